@@ -54,7 +54,7 @@ export interface ComparedShown {
   advice: string;
 }
 
-/** Two sides, held against each other. */
+/** A comparison of two sides. */
 export interface ComparisonShown {
   first: string;
   second: string;
@@ -98,7 +98,7 @@ export interface Exchange {
   repeats?: number;
 }
 
-/** A name and what it is. */
+/** A named fact. */
 export interface Fact {
   name: string;
   value: string;
@@ -112,7 +112,7 @@ export interface FactorsShown {
   notes: string[];
 }
 
-/** A cause, told once with every place where it was seen. */
+/** A cause with all places where it was seen. */
 export interface FindingShown {
   code: string;
   title: string;
@@ -199,7 +199,7 @@ export interface LoadShown {
   limit: string;
 }
 
-/** A tool's calls, or another request. */
+/** Calls of one tool, or other requests of one kind. */
 export interface OperationShown {
   name: string;
   apart: boolean;
@@ -220,7 +220,7 @@ export interface Packages {
   packages: string[];
 }
 
-/** A run. */
+/** Everything that the page shows of a run. */
 export interface Page {
   head: Head;
   subjects: string[];
@@ -243,13 +243,13 @@ export interface Page {
   method: Fact[];
 }
 
-/** A key of a ledger or a waterfall, and what it means. */
+/** A key of a ledger or a waterfall, with its meaning. */
 export interface Part {
   key: string;
   words: string;
 }
 
-/** The exact ones. */
+/** Exact percentiles, in seconds. */
 export interface Percentiles {
   count: number;
   mean: number;
@@ -261,7 +261,7 @@ export interface Percentiles {
   max: number;
 }
 
-/** An event that proves a finding, at its moment in a call. */
+/** An event that proves a finding, at its time in a call. */
 export interface Pin {
   finding: number;
   number: number;
@@ -269,14 +269,14 @@ export interface Pin {
   words: string;
 }
 
-/** Where a cause was seen. */
+/** A place where a cause was seen. */
 export interface Place {
   target: string;
   operations: string;
   subjects: string;
 }
 
-/** A release that a bisection ran. */
+/** A release that a bisection tested. */
 export interface ProbeShown {
   version: string;
   verdict: "good" | "bad" | "untestable";
@@ -284,7 +284,7 @@ export interface ProbeShown {
   note: string;
 }
 
-/** One server's turn. */
+/** One round of one server. */
 export interface RoundShown {
   rate: number;
   p50_s?: number;
@@ -292,7 +292,7 @@ export interface RoundShown {
   cpu_s?: number;
 }
 
-/** A figure as it was measured. */
+/** Measured values of one figure. */
 export interface Sample {
   group: string;
   row: string;
@@ -308,7 +308,7 @@ export interface SearchShown {
   ordered: number[];
 }
 
-/** A load over time, a column a figure; a point stands for ``step_s``. */
+/** A load over time, as one list for each figure. A point stands for ``step_s`` seconds. */
 export interface Series {
   step_s: number;
   at_s: number[];
@@ -348,7 +348,7 @@ export interface ServersShown {
   conditions: string[];
 }
 
-/** A layer of a stacked bar. */
+/** A part of a stacked bar. */
 export interface Share {
   key: string;
   seconds: number;
@@ -360,7 +360,7 @@ export interface Shell {
   page?: Page;
 }
 
-/** Trials in figures. */
+/** Summary of the trials. */
 export interface SummaryShown {
   first_s: number;
   median_s: number;
@@ -385,7 +385,7 @@ export interface Threshold {
   words: string;
 }
 
-/** A time in which a call only waited: no request, no work of the server, no reply. */
+/** An interval in which a call only waited: no request, no work of the server, no reply. */
 export interface Wait {
   from_ms: number;
   to_ms: number;

@@ -36,7 +36,7 @@ def markdown(run: Run) -> str:
     """The comparison as Markdown: a heading, the verdict and a table of all figures."""
     made = run.comparison
     title = "Comparison" if run.kind != "gate" else f"Speed gate: {_outcome(run)}"
-    lines = [f"### {title}", "", *(_plain(sentence) + "  " for sentence in sentences(run)), ""]
+    lines = [f"### {title}", "", *(_escape_markdown(sentence) + "  " for sentence in sentences(run)), ""]
     if made is None or not made.attempts:
         return "\n".join(lines)
     lines += [
@@ -53,16 +53,16 @@ def markdown(run: Run) -> str:
             sees_words(row),
             verdict_words(row),
         )
-        lines.append("| " + " | ".join(_plain(cell) for cell in cells) + " |")
+        lines.append("| " + " | ".join(_escape_markdown(cell) for cell in cells) + " |")
     notes = [*warnings(made), *left_out(made)]
-    lines += ["", *(f"- {_plain(note)}" for note in notes)]
+    lines += ["", *(f"- {_escape_markdown(note)}" for note in notes)]
     lines.append("")
     told = sides(run)
     for name, what, where in told:
-        lines.append(_plain(f"{name}: {what}, {where.cores} cores, {clean(where.cpu, 60)}") + "  ")
+        lines.append(_escape_markdown(f"{name}: {what}, {where.cores} cores, {clean(where.cpu, 60)}") + "  ")
     machine = run.machine
     here = "" if len(told) == 2 else f", {machine.cores} cores, {clean(machine.cpu, 60)}"
-    lines += [_plain(f"mcpace {run.mcpace}, {run.started}{here}"), ""]
+    lines += [_escape_markdown(f"mcpace {run.mcpace}, {run.started}{here}"), ""]
     return "\n".join(lines)
 
 
@@ -75,23 +75,23 @@ def junit(run: Run) -> str:
     made = run.comparison
     outcome = _outcome(run)
     red = outcome == "failed"
-    suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=_xml(run.started)[:40])
+    suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=_xml_text(run.started)[:40])
     failures = 0
     last = made.attempts[-1] if made and made.attempts else None
     for row in last.rows if last else []:
-        failures += _figure(suite, row, red=red)
+        failures += _add_figure(suite, row, red=red)
     for one in last.broken if last else []:
         what = place(one.subject, one.target, one.operation, one.tool)
-        failures += _case(suite, what, "works", _xml(one.error or "it fails") if red else "")
+        failures += _add_case(suite, what, "works", _xml_text(one.error or "it fails") if red else "")
     for found in last.new_findings if last else []:
         grave = red and found.severity != "low"
         told = findings.clause_for(found.code)
-        failures += _case(
+        failures += _add_case(
             suite, place(found.subject, found.target, found.operation, None), found.code, told if grave else ""
         )
     errors = 0
     if outcome in ("not judged", "inconclusive"):
-        errors = _case(suite, "mcpace gate", "judged", _xml(" ".join(sentences(run)[:1])), "error")
+        errors = _add_case(suite, "mcpace gate", "judged", _xml_text(" ".join(sentences(run)[:1])), "error")
     counts = {"tests": str(len(suite)), "failures": str(failures), "errors": str(errors)}
     suite.attrib.update(counts)
     whole = ElementTree.Element("testsuites", counts)
@@ -109,27 +109,27 @@ def _outcome(run: Run) -> Literal["passed", "failed", "inconclusive", "not judge
     return "inconclusive" if made.inconclusive else "passed"
 
 
-def _figure(suite: ElementTree.Element, row: Compared, *, red: bool) -> int:
+def _add_figure(suite: ElementTree.Element, row: Compared, *, red: bool) -> int:
     told = f"{value(row, row.base)} to {value(row, row.now)}, {ratio_words(row)}: {verdict_words(row)}"
     where = place(row.subject, row.target, row.operation, row.tool)
-    failed = _case(suite, where, METRICS[row.metric], _xml(told) if red and row.breach else "")
-    ElementTree.SubElement(suite[-1], "system-out").text = _xml(told)
+    failed = _add_case(suite, where, METRICS[row.metric], _xml_text(told) if red and row.breach else "")
+    ElementTree.SubElement(suite[-1], "system-out").text = _xml_text(told)
     return failed
 
 
-def _case(suite: ElementTree.Element, where: str, name: str, wrong: str, what: str = "failure") -> int:
-    case = ElementTree.SubElement(suite, "testcase", classname=_xml(where), name=_xml(name))
+def _add_case(suite: ElementTree.Element, where: str, name: str, wrong: str, what: str = "failure") -> int:
+    case = ElementTree.SubElement(suite, "testcase", classname=_xml_text(where), name=_xml_text(name))
     if not wrong:
         return 0
     ElementTree.SubElement(case, what, message=wrong).text = wrong
     return 1
 
 
-def _plain(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     escaped = MARKUP.sub(r"\\\1", clean(text, 1000)).replace(NO_BREAK, " ")
     # GitHub links addresses, user names and issue numbers even if they are escaped.
     return re.sub(r"(?i)(:)(?=//)|(www)(?=\\?\.)|([@#])", lambda match: match[0] + NO_LINK, escaped)
 
 
-def _xml(text: str) -> str:
+def _xml_text(text: str) -> str:
     return clean(text, 1000).replace(NO_BREAK, " ")

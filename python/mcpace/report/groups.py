@@ -63,7 +63,9 @@ class Group:
         merged: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for (target, operation), subjects in by_operation.items():
             merged.setdefault((target, tuple(sorted(set(subjects)))), []).append(operation)
-        return [Place(target, in_order(operations), subjects) for (target, subjects), operations in merged.items()]
+        return [
+            Place(target, order_operations(operations), subjects) for (target, subjects), operations in merged.items()
+        ]
 
 
 def group_findings(cases: Iterable[Case]) -> list[Group]:
@@ -86,7 +88,7 @@ def targets(run: Run) -> list[str]:
 
 def operations(run: Run, target: str) -> list[str]:
     """Operations at a target, in the order in which a client performs them."""
-    return list(in_order(case.operation for case in run.cases if case.target == target))
+    return list(order_operations(case.operation for case in run.cases if case.target == target))
 
 
 def cases_at(run: Run, target: str, operation: str) -> list[Case]:
@@ -99,7 +101,7 @@ def subjects(run: Run) -> list[str]:
     return list(dict.fromkeys(case.subject.label() for case in run.cases))
 
 
-def in_order(names: Iterable[str]) -> tuple[str, ...]:
+def order_operations(names: Iterable[str]) -> tuple[str, ...]:
     """Operations in the order in which a client performs them, unknown ones last."""
     life = ("provider", "connect", "list", "call", "disconnect")
     return tuple(sorted(dict.fromkeys(names), key=lambda name: life.index(name) if name in life else len(life)))

@@ -35,10 +35,10 @@ class Table:
 def tables(run: Run) -> list[Table]:
     """All tables of a run."""
     if run.kind == "recording":
-        return list(_methods(run))
+        return list(_method_table(run))
     if run.comparison is not None:
         return []
-    return [table for target in targets(run) if (table := _session(run, target)) is not None]
+    return [table for target in targets(run) if (table := _session_table(run, target)) is not None]
 
 
 def listing_words(case: Case) -> str:
@@ -58,7 +58,7 @@ def tokens_of(size_bytes: int) -> int:
     return int(float(f"{size_bytes / BYTES_PER_TOKEN:.2g}"))
 
 
-def _session(run: Run, target: str) -> Table | None:
+def _session_table(run: Run, target: str) -> Table | None:
     """The table of a session's waits: its start, the first list and call, and the later ones."""
     cases = [case for case in run.cases if case.target == target]
     if not any(case.first_s for case in cases) or run.kind == "explain":
@@ -69,21 +69,27 @@ def _session(run: Run, target: str) -> Table | None:
     for label in dict.fromkeys(case.subject.label() for case in cases):
         own = {case.operation: case for case in cases if case.subject.label() == label}
         connect, listing, call = own.get("connect"), own.get("list"), own.get("call")
-        cells = (_later(connect), _first(listing), _later(listing), _first(call), _later(call))
+        cells = (
+            _later_median(connect),
+            _first_median(listing),
+            _later_median(listing),
+            _first_median(call),
+            _later_median(call),
+        )
         rows.append((clean(label, 28), *cells))
     notes = [words for case in cases if (words := listing_words(case))][:1]
     return Table("What a session waits for", ("medians", *columns), rows, short_name(target), notes)
 
 
-def _first(case: Case | None) -> str:
+def _first_median(case: Case | None) -> str:
     return duration(statistics.median(case.first_s)) if case is not None and case.first_s else "–"
 
 
-def _later(case: Case | None) -> str:
+def _later_median(case: Case | None) -> str:
     return duration(case.summary.median_s) if case is not None and case.summary is not None else "–"
 
 
-def _methods(run: Run) -> Iterator[Table]:
+def _method_table(run: Run) -> Iterator[Table]:
     facts = run.recording
     if facts is None or not (facts.methods or facts.starts_s):
         return

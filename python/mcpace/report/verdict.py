@@ -11,11 +11,11 @@ import re
 import statistics
 from collections.abc import Sequence
 
-from mcpace.report.groups import Group, group_findings, in_order, targets
+from mcpace.report.groups import Group, group_findings, order_operations, targets
 from mcpace.report.model.run import Bisection, Case, Run, Subject
 from mcpace.report.words import comparison, factors, findings, layers, load, recording, servers, start
 from mcpace.report.words.labels import part_words
-from mcpace.report.words.quantities import clean, count, duration, listed, share, times
+from mcpace.report.words.quantities import clean, count, duration, join_words, share, times
 from mcpace.report.words.standing import Standing, standing
 
 COVERING = 0.5
@@ -52,8 +52,8 @@ def sentences(run: Run) -> list[str]:
         return factors.sentences(run)
     if run.kind == "recording":
         return recording.sentences(run)
-    told = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
-    return [*told, *_shortfall(run)]
+    told = _bisection_sentences(run, run.bisection) if run.bisection else _case_sentences(run)
+    return [*told, *_failure_sentences(run)]
 
 
 def subject_words(subject: Subject) -> str:
@@ -65,7 +65,7 @@ def subject_words(subject: Subject) -> str:
 # --- experiments over cases ---
 
 
-def _of_cases(run: Run) -> list[str]:
+def _case_sentences(run: Run) -> list[str]:
     measured = [case for case in run.cases if case.trials_s]
     if not measured:
         return ["Nothing could be measured." if run.cases else "Nothing was measured."]
@@ -77,17 +77,17 @@ def _of_cases(run: Run) -> list[str]:
     groups = [
         group for group in group_findings(measured) if group.severity != "low" and not (started and group.code in START)
     ]
-    told = [_cause_alone(groups[0])] if groups else []
+    told = [_cause_sentence(groups[0])] if groups else []
     compared = [case for case in measured if case.change]
     if compared:
         if told:
             return [*started, *told, "Where releases could be compared, no difference that matters was seen."]
         return [
             *started,
-            f"No difference that matters was seen between {_extent(compared)}.",
+            f"No difference that matters was seen between {_extent_words(compared)}.",
             _no_cause(measured, told=bool(started)),
         ]
-    plain = [_plain(measured, whole=not started)]
+    plain = [_call_time(measured, whole=not started)]
     return [*started, *plain, *(told or [_no_cause(measured, told=bool(started))])]
 
 
@@ -108,14 +108,14 @@ def _differences_at(run: Run, target: str) -> list[str]:
     sentences = []
     for wanted, word in ((Standing.MUCH_SLOWER, "slower"), (Standing.MUCH_FASTER, "faster")):
         changed = [case for case in cases if standing(case.change) is wanted]
-        for cause, explained in _by_cause(cases, changed, word).items():
-            sentences.append(_difference(cases, explained, word, cause))
+        for cause, explained in _group_by_cause(cases, changed, word).items():
+            sentences.append(_difference_sentence(cases, explained, word, cause))
         if changed and word == "slower":
-            sentences += _mended(cases, changed)
+            sentences += _fix_sentences(cases, changed)
     return sentences
 
 
-def _by_cause(cases: list[Case], changed: list[Case], word: str) -> dict[str, list[Case]]:
+def _group_by_cause(cases: list[Case], changed: list[Case], word: str) -> dict[str, list[Case]]:
     """The changed cases by the cause that explains their subject, so that no cause is attributed to another subject."""
     by_subject: dict[str, list[Case]] = {}
     for case in changed:
@@ -124,17 +124,17 @@ def _by_cause(cases: list[Case], changed: list[Case], word: str) -> dict[str, li
     for label, own in by_subject.items():
         against = own[0].change.against if own[0].change else ""
         slow = label if word == "slower" else against
-        cause = _cause([case for case in cases if case.subject.label() == slow], own)
+        cause = _covering_cause([case for case in cases if case.subject.label() == slow], own)
         explained.setdefault(cause, []).extend(own)
     return explained
 
 
-def _difference(cases: list[Case], changed: list[Case], word: str, cause: str) -> str:
-    who = _names([case.subject for case in changed])
-    against = _against(cases, changed)
+def _difference_sentence(cases: list[Case], changed: list[Case], word: str, cause: str) -> str:
+    who = _subject_names([case.subject for case in changed])
+    against = _base_name(cases, changed)
     ratios = [case.change.ratio for case in changed if case.change]
     ratios = [ratio if word == "slower" else 1 / ratio for ratio in ratios]
-    operations = in_order(case.operation for case in changed)
+    operations = order_operations(case.operation for case in changed)
     verb = "is" if len({case.subject.label() for case in changed}) == 1 else "are"
     place = f"at {clean(changed[0].target, LONGEST_NAME)} ({', '.join(operations)})"
     text = f"{who} {verb} {_ratio_range(ratios)} {word} than {against} {place}"
@@ -143,7 +143,7 @@ def _difference(cases: list[Case], changed: list[Case], word: str, cause: str) -
     return f"{text}: {cause}." if cause else f"{text}; no known cause was recognised."
 
 
-def _cause(slow: list[Case], changed: list[Case]) -> str:
+def _covering_cause(slow: list[Case], changed: list[Case]) -> str:
     """The cause that covers most of the difference in most slow cases; empty where there is none."""
     lost = {case.operation: abs(case.change.difference_s) for case in changed if case.change}
     for group in group_findings(slow):
@@ -157,7 +157,7 @@ def _cause(slow: list[Case], changed: list[Case]) -> str:
     return ""
 
 
-def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
+def _fix_sentences(cases: list[Case], slow: list[Case]) -> list[str]:
     """``Fixed in 1.14.0.``, where the run has a newer release of the SDK that is as fast as the first subject again."""
     sdk = slow[0].subject.sdk
     bad = {case.subject.version for case in slow if case.subject.sdk == sdk and case.subject.version}
@@ -179,7 +179,7 @@ def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
     return [f"Fixed in {clean(min(mended, key=release_order), LONGEST_NAME)}."] if mended else []
 
 
-def _cause_alone(group: Group) -> str:
+def _cause_sentence(group: Group) -> str:
     sighting = group.sightings[0]
     place = group.places[0]
     where = f"at {start.short_name(place.target)} ({', '.join(place.operations)})"
@@ -189,11 +189,11 @@ def _cause_alone(group: Group) -> str:
         if sighting.finding.cost_s > 0
         else ""
     )
-    who = _names([s.case.subject for s in group.sightings])
+    who = _subject_names([s.case.subject for s in group.sightings])
     return f"With {who} {clause} {where}{cost}."
 
 
-def _plain(measured: list[Case], *, whole: bool) -> str:
+def _call_time(measured: list[Case], *, whole: bool) -> str:
     """The sentence on the time of a call. ``whole``: whether it names the target, too."""
     case = next((c for c in measured if c.operation == "call"), measured[-1])
     assert case.summary is not None or case.trials_s
@@ -213,7 +213,7 @@ def _plain(measured: list[Case], *, whole: bool) -> str:
     return f"{', '.join([text, *reversed(told)])}."
 
 
-def _shortfall(run: Run) -> list[str]:
+def _failure_sentences(run: Run) -> list[str]:
     failed = [case for case in run.cases if case.error or case.failures]
     now_and_then = sum(1 for case in failed if case.trials_s)
     told, of = [], count(len(run.cases), "case")
@@ -227,7 +227,7 @@ def _shortfall(run: Run) -> list[str]:
 # --- bisection ---
 
 
-def _of_bisection(run: Run, search: Bisection) -> list[str]:
+def _bisection_sentences(run: Run, search: Bisection) -> list[str]:
     sdk, target = clean(search.sdk, LONGEST_NAME), clean(search.target, LONGEST_NAME)
     found = run.first_bad or run.first_good
     if found is None:
@@ -235,16 +235,16 @@ def _of_bisection(run: Run, search: Bisection) -> list[str]:
     found = clean(found, LONGEST_NAME)
     neighbour = clean(search.neighbour or (search.good if run.first_bad else search.bad), LONGEST_NAME)
     changed = f"{sdk} {found} is the first bad release" if run.first_bad else f"{sdk} {found} fixed it"
-    sentences = [f"{changed} at {target}{_bisected_figures(run, search, neighbour)}."]
+    sentences = [f"{changed} at {target}{_bisection_figures(run, search, neighbour)}."]
     if run.untestable:
-        releases = listed([clean(version, LONGEST_NAME) for version in run.untestable])
+        releases = join_words([clean(version, LONGEST_NAME) for version in run.untestable])
         them = "it" if len(run.untestable) == 1 else "them"
         sentences.append(f"{releases} could not be tested, so the change may already be in {them}.")
     return sentences
 
 
-def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
-    failing = _failing_figures(run, search, neighbour)
+def _bisection_figures(run: Run, search: Bisection, neighbour: str) -> str:
+    failing = _failure_figures(run, search, neighbour)
     if failing:
         return failing
     bad = [probe for probe in search.probes if probe.verdict == "bad" and probe.medians_s]
@@ -263,7 +263,7 @@ def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
     return f"{text}; {findings.clause_for(cause)}" if run.first_bad else f"{text}, where {findings.clause_for(cause)}"
 
 
-def _failing_figures(run: Run, search: Bisection, neighbour: str) -> str:
+def _failure_figures(run: Run, search: Bisection, neighbour: str) -> str:
     """The shares of failed attempts; empty where failures don't separate the releases."""
     bad, good = ([probe for probe in search.probes if probe.verdict == kind] for kind in ("bad", "good"))
     if not bad or not good:
@@ -280,15 +280,15 @@ def _failing_figures(run: Run, search: Bisection, neighbour: str) -> str:
 # --- names ---
 
 
-def _names(found: Sequence[Subject]) -> str:
+def _subject_names(found: Sequence[Subject]) -> str:
     """``python 1.12.1 and 1.13.0``; the name of an SDK that all subjects share is written once."""
     unique = list({subject.label(): subject for subject in found}.values())
     if len({subject.sdk for subject in unique}) == 1 and all(s.version and not s.mode for s in unique):
-        return f"{clean(unique[0].sdk, LONGEST_NAME)} {listed([clean(s.version, LONGEST_NAME) for s in unique])}"
-    return listed([subject_words(subject) for subject in unique])
+        return f"{clean(unique[0].sdk, LONGEST_NAME)} {join_words([clean(s.version, LONGEST_NAME) for s in unique])}"
+    return join_words([subject_words(subject) for subject in unique])
 
 
-def _against(cases: list[Case], changed: list[Case]) -> str:
+def _base_name(cases: list[Case], changed: list[Case]) -> str:
     label = changed[0].change.against if changed[0].change else ""
     first = next((case.subject for case in cases if case.subject.label() == label), None)
     if first is None:
@@ -304,7 +304,7 @@ def _ratio_range(ratios: list[float]) -> str:
     return f"{times(low).removesuffix('×')} to {times(high)}"
 
 
-def _extent(compared: list[Case]) -> str:
+def _extent_words(compared: list[Case]) -> str:
     against = {case.change.against for case in compared if case.change}
     releases = len({case.subject.label() for case in compared} | against)
     return f"{count(releases, 'release')} at {count(len({case.target for case in compared}), 'target')}"

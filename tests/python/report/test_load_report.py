@@ -28,7 +28,7 @@ from mcpace.report.model.run import Case, Run
 from mcpace.report.page import html
 from mcpace.report.terminal.print_run import lines, print_run
 from mcpace.report.verdict import verdict
-from mcpace.report.words.load import model_words, turns
+from mcpace.report.words.load import model_words, turning_points
 from support.otlp_collector import LIMIT_S, collecting, stand_in_collector
 
 RUN = Path(__file__).parents[2] / "fixtures" / "runs" / "load.json"
@@ -120,14 +120,16 @@ def second(number: int, ok: int, errors: int, p50_s: float | None) -> LoadSecond
 
 def test_the_course_is_told_where_it_turns() -> None:
     steady = [second(number, 100, 0, 0.002) for number in range(8)]
-    assert turns(steady) == []
-    assert turns([*steady, second(8, 0, 9, None), second(9, 0, 9, None), second(10, 0, 9, None)]) == [
+    assert turning_points(steady) == []
+    assert turning_points([*steady, second(8, 0, 9, None), second(9, 0, 9, None), second(10, 0, 9, None)]) == [
         "Errors began in second 8.",
         "No call succeeded after second 7.",
     ]
-    assert turns([*steady[:4], second(4, 90, 3, 0.002), *steady[:4]]) == ["All errors fell into second 4."]
+    assert turning_points([*steady[:4], second(4, 90, 3, 0.002), *steady[:4]]) == ["All errors fell into second 4."]
     slow = [second(number, 1, 0, 0.2) for number in range(8, 12)]
-    assert turns([*steady, *slow]) == ["From second 8 on it was 100× slower: p50 200\u00a0ms after 2.00\u00a0ms."]
+    assert turning_points([*steady, *slow]) == [
+        "From second 8 on it was 100× slower: p50 200\u00a0ms after 2.00\u00a0ms."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_prometheus_reads_what_is_written(tmp_path: Path) -> None:
 
 def test_fine_buckets_are_put_together_without_loss() -> None:
     fine = [(number * 1000, number % 7 + 1) for number in range(1, 1001)]
-    bounds, counts = figures.thinned(fine)
+    bounds, counts = figures.merge_buckets(fine)
     assert len(bounds) <= figures.MOST_BOUNDS
     assert sum(counts) == sum(count for _, count in fine)
     for bound, below in zip(bounds, numpy.cumsum(counts), strict=True):

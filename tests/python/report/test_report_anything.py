@@ -15,7 +15,7 @@ from mcpace.lab.compare.comparison import run_of
 from mcpace.report.comparison_files import junit, markdown
 from mcpace.report.model.run import Run, RunFormatError
 from mcpace.report.page.build import head, page_of
-from mcpace.report.page.html import as_data
+from mcpace.report.page.html import embedded_json
 from mcpace.report.page.model import Shell
 from mcpace.report.terminal.print_run import lines
 from support.arbitrary_runs import KINDS, any_run
@@ -49,7 +49,7 @@ def test_any_run_is_shown_and_nothing_in_it_acts(kind: str) -> None:
         shown = page.model_dump_json()
         assert head(run).verdict[0], seed
         assert [text for text in texts(json.loads(shown)) if invisible(text)] == [], seed
-        assert "<" not in as_data(Shell(view="run", page=page))
+        assert "<" not in embedded_json(Shell(view="run", page=page))
         for line in lines(run, 80, coloured=False):
             assert invisible(line.plain) == [], (seed, line.plain)
         assert not set(invisible(markdown(run))) - {"\n", "\u200b"}, seed

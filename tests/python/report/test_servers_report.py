@@ -93,7 +93,7 @@ def test_the_headline_has_the_ratio_that_the_table_has() -> None:
         return Case(subject=Subject(sdk=sdk), target="echo", operation="call", throughput_rps=rps, server=facts)
 
     # Totals say 1.17, the rounds, which are pairs, 1.04.
-    assert servers._ratio(measured("b", 1170, 1.04), measured("a", 1000, None)) == 1.04
-    assert servers._ratio(measured("a", 1170, None), measured("b", 1000, 0.5)) == 2
-    assert servers._ratio(measured("c", 900, 3.0), measured("b", 100, 1.5)) == 2
-    assert servers._ratio(measured("c", 900, None), measured("b", 300, None)) == 3
+    assert servers._throughput_ratio(measured("b", 1170, 1.04), measured("a", 1000, None)) == 1.04
+    assert servers._throughput_ratio(measured("a", 1170, None), measured("b", 1000, 0.5)) == 2
+    assert servers._throughput_ratio(measured("c", 900, 3.0), measured("b", 100, 1.5)) == 2
+    assert servers._throughput_ratio(measured("c", 900, None), measured("b", 300, None)) == 3

@@ -53,7 +53,7 @@ def values(run: Run) -> Iterator[Value]:
         if case.load is None:
             continue
         labels = {"target": clean(case.target, 200)}
-        yield from _of_case(case, labels)
+        yield from _case_values(case, labels)
         for operation in operations(case):
             own = {**labels, "operation": clean(operation.name, 200)}
             yield Value("mcpace_load_requests", "Requests that ended well.", "counter", "1", own, operation.ok)
@@ -71,7 +71,7 @@ def distributions(run: Run) -> Iterator[Distribution]:
             told = operation.latency_s
             if told is None:
                 continue
-            bounds, counts = thinned(operation.latency_buckets)
+            bounds, counts = merge_buckets(operation.latency_buckets)
             yield Distribution(
                 "mcpace_load_latency_seconds",
                 "From when a request was due to its whole reply; good ones.",
@@ -91,14 +91,14 @@ def operations(case: Case) -> list[LoadOperation]:
     return [*(case.by_tool or {}).values(), *others.values()]
 
 
-def thinned(buckets: list[tuple[int, int]]) -> tuple[list[float], list[int]]:
+def merge_buckets(buckets: list[tuple[int, int]]) -> tuple[list[float], list[int]]:
     """Merges neighbouring buckets into at most :data:`MOST_BOUNDS` ones. The remaining bounds are exact."""
     step = -(-len(buckets) // MOST_BOUNDS) or 1
     groups = [buckets[start : start + step] for start in range(0, len(buckets), step)]
     return [group[-1][0] / 1e9 for group in groups], [sum(count for _, count in group) for group in groups]
 
 
-def _of_case(case: Case, labels: dict[str, str]) -> Iterator[Value]:
+def _case_values(case: Case, labels: dict[str, str]) -> Iterator[Value]:
     load = case.load
     assert load is not None, "a case of load"
     connections = load.connections

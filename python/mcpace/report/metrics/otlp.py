@@ -52,21 +52,21 @@ def data(run: Run) -> MetricsData:
     told: dict[str, list[Distribution]] = {}
     for distribution in distributions(run):
         told.setdefault(distribution.name, []).append(distribution)
-    metrics = [_number(group, start, now) for group in numbers.values()]
-    metrics += [_histogram(group, start, now) for group in told.values()]
+    metrics = [_number_metric(group, start, now) for group in numbers.values()]
+    metrics += [_histogram_metric(group, start, now) for group in told.values()]
     scope = InstrumentationScope("mcpace", run.mcpace)
     resource = Resource.create({"service.name": "mcpace-load", "service.version": run.mcpace})
     return MetricsData([ResourceMetrics(resource, [ScopeMetrics(scope, metrics, "")], "")])
 
 
-def _number(group: list[Value], start: int, now: int) -> Metric:
+def _number_metric(group: list[Value], start: int, now: int) -> Metric:
     first = group[0]
     points = [NumberDataPoint(one.labels, start, now, one.value) for one in group]
     counter = Sum(points, AggregationTemporality.CUMULATIVE, is_monotonic=True)
     return Metric(first.name, first.help, first.unit, counter if first.kind == "counter" else Gauge(points))
 
 
-def _histogram(group: list[Distribution], start: int, now: int) -> Metric:
+def _histogram_metric(group: list[Distribution], start: int, now: int) -> Metric:
     points = [
         HistogramDataPoint(one.labels, start, now, one.count, one.sum, one.counts, one.bounds, one.min, one.max)
         for one in group

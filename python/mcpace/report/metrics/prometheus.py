@@ -37,12 +37,12 @@ class _Figures(Collector):
         for value in values(self._run):
             family = families.setdefault(value.name, _family(value))
             assert isinstance(family, CounterMetricFamily | GaugeMetricFamily)
-            _add(family, value)
+            _add_value(family, value)
         for told in distributions(self._run):
             labels = list(told.labels)
             histogram = families.setdefault(told.name, HistogramMetricFamily(told.name, told.help, labels=labels))
             assert isinstance(histogram, HistogramMetricFamily)
-            histogram.add_metric(list(told.labels.values()), buckets=_summed(told), sum_value=told.sum)
+            histogram.add_metric(list(told.labels.values()), buckets=_cumulative_counts(told), sum_value=told.sum)
         return families.values()
 
 
@@ -51,11 +51,11 @@ def _family(value: Value) -> Metric:
     return kind(value.name, value.help, labels=list(value.labels))
 
 
-def _add(family: CounterMetricFamily | GaugeMetricFamily, value: Value) -> None:
+def _add_value(family: CounterMetricFamily | GaugeMetricFamily, value: Value) -> None:
     family.add_metric(list(value.labels.values()), value.value)
 
 
-def _summed(told: Distribution) -> list[tuple[str, float]]:
+def _cumulative_counts(told: Distribution) -> list[tuple[str, float]]:
     """The cumulative counts of a histogram, which Prometheus' format requires."""
     below, buckets = 0, []
     for bound, count in zip(told.bounds, told.counts, strict=False):

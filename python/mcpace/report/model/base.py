@@ -16,7 +16,7 @@ Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 """Seconds, a ratio, a rate."""
 
 
-def _bounded(facts: dict[str, Any]) -> dict[str, Any]:
+def _check_bounds(facts: dict[str, Any]) -> dict[str, Any]:
     within: list[Any] = [facts]
     while within:
         match within.pop():
@@ -29,7 +29,7 @@ def _bounded(facts: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-Facts = Annotated[dict[str, Any], AfterValidator(_bounded)]
+Facts = Annotated[dict[str, Any], AfterValidator(_check_bounds)]
 """A dictionary whose members only its own reader knows."""
 
 

@@ -18,7 +18,7 @@ from mcpace.report.page.model import CaseShown, Head, Page, Part, Share, Summary
 from mcpace.report.tables import tables
 from mcpace.report.verdict import sentences
 from mcpace.report.words.labels import LAYERS, PARTS, PHASES, split_parts, split_words
-from mcpace.report.words.quantities import clean, listed, shortened, times
+from mcpace.report.words.quantities import clean, join_words, round_digits, times
 from mcpace.report.words.standing import Standing, change_words, standing, state_words
 
 MOST_TRIALS = 20_000
@@ -37,7 +37,7 @@ def page_of(run: Run) -> Page:
     codes = {group.code: number for number, group in enumerate(groups)}
     most = min(MOST_OF_ONE, max(LEAST_OF_ONE, MOST_TRIALS // max(1, len(run.cases))))
     # Loads, comparisons of servers and layers have no trials and separate views.
-    cases = [_case(case, most) for case in run.cases]
+    cases = [_case_view(case, most) for case in run.cases]
     if run.servers or (run.kind == "recording" and not any(case.trials_s or case.failures for case in run.cases)):
         # Such cases have no trials to draw, so their state would be misleading.
         for shown in cases:
@@ -84,19 +84,19 @@ def head(run: Run) -> Head:
         mcpace=clean(run.mcpace, 40),
         partial=run.partial,
         verdict=sentences(run),
-        subjects=_named([clean(label, 60) for label in subjects(run)]),
-        targets=_named([clean(target, 120) for target in targets(run)]),
+        subjects=_join_names([clean(label, 60) for label in subjects(run)]),
+        targets=_join_names([clean(target, 120) for target in targets(run)]),
         machine=setup.machine(run),
     )
 
 
-def _named(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     if len(names) > NAMED:
         names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} more"]
-    return listed(names)
+    return join_words(names)
 
 
-def _case(case: Case, most: int) -> CaseShown:
+def _case_view(case: Case, most: int) -> CaseShown:
     now = standing(case.change)
     shown = [] if case.load is not None or case.layer is not None else case.trials_s
     every = max(1, -(-len(shown) // most))
@@ -105,21 +105,21 @@ def _case(case: Case, most: int) -> CaseShown:
         target=clean(case.target, 120),
         operation=case.operation,
         tool=clean(case.tool or "", 60),
-        trials_s=[shortened(trial) for trial in shown[::every]],
+        trials_s=[round_digits(trial) for trial in shown[::every]],
         trials=len(shown),
-        summary=_summary(case),
+        summary=_summary_view(case),
         tone=now.value,
         change=change_words(case.change),
-        note=_note(case, now),
+        note=_change_note(case, now),
         state="" if case.load is not None or case.layer is not None else state_words(case),
         reason=clean(case.unsupported or case.error or next(iter(case.failures), "")),
-        ledger=list(_ledger(case)),
-        split=list(_split(case)),
+        ledger=list(_ledger_shares(case)),
+        split=list(_split_shares(case)),
         split_words=split_words(case.ledger_s.server_split) if case.ledger_s and case.ledger_s.server_split else "",
     )
 
 
-def _summary(case: Case) -> SummaryShown | None:
+def _summary_view(case: Case) -> SummaryShown | None:
     told = case.summary
     if told is None:
         return None
@@ -128,7 +128,7 @@ def _summary(case: Case) -> SummaryShown | None:
     )
 
 
-def _note(case: Case, now: Standing) -> str:
+def _change_note(case: Case, now: Standing) -> str:
     if case.change and now is Standing.MUCH_SLOWER:
         return f"{times(case.change.ratio)} slower"
     if case.change and now is Standing.MUCH_FASTER:
@@ -136,13 +136,13 @@ def _note(case: Case, now: Standing) -> str:
     return ""
 
 
-def _ledger(case: Case) -> Iterator[Share]:
+def _ledger_shares(case: Case) -> Iterator[Share]:
     if case.ledger_s is not None:
         for name, seconds in case.ledger_s.parts().items():
-            yield Share(key=name, seconds=shortened(max(seconds, 0.0)))
+            yield Share(key=name, seconds=round_digits(max(seconds, 0.0)))
 
 
-def _split(case: Case) -> Iterator[Share]:
+def _split_shares(case: Case) -> Iterator[Share]:
     if case.ledger_s is not None and case.ledger_s.server_split is not None:
         for name, seconds in split_parts(case.ledger_s.server_split).items():
-            yield Share(key=name, seconds=shortened(max(seconds, 0.0)))
+            yield Share(key=name, seconds=round_digits(max(seconds, 0.0)))

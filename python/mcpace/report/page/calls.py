@@ -33,16 +33,16 @@ def call(case: Case, codes: Mapping[str, int]) -> Call:
             connections.setdefault(exchange.connection, len(connections) + 1)
     return Call(
         trial=waterfall.trial + 1,
-        total_ms=_short(waterfall.total_ms),
-        exchanges=[_exchange(exchange, rows, connections, waterfall.total_ms) for exchange in shown],
+        total_ms=_round_ms(waterfall.total_ms),
+        exchanges=[_exchange_view(exchange, rows, connections, waterfall.total_ms) for exchange in shown],
         left_out=len(waterfall.exchanges) - len(shown),
         waits=list(_waits(waterfall)),
-        pins=list(_pins(case, codes)),
-        pins_of=_pins_of(_drawable(case), waterfall),
+        pins=list(_evidence_pins(case, codes)),
+        pins_of=_pins_note(_drawable_findings(case), waterfall),
     )
 
 
-def _exchange(
+def _exchange_view(
     exchange: WaterfallExchange, rows: Mapping[int, int], connections: Mapping[int, int], total_ms: float
 ) -> Exchange:
     what, _, where = clean(exchange.label, 160).rpartition(" · ")
@@ -51,8 +51,11 @@ def _exchange(
         where=where if what else "",
         status=exchange.status,
         connection=None if exchange.connection is None else connections[exchange.connection],
-        phases=[(_phase(exchange, one, total_ms), _short(one.from_ms), _short(one.to_ms)) for one in exchange.phases],
-        marks=[(clean(one.label, 60).replace("-", " "), _short(one.at_ms)) for one in exchange.marks[:SHOWN_MARKS]],
+        phases=[
+            (_phase_name(exchange, one, total_ms), _round_ms(one.from_ms), _round_ms(one.to_ms))
+            for one in exchange.phases
+        ],
+        marks=[(clean(one.label, 60).replace("-", " "), _round_ms(one.at_ms)) for one in exchange.marks[:SHOWN_MARKS]],
         repeats=None if exchange.duplicate_of is None else rows.get(exchange.duplicate_of),
     )
 
@@ -60,7 +63,7 @@ def _exchange(
 def _waits(waterfall: Waterfall) -> Iterator[Wait]:
     """The times within the call in which no exchange was active."""
     named = [
-        (_phase(exchange, phase, waterfall.total_ms), phase)
+        (_phase_name(exchange, phase, waterfall.total_ms), phase)
         for exchange in waterfall.exchanges
         for phase in exchange.phases
     ]
@@ -69,35 +72,35 @@ def _waits(waterfall: Waterfall) -> Iterator[Wait]:
     for start, end in [*busy, (waterfall.total_ms, waterfall.total_ms)]:
         start = min(start, waterfall.total_ms)
         if start - reached >= WAIT_FROM * waterfall.total_ms > 0:
-            held = sum(_shared(reached, start, phase) for name, phase in named if name == OPEN)
+            held = sum(_overlap_ms(reached, start, phase) for name, phase in named if name == OPEN)
             yield _wait(reached, start, is_open=held >= (start - reached) / 2)
         reached = max(reached, end)
 
 
-def _phase(exchange: WaterfallExchange, phase: Phase, total_ms: float) -> str:
+def _phase_name(exchange: WaterfallExchange, phase: Phase, total_ms: float) -> str:
     outlasts = any(one.from_ms < 0 or one.to_ms > total_ms for one in exchange.phases)
     if exchange.label.startswith("GET ") and outlasts and phase.phase in ("server", OPEN):
         return LISTENING
     return clean(phase.phase, 40)
 
 
-def _shared(start: float, end: float, phase: Phase) -> float:
+def _overlap_ms(start: float, end: float, phase: Phase) -> float:
     return max(0.0, min(end, phase.to_ms) - max(start, phase.from_ms))
 
 
 def _wait(start: float, end: float, *, is_open: bool) -> Wait:
     words = "only an open reply" if is_open else "nothing on the wire"
-    return Wait(from_ms=_short(start), to_ms=_short(end), kind="open" if is_open else "nothing", words=words)
+    return Wait(from_ms=_round_ms(start), to_ms=_round_ms(end), kind="open" if is_open else "nothing", words=words)
 
 
-def _pins(case: Case, codes: Mapping[str, int]) -> Iterator[Pin]:
-    for finding in _drawable(case):
+def _evidence_pins(case: Case, codes: Mapping[str, int]) -> Iterator[Pin]:
+    for finding in _drawable_findings(case):
         for number, item in enumerate(finding.evidence[:SHOWN_EVIDENCE], 1):
-            at_ms = _short(item.at_s * 1000)
+            at_ms = _round_ms(item.at_s * 1000)
             yield Pin(finding=codes[finding.code], number=number, at_ms=at_ms, words=role_words(item.role))
 
 
-def _drawable(case: Case) -> list[Finding]:
+def _drawable_findings(case: Case) -> list[Finding]:
     """The findings whose evidence lies within a call. A finding outside every call has no trial, so its times belong to
     no call. In runs of older releases no finding has a trial."""
     told = any(finding.trial is not None for finding in case.findings)
@@ -108,7 +111,7 @@ def _drawable(case: Case) -> list[Finding]:
     ]
 
 
-def _pins_of(findings: list[Finding], waterfall: Waterfall) -> str:
+def _pins_note(findings: list[Finding], waterfall: Waterfall) -> str:
     """A note for the reader where evidence and drawing are of two trials, whose times differ a little."""
     for finding in findings:
         if finding.trial is None:
@@ -118,6 +121,6 @@ def _pins_of(findings: list[Finding], waterfall: Waterfall) -> str:
     return ""
 
 
-def _short(ms: float) -> float:
+def _round_ms(ms: float) -> float:
     """Rounds to a tenth of a microsecond, the precision of the measurement."""
     return round(ms, 4)

@@ -7,13 +7,13 @@ from mcpace.report.model.run import Case, Run
 from mcpace.report.page.model import ComparedShown, ComparisonShown
 from mcpace.report.words.comparison import (
     METRICS,
-    in_turns,
     left_out,
     machine_words,
     place,
     ratio_words,
     sees_words,
     sides,
+    turn_targets,
     value,
     verdict_words,
     warnings,
@@ -32,22 +32,22 @@ def comparison_of(run: Run) -> ComparisonShown | None:
     rows = made.attempts[-1].rows if made.attempts else []
     told = sides(run)
     # The set-up describes the machines. They are named here only where they differ.
-    turns = in_turns(run)
+    turns = turn_targets(run)
     first, second = turns or ("the first side", "the second side")
     first += "" if told else ", measured in turns with the second"
     if told:
         words = [f"{what}, {machine_words(facts)}" if _is_elsewhere(told) else what for _, what, facts in told]
-        first, second = (*words, _second(run))[:2]
+        first, second = (*words, _second_name(run))[:2]
     return ComparisonShown(
         first=first,
         second=second,
         warnings=warnings(made),
-        rows=[_row(row, run, made) for row in rows],
+        rows=[_row_view(row, run, made) for row in rows],
         notes=left_out(made),
     )
 
 
-def _second(run: Run) -> str:
+def _second_name(run: Run) -> str:
     """Name of the second side in comparisons of older releases, which have no facts of it."""
     name = clean(run.options.get("run") or "", 120)
     return name or f"{clean(run.started, 40)}, mcpace {clean(run.mcpace, 40)}"
@@ -57,8 +57,8 @@ def _is_elsewhere(told: list[tuple[str, str, SideFacts]]) -> bool:
     return len({machine_words(facts) for _, _, facts in told}) > 1
 
 
-def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:
-    first_s, second_s = _trials(row, run, made) if row.metric == "time" else ([], [])
+def _row_view(row: Compared, run: Run, made: Comparison) -> ComparedShown:
+    first_s, second_s = _trials_of(row, run, made) if row.metric == "time" else ([], [])
     return ComparedShown(
         place=place(row.subject, row.target, row.operation, row.tool),
         metric=METRICS[row.metric],
@@ -79,10 +79,10 @@ def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:
     )
 
 
-def _trials(row: Compared, run: Run, made: Comparison) -> tuple[list[float], list[float]]:
+def _trials_of(row: Compared, run: Run, made: Comparison) -> tuple[list[float], list[float]]:
     """The trials of both sides; empty where the run lacks those of one side."""
-    ours = [case for case in run.cases if _is(case, row, row.subject) and case.target == row.target]
-    theirs = [case for case in made.base_cases if _is(case, row, row.base_subject)]
+    ours = [case for case in run.cases if _is_side_of(case, row, row.subject) and case.target == row.target]
+    theirs = [case for case in made.base_cases if _is_side_of(case, row, row.base_subject)]
     # A server at another address is still the same case.
     theirs = [case for case in theirs if case.target == row.target] or theirs
     if len(ours) != 1 or len(theirs) != 1:
@@ -90,6 +90,6 @@ def _trials(row: Compared, run: Run, made: Comparison) -> tuple[list[float], lis
     return theirs[0].trials_s, ours[0].trials_s
 
 
-def _is(case: Case | BaseCase, row: Compared, subject: str) -> bool:
+def _is_side_of(case: Case | BaseCase, row: Compared, subject: str) -> bool:
     label = case.subject if isinstance(case, BaseCase) else case.subject.label()
     return (label, case.operation, case.tool) == (subject, row.operation, row.tool)

@@ -56,19 +56,19 @@ def _document(data: Shell, *, title: str, still: str, connects: bool) -> str:
     return (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(connects=connects)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{content_policy(connects=connects)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{escape(title)}</title>\n"
         f"<style>{style}</style>\n</head>\n<body>\n"
         f'<div id="app">{still}</div>\n'
-        f'<script type="application/json" id="data">{as_data(data)}</script>\n'
+        f'<script type="application/json" id="data">{embedded_json(data)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
-def as_data(data: Shell) -> str:
+def embedded_json(data: Shell) -> str:
     """JSON for an HTML element. Characters that could end the element or begin other HTML are escaped."""
     text = data.model_dump_json(by_alias=True, exclude_none=True)
     for character in "<>&\u2028\u2029":
@@ -76,7 +76,7 @@ def as_data(data: Shell) -> str:
     return text
 
 
-def policy(*, connects: bool) -> str:
+def content_policy(*, connects: bool) -> str:
     """The content security policy: the page may run its own script, use its own style and, where ``connects`` is set,
     send requests to its own server."""
     asks = " connect-src 'self';" if connects else ""

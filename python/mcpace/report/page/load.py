@@ -10,7 +10,7 @@ from mcpace.report.model.load import Latencies, LoadOperation, LoadSecond
 from mcpace.report.model.run import Case, Run
 from mcpace.report.page.model import Distribution, Fact, LoadShown, OperationShown, Percentiles, Series, Threshold
 from mcpace.report.words.load import (
-    course,
+    due_seconds,
     errors_of,
     lateness_words,
     length_words,
@@ -18,7 +18,7 @@ from mcpace.report.words.load import (
     model_words,
     threshold_words,
 )
-from mcpace.report.words.quantities import clean, count, duration, share, shortened
+from mcpace.report.words.quantities import clean, count, duration, round_digits, share
 
 PER_DECADE = 40
 """Number of bins in a decade. A bin is 6 % wide, which is narrower than a pixel of the drawing."""
@@ -28,10 +28,10 @@ MOST_POINTS = 600
 
 def loads(run: Run) -> list[LoadShown]:
     """All load cases; none for a comparison of servers, which has a separate view."""
-    return [_shown(case) for case in run.cases if case.load is not None] if run.servers is None else []
+    return [_load_view(case) for case in run.cases if case.load is not None] if run.servers is None else []
 
 
-def _shown(case: Case) -> LoadShown:
+def _load_view(case: Case) -> LoadShown:
     load = case.load
     assert load is not None, "a case of load"
     ended = sum(one.count for one in (case.by_tool or {}).values())
@@ -43,21 +43,21 @@ def _shown(case: Case) -> LoadShown:
         failed_share=share(case.errors or 0, ended),
         latency=percentiles(case.latency_s),
         operations=operations(case.by_tool) + operations(load.others, apart=True),
-        series=series(course(case)),
+        series=series(due_seconds(case)),
         thresholds=[
             Threshold(text=clean(one.text, 60), met=one.met, words=threshold_words(one)) for one in load.thresholds
         ],
-        facts=_facts(case),
+        facts=_load_facts(case),
         limit=limit_words(case),
     )
 
 
 def operations(found: dict[str, LoadOperation] | None, *, apart: bool = False) -> list[OperationShown]:
     """The operations for a table, one row each."""
-    return [_operation(one, apart) for one in (found or {}).values()]
+    return [_operation_view(one, apart) for one in (found or {}).values()]
 
 
-def _operation(one: LoadOperation, apart: bool) -> OperationShown:
+def _operation_view(one: LoadOperation, apart: bool) -> OperationShown:
     return OperationShown(
         name=clean(one.name, 60),
         apart=apart,
@@ -114,10 +114,10 @@ def series(seconds: Sequence[LoadSecond]) -> Series | None:
 
 def _worst(values: Iterable[float | None]) -> float | None:
     worst = max((value for value in values if value is not None), default=None)
-    return None if worst is None else shortened(worst, 4)
+    return None if worst is None else round_digits(worst, 4)
 
 
-def _facts(case: Case) -> list[Fact]:
+def _load_facts(case: Case) -> list[Fact]:
     load = case.load
     assert load is not None, "a case of load"
     found, engine = load.connections, load.engine

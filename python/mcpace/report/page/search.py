@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpace.report.groups import in_order
+from mcpace.report.groups import order_operations
 from mcpace.report.model.run import Bisection, Probe, Run
 from mcpace.report.page.model import ProbeShown, SearchShown
 from mcpace.report.verdict import release_order
@@ -14,17 +14,17 @@ def search_of(run: Run) -> SearchShown | None:
     search = run.bisection
     if search is None:
         return None
-    names = in_order(name for probe in search.probes for name in probe.medians_s)
+    names = order_operations(name for probe in search.probes for name in probe.medians_s)
     versions = [probe.version for probe in search.probes]
     return SearchShown(
-        words=_words(search),
+        words=_search_words(search),
         operations=[clean(name, 30) for name in names],
-        probes=[_probe(probe, names) for probe in search.probes],
+        probes=[_probe_view(probe, names) for probe in search.probes],
         ordered=sorted(range(len(versions)), key=lambda number: release_order(versions[number])),
     )
 
 
-def _words(search: Bisection) -> str:
+def _search_words(search: Bisection) -> str:
     told = " ".join(clean(search.criterion).split()).rstrip(".")
     return (
         f"{clean(search.sdk, 40)} at {clean(search.target, 120)}, from {clean(search.good, 40)} (good) to "
@@ -33,7 +33,7 @@ def _words(search: Bisection) -> str:
     )
 
 
-def _probe(probe: Probe, names: tuple[str, ...]) -> ProbeShown:
+def _probe_view(probe: Probe, names: tuple[str, ...]) -> ProbeShown:
     causes = ", ".join(clean(code, 60) for code in probe.findings)
     return ProbeShown(
         version=clean(probe.version, 40),

@@ -23,13 +23,13 @@ def comparison_of(run: Run) -> ServersShown | None:
     return ServersShown(
         workload=clean(common.workload, 40),
         open=common.model.get("kind") == "open",
-        servers=[_server(case) for case in run.cases],
-        floor=_floor(common.floor),
+        servers=[_server_view(case) for case in run.cases],
+        floor=_floor_view(common.floor),
         conditions=list(conditions(run)),
     )
 
 
-def _floor(floor: Floor | None) -> ServerShown | None:
+def _floor_view(floor: Floor | None) -> ServerShown | None:
     if floor is None or floor.error:
         return None
     return ServerShown(
@@ -37,7 +37,7 @@ def _floor(floor: Floor | None) -> ServerShown | None:
     )
 
 
-def _server(case: Case) -> ServerShown:
+def _server_view(case: Case) -> ServerShown:
     facts = case.server
     return ServerShown(
         name=name(case),
@@ -53,7 +53,7 @@ def _server(case: Case) -> ServerShown:
         rss_bytes=case.rss_bytes,
         operations=operations(case.by_tool),
         remarks=list(_remarks(case)),
-        program=_program(case),
+        program=_program_words(case),
     )
 
 
@@ -69,7 +69,7 @@ def _remarks(case: Case) -> Iterator[str]:
         yield f"ended early: {clean(case.error)}"
 
 
-def _program(case: Case) -> str:
+def _program_words(case: Case) -> str:
     facts = case.server
     if facts is None or not facts.sdk_version:
         return ""

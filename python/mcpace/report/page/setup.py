@@ -38,16 +38,16 @@ def facts(run: Run) -> list[Fact]:
     """The set-up and every option."""
     told = sides(run)
     # Comparisons of older releases have facts of one side only; the second side ran on this run's machine.
-    found = _of_sides(run, told) if len(told) == 2 else [*_of_sides(run, told), *_of_machine(run)]
+    found = _side_facts(run, told) if len(told) == 2 else [*_side_facts(run, told), *_machine_facts(run)]
     return [Fact(name=name, value=value) for name, value in found] + [
-        _fact(name, value)
+        _option_fact(name, value)
         for name, value in run.options.items()
         # The facts above already name two compared runs.
         if run.kind != "compare" or name not in ("base", "run")
     ]
 
 
-def _of_machine(run: Run) -> list[tuple[str, str]]:
+def _machine_facts(run: Run) -> list[tuple[str, str]]:
     return [
         ("Measured with", f"mcpace {clean(run.mcpace, 40)}, {clean(run.started, 40)}"),
         ("Machine", machine(run)),
@@ -55,7 +55,7 @@ def _of_machine(run: Run) -> list[tuple[str, str]]:
     ]
 
 
-def _of_sides(run: Run, told: list[tuple[str, str, SideFacts]]) -> list[tuple[str, str]]:
+def _side_facts(run: Run, told: list[tuple[str, str, SideFacts]]) -> list[tuple[str, str]]:
     found = [(f"The {name}", what) for name, what, _ in told]
     for what, words in (("machine", machine_words), ("system", system_words)):
         each = {name: words(where) for name, _, where in told}
@@ -66,8 +66,8 @@ def _of_sides(run: Run, told: list[tuple[str, str, SideFacts]]) -> list[tuple[st
     return [*found, ("Compared with", f"mcpace {clean(run.mcpace, 40)}")] if len(told) == 2 else found
 
 
-def _fact(name: str, value: object) -> Fact:
-    told = clean(_option(value), 300)
+def _option_fact(name: str, value: object) -> Fact:
+    told = clean(_option_words(value), 300)
     if name == "tolerance" and isinstance(value, float):
         told = f"{100 * value:.3g} %"
     elif name.endswith("_s") and isinstance(value, int | float) and not isinstance(value, bool):
@@ -75,18 +75,18 @@ def _fact(name: str, value: object) -> Fact:
     return Fact(name=clean(name, 60).replace("_", " "), value=told)
 
 
-def _option(value: object) -> str:
+def _option_words(value: object) -> str:
     """Readable form of an option's value."""
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_option(part)}" for name, part in value.items()) or "–"
-    return (", ".join(_option(part) for part in value) or "–") if isinstance(value, list) else str(value)
+        return ", ".join(f"{name}: {_option_words(part)}" for name, part in value.items()) or "–"
+    return (", ".join(_option_words(part) for part in value) or "–") if isinstance(value, list) else str(value)
 
 
-def _as_of(day: str | None) -> str:
+def _dependency_date(day: str | None) -> str:
     return f", its dependencies of {clean(day, 20)} instead of its own time" if day else ""
 
 
@@ -94,7 +94,7 @@ def packages(run: Run) -> list[Packages]:
     """The packages of every environment, with their exact versions."""
     return [
         Packages(
-            label=clean(label, 60) + _as_of(run.dependencies_as_of.get(label)),
+            label=clean(label, 60) + _dependency_date(run.dependencies_as_of.get(label)),
             packages=[
                 f"{clean(name, 80)} {clean(version, 60)}" for name, version in list(held.items())[:SHOWN_PACKAGES]
             ],
@@ -115,30 +115,30 @@ def ledger_words(run: Run) -> str:
 
 def method(run: Run) -> list[Fact]:
     """The method by which the figures were measured, one paragraph for each fact."""
-    return [Fact(name=name, value=words) for name, words in _method(run)]
+    return [Fact(name=name, value=words) for name, words in _method_facts(run)]
 
 
-def _method(run: Run) -> Iterator[tuple[str, str]]:
+def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
     match run.kind:
         case "load" | "servers":
-            yield from _of_load()
+            yield from _load_method()
         case "layers":
-            yield from _of_layers()
+            yield from _layers_method()
         case "explain":
-            yield from _of_factors()
+            yield from _factors_method()
         case "compare":
-            yield from _of_two_runs()
+            yield from _two_runs_method()
         case "gate" if run.comparison and "measured-once" in run.comparison.warnings:
-            yield from _of_two_runs()
+            yield from _two_runs_method()
         case "recording":
-            yield from _of_recording()
-            yield from _of_ledgers()
+            yield from _recording_method()
+            yield from _ledgers_method()
         case _:
-            yield from _of_trials(run)
-            yield from _of_ledgers()
+            yield from _trials_method(run)
+            yield from _ledgers_method()
 
 
-def _of_load() -> Iterator[tuple[str, str]]:
+def _load_method() -> Iterator[tuple[str, str]]:
     yield (
         "Checked",
         "Each reply was parsed and checked: its id, that it is no error, that it is whole. A failed call is counted "
@@ -160,7 +160,7 @@ def _of_load() -> Iterator[tuple[str, str]]:
     )
 
 
-def _of_layers() -> Iterator[tuple[str, str]]:
+def _layers_method() -> Iterator[tuple[str, str]]:
     yield (
         "Batches",
         "Each layer was called in batches, in rounds over the layers, there and back, after a warm-up. A batch's "
@@ -176,7 +176,7 @@ def _of_layers() -> Iterator[tuple[str, str]]:
     )
 
 
-def _of_factors() -> Iterator[tuple[str, str]]:
+def _factors_method() -> Iterator[tuple[str, str]]:
     yield (
         "Slices",
         "mcpace's own clients called the tool in short slices: with one thing changed, and with nothing changed before "
@@ -190,7 +190,7 @@ def _of_factors() -> Iterator[tuple[str, str]]:
     yield "A ratio", f"It is a typical ratio of a changed slice to an unchanged one, {INTERVAL}."
 
 
-def _of_two_runs() -> Iterator[tuple[str, str]]:
+def _two_runs_method() -> Iterator[tuple[str, str]]:
     yield (
         "Two runs",
         "Nothing was measured here: two saved runs are held against each other. How each was made stands in its own "
@@ -199,7 +199,7 @@ def _of_two_runs() -> Iterator[tuple[str, str]]:
     yield "A ratio", f"It is the second run's figure over the first one's, {COMPARED}."
 
 
-def _of_recording() -> Iterator[tuple[str, str]]:
+def _recording_method() -> Iterator[tuple[str, str]]:
     yield (
         "The recording",
         "Nothing was run for this: what a recorder, or mcpace's own client, had stamped on one clock was read from a "
@@ -213,7 +213,7 @@ def _of_recording() -> Iterator[tuple[str, str]]:
     )
 
 
-def _of_trials(run: Run) -> Iterator[tuple[str, str]]:
+def _trials_method(run: Run) -> Iterator[tuple[str, str]]:
     if run.kind in ("measure", "gate"):
         turns = ", the two sides taking turns" if run.comparison and run.comparison.interleaved else ""
         yield (
@@ -249,7 +249,7 @@ def _of_trials(run: Run) -> Iterator[tuple[str, str]]:
         )
 
 
-def _of_ledgers() -> Iterator[tuple[str, str]]:
+def _ledgers_method() -> Iterator[tuple[str, str]]:
     yield (
         "The server's own account",
         "Where a server tells its layers, they stand as a strip along the foot of its part: transport, dispatch, "

@@ -10,14 +10,14 @@ from rich.text import Text
 
 from mcpace.report.model.comparison import Compared
 from mcpace.report.model.run import Run
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 from mcpace.report.words.comparison import (
     METRICS,
-    doing,
-    in_turns,
     left_out,
+    operation_words,
     ratio_words,
     sees_words,
+    turn_targets,
     value,
     verdict_words,
     warnings,
@@ -39,11 +39,11 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         return
     for sentence in warnings(made):
         yield blank()
-        yield from wrapped(sentence, width, style="yellow")
-    turns = in_turns(run)
+        yield from wrap_paragraph(sentence, width, style="yellow")
+    turns = turn_targets(run)
     if turns is not None:
         yield blank()
-        yield from wrapped(f"First: {turns[0]}. Second: {turns[1]}. Measured in turns.", width, style="dim")
+        yield from wrap_paragraph(f"First: {turns[0]}. Second: {turns[1]}. Measured in turns.", width, style="dim")
     rows = made.attempts[-1].rows
     for (_, target, _), own in groupby(rows, key=lambda row: (row.subject, row.target, row.base_subject)):
         several = list(own)
@@ -52,14 +52,14 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         right = f"against {clean(other, 60)}" if other != several[0].subject else ""
         if all(row.metric == "time" for row in several):
             # Each operation has one figure, so all fit into one table.
-            yield from _table(title, right, [(doing(row), row) for row in several], width)
+            yield from _table(title, right, [(operation_words(row), row) for row in several], width)
             continue
-        for what, figures in groupby(several, key=doing):
+        for what, figures in groupby(several, key=operation_words):
             named = [(SHORT.get(row.metric, METRICS[row.metric]), row) for row in figures]
             yield from _table(f"{title} · {what}", right, named, width)
     for sentence in left_out(made):
         yield blank()
-        yield from wrapped(sentence, width, hang=2, style="dim")
+        yield from wrap_paragraph(sentence, width, hang=2, style="dim")
 
 
 def _table(title: str, right: str, rows: list[tuple[str, Compared]], width: int) -> Iterator[Text]:
@@ -68,17 +68,17 @@ def _table(title: str, right: str, rows: list[tuple[str, Compared]], width: int)
     yield blank()
     yield heading(title, width, right)
     columns = ("first", FIGURE), ("second", FIGURE), ("ratio (95 %)", RATIO), ("sees", SEES)
-    yield Text(" " * first + "".join(right_aligned(name, room) for name, room in columns), style="dim")
+    yield Text(" " * first + "".join(align_right(name, room) for name, room in columns), style="dim")
     for name, row in rows:
-        yield _row(row, fitted(f"  {name}", first))
+        yield _row(row, fit_cell(f"  {name}", first))
 
 
 def _row(row: Compared, name: str) -> Text:
     line = Text(name)
-    line.append(right_aligned(value(row, row.base), FIGURE))
-    line.append(right_aligned(value(row, row.now), FIGURE), style="bold")
-    line.append(right_aligned(ratio_words(row), RATIO))
-    line.append(right_aligned(sees_words(row), SEES), style="dim")
+    line.append(align_right(value(row, row.base), FIGURE))
+    line.append(align_right(value(row, row.now), FIGURE), style="bold")
+    line.append(align_right(ratio_words(row), RATIO))
+    line.append(align_right(sees_words(row), SEES), style="dim")
     allowed = row.verdict == "worse" and not row.breach
     line.append(f"  {verdict_words(row)}", style=ALLOWED if allowed else STYLES[row.verdict])
     return line

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from mcpace.report.model.run import Run
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading
 from mcpace.report.words.quantities import clean, common_unit
 
 LONGEST_NAME = 40
@@ -30,13 +30,13 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     columns = ("calls/s", f"p50 {unit.name}", f"p99 {unit.name}")
     names = [clean(case.target, LONGEST_NAME) for case in cases]
     room = min(max(map(cell_len, names)) + 4, max(width - FIGURE * len(columns), 0))
-    yield Text(" " * room + "".join(right_aligned(column, FIGURE) for column in columns), style="dim")
+    yield Text(" " * room + "".join(align_right(column, FIGURE) for column in columns), style="dim")
     for name, case in zip(names, cases, strict=True):
-        line = Text(fitted(f"  {name}", room))
-        line.append(right_aligned(f"{case.throughput_rps or 0:,.0f}", FIGURE), style="bold")
+        line = Text(fit_cell(f"  {name}", room))
+        line.append(align_right(f"{case.throughput_rps or 0:,.0f}", FIGURE), style="bold")
         if case.latency_s:
             figures = (unit.figure(case.latency_s.p50), unit.figure(case.latency_s.p99))
-            line.append("".join(right_aligned(figure, FIGURE) for figure in figures))
+            line.append("".join(align_right(figure, FIGURE) for figure in figures))
         codes = Text("".join(f"  {finding.code}" for finding in case.findings), style="bold red")
         if cell_len(line.plain) + cell_len(codes.plain) <= width:
             yield line + codes

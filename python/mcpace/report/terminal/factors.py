@@ -8,7 +8,7 @@ from rich.text import Text
 
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.run import Run
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 from mcpace.report.words.factors import advice_words, interval_words, left_out, name_words, ratio_words
 from mcpace.report.words.quantities import duration
 from mcpace.report.words.start import short_name
@@ -27,19 +27,19 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     yield heading("One thing changed at a time", width, where)
     if tried:
         titles = zip(("base", "changed", interval_words(run)), (FIGURE, FIGURE, RATIO), strict=True)
-        yield Text(" " * NAME + "".join(right_aligned(title, width) for title, width in titles), style="dim")
+        yield Text(" " * NAME + "".join(align_right(title, width) for title, width in titles), style="dim")
     for factor in tried:
         yield _row(factor)
         if factor.verdict in STYLES and (advice := advice_words(factor)):
-            yield from wrapped(advice, width, indent=4, hang=4, style="dim")
+            yield from wrap_paragraph(advice, width, indent=4, hang=4, style="dim")
     for sentence in left_out(run):
         yield blank()
-        yield from wrapped(sentence, width, hang=2, style="dim")
+        yield from wrap_paragraph(sentence, width, hang=2, style="dim")
 
 
 def _row(factor: Factor) -> Text:
-    line = Text(fitted(f"  {name_words(factor)}", NAME))
+    line = Text(fit_cell(f"  {name_words(factor)}", NAME))
     for value in (factor.base_s, factor.changed_s):
-        line.append(right_aligned(duration(value) if value is not None else "", FIGURE))
-    line.append(right_aligned(ratio_words(factor), RATIO), style=STYLES.get(factor.verdict, "dim"))
+        line.append(align_right(duration(value) if value is not None else "", FIGURE))
+    line.append(align_right(ratio_words(factor), RATIO), style=STYLES.get(factor.verdict, "dim"))
     return line

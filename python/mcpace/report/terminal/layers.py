@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from mcpace.report.model.run import Case, Run
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 from mcpace.report.words.layers import (
     conditions,
     layer_name,
@@ -38,31 +38,31 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     measured = measured_cases(run)
     unit = common_unit(case.median_s or 0.0 for case in measured)
     columns = ("median", FIGURE), ("quartiles", SPREAD), ("over direct", 13), ("ratio", 9), ("share", 8)
-    header = fitted(f"  {unit.name}", NAME) + "".join(right_aligned(name, room) for name, room in columns)
+    header = fit_cell(f"  {unit.name}", NAME) + "".join(align_right(name, room) for name, room in columns)
     yield Text(header, style="dim")
     for case in run.cases:
         yield from _row(case, unit, width)
     yield blank()
     yield heading("What each includes", width)
     for sentence in conditions(run):
-        yield from wrapped(sentence, width, hang=2)
+        yield from wrap_paragraph(sentence, width, hang=2)
 
 
 def _row(case: Case, unit: Unit, width: int) -> Iterator[Text]:
-    line = Text(fitted(f"  {layer_name(case)}", NAME))
+    line = Text(fit_cell(f"  {layer_name(case)}", NAME))
     layer = case.layer
     if case.median_s is None or layer is None:
-        for number, part in enumerate(wrapped(remark(case), width, indent=NAME + 2, style="dim")):
+        for number, part in enumerate(wrap_paragraph(remark(case), width, indent=NAME + 2, style="dim")):
             yield part if number else line + part[NAME:]
         return
-    line.append(right_aligned(unit.figure(case.median_s), FIGURE), style="bold")
+    line.append(align_right(unit.figure(case.median_s), FIGURE), style="bold")
     low, high = layer.low_s or case.median_s, layer.high_s or case.median_s
-    line.append(right_aligned(f"{unit.figure(low)}–{unit.figure(high)}", SPREAD))
-    line.append(right_aligned(over_words(case), 13) + right_aligned(ratio_words(case), 9))
-    line.append(right_aligned(share_words(case), 8))
+    line.append(align_right(f"{unit.figure(low)}–{unit.figure(high)}", SPREAD))
+    line.append(align_right(over_words(case), 13) + align_right(ratio_words(case), 9))
+    line.append(align_right(share_words(case), 8))
     room = min(max(width - len(line.plain) - 2, 0), LONGEST_BAR)
     cells = round(min(max(layer.share or 0.0, 0.0), 1.0) * room)
     line.append("  " + BAR * cells, style="color(172)")
     yield line
     if case.error:
-        yield from wrapped(remark(case), width, indent=4, hang=6, style="yellow")
+        yield from wrap_paragraph(remark(case), width, indent=4, hang=6, style="yellow")

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from mcpace.report.groups import cases_at, operations, targets
 from mcpace.report.model.run import Case, Ledger, Run
-from mcpace.report.terminal.lines import blank, fitted, heading, indented, right_aligned
-from mcpace.report.words.comparison import of_second
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_indented
+from mcpace.report.words.comparison import second_side_suffix
 from mcpace.report.words.labels import split_words
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share
 
@@ -43,8 +43,8 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     yield blank()
     beside = sum(case.load.beside or 0 for case in run.cases if case.load)
     mean = f"{count(beside, 'call')} beside the load" if beside else "share of the warm mean"
-    yield heading(f"Where the time went{of_second(run)}", width, mean)
-    yield from indented(_legend(coloured), width, 0, 0)
+    yield heading(f"Where the time went{second_side_suffix(run)}", width, mean)
+    yield from wrap_indented(_legend(coloured), width, 0, 0)
     split = [case for case in run.cases if case.ledger_s]
     subject = min(max(cell_len(clean(case.subject.label())) for case in split), LONGEST_SUBJECT)
     first = max(LEAST_OPERATION, *(len(case.operation) + 1 for case in split))
@@ -54,18 +54,18 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         for operation in operations(run, target):
             cases = [case for case in cases_at(run, target, operation) if case.ledger_s]
             for number, case in enumerate(cases):
-                yield _row(case, fitted("" if number else operation, first), subject, width, coloured)
+                yield _row(case, fit_cell("" if number else operation, first), subject, width, coloured)
                 if case.ledger_s and case.ledger_s.server_split:
                     told = Text(split_words(case.ledger_s.server_split), style="dim")
-                    yield from indented(told, width, first + 2, first + 2)
+                    yield from wrap_indented(told, width, first + 2, first + 2)
 
 
 def _row(case: Case, operation: str, subject: int, width: int, coloured: bool) -> Text:
     assert case.ledger_s is not None
     total = case.ledger_s.total()
     line = Text(f"  {operation}")
-    line.append(fitted(clean(case.subject.label()), subject) + "  ")
-    line.append(right_aligned(duration(total), 8) + "  ", style="bold")
+    line.append(fit_cell(clean(case.subject.label()), subject) + "  ")
+    line.append(align_right(duration(total), 8) + "  ", style="bold")
     dominant = max(case.ledger_s.parts().items(), key=lambda part: part[1])
     words = f"  {dominant[0]} {share(dominant[1], total)}"
     line.append(_bar(case.ledger_s, max(width - cell_len(line.plain) - 21, 10), coloured))
@@ -76,14 +76,14 @@ def _row(case: Case, operation: str, subject: int, width: int, coloured: bool) -
 def _bar(ledger: Ledger, width: int, coloured: bool) -> Text:
     bar = Text()
     parts = ledger.parts()
-    for name, cells in _apportioned(list(parts.values()), width):
+    for name, cells in _divide_cells(list(parts.values()), width):
         key = list(parts)[name]
         colour, character = LOOKS[key]
         bar.append((BLOCK if coloured else character) * cells, style=colour if coloured else "")
     return bar
 
 
-def _apportioned(amounts: list[float], cells: int) -> Iterator[tuple[int, int]]:
+def _divide_cells(amounts: list[float], cells: int) -> Iterator[tuple[int, int]]:
     """Divides ``cells`` among the amounts by the largest-remainder method: index and number of cells of each."""
     whole = sum(max(amount, 0.0) for amount in amounts)
     if whole <= 0:

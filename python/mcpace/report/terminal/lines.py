@@ -18,7 +18,7 @@ ACTING = re.compile(
 """Control characters, and characters that hide text or change its direction. No line of the report contains any."""
 
 
-def harmless(line: Text) -> Text:
+def replace_controls(line: Text) -> Text:
     """Replaces every character of :data:`ACTING` in a line, which could only come from text that was not cleaned."""
     if ACTING.search(line.plain):
         line.plain = ACTING.sub("\N{REPLACEMENT CHARACTER}", line.plain)
@@ -35,7 +35,7 @@ def heading(title: str, width: int, right: str = "") -> Text:
     line = Text()
     room = width - cell_len(right) - (1 if right else 0)
     if title:
-        line.append(fitted(title, max(room - 4, 1)).rstrip(), style="bold cyan")
+        line.append(fit_cell(title, max(room - 4, 1)).rstrip(), style="bold cyan")
         line.append(" ")
     line.append("─" * max(room - cell_len(line.plain), 0), style="dim")
     if right:
@@ -43,32 +43,34 @@ def heading(title: str, width: int, right: str = "") -> Text:
     return line
 
 
-def wrapped(text: str, width: int, *, indent: int = 0, hang: int | None = None, style: str = "") -> Iterator[Text]:
+def wrap_paragraph(
+    text: str, width: int, *, indent: int = 0, hang: int | None = None, style: str = ""
+) -> Iterator[Text]:
     """A paragraph, wrapped to ``width``. ``hang`` is the indent of all lines after the first."""
     rest = indent if hang is None else hang
-    yield from indented(Text(text, style=style), width, indent, rest)
+    yield from wrap_indented(Text(text, style=style), width, indent, rest)
 
 
-def indented(text: Text, width: int, indent: int, hang: int) -> Iterator[Text]:
+def wrap_indented(text: Text, width: int, indent: int, hang: int) -> Iterator[Text]:
     """Wraps styled text, the first line at ``indent``, the others at ``hang``."""
     # The larger indent determines the width, so that every line fits with either.
-    for number, line in enumerate(_wrap(text, max(width - max(indent, hang), 10))):
+    for number, line in enumerate(_wrap_words(text, max(width - max(indent, hang), 10))):
         yield Text(" " * (hang if number else indent)) + line
 
 
-def fitted(text: str, width: int) -> str:
+def fit_cell(text: str, width: int) -> str:
     """Text of exactly ``width`` cells, truncated with an ellipsis or padded."""
     if cell_len(text) > width:
         return set_cell_size(text, max(width - 1, 0)) + "…"
     return set_cell_size(text, width)
 
 
-def right_aligned(text: str, width: int) -> str:
+def align_right(text: str, width: int) -> str:
     """Text of at least ``width`` cells, padded on the left."""
     return " " * max(width - cell_len(text), 0) + text
 
 
-def _wrap(text: Text, width: int) -> Iterator[Text]:
+def _wrap_words(text: Text, width: int) -> Iterator[Text]:
     line = Text()
     for word in text.split(" "):
         while cell_len(word.plain) > width:

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from mcpace.report.model.load import Latencies, LoadOperation, LoadSecond
 from mcpace.report.model.run import Case, Run
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 from mcpace.report.words.load import (
-    course,
+    due_seconds,
     errors_of,
     figure_of,
     lateness_words,
@@ -41,10 +41,10 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     """All load cases."""
     for case in run.cases:
         if case.load is not None:
-            yield from _case(case, width)
+            yield from _case_lines(case, width)
 
 
-def _case(case: Case, width: int) -> Iterator[Text]:
+def _case_lines(case: Case, width: int) -> Iterator[Text]:
     load = case.load
     assert load is not None, "a case of load"
     yield blank()
@@ -52,10 +52,10 @@ def _case(case: Case, width: int) -> Iterator[Text]:
     yield heading(clean(case.target, 60), width, right if len(right) < width - 12 else "")
     yield blank()
     yield from _table(case, width)
-    yield from _failed(case, width)
-    yield from _series(course(case), width)
+    yield from _error_lines(case, width)
+    yield from _series(due_seconds(case), width)
     yield from _thresholds(case, width)
-    yield from _around(case, width)
+    yield from _total_lines(case, width)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Layout:
         told += [one.service_s for one in operations if one.service_s]
         told += [together] if together else []
         columns = {
-            name: GAP + max([cell_len(unit.figure(_values(latencies)[at])) for latencies in told] + [len(name)])
+            name: GAP + max([cell_len(unit.figure(_figure_values(latencies)[at])) for latencies in told] + [len(name)])
             for at, name in enumerate(COLUMNS)
         }
         wanted = 2 + max([cell_len(clean(one.name, 60)) for one in operations] + [12])
@@ -85,11 +85,11 @@ class _Layout:
         return cls(unit, max(min(wanted, room - sum(columns.values())), 1), columns)
 
     def header(self) -> str:
-        return "".join(right_aligned(name, width) for name, width in self.columns.items())
+        return "".join(align_right(name, width) for name, width in self.columns.items())
 
     def figures(self, told: Latencies) -> Text:
-        values = dict(zip(COLUMNS, _values(told), strict=True))
-        cells = (right_aligned(self.unit.figure(values[name]), width) for name, width in self.columns.items())
+        values = dict(zip(COLUMNS, _figure_values(told), strict=True))
+        cells = (align_right(self.unit.figure(values[name]), width) for name, width in self.columns.items())
         return Text("".join(cells))
 
 
@@ -99,14 +99,14 @@ def _table(case: Case, width: int) -> Iterator[Text]:
     # A notification has no reply and so no latency.
     others = [one for one in case.load.others.values() if one.errors or (one.latency_s and one.latency_s.max)]
     layout = _Layout.of([*calls, *others], case.latency_s, width)
-    header = fitted(f"  {layout.unit.name}", layout.name) + right_aligned("calls/s", RATE) + right_aligned("good", GOOD)
+    header = fit_cell(f"  {layout.unit.name}", layout.name) + align_right("calls/s", RATE) + align_right("good", GOOD)
     yield Text(header + layout.header(), style="dim")
     for one in calls:
         yield from _rows(one, layout)
     if len(calls) > 1 and case.latency_s:
-        together = Text(fitted("  all calls", layout.name), style="bold")
-        together.append(right_aligned(figure_of(round(case.throughput_rps or 0.0)), RATE))
-        together.append(right_aligned(f"{case.latency_s.count:,}", GOOD))
+        together = Text(fit_cell("  all calls", layout.name), style="bold")
+        together.append(align_right(figure_of(round(case.throughput_rps or 0.0)), RATE))
+        together.append(align_right(f"{case.latency_s.count:,}", GOOD))
         yield together + layout.figures(case.latency_s)
     # A notification that never failed has no latency and needs no row.
     others = [one for one in others if one.errors or one.latency_s is None or one.latency_s.max > 0]
@@ -117,25 +117,25 @@ def _table(case: Case, width: int) -> Iterator[Text]:
 
 
 def _rows(one: LoadOperation, layout: _Layout) -> Iterator[Text]:
-    line = Text(fitted(f"  {clean(one.name, 60)}", layout.name))
-    line.append(right_aligned(figure_of(round(one.throughput_rps, 1 if one.throughput_rps < 100 else 0)), RATE))
-    line.append(right_aligned(f"{one.ok:,}", GOOD))
+    line = Text(fit_cell(f"  {clean(one.name, 60)}", layout.name))
+    line.append(align_right(figure_of(round(one.throughput_rps, 1 if one.throughput_rps < 100 else 0)), RATE))
+    line.append(align_right(f"{one.ok:,}", GOOD))
     yield line + layout.figures(one.latency_s) if one.latency_s else line
     if one.latency_s and one.service_s and _differs(one.latency_s, one.service_s):
-        sent = Text(fitted("    from its send", layout.name + RATE + GOOD), style="dim")
+        sent = Text(fit_cell("    from its send", layout.name + RATE + GOOD), style="dim")
         yield sent + layout.figures(one.service_s)
 
 
 def _differs(latency: Latencies, service: Latencies) -> bool:
-    pairs = zip(_values(latency), _values(service), strict=True)
+    pairs = zip(_figure_values(latency), _figure_values(service), strict=True)
     return any(due - sent > APART * due for due, sent in pairs)
 
 
-def _values(told: Latencies) -> tuple[float, ...]:
+def _figure_values(told: Latencies) -> tuple[float, ...]:
     return (told.mean, told.p50, told.p90, told.p99, told.p999, told.max)
 
 
-def _failed(case: Case, width: int) -> Iterator[Text]:
+def _error_lines(case: Case, width: int) -> Iterator[Text]:
     assert case.load is not None, "a case of load"
     failed = [one for one in [*(case.by_tool or {}).values(), *case.load.others.values()] if one.errors]
     if not failed:
@@ -145,9 +145,9 @@ def _failed(case: Case, width: int) -> Iterator[Text]:
     for one in failed:
         bad = one.count - one.ok
         text = f"{clean(one.name, 60)}: {errors_of(one)} ({share(bad, one.count)} of {one.count:,})"
-        yield from wrapped(text, width, indent=2, hang=4)
+        yield from wrap_paragraph(text, width, indent=2, hang=4)
         if one.first_error:
-            yield from wrapped(f"first: {clean(one.first_error, 300)}", width, indent=4, hang=4, style="dim")
+            yield from wrap_paragraph(f"first: {clean(one.first_error, 300)}", width, indent=4, hang=4, style="dim")
 
 
 def _series(seconds: Sequence[LoadSecond], width: int) -> Iterator[Text]:
@@ -175,7 +175,7 @@ def _series(seconds: Sequence[LoadSecond], width: int) -> Iterator[Text]:
 
 def _bars(name: str, values: Sequence[float], dim: Sequence[bool], remark: str) -> Text:
     most = max(values) or 1.0
-    line = Text(fitted(f"  {name}", 11))
+    line = Text(fit_cell(f"  {name}", 11))
     for value, faint in zip(values, dim, strict=True):
         bar = BARS[min(int(value / most * len(BARS)), len(BARS) - 1)] if value > 0 else " "
         line.append(bar, style="dim" if faint else "cyan")
@@ -191,12 +191,12 @@ def _thresholds(case: Case, width: int) -> Iterator[Text]:
     yield Text("Thresholds", style="bold")
     longest = max(cell_len(clean(one.text, 40)) for one in case.load.thresholds)
     for one in case.load.thresholds:
-        line = Text("  ").append(fitted("met" if one.met else "not met", 9), style="green" if one.met else "bold red")
-        line.append(fitted(clean(one.text, 40), longest + 2))
+        line = Text("  ").append(fit_cell("met" if one.met else "not met", 9), style="green" if one.met else "bold red")
+        line.append(fit_cell(clean(one.text, 40), longest + 2))
         yield line.append(threshold_words(one))
 
 
-def _around(case: Case, width: int) -> Iterator[Text]:
+def _total_lines(case: Case, width: int) -> Iterator[Text]:
     load = case.load
     assert load is not None, "a case of load"
     yield blank()
@@ -210,7 +210,7 @@ def _around(case: Case, width: int) -> Iterator[Text]:
         )
         if number
     ]
-    yield from wrapped("; ".join([due, *rest]) + ".", width, indent=2, style="dim")
+    yield from wrap_paragraph("; ".join([due, *rest]) + ".", width, indent=2, style="dim")
     found = load.connections
     opened = f"{count(found.opened, 'connection')} opened, {found.reused_requests:,} requests on kept ones"
     broken = [
@@ -218,9 +218,9 @@ def _around(case: Case, width: int) -> Iterator[Text]:
         for number, word in ((found.failed, "failed"), (found.closed_by_peer, "closed by the target"))
         if number
     ]
-    yield from wrapped(", ".join([opened, *broken]) + ".", width, indent=2, style="dim")
+    yield from wrap_paragraph(", ".join([opened, *broken]) + ".", width, indent=2, style="dim")
     engine = load.engine
-    yield from wrapped(
+    yield from wrap_paragraph(
         f"Generator: {count(engine.threads, 'thread')}, {share(engine.busy, 1)} busy, "
         f"{duration(engine.cpu_s)} of processor time; {lateness_words(engine.late_p99_s)}.",
         width,
@@ -228,4 +228,4 @@ def _around(case: Case, width: int) -> Iterator[Text]:
         style="dim",
     )
     if limit := limit_words(case):
-        yield from wrapped(f"{limit[0].upper()}{limit[1:]}.", width, indent=2, style="bold yellow")
+        yield from wrap_paragraph(f"{limit[0].upper()}{limit[1:]}.", width, indent=2, style="bold yellow")

@@ -27,7 +27,7 @@ from mcpace.report.terminal import (
     tables,
     trials,
 )
-from mcpace.report.terminal.lines import blank, harmless, heading, wrapped
+from mcpace.report.terminal.lines import blank, heading, replace_controls, wrap_paragraph
 from mcpace.report.verdict import verdict
 from mcpace.report.words import comparison as comparison_words
 from mcpace.report.words.quantities import NO_BREAK, clean
@@ -55,7 +55,7 @@ def print_run(run: Run, console: Console) -> None:
 
 def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     """The lines of the report. Without ``coloured``, characters distinguish the parts of the ledgers."""
-    yield from map(harmless, _lines(run, width, coloured=coloured))
+    yield from map(replace_controls, _lines(run, width, coloured=coloured))
 
 
 def _lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
@@ -84,13 +84,13 @@ def _lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
 
 def _opening(run: Run, width: int) -> Iterator[Text]:
     if run.partial:
-        yield from wrapped(
+        yield from wrap_paragraph(
             "Interrupted: this is what was measured until then; the rest is missing.",
             width,
             style="bold yellow",
         )
         yield blank()
-    yield from wrapped(verdict(run), width, style=_style(run))
+    yield from wrap_paragraph(verdict(run), width, style=_style(run))
 
 
 def _style(run: Run) -> str:
@@ -109,7 +109,7 @@ def _closing(run: Run, width: int) -> Iterator[Text]:
     yield blank()
     yield heading("", width)
     for name, what, where in told:
-        yield from wrapped(
+        yield from wrap_paragraph(
             f"{name}: {what}, {where.cores} cores, {clean(where.cpu, 60)}, {clean(where.system, 60)}",
             width,
             style="dim",
@@ -118,4 +118,4 @@ def _closing(run: Run, width: int) -> Iterator[Text]:
     if len(told) < 2:
         # The machine that compares two saved runs is irrelevant to both.
         facts += [f"{machine.cores} cores, {machine.cpu}", machine.system]
-    yield from wrapped(" · ".join(clean(fact, 60) for fact in facts), width, style="dim")
+    yield from wrap_paragraph(" · ".join(clean(fact, 60) for fact in facts), width, style="dim")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mcpace.report.model.load import Latencies
 from mcpace.report.model.run import Case, Run
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 from mcpace.report.words.quantities import Unit, clean, common_unit, duration, size
 from mcpace.report.words.servers import conditions, model_words, name, ratio_words
 
@@ -29,12 +29,12 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     yield heading(f"workload {clean(run.servers.workload, 30)}", width, model_words(run.servers).partition(",")[0])
     yield blank()
     yield from _table(run, width)
-    yield from _tools(run, width)
-    yield from _errors(run, width)
+    yield from _tool_tables(run, width)
+    yield from _error_lines(run, width)
     yield blank()
     yield heading("What ran", width)
     for sentence in conditions(run):
-        yield from wrapped(sentence, width, hang=2)
+        yield from wrap_paragraph(sentence, width, hang=2)
     yield from _programs(run, width)
 
 
@@ -42,48 +42,48 @@ def _table(run: Run, width: int) -> Iterator[Text]:
     floor = run.servers.floor if run.servers else None
     timed = [case.latency_s for case in run.cases if case.latency_s]
     unit, subject, columns = common_unit(told.p50 for told in timed), _subject_width(run), _columns(width)
-    header = fitted(f"  {unit.name}", subject) + right_aligned("calls/s", 9)
-    header += "".join(right_aligned(column, FIGURE) for column in columns)
-    header += right_aligned("CPU/call", 10) + right_aligned("memory", 10)
+    header = fit_cell(f"  {unit.name}", subject) + align_right("calls/s", 9)
+    header += "".join(align_right(column, FIGURE) for column in columns)
+    header += align_right("CPU/call", 10) + align_right("memory", 10)
     against = "ratio" if width < WIDE else f"against {clean(run.cases[0].subject.label(), 20)}"
     yield Text(f"{header}  {against}", style="dim")
     for case in run.cases:
         yield from _row(case, unit, subject, width)
     if floor is not None and not floor.error:
-        line = Text(fitted("  (floor)", subject) + right_aligned(f"{floor.throughput_rps:,.0f}", 9), style="dim")
+        line = Text(fit_cell("  (floor)", subject) + align_right(f"{floor.throughput_rps:,.0f}", 9), style="dim")
         if floor.latency_s:
             line.append(_figures(floor.latency_s, unit, columns))
         if floor.cpu_s_per_call is not None:
-            line.append(right_aligned(duration(floor.cpu_s_per_call), 10))
+            line.append(align_right(duration(floor.cpu_s_per_call), 10))
         yield line
 
 
 def _row(case: Case, unit: Unit, subject: int, width: int) -> Iterator[Text]:
-    line, columns = Text(fitted(f"  {name(case)}", subject)), _columns(width)
+    line, columns = Text(fit_cell(f"  {name(case)}", subject)), _columns(width)
     if case.throughput_rps is None:
         reason = clean(case.unsupported or case.error or "")
         state = "unsupported" if case.unsupported else "failed" if case.error else "not measured"
         style = "dim" if case.unsupported else "yellow"
         text = f"{state}: {reason}" if reason else state
-        for number, part in enumerate(wrapped(text, width, indent=subject + 2, style=style)):
+        for number, part in enumerate(wrap_paragraph(text, width, indent=subject + 2, style=style)):
             yield part if number else line + part[subject:]
         return
-    line.append(right_aligned(f"{case.throughput_rps:,.0f}", 9), style="bold")
+    line.append(align_right(f"{case.throughput_rps:,.0f}", 9), style="bold")
     line.append(_figures(case.latency_s, unit, columns) if case.latency_s else " " * FIGURE * len(columns))
     per_call = case.server.cpu_s_per_call if case.server else None
-    line.append(right_aligned(duration(per_call) if per_call is not None else "", 10))
-    line.append(right_aligned(size(case.rss_bytes) if case.rss_bytes else "", 10))
+    line.append(align_right(duration(per_call) if per_call is not None else "", 10))
+    line.append(align_right(size(case.rss_bytes) if case.rss_bytes else "", 10))
     ratio = case.server.ratio if case.server else None
     line.append("  " + ratio_words(ratio, interval=width >= WIDE))
     yield line
     remarks = [finding.code for finding in case.findings] + (["generator-limited"] if case.saturated else [])
     if remarks:
-        yield from wrapped(", ".join(remarks), width, indent=4, style="bold red")
+        yield from wrap_paragraph(", ".join(remarks), width, indent=4, style="bold red")
     if case.error:
-        yield from wrapped(f"ended early: {clean(case.error)}", width, indent=4, hang=6, style="yellow")
+        yield from wrap_paragraph(f"ended early: {clean(case.error)}", width, indent=4, hang=6, style="yellow")
 
 
-def _tools(run: Run, width: int) -> Iterator[Text]:
+def _tool_tables(run: Run, width: int) -> Iterator[Text]:
     """Percentiles by tool, where there are several tools."""
     tools = list(dict.fromkeys(tool for case in run.cases for tool in case.by_tool or {}))
     if len(tools) < 2:
@@ -94,18 +94,18 @@ def _tools(run: Run, width: int) -> Iterator[Text]:
         unit = common_unit(one.latency_s.p50 for _, one in own if one.latency_s)
         yield blank()
         yield Text(
-            fitted(clean(tool, subject), subject)
-            + right_aligned("calls/s", 9)
-            + "".join(right_aligned(column, FIGURE) for column in COLUMNS)
-            + right_aligned(unit.name, 5),
+            fit_cell(clean(tool, subject), subject)
+            + align_right("calls/s", 9)
+            + "".join(align_right(column, FIGURE) for column in COLUMNS)
+            + align_right(unit.name, 5),
             style="dim",
         )
         for case, one in own:
-            line = Text(fitted(f"  {name(case)}", subject) + right_aligned(f"{one.throughput_rps:,.0f}", 9))
+            line = Text(fit_cell(f"  {name(case)}", subject) + align_right(f"{one.throughput_rps:,.0f}", 9))
             yield line + _figures(one.latency_s, unit, COLUMNS) if one.latency_s else line
 
 
-def _errors(run: Run, width: int) -> Iterator[Text]:
+def _error_lines(run: Run, width: int) -> Iterator[Text]:
     failed = [(case, one) for case in run.cases for one in (case.by_tool or {}).values() if one.errors]
     if not failed:
         return
@@ -113,9 +113,11 @@ def _errors(run: Run, width: int) -> Iterator[Text]:
     yield Text("Errors", style="bold red")
     for case, one in failed:
         kinds = ", ".join(f"{clean(kind, 30)} {number:,}" for kind, number in one.errors.items())
-        yield from wrapped(f"{name(case)}, {clean(one.name, 40)}: {kinds} of {one.count:,}", width, indent=2, hang=4)
+        yield from wrap_paragraph(
+            f"{name(case)}, {clean(one.name, 40)}: {kinds} of {one.count:,}", width, indent=2, hang=4
+        )
         if one.first_error:
-            yield from wrapped(f"first: {clean(one.first_error, 300)}", width, indent=4, hang=4, style="dim")
+            yield from wrap_paragraph(f"first: {clean(one.first_error, 300)}", width, indent=4, hang=4, style="dim")
 
 
 def _programs(run: Run, width: int) -> Iterator[Text]:
@@ -133,7 +135,7 @@ def _programs(run: Run, width: int) -> Iterator[Text]:
             told.append(f"{len(facts.checked)} answers checked")
         text = f"{name(case)}: {', '.join(told)}."
         notes = " ".join(clean(note, 200).rstrip(".") + "." for note in facts.notes)
-        yield from wrapped(f"{text} {notes}".strip(), width, hang=2, style="dim")
+        yield from wrap_paragraph(f"{text} {notes}".strip(), width, hang=2, style="dim")
 
 
 def _subject_width(run: Run) -> int:
@@ -146,4 +148,4 @@ def _columns(width: int) -> tuple[str, ...]:
 
 def _figures(told: Latencies, unit: Unit, columns: tuple[str, ...]) -> str:
     values = dict(zip(COLUMNS, (told.p50, told.p90, told.p99, told.p999), strict=True))
-    return "".join(right_aligned(unit.figure(values[column]), FIGURE) for column in columns)
+    return "".join(align_right(unit.figure(values[column]), FIGURE) for column in columns)

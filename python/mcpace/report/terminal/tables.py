@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mcpace.report.model.run import Run
 from mcpace.report.tables import Table, tables
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 
 GAP = "  "
 NARROWEST_NAME = 12
@@ -29,7 +29,7 @@ def _table(table: Table, width: int) -> Iterator[Text]:
     room = width - sum(widths) - len(GAP) * (len(widths) + 1)
     name = max(NARROWEST_NAME, min(room, max(map(cell_len, across[0]))))
     for number, (first, *rest) in enumerate([table.columns, *table.rows]):
-        cells = [right_aligned(cell, size) for cell, size in zip(rest, widths, strict=True)]
-        yield Text(GAP + GAP.join([fitted(first, name), *cells]), style="" if number else "dim")
+        cells = [align_right(cell, size) for cell, size in zip(rest, widths, strict=True)]
+        yield Text(GAP + GAP.join([fit_cell(first, name), *cells]), style="" if number else "dim")
     for note in table.notes:
-        yield from wrapped(note, width, indent=len(GAP), style="dim")
+        yield from wrap_paragraph(note, width, indent=len(GAP), style="dim")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mcpace.report.groups import cases_at, operations, subjects
 from mcpace.report.model.run import Case, Run
-from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 from mcpace.report.words.quantities import MILLISECONDS, Unit, clean, common_unit
 from mcpace.report.words.standing import Standing, change_words, standing, state_words
 
@@ -62,10 +62,10 @@ def _operation(cases: list[Case], operation: str, width: int, several: bool) -> 
 def _columns(cases: list[Case], unit: Unit, width: int, several: bool) -> _Columns:
     labels = [clean(case.subject.label()) for case in cases]
     subject = min(max([cell_len(label) for label in [*labels, _title(cases)[2:]]] + [12]), LONGEST_SUBJECT)
-    cold = _widest([unit.figure(case.trials_s[0]) for case in cases if case.trials_s] + ["cold"])
+    cold = _max_width([unit.figure(case.trials_s[0]) for case in cases if case.trials_s] + ["cold"])
     # A recording may have a million trials; only those that are shown determine the width.
-    warm = _widest([unit.figure(trial) for case in cases for trial in case.trials_s[1 : MOST_LINES * width]])
-    mean = _widest([_mean(case, unit) for case in cases] + [f"mean {unit.name}"])
+    warm = _max_width([unit.figure(trial) for case in cases for trial in case.trials_s[1 : MOST_LINES * width]])
+    mean = _max_width([_mean_figure(case, unit) for case in cases] + [f"mean {unit.name}"])
     count = max((len(case.trials_s) - 1 for case in cases), default=0)
     fixed = 2 + subject + len(GAP) + cold + 3 + len(GAP) + mean
     long, short = (max((cell_len(change_words(c.change, short=s)) for c in cases), default=0) for s in (False, True))
@@ -77,13 +77,13 @@ def _columns(cases: list[Case], unit: Unit, width: int, several: bool) -> _Colum
 
 
 def _header(cases: list[Case], unit: Unit, columns: _Columns) -> Text:
-    line = Text(fitted(_title(cases), columns.subject + 2), style="bold")
-    line.append(GAP + right_aligned("cold", columns.cold) + " │ ", style="dim not bold")
-    line.append(fitted("warm", _warm_width(columns)), style="dim not bold")
-    line.append(GAP + right_aligned(f"mean {unit.name}", columns.mean), style="dim not bold")
+    line = Text(fit_cell(_title(cases), columns.subject + 2), style="bold")
+    line.append(GAP + align_right("cold", columns.cold) + " │ ", style="dim not bold")
+    line.append(fit_cell("warm", _warm_width(columns)), style="dim not bold")
+    line.append(GAP + align_right(f"mean {unit.name}", columns.mean), style="dim not bold")
     against = next((case.change.against for case in cases if case.change), None)
     if against:
-        line.append(f"{GAP}against {_release(clean(against, 24))}", style="dim not bold")
+        line.append(f"{GAP}against {_release_name(clean(against, 24))}", style="dim not bold")
     return line
 
 
@@ -97,14 +97,14 @@ def _title(cases: list[Case]) -> str:
 
 
 def _row(case: Case, unit: Unit, columns: _Columns) -> Iterator[Text]:
-    line = Text("  " + fitted(clean(case.subject.label()), columns.subject) + GAP)
-    line.append(right_aligned(unit.figure(case.trials_s[0]), columns.cold), style="dim")
+    line = Text("  " + fit_cell(clean(case.subject.label()), columns.subject) + GAP)
+    line.append(align_right(unit.figure(case.trials_s[0]), columns.cold), style="dim")
     line.append(" │ ", style="dim")
     shown = case.trials_s[1 : 1 + MOST_LINES * columns.across]
-    warm = [right_aligned(unit.figure(trial), columns.warm) for trial in shown]
+    warm = [align_right(unit.figure(trial), columns.warm) for trial in shown]
     chunks = [warm[at : at + columns.across] for at in range(0, len(warm), columns.across)] or [[]]
-    line.append(fitted(" ".join(chunks[0]), _warm_width(columns)))
-    line.append(GAP + right_aligned(_mean(case, unit), columns.mean), style="bold")
+    line.append(fit_cell(" ".join(chunks[0]), _warm_width(columns)))
+    line.append(GAP + align_right(_mean_figure(case, unit), columns.mean), style="bold")
     now = standing(case.change)
     line.append(GAP + change_words(case.change, short=columns.short), style=STYLES.get(now, ""))
     yield line
@@ -126,14 +126,14 @@ def _state(case: Case, width: int, columns: _Columns) -> Iterator[Text]:
     style = "dim" if case.unsupported else "yellow"
     indent = 2 + columns.subject + len(GAP)
     first = True
-    for line in wrapped(text, width, indent=indent, style=style):
+    for line in wrap_paragraph(text, width, indent=indent, style=style):
         if first and not case.trials_s:
-            line = Text("  " + fitted(clean(case.subject.label()), columns.subject) + GAP) + line[indent:]
+            line = Text("  " + fit_cell(clean(case.subject.label()), columns.subject) + GAP) + line[indent:]
         first = False
         yield line
 
 
-def _mean(case: Case, unit: Unit) -> str:
+def _mean_figure(case: Case, unit: Unit) -> str:
     return unit.figure(case.summary.mean_s) if case.summary else ""
 
 
@@ -141,10 +141,10 @@ def _warm_width(columns: _Columns) -> int:
     return max(columns.across * (columns.warm + 1) - 1, 4)
 
 
-def _widest(texts: list[str]) -> int:
+def _max_width(texts: list[str]) -> int:
     return max((cell_len(text) for text in texts), default=0)
 
 
-def _release(label: str) -> str:
+def _release_name(label: str) -> str:
     """``python@1.11.0`` → ``1.11.0``, because the column is narrow, and the first row has the whole name."""
     return label.partition("@")[2] or label

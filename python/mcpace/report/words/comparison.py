@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from mcpace.report.model.comparison import Attempt, Compared, Comparison, SideFacts
 from mcpace.report.model.run import Run
 from mcpace.report.words import findings
-from mcpace.report.words.quantities import NO_BREAK, bare, clean, count, duration, figure, listed, size, times
+from mcpace.report.words.quantities import (
+    NO_BREAK,
+    clean,
+    count,
+    duration,
+    figure,
+    join_words,
+    ratio_figure,
+    size,
+    times,
+)
 
 LONGEST_NAME = 60
 BLIND = 1.5
@@ -56,21 +66,21 @@ def sentences(run: Run) -> list[str]:
     if made is None or not made.attempts:
         return ["Nothing could be compared."]
     last = made.attempts[-1]
-    told = _gate(made, partial=run.partial) if run.kind == "gate" else []
-    told += _broken(last)
+    told = _gate_sentences(made, partial=run.partial) if run.kind == "gate" else []
+    told += _failure_sentences(last)
     worse = [row for row in last.rows if row.verdict == "worse"]
     better = [row for row in last.rows if row.verdict == "better"]
     if worse:
-        told.append(f"Worse{_few(worse)}.")
+        told.append(f"Worse{_change_list(worse)}.")
     if better:
-        told.append(f"Better{_few(better)}.")
+        told.append(f"Better{_change_list(better)}.")
     if not worse and not better and last.rows:
-        told.append(f"No difference was seen{_would_have(last.rows)}")
+        told.append(f"No difference was seen{_detectable_change(last.rows)}")
     if not last.rows and not last.broken:
         told.append("The two have no figure in common.")
     if run.kind == "gate" and made.judged and not made.red and not made.inconclusive and not run.partial:
-        told += _blind(made, said=not worse and not better)
-    told += _findings(last)
+        told += _insensitivity(made, said=not worse and not better)
+    told += _finding_sentences(last)
     return told
 
 
@@ -84,7 +94,7 @@ def left_out(made: Comparison) -> list[str]:
     told = []
     for cases, side in ((made.only_base, "first"), (made.only_now, "second")):
         if cases:
-            names = listed([place(one.subject, one.target, one.operation, one.tool) for one in cases[:5]])
+            names = join_words([place(one.subject, one.target, one.operation, one.tool) for one in cases[:5]])
             more = f" and {len(cases) - 5} more" if len(cases) > 5 else ""
             told.append(f"Only on the {side} side: {names}{more}.")
     return told
@@ -115,23 +125,23 @@ def system_words(facts: SideFacts) -> str:
     return f"{clean(facts.system, 120)}{python}"
 
 
-def of_second(run: Run) -> str:
+def second_side_suffix(run: Run) -> str:
     """Suffix for the title of a section that covers only the second side of a comparison."""
     return " on the second side" if run.comparison else ""
 
 
-def doing(row: Compared) -> str:
+def operation_words(row: Compared) -> str:
     """``call greet``."""
     return clean(f"{row.operation} {row.tool}" if row.tool else row.operation, LONGEST_NAME)
 
 
-def against(row: Compared) -> str:
+def side_names(row: Compared) -> str:
     """``python@2.3.0 against python@1.30.0``; a single name where the sides share it."""
     names = (clean(row.subject, LONGEST_NAME), clean(row.base_subject, LONGEST_NAME))
     return " against ".join(dict.fromkeys(names))
 
 
-def in_turns(run: Run) -> tuple[str, str] | None:
+def turn_targets(run: Run) -> tuple[str, str] | None:
     """The two targets that were measured in turns."""
     made = run.comparison
     base, target = run.options.get("base"), run.options.get("target")
@@ -165,7 +175,7 @@ def ratio_words(row: Compared) -> str:
         return ""
     if row.low is None or row.high is None:
         return times(row.ratio)
-    return f"{times(row.ratio)} ({bare(row.low)}–{bare(row.high)})"
+    return f"{times(row.ratio)} ({ratio_figure(row.low)}–{ratio_figure(row.high)})"
 
 
 def verdict_words(row: Compared) -> str:
@@ -184,7 +194,7 @@ def sees_words(row: Compared) -> str:
     return "" if row.sees is None else times(row.sees)
 
 
-def _gate(made: Comparison, *, partial: bool) -> list[str]:
+def _gate_sentences(made: Comparison, *, partial: bool) -> list[str]:
     tolerance = f"{100 * made.tolerance:.3g}{NO_BREAK}%"
     if made.unconfirmed:
         why = clean(made.unconfirmed, 300).rstrip(".")
@@ -196,31 +206,31 @@ def _gate(made: Comparison, *, partial: bool) -> list[str]:
         seen = "the first measurement looks worse" if made.red else f"nothing was seen to be worse by {tolerance}"
         return [f"Not judged: it was interrupted. So far {seen}."]
     if made.inconclusive:
-        return [*_doubt(made, tolerance), "More --trials, or a quieter machine, can decide it."]
+        return [*_doubt_sentences(made, tolerance), "More --trials, or a quieter machine, can decide it."]
     if not made.red:
         again = " after a second measurement: the first had looked worse" if len(made.attempts) > 1 else ""
         return [f"Passed{again}: nothing was seen to be worse by more than {tolerance}."]
-    why = listed([REASONS.get(reason, clean(reason, 60)) for reason in made.reasons])
+    why = join_words([REASONS.get(reason, clean(reason, 60)) for reason in made.reasons])
     twice = ", measured twice" if len(made.attempts) > 1 else ""
     return [f"Failed{twice}: the second side {why}."]
 
 
-def _doubt(made: Comparison, tolerance: str) -> list[str]:
+def _doubt_sentences(made: Comparison, tolerance: str) -> list[str]:
     limit = 1 + made.tolerance
-    doubtful = [row for row in made.attempts[-1].rows if not row.breach and _worse(row) > limit]
-    named = [f"{METRICS[row.metric]} of {doing(row)}, {ratio_words(row)}" for row in doubtful[:3]]
-    what = f"{listed(named) if named else 'a figure'}, {'looks' if len(named) < 2 else 'look'}"
+    doubtful = [row for row in made.attempts[-1].rows if not row.breach and _slowdown_factor(row) > limit]
+    named = [f"{METRICS[row.metric]} of {operation_words(row)}, {ratio_words(row)}" for row in doubtful[:3]]
+    what = f"{join_words(named) if named else 'a figure'}, {'looks' if len(named) < 2 else 'look'}"
     return [f"Inconclusive: {what} worse than the tolerance of {tolerance} allows, but the interval is too wide."]
 
 
-def _worse(row: Compared) -> float:
+def _slowdown_factor(row: Compared) -> float:
     """The factor by which the second side is worse; 0 where it is unknown."""
     if not row.ratio:
         return 0.0
     return 1 / row.ratio if row.metric == "throughput" else row.ratio
 
 
-def _blind(made: Comparison, *, said: bool) -> list[str]:
+def _insensitivity(made: Comparison, *, said: bool) -> list[str]:
     """A remark on the smallest detectable change, where it is far larger than the gate's tolerance."""
     seen = [row.sees for row in made.attempts[-1].rows if row.sees is not None]
     if "measured-once" in made.warnings or not seen or max(seen) <= BLIND * (1 + made.tolerance):
@@ -233,7 +243,7 @@ def _blind(made: Comparison, *, said: bool) -> list[str]:
     ]
 
 
-def _broken(last: Attempt) -> list[str]:
+def _failure_sentences(last: Attempt) -> list[str]:
     told = []
     for one in last.broken[:3]:
         why = clean(one.error or "it was not measured on the second side", 200).rstrip(".")
@@ -241,24 +251,24 @@ def _broken(last: Attempt) -> list[str]:
     return told
 
 
-def _few(rows: Sequence[Compared]) -> str:
+def _change_list(rows: Sequence[Compared]) -> str:
     def weight(row: Compared) -> float:
         return max(row.ratio or 1.0, 1 / (row.ratio or 1.0))
 
     chosen = sorted(rows, key=weight, reverse=True)[:3]
     # A subject and target that all rows share are written once.
     shared = len({(row.subject, row.target) for row in chosen}) == 1
-    where = f" at {clean(chosen[0].target, LONGEST_NAME)}, {against(chosen[0])}" if shared else ""
+    where = f" at {clean(chosen[0].target, LONGEST_NAME)}, {side_names(chosen[0])}" if shared else ""
     told = []
     for row in chosen:
-        what = doing(row) if shared else place(row.subject, row.target, row.operation, row.tool)
+        what = operation_words(row) if shared else place(row.subject, row.target, row.operation, row.tool)
         change = ratio_words(row) if row.ratio else f"{value(row, row.base)} to {value(row, row.now)}"
         told.append(f"{METRICS[row.metric]} of {what}, {change}")
     more = [f"{count(len(rows) - 3, 'more figure')}"] if len(rows) > 3 else []
     return f"{where}: {'; '.join([*told, *more])}"
 
 
-def _would_have(rows: Sequence[Compared]) -> str:
+def _detectable_change(rows: Sequence[Compared]) -> str:
     seen = [row.sees for row in rows if row.sees is not None]
     if not seen:
         return ", and there were too few measurements to see one."
@@ -266,7 +276,7 @@ def _would_have(rows: Sequence[Compared]) -> str:
     return f". Smallest detectable change: {best if best == worst else f'{best} to {worst}, by figure'}."
 
 
-def _findings(last: Attempt) -> list[str]:
+def _finding_sentences(last: Attempt) -> list[str]:
     told = []
     for found, word in ((last.new_findings, "New"), (last.gone_findings, "Gone")):
         codes = list(dict.fromkeys(one.code for one in found))

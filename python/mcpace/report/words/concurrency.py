@@ -18,12 +18,12 @@ from mcpace.report.words.quantities import count, duration
 AnyContext = BlockedEventLoop | CompletionWaves | HeadOfLine | SerialSession | ThreadPoolSaturation
 
 
-def _held(context: AnyContext, one: str = "request", many: str | None = None, unknown: str = "") -> str:
+def _held_requests(context: AnyContext, one: str = "request", many: str | None = None, unknown: str = "") -> str:
     """``3 requests``; where the run lacks the number, ``unknown``, or ``Requests`` by default."""
     return count(context.held, one, many) if context.held else unknown or (many or f"{one}s").capitalize()
 
 
-def _longest(context: AnyContext) -> str:
+def _longest_wait(context: AnyContext) -> str:
     longest = seconds(context.longest_ns)
     return f", for {duration(longest)} at the longest" if longest else ""
 
@@ -32,14 +32,14 @@ def _blocked_event_loop(finding: Finding, context: BlockedEventLoop) -> str:
     without = context.without_tool
     light = f" ({without:.0f} of them called no tool)" if without else ""
     across = " Other sessions waited too." if context.across_sessions is True else ""
-    seen = f"{_held(context)}{light} got no answer until a tool that was running had ended"
-    return f"{seen}{_longest(context)}.{across}"
+    seen = f"{_held_requests(context)}{light} got no answer until a tool that was running had ended"
+    return f"{seen}{_longest_wait(context)}.{across}"
 
 
 def _serial_session(finding: Finding, context: SerialSession) -> str:
     return (
-        f"{_held(context)} had to wait until the one before in the same session was answered{_longest(context)}, "
-        "while the server went on with others."
+        f"{_held_requests(context)} had to wait until the one before in the same session was answered"
+        f"{_longest_wait(context)}, while the server went on with others."
     )
 
 
@@ -47,7 +47,7 @@ def _completion_waves(finding: Finding, context: CompletionWaves) -> str:
     size = context.at_a_time
     waves = f"waves of {size:.0f}" if size else "waves"
     waves = "turns, one after another" if size == 1 else waves
-    waited = f"{_held(context, 'call', unknown='calls')} had to wait{_longest(context)}"
+    waited = f"{_held_requests(context, 'call', unknown='calls')} had to wait{_longest_wait(context)}"
     return f"Equal calls that were at the server together ended in {waves}: {waited}."
 
 
@@ -60,19 +60,19 @@ def _completion_waves_advice(context: CompletionWaves) -> str:
 def _thread_pool_saturation(finding: Finding, context: ThreadPoolSaturation) -> str:
     size = context.at_a_time
     pool = f"{count(size, 'request')} at a time" if size else "a fixed number of requests at a time"
-    held = _held(context, unknown="others")
-    return f"The server worked on {pool}; {held} that it had accepted had to wait{_longest(context)}."
+    held = _held_requests(context, unknown="others")
+    return f"The server worked on {pool}; {held} that it had accepted had to wait{_longest_wait(context)}."
 
 
 def _head_of_line(finding: Finding, context: HeadOfLine) -> str:
     if context.released_with == "full-buffer":
         return (
-            f"{_held(context, 'reply', 'replies')} came late, in bursts the size of a buffer"
-            f"{_longest(context)}: the server's stdout is written only when its buffer is full."
+            f"{_held_requests(context, 'reply', 'replies')} came late, in bursts the size of a buffer"
+            f"{_longest_wait(context)}: the server's stdout is written only when its buffer is full."
         )
     return (
-        f"{_held(context, 'reply', 'replies')} came only together with a slower one that was asked "
-        f"before{_longest(context)}, though the same call takes less by itself."
+        f"{_held_requests(context, 'reply', 'replies')} came only together with a slower one that was asked "
+        f"before{_longest_wait(context)}, though the same call takes less by itself."
     )
 
 

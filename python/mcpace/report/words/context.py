@@ -48,7 +48,7 @@ def seconds(nanos: int | None) -> float | None:
     return None if nanos is None else nanos / 1e9
 
 
-def between(finding: Finding, earlier: str, later: str) -> float | None:
+def seconds_between(finding: Finding, earlier: str, later: str) -> float | None:
     """Seconds between the first events of two roles; ``None`` where the evidence lacks one of them, or has them in the
     opposite order."""
     first = {item.role: item.at_s for item in reversed(finding.evidence)}

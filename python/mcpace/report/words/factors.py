@@ -10,7 +10,7 @@ import re
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.run import Case, Run
 from mcpace.report.words import findings, start
-from mcpace.report.words.quantities import bare, clean, count, duration, listed, times
+from mcpace.report.words.quantities import clean, count, duration, join_words, ratio_figure, times
 
 NAMES: dict[str, str] = {
     "quick-ack": "acknowledging at once (TCP_QUICKACK)",
@@ -62,8 +62,8 @@ def sentences(run: Run) -> list[str]:
         return [*told, "No experiment could be made on it." if told else f"No experiment could be made on {tool}."]
     compared = any(one.ratio is not None for one in tried)
     told += [] if compared else ["Too few rounds to compare anything."]
-    largest = sorted(seen, key=_weight, reverse=True)[:3]
-    told += [f"{_capital(name_words(one))}: {effect_words(one)}{_because(one)}." for one in largest]
+    largest = sorted(seen, key=_effect_weight, reverse=True)[:3]
+    told += [f"{_capitalize(name_words(one))}: {effect_words(one)}{_cause_clause(one)}." for one in largest]
     if not seen and compared:
         told.append(f"Nothing changed the time ({count(len(tried), 'experiment')}).")
     return told
@@ -94,8 +94,8 @@ def ratio_words(factor: Factor) -> str:
     if factor.ratio is None or factor.low is None or factor.high is None:
         return "too few"
     if factor.verdict == "faster" and min(factor.ratio, factor.low, factor.high) > 0:
-        return f"{times(1 / factor.ratio)} faster ({bare(1 / factor.high)}–{bare(1 / factor.low)})"
-    interval = f"({bare(factor.low)}–{bare(factor.high)})"
+        return f"{times(1 / factor.ratio)} faster ({ratio_figure(1 / factor.high)}–{ratio_figure(1 / factor.low)})"
+    interval = f"({ratio_figure(factor.low)}–{ratio_figure(factor.high)})"
     if factor.verdict in ("slower", "faster"):
         return f"{times(factor.ratio)} {interval}"
     return f"{'same' if factor.verdict == 'same' else '?'} {interval}"
@@ -141,9 +141,9 @@ def left_out(run: Run) -> list[str]:
     """Sentences on the experiments that could not be made."""
     refused = [one for one in run.factors if one.verdict == "refused"]
     skipped = [one for one in run.factors if one.verdict == "left-out"]
-    told = [f"{_capital(name_words(one))}: {reason_words(one)}." for one in refused]
+    told = [f"{_capitalize(name_words(one))}: {reason_words(one)}." for one in refused]
     if skipped:
-        told.append(f"Skipped, because {reason_words(skipped[0])}: {listed([name_words(one) for one in skipped])}.")
+        told.append(f"Skipped, because {reason_words(skipped[0])}: {join_words([name_words(one) for one in skipped])}.")
     return told
 
 
@@ -157,14 +157,14 @@ def reason_words(factor: Factor) -> str:
     return f"skipped: {reason}" if reason else ""
 
 
-def _because(factor: Factor) -> str:
+def _cause_clause(factor: Factor) -> str:
     return f"; {findings.clause_for(factor.cause)}" if factor.cause else ""
 
 
-def _weight(factor: Factor) -> float:
+def _effect_weight(factor: Factor) -> float:
     ratio = factor.ratio or 1.0
     return (10.0 if factor.cause else 1.0) * max(ratio, 1 / ratio)
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]

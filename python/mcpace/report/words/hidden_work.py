@@ -16,21 +16,21 @@ from mcpace.report.model.contexts import (
     SessionPerCall,
 )
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Words, between, calls, seconds
-from mcpace.report.words.quantities import clean, count, duration, listed, size
+from mcpace.report.words.context import Words, calls, seconds, seconds_between
+from mcpace.report.words.quantities import clean, count, duration, join_words, size
 
 
 def _duplicate_request(finding: Finding, context: DuplicateRequest) -> str:
     sentence = f"{calls(finding)} sent twice with the same JSON-RPC id"
     if context.after_reply_end != 0:
-        drained = between(finding, "first-result", "first-reply-end") or finding.cost_s
+        drained = seconds_between(finding, "first-result", "first-reply-end") or finding.cost_s
         sentence += (
             f"; the client read the first reply's stream to its end ({duration(drained)}) before it took the second"
         )
     if context.executions == 0:
         methods = context.methods
         known = [clean(method, 40) for method in methods[:4]] if methods else ["it"]
-        return f"{sentence}. The server answered {listed(known)} twice."
+        return f"{sentence}. The server answered {join_words(known)} twice."
     return f"{sentence}. The tool ran twice."
 
 
@@ -91,7 +91,7 @@ def _retried_execution_advice(context: RetriedExecution) -> str:
 def _repeated_listing(finding: Finding, context: RepeatedListing) -> str:
     repeats, tool_calls = context.repeats, context.tool_calls
     methods = context.methods
-    what = listed([clean(method, 40) for method in methods[:4]]) if methods else "A list"
+    what = join_words([clean(method, 40) for method in methods[:4]]) if methods else "A list"
     often = f" {count(repeats, 'time')}" if repeats else ""
     beside = f", beside {count(tool_calls, 'tool call')}" if tool_calls else ""
     largest = context.largest_bytes

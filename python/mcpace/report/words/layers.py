@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpace.report.model.run import Case, Run
-from mcpace.report.words.quantities import clean, count, duration, listed, share, times
+from mcpace.report.words.quantities import clean, count, duration, join_words, share, times
 
 MEANINGS: dict[str, str] = {
     "direct": "the tool's own function",
@@ -35,17 +35,17 @@ def sentences(run: Run) -> list[str]:
         return ["No layer could be measured."]
     outer, first = measured[-1], measured[0]
     tool, total = clean(outer.tool or "the tool", 60), outer.median_s or 0.0
-    told = [f"A call of {tool} takes {duration(total)} {_where(outer)}"]
+    told = [f"A call of {tool} takes {duration(total)} {_layer_phrase(outer)}"]
     if first is not outer and layer_name(first) == "direct":
         told[0] += f", of which its own function takes {duration(first.median_s or 0.0)}"
     told[0] += "."
-    dearest = max(inside(measured), key=_adds, default=first)
+    dearest = max(layers_inside(measured), key=_added_seconds, default=first)
     if dearest is not first and total > 0:
-        adds, what = _adds(dearest), ADDED.get(layer_name(dearest), layer_name(dearest))
+        adds, what = _added_seconds(dearest), ADDED.get(layer_name(dearest), layer_name(dearest))
         told.append(f"Most is {what}: {duration(adds)}, {share(adds, total)} of it.")
     missing = [layer_name(case) for case in run.cases if case.median_s is None]
     if missing:
-        told.append(f"{count(len(missing), 'layer')} could not be measured: {listed(missing)}.")
+        told.append(f"{count(len(missing), 'layer')} could not be measured: {join_words(missing)}.")
     return told
 
 
@@ -54,7 +54,7 @@ def measured_cases(run: Run) -> list[Case]:
     return [case for case in run.cases if case.layer and case.median_s is not None]
 
 
-def inside(measured: list[Case]) -> list[Case]:
+def layers_inside(measured: list[Case]) -> list[Case]:
     """The layers that make up the outermost layer, including itself."""
     return [case for case in measured if case.layer and case.layer.share is not None]
 
@@ -105,7 +105,7 @@ def remark(case: Case) -> str:
     return f"ended early: {clean(case.error)}" if case.error else ""
 
 
-def _where(case: Case) -> str:
+def _layer_phrase(case: Case) -> str:
     return {
         "direct": "called directly",
         "handler": "through its handler",
@@ -114,5 +114,5 @@ def _where(case: Case) -> str:
     }.get(layer_name(case), layer_name(case))
 
 
-def _adds(case: Case) -> float:
+def _added_seconds(case: Case) -> float:
     return (case.layer.adds_s or 0.0) if case.layer else 0.0

@@ -12,7 +12,7 @@ from typing import Any
 from mcpace.report.model.load import LoadFacts, LoadOperation, LoadSecond, LoadThreshold
 from mcpace.report.model.run import Case, Run
 from mcpace.report.words.context import number
-from mcpace.report.words.quantities import clean, count, duration, figure, listed, share, times
+from mcpace.report.words.quantities import clean, count, duration, figure, join_words, share, times
 
 ERRORS: dict[str, str] = {
     "connect": "no connection",
@@ -50,7 +50,7 @@ def sentences(run: Run) -> list[str]:
     """The verdict on a load."""
     told: list[str] = []
     for case in run.cases:
-        told += _of_case(case)
+        told += _case_sentences(case)
     return told or ["Nothing was measured."]
 
 
@@ -117,7 +117,7 @@ def limit_words(case: Case) -> str:
     return f"generator-limited{f' ({why})' if why else ''}: these figures are the generator's, not the target's"
 
 
-def course(case: Case) -> list[LoadSecond]:
+def due_seconds(case: Case) -> list[LoadSecond]:
     """The seconds in which calls were due, including the warm-up. Replies after the end are only in the totals."""
     if case.load is None:
         return []
@@ -139,12 +139,12 @@ def length_words(case: Case) -> str:
     return f"{duration(case.load.measured_s)} after {warm_up}"
 
 
-def turns(seconds: Sequence[LoadSecond]) -> list[str]:
+def turning_points(seconds: Sequence[LoadSecond]) -> list[str]:
     """The turning points of the time series: the time of errors, the last success, a slowdown of the target."""
-    return [*_errors(seconds), *_silence(seconds), *_slower(seconds)]
+    return [*_error_period(seconds), *_last_success(seconds), *_slowdown(seconds)]
 
 
-def _of_case(case: Case) -> Iterator[str]:
+def _case_sentences(case: Case) -> Iterator[str]:
     load = case.load
     if load is None:
         return
@@ -153,7 +153,7 @@ def _of_case(case: Case) -> Iterator[str]:
     failed = case.errors or 0
     ended = sum(one.count for one in (case.by_tool or {}).values())
     if case.latency_s is None:
-        yield _nothing(load, f"{what} at {target}", failed)
+        yield _no_replies(load, f"{what} at {target}", failed)
     else:
         latency = case.latency_s
         yield (
@@ -171,16 +171,16 @@ def _of_case(case: Case) -> Iterator[str]:
             f"{share(load.acknowledgement_share, 1)} of calls took 35 to 60 ms, as calls do that wait for a delayed "
             f"TCP acknowledgement; mcpace explain {target} can tell."
         )
-    yield from turns(course(case))
+    yield from turning_points(due_seconds(case))
     if limit := limit_words(case):
         yield f"It was {limit}."
     missed = [threshold for threshold in load.thresholds if not threshold.met]
     if missed:
-        names = listed([clean(one.text, 40) for one in missed])
+        names = join_words([clean(one.text, 40) for one in missed])
         yield f"{len(missed)} of {count(len(load.thresholds), 'threshold')} not met: {names}."
 
 
-def _nothing(load: LoadFacts, where: str, failed: int) -> str:
+def _no_replies(load: LoadFacts, where: str, failed: int) -> str:
     if failed:
         return f"Every call{where} failed: {count(failed, 'error')}."
     if load.ended == "stopped":
@@ -190,7 +190,7 @@ def _nothing(load: LoadFacts, where: str, failed: int) -> str:
     return f"No call{where} finished before the load did."
 
 
-def _errors(seconds: Sequence[LoadSecond]) -> Iterator[str]:
+def _error_period(seconds: Sequence[LoadSecond]) -> Iterator[str]:
     first = next((second for second in seconds if second.errors), None)
     if first is None or not any(second.ok and not second.errors for second in seconds):
         return
@@ -203,13 +203,13 @@ def _errors(seconds: Sequence[LoadSecond]) -> Iterator[str]:
         yield f"Errors began in second {first.at_s:.0f}."
 
 
-def _silence(seconds: Sequence[LoadSecond]) -> Iterator[str]:
+def _last_success(seconds: Sequence[LoadSecond]) -> Iterator[str]:
     good = [number for number, second in enumerate(seconds) if second.ok]
     if good and len(seconds) - 1 - good[-1] >= STRETCH:
         yield f"No call succeeded after second {seconds[good[-1]].at_s:.0f}."
 
 
-def _slower(seconds: Sequence[LoadSecond]) -> Iterator[str]:
+def _slowdown(seconds: Sequence[LoadSecond]) -> Iterator[str]:
     timed = [(second.at_s, second.p50_s) for second in seconds if second.p50_s]
     # A very long load is sampled, because each second is compared with all others.
     timed = timed[:: -(-len(timed) // MOST_STRETCHES) or 1]

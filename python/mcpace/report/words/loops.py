@@ -10,7 +10,7 @@ from mcpace.report.words.context import Words, seconds
 from mcpace.report.words.quantities import count, duration
 
 
-def _every(context: GetLoop | ResumeLoop | RetryStorm) -> str:
+def _period_words(context: GetLoop | ResumeLoop | RetryStorm) -> str:
     period = seconds(context.period_ns)
     return f" every {duration(period)}" if period else ""
 
@@ -25,7 +25,7 @@ def _get_loop(finding: Finding, context: GetLoop) -> str:
         if context.not_a_stream is True
         else f"each stream ended{lived} and had brought nothing"
     )
-    return f"The standalone GET was opened{often},{_every(context) or ' at a fixed period'}: {what}."
+    return f"The standalone GET was opened{often},{_period_words(context) or ' at a fixed period'}: {what}."
 
 
 def _get_loop_advice(context: GetLoop) -> str:
@@ -40,7 +40,7 @@ def _resume_loop(finding: Finding, context: ResumeLoop) -> str:
     attempts = context.attempts
     often = f" {count(attempts, 'time')}" if attempts else " again and again"
     return (
-        f"The client asked{often} for a stream to go on after the same event{_every(context)}, and the answer "
+        f"The client asked{often} for a stream to go on after the same event{_period_words(context)}, and the answer "
         "that it waited for never came."
     )
 
@@ -48,12 +48,13 @@ def _resume_loop(finding: Finding, context: ResumeLoop) -> str:
 def _retry_storm(finding: Finding, context: RetryStorm) -> str:
     requests, clients, status = context.requests, context.clients, context.status
     refused = f" ({status:.0f})" if status else ""
+    every = _period_words(context)
     if context.pattern == "in-step":
         who = count(clients, "client") if clients else "many clients"
         all_ = f", {count(requests, 'request')} in all" if requests else ""
-        return f"{_capital(who)} tried again at the same moments{_every(context)}{all_}, and were refused{refused}."
+        return f"{_capitalize(who)} tried again at the same moments{every}{all_}, and were refused{refused}."
     asked = count(requests, "request") if requests else "requests"
-    return f"{_capital(asked)} came{_every(context)} though the server refused each of them{refused}: no pause grew."
+    return f"{_capitalize(asked)} came{every} though the server refused each of them{refused}: no pause grew."
 
 
 def _retry_storm_advice(context: RetryStorm) -> str:
@@ -64,7 +65,7 @@ def _retry_storm_advice(context: RetryStorm) -> str:
     return "Have clients wait longer after each refusal, by a random time of their own, and heed Retry-After."
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 

@@ -10,7 +10,7 @@ from mcpace.report.words.context import Words
 from mcpace.report.words.quantities import count, duration, share
 
 
-def _how_late(context: RecorderLimited | NoisyRun) -> str:
+def _lateness(context: RecorderLimited | NoisyRun) -> str:
     times, late, whole = context.times, context.late_ns, context.of_ns
     often = f" {count(times, 'time')}" if times else ""
     part = f", {share(late, whole)} of what was measured" if late and whole else ""
@@ -20,13 +20,13 @@ def _how_late(context: RecorderLimited | NoisyRun) -> str:
 
 def _recorder_limited(finding: Finding, context: RecorderLimited) -> str:
     return (
-        f"The recorder's threads were busy and {_how_late(context)}: times in this recording may be the recorder's own."
+        f"The recorder's threads were busy and {_lateness(context)}: times in this recording may be the recorder's own."
     )
 
 
 def _noisy_run(finding: Finding, context: NoisyRun) -> str:
     return (
-        f"The recorder's threads were kept from running and {_how_late(context)}: the machine had other things to do, "
+        f"The recorder's threads were kept from running and {_lateness(context)}: the machine had other things to do, "
         "and client and server probably waited likewise."
     )
 

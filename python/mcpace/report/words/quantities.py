@@ -76,10 +76,10 @@ def times(ratio: float) -> str:
     """A ratio: ``734×``, ``5.2×``, ``1.04×``."""
     if ratio >= 1000:
         return f"{float(f'{ratio:.2g}'):,.0f}×"
-    return f"{bare(ratio)}×"
+    return f"{ratio_figure(ratio)}×"
 
 
-def bare(ratio: float) -> str:
+def ratio_figure(ratio: float) -> str:
     """A ratio without its sign, at the same precision as :func:`times`."""
     if ratio >= 99.5:
         return f"{ratio:,.0f}"
@@ -88,7 +88,7 @@ def bare(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio >= 1.995 else f"{ratio:.2f}"
 
 
-def shortened(value: float, digits: int = 5) -> float:
+def round_digits(value: float, digits: int = 5) -> float:
     """Rounds a value for a drawing, to more digits than are visible, which halves its size in JSON."""
     return float(f"{value:.{digits}g}")
 
@@ -118,7 +118,7 @@ def count(number: float, one: str, many: str | None = None) -> str:
     return f"{text} {one if whole == 1 else many or one + 's'}"
 
 
-def listed(items: Sequence[str], word: str = "and") -> str:
+def join_words(items: Sequence[str], word: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     if len(items) < 2:
         return "".join(items)

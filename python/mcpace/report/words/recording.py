@@ -16,7 +16,7 @@ TOLD = 3
 def sentences(run: Run) -> list[str]:
     """The causes that the recording proves, its requests, and its gaps."""
     groups = group_findings(run.cases)
-    asked = _asked(run)
+    asked = _request_sentences(run)
     told = [_sentence(group) for group in groups[:TOLD]]
     if len(groups) > TOLD:
         told.append(f"{count(len(groups) - TOLD, 'cause')} more below.")
@@ -24,10 +24,10 @@ def sentences(run: Run) -> list[str]:
         seen = f" in {count(run.recording.events, 'event')}" if run.recording else ""
         told = [f"No cause of lost time was found{seen}."]
     # Findings come first; without findings, the summary of methods.
-    return [*told, *asked, *_lacks(run)] if groups else [*asked, *told, *_lacks(run)]
+    return [*told, *asked, *_gap_sentences(run)] if groups else [*asked, *told, *_gap_sentences(run)]
 
 
-def _asked(run: Run) -> list[str]:
+def _request_sentences(run: Run) -> list[str]:
     """The requests of a foreign client, and the slowest one. Empty where the recording has marked operations, which the
     trials cover."""
     facts = run.recording
@@ -57,7 +57,7 @@ def _sentence(group: Group) -> str:
     return f"{text}, which costs {duration(cost)}{each}." if cost > 0 else f"{text}."
 
 
-def _lacks(run: Run) -> list[str]:
+def _gap_sentences(run: Run) -> list[str]:
     lacks = []
     if run.recording and run.recording.cut_off:
         lacks.append("The recording was cut off: what came after is not known.")

@@ -34,7 +34,7 @@ def _slow_start_advice(context: SlowStart) -> str:
     return "Import less at the server's start, and keep its process for more than one session."
 
 
-def _rose(context: SessionLeak | TaskLeak) -> str:
+def _memory_rise(context: SessionLeak | TaskLeak) -> str:
     before, after, each = context.bytes_before, context.bytes_after, context.bytes_each
     rose = f" from {size(before)} to {size(after)}" if before and after else ""
     apiece = f", {size(each)} for each" if each else ""
@@ -45,13 +45,13 @@ def _session_leak(finding: Finding, context: SessionLeak) -> str:
     begun, ended = context.begun, context.ended
     sessions = count(begun, "session") if begun else "sessions"
     left = f" were begun and {count(ended or 0, 'was', 'were')} ended" if begun else " were begun and not ended"
-    return f"{sessions[:1].upper()}{sessions[1:]}{left}; the server's memory rose with them{_rose(context)}."
+    return f"{sessions[:1].upper()}{sessions[1:]}{left}; the server's memory rose with them{_memory_rise(context)}."
 
 
 def _task_leak(finding: Finding, context: TaskLeak) -> str:
     requests = context.requests
     with_ = f"with {count(requests, 'request')}" if requests else "with each request"
-    return f"The memory of the server, which has no sessions, rose {with_}{_rose(context)}, and did not stop."
+    return f"The memory of the server, which has no sessions, rose {with_}{_memory_rise(context)}, and did not stop."
 
 
 def _rebuilt_per_request(finding: Finding, context: RebuiltPerRequest) -> str:

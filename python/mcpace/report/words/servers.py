@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from mcpace.report.model.run import Case, Run
 from mcpace.report.model.servers import RateRatio, ServerCap, ServerComparison
 from mcpace.report.words.context import number
-from mcpace.report.words.quantities import bare, clean, count, duration, listed, size, times
+from mcpace.report.words.quantities import clean, count, duration, join_words, ratio_figure, size, times
 
 LONGEST_NAME = 60
 
@@ -21,16 +21,18 @@ def sentences(run: Run) -> list[str]:
     if not measured:
         early = run.partial and not any(case.error or case.unsupported for case in run.cases)
         return ["No server had a turn before the end." if early else "No server could be measured."]
-    told = [_fastest(run, measured)] if len(measured) > 1 else [_alone(measured[0])]
-    told += _causes(measured)
+    told = [_fastest_server(run, measured)] if len(measured) > 1 else [_single_server(measured[0])]
+    told += _cause_sentences(measured)
     if failed := [case for case in measured if case.errors]:
-        told.append(f"Calls failed at {listed([f'{name(case)} ({case.errors or 0:,})' for case in failed])}.")
+        told.append(f"Calls failed at {join_words([f'{name(case)} ({case.errors or 0:,})' for case in failed])}.")
     limited = [case for case in measured if case.saturated]
     if limited:
-        told.append(f"The load generator was the limit at {listed([name(case) for case in limited])}.")
+        told.append(f"The load generator was the limit at {join_words([name(case) for case in limited])}.")
     missing = [case for case in run.cases if not case.throughput_rps and not case.unsupported]
     if failed := [case for case in missing if case.error or not run.partial]:
-        told.append(f"{count(len(failed), 'server')} could not be measured: {listed([name(case) for case in failed])}.")
+        told.append(
+            f"{count(len(failed), 'server')} could not be measured: {join_words([name(case) for case in failed])}."
+        )
     if waiting := len(missing) - len(failed):
         told.append(f"{count(waiting, 'server')} had no turn before the end.")
     return told
@@ -48,7 +50,7 @@ def ratio_words(ratio: RateRatio | None, *, interval: bool = True) -> str:
     text = times(ratio.ratio)
     if ratio.low is None or ratio.high is None or not interval:
         return text
-    return f"{text} ({bare(ratio.low)} to {bare(ratio.high)})"
+    return f"{text} ({ratio_figure(ratio.low)} to {ratio_figure(ratio.high)})"
 
 
 def cap_words(cap: ServerCap) -> str:
@@ -77,7 +79,7 @@ def conditions(run: Run) -> Iterator[str]:
     common = run.servers
     if common is None:
         return
-    tools = listed([clean(tool, 40) for tool in common.operations])
+    tools = join_words([clean(tool, 40) for tool in common.operations])
     yield (
         f"Load: {tools}, {model_words(common)}; {count(common.rounds, 'round')} of {duration(common.round_s)} after "
         f"{duration(common.round_warm_up_s)} that is left out, servers in turn and there and back, the others stopped."
@@ -90,7 +92,7 @@ def conditions(run: Run) -> Iterator[str]:
     yield f"Cap: {cap_words(common.cap)}."
     if common.behind:
         behind = [f"{clean(what, 40)} {clean(version, 40)}" for what, version in common.behind.items()]
-        yield f"Behind: {listed(behind)}."
+        yield f"Behind: {join_words(behind)}."
     floor = common.floor
     if floor is not None and not floor.error:
         ceiling = ""
@@ -104,7 +106,7 @@ def conditions(run: Run) -> Iterator[str]:
         yield f"Floor: there is none: {clean(floor.error, 200)}."
 
 
-def _fastest(run: Run, measured: list[Case]) -> str:
+def _fastest_server(run: Run, measured: list[Case]) -> str:
     best = max(measured, key=lambda case: case.throughput_rps or 0.0)
     common = run.servers
     if common is not None and common.model.get("kind") == "open":
@@ -117,14 +119,14 @@ def _fastest(run: Run, measured: list[Case]) -> str:
                 f"{duration(worst.latency_s.p99)} with {name(worst)}."
             )
     least = min(measured, key=lambda case: case.throughput_rps or 0.0)
-    ratio = _ratio(best, least)
+    ratio = _throughput_ratio(best, least)
     return (
         f"{name(best)} did most, {best.throughput_rps or 0:,.0f} calls/s: {times(ratio)} what {name(least)} did, "
         f"{least.throughput_rps or 0:,.0f}."
     )
 
 
-def _ratio(best: Case, least: Case) -> float:
+def _throughput_ratio(best: Case, least: Case) -> float:
     """The ratio of two servers' throughputs, computed from their ratios to the first server where possible, so that it
     agrees with the table."""
     seen = [case.server.ratio.ratio if case.server and case.server.ratio else None for case in (best, least)]
@@ -138,19 +140,19 @@ def _ratio(best: Case, least: Case) -> float:
     return (best.throughput_rps or 0.0) / (least.throughput_rps or 1.0)
 
 
-def _alone(case: Case) -> str:
+def _single_server(case: Case) -> str:
     return f"{name(case)} did {case.throughput_rps or 0:,.0f} calls/s."
 
 
-def _causes(measured: list[Case]) -> Iterator[str]:
+def _cause_sentences(measured: list[Case]) -> Iterator[str]:
     slowed = [(case, finding) for case in measured for finding in case.findings if finding.code == "delayed-ack"]
     if proven := [name(case) for case, finding in slowed if finding.confidence == "confirmed"]:
         yield (
-            f"Calls at {listed(proven)} wait for delayed TCP acknowledgements: "
+            f"Calls at {join_words(proven)} wait for delayed TCP acknowledgements: "
             "it is the sockets' setting, not the server's work."
         )
     if suspected := [name(case) for case, finding in slowed if finding.confidence != "confirmed"]:
         yield (
-            f"Calls at {listed(suspected)} look as if they waited for delayed TCP acknowledgements; "
+            f"Calls at {join_words(suspected)} look as if they waited for delayed TCP acknowledgements; "
             "the experiment that would show it was not made."
         )

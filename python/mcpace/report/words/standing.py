@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 
 from mcpace.report.model.run import Case, Change
-from mcpace.report.words.quantities import bare, times
+from mcpace.report.words.quantities import ratio_figure, times
 
 NOTABLE_RATIO = 1.25
 """A change whose interval reaches below this ratio is in its row but not in the verdict."""
@@ -55,7 +55,7 @@ def change_words(change: Change | None, *, short: bool = False) -> str:
         told, low, high = f"{times(change.ratio)} slower", change.low, change.high
     else:
         told, low, high = f"{times(1 / change.ratio)} faster", _inverse(change.high), _inverse(change.low)
-    return told if short else f"{told} ({bare(low)}–{bare(high)})"
+    return told if short else f"{told} ({ratio_figure(low)}–{ratio_figure(high)})"
 
 
 def state_words(case: Case) -> str:

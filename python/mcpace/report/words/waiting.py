@@ -6,12 +6,12 @@ from typing import Any
 
 from mcpace.report.model.contexts import AuthDeadlock, LateDelivery, StreamNotDrained, WaitsForGet
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Words, between, seconds
+from mcpace.report.words.context import Words, seconds, seconds_between
 from mcpace.report.words.quantities import count, duration
 
 
 def _late_delivery(finding: Finding, context: LateDelivery) -> str:
-    late = between(finding, "result", "call-returned") or seconds(context.longest_ns) or finding.cost_s
+    late = seconds_between(finding, "result", "call-returned") or seconds(context.longest_ns) or finding.cost_s
     waited = {
         "reply-end": "it waited for the end of the reply's stream.",
         "connection-close": "it waited for the connection to close.",
@@ -30,7 +30,7 @@ def _late_delivery_advice(context: LateDelivery) -> str:
 
 
 def _waits_for_get(finding: Finding, context: WaitsForGet) -> str:
-    wait = between(finding, "stream-request", "stream-head") or seconds(context.longest_ns) or finding.cost_s
+    wait = seconds_between(finding, "stream-request", "stream-head") or seconds(context.longest_ns) or finding.cost_s
     why = {
         "authorization-lock": " Authentication was on: a lock in its code is held across the GET.",
         "stream-first": " The client opens that stream before anything else, by design.",
