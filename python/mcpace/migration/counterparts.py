@@ -163,7 +163,7 @@ ENGINES = {
 }
 """Classes that work with the SDK's own types alone: a file that has one of these and none of SERVERS stays as it is."""
 
-ISSUES_NONE = "mcpace issues no tokens: verify those of an authorization server (docs/python.md, Who may call), or "
+ISSUES_NONE = "mcpace issues no tokens: verify those of an authorization server (docs/python.md, Authorization), or "
 TOKENS = "use token_verifier= with mcpace.JWTVerifier or mcpace.IntrospectionTokenVerifier, or "
 SERVE = "leave the file as it is and run it with `mcpace serve`"
 LOW_LEVEL = "low-level servers are not rewritten: " + SERVE
