@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
@@ -233,27 +233,46 @@ def recorded(url: str, **options: Any) -> Iterator[Recorded]:
         made.finish()
 
 
+_findings_of_try: list[set[str]] = []
+"""Codes that each call of `found` returned in the present try of a test."""
+
+
 def patient(test: Callable[P, None]) -> Callable[P, None]:
-    """Causes are told apart by milliseconds here, which a machine that has something else to do just then doesn't keep:
-    a test that fails is tried again, and given up for a skip only where the machine is twice as busy as it has
-    processors. What doesn't hold fails each time."""
+    """Tries a test again that misses a finding, because a busy machine can hide differences of milliseconds.
+
+    Only a missing finding is tried again. A finding that a failed try names and the passing try does not name is false,
+    and fails the test: a control is silent in every try. A test that never passes is skipped if the machine is twice as
+    busy as it has processors.
+    """
 
     @functools.wraps(test)
     def tried(*args: P.args, **named: P.kwargs) -> None:
-        for _ in range(TRIES - 1):
-            with suppress(AssertionError):
-                return test(*args, **named)
-        try:
-            test(*args, **named)
-        except AssertionError:
-            if os.getloadavg()[0] <= 2 * (os.cpu_count() or 1):
-                raise
-            pytest.skip(f"this machine is too busy to show it (load {os.getloadavg()[0]:.0f})")
+        failed: list[list[set[str]]] = []
+        for remaining in reversed(range(TRIES)):
+            _findings_of_try.clear()
+            try:
+                test(*args, **named)
+                break
+            except AssertionError:
+                if remaining == 0 and os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
+                    pytest.skip(f"this machine is too busy to show it (load {os.getloadavg()[0]:.0f})")
+                if remaining == 0:
+                    raise
+                failed.append(list(_findings_of_try))
+        false = false_findings(failed, _findings_of_try)
+        assert not false, f"a try that failed named {', '.join(sorted(false))}, the try that passed did not"
 
     return tried
 
 
+def false_findings(failed: list[list[set[str]]], passed: list[set[str]]) -> set[str]:
+    """Codes that a failed try named in a place where the passing try did not. A try is a list of the codes by place."""
+    return {code for one in failed for codes, right in zip(one, passed, strict=False) for code in codes - right}
+
+
 def found(recording: _core.Recording, *, machine: bool = False) -> dict[str, dict[str, Any]]:
-    """The findings by their codes. What is said of a busy machine, rightly, is among them only if it is asked for."""
+    """The findings by their codes, without those about a busy machine unless `machine` asks for them."""
     left_out = set() if machine else OF_THE_MACHINE
-    return {finding["code"]: finding for finding in recording.findings() if finding["code"] not in left_out}
+    findings = {finding["code"]: finding for finding in recording.findings() if finding["code"] not in left_out}
+    _findings_of_try.append(set(findings))
+    return findings
