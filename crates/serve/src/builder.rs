@@ -2,104 +2,27 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
+use arc_swap::ArcSwap;
 use mcpace_wire::Revision;
-use mcpace_wire::http::AnnotationError;
 use mcpace_wire::mcp::{CacheScope, Extra, Icon, Implementation};
+use ring::hmac;
+use tokio_util::sync::CancellationToken;
 
-use crate::catalogue::{CompletionEntry, Definitions, PromptEntry, ResourceEntry, Tell, TemplateEntry, ToolEntry};
-use crate::guard::{Limiter, OnLimiterDown};
+use crate::build_error::BuildError;
+use crate::catalogue::{
+    Catalogue, CompletionEntry, Definitions, PromptEntry, ResourceEntry, Tell, TemplateEntry, ToolEntry,
+};
+use crate::guard::{AuthorizationTurns, Limiter, MemoryLimiter, OnLimiterDown};
 use crate::limits::Limits;
-use crate::server::{Inner, Server};
+use crate::listeners::Listeners;
+use crate::push::SessionTransports;
+use crate::server::Server;
+use crate::server_state::{ServerState, random_key};
 use crate::service::{Completion, Prompt, Resource, ResourceTemplate, Tool};
-
-/// Why there is no server. Always the registering program's mistake.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// Two tools, resources, templates, prompts or completions of one name.
-    #[error("{kind} {name:?} is there twice")]
-    Duplicate {
-        /// Kind of the component.
-        kind: &'static str,
-        /// Name of the component.
-        name: String,
-    },
-    /// A name that is none: empty, longer than 128 characters, or (tools) with characters that tool names can't have.
-    #[error("{kind} {name:?}: not a name")]
-    Name {
-        /// Kind of the component.
-        kind: &'static str,
-        /// Name of the component.
-        name: String,
-    },
-    /// Something was registered without a handler.
-    #[error("{kind} {name:?} has no handler")]
-    NoHandler {
-        /// Kind of the component.
-        kind: &'static str,
-        /// Name of the component.
-        name: String,
-    },
-    /// A schema that the protocol can't take: one that is no object's.
-    #[error("{kind} {name:?}: the schema of {what} is not an object's")]
-    Schema {
-        /// Kind of the component.
-        kind: &'static str,
-        /// Name of the component.
-        name: String,
-        /// Part of the component that the schema describes.
-        what: &'static str,
-    },
-    /// A tool's `x-mcp-header` annotations are wrong.
-    #[error("tool {name:?}: {error}")]
-    Header {
-        /// Name of the component.
-        name: String,
-        /// Reason for the rejection.
-        error: AnnotationError,
-    },
-    /// A URI template that is none, or that can't be read backwards.
-    #[error("resource template {template:?}: {reason}")]
-    Template {
-        /// Rejected URI template.
-        template: String,
-        /// Reason for the rejection.
-        reason: &'static str,
-    },
-    /// A completion of an argument that no prompt or template registered has.
-    #[error("completion of {argument:?}: there is no such prompt, or no such template with this variable")]
-    Orphan {
-        /// Name of the argument.
-        argument: String,
-    },
-    /// A guard that can't be meant so.
-    #[error("{kind} {name:?}: {reason}")]
-    Guard {
-        /// Kind of the component.
-        kind: &'static str,
-        /// Name of the component.
-        name: String,
-        /// Reason for the rejection.
-        reason: &'static str,
-    },
-    /// No revision is left to speak.
-    #[error("a server speaks at least one revision")]
-    NoRevision,
-    /// A description can't be written as JSON.
-    #[error("{kind} {name:?} can't be written as JSON: {error}")]
-    Unwritable {
-        /// Kind of the component.
-        kind: &'static str,
-        /// Name of the component.
-        name: String,
-        /// Why.
-        error: serde_json::Error,
-    },
-    /// The system gives no random bytes for the server's key.
-    #[error("the system gives no random bytes")]
-    Random,
-}
+use crate::session_registry::Attached;
+use crate::tasks::Tasks;
 
 /// Components that the author registered, not yet checked.
 #[derive(Default)]
@@ -124,6 +47,28 @@ impl Registered {
             completions: all(self.completions, CompletionEntry::check)?,
             completer: None,
         })
+    }
+}
+
+impl Server {
+    /// Begins a server of this name and version, which clients are told.
+    ///
+    /// ```
+    /// # use mcpace_serve::{Server, Tool, ToolError};
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Echo {
+    ///     text: String,
+    /// }
+    ///
+    /// let server = Server::builder("example", "1.0")
+    ///     .instructions("Says what you say.")
+    ///     .tool(Tool::new("echo").description("Echoes").handler(|echo: Echo| Ok::<_, ToolError>(echo.text)))
+    ///     .build()?;
+    /// # Ok::<(), mcpace_serve::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> Builder {
+        Builder::new(name.into(), version.into())
     }
 }
 
@@ -326,6 +271,37 @@ impl Builder {
     /// # Errors
     /// The first mistake found.
     pub fn build(self) -> Result<Server, BuildError> {
-        Ok(Server::from(Inner::new(self)?))
+        let Self { tell, registered, limits, state, tell_failures, key, keep_headers, limiter, on_limiter_down } = self;
+        if tell.revisions.is_empty() {
+            return Err(BuildError::NoRevision);
+        }
+        let catalogue = Catalogue::build(registered.check()?, &tell, 0)?;
+        let info = serde_json::to_string(&tell.info).map_err(|error| BuildError::Unwritable {
+            kind: "server",
+            name: tell.info.name.clone(),
+            error,
+        })?;
+        let state = ServerState {
+            catalogue: ArcSwap::from_pointee(catalogue),
+            server_info_member: format!("\"{}\":{info}", mcpace_wire::mcp::key::SERVER_INFO).into(),
+            tell,
+            limits,
+            tell_failures,
+            keep_headers,
+            turns: AuthorizationTurns::default(),
+            limiter: limiter.unwrap_or_else(|| Arc::new(MemoryLimiter::default())),
+            on_limiter_down,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),
+            closing: CancellationToken::new(),
+            listeners: Listeners::default(),
+            tasks: Tasks::default(),
+            delegate: OnceLock::new(),
+            observer: OnceLock::new(),
+            user_values: state,
+            session_registry: Attached::default(),
+            transports: SessionTransports::default(),
+            updating: Mutex::default(),
+        };
+        Ok(Server::from(state))
     }
 }

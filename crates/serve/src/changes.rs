@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcpace_wire::mcp;
 
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::catalogue::{Definitions, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use crate::listeners::Change;
 use crate::service::{

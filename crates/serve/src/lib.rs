@@ -32,19 +32,24 @@
 //! # }
 //! ```
 
+mod build_error;
 mod builder;
 mod catalogue;
 mod changes;
 mod dispatch;
 mod exchange;
 pub mod guard;
+mod headers;
 pub mod http;
 mod identity;
 mod limits;
 mod listeners;
+mod outlet;
 mod per_process;
+mod principal;
 mod push;
 mod server;
+mod server_state;
 mod service;
 pub mod session;
 mod session_registry;
@@ -53,15 +58,16 @@ pub mod store;
 mod tasks;
 pub mod telemetry;
 
-pub use builder::{BuildError, Builder};
+pub use build_error::BuildError;
+pub use builder::Builder;
 pub use changes::Changes;
-pub use exchange::{
-    Channel, Ends, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Timing,
-    TransportKind,
-};
+pub use exchange::{Challenge, Channel, Handled, Incoming, Peer, Reply, ReplyStatus, Timing, TransportKind};
+pub use headers::{Ends, Headers};
 pub use identity::Identity;
 pub use limits::Limits;
+pub use outlet::{Gone, Outlet};
 pub use per_process::PerProcess;
+pub use principal::Principal;
 pub use push::NotifyError;
 pub use server::Server;
 pub use service::{

@@ -8,8 +8,8 @@ use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter, SubscriptionParams, Ta
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::Outlet;
 use crate::limits::has_room;
+use crate::outlet::Outlet;
 use crate::tasks::Running;
 
 /// All open subscriptions.

@@ -16,7 +16,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::Id;
 use mcpace_wire::mcp::Method;
 
-use crate::exchange::Headers;
+use crate::headers::Headers;
 
 /// Is told of requests.
 pub trait Observer: Send + Sync + 'static {

@@ -322,7 +322,7 @@ fn within(server: mcpace_serve::Server, principal: Option<Principal>) -> PyResul
         let (ours, theirs) = tokio::io::duplex(AHEAD);
         let server = server.clone();
         let principal = principal.clone();
-        let options = stdio::Options { principal, road: TransportKind::Memory, ..stdio::Options::default() };
+        let options = stdio::Options { principal, transport: TransportKind::Memory, ..stdio::Options::default() };
         async move {
             let (input, output) = tokio::io::split(theirs);
             // How it ends is seen at our end.

@@ -8,7 +8,7 @@ use mcpace_wire::mcp;
 
 use super::Catalogue;
 use super::pages::{Listed, Pages, Texts};
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::guard::{Compiled, Kind};
 use crate::service::{
     Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, TaskUse,

@@ -13,7 +13,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, ResourcesCapability, ServerCapabilities, key};
 use rustc_hash::FxHashMap;
 
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::guard::{Compiled, Kind};
 use crate::service::{Completed, Completer, TaskUse};
 pub(crate) use entry::{CompletionEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};

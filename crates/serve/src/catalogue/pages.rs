@@ -9,7 +9,7 @@ use mcpace_wire::mcp::CacheScope;
 use serde::Serialize;
 
 use super::{ByRevision, Catalogue, Tell};
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::guard::{Compiled, Kind};
 
 /// Something that a list tells of.

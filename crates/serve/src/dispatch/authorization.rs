@@ -17,12 +17,14 @@ use super::clocks::Clocks;
 use super::in_flight::InFlight;
 use super::{Call, Refusal};
 use crate::catalogue::Catalogue;
-use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Reply, TransportKind};
+use crate::exchange::{Channel, Handled, Incoming, Peer, Reply, TransportKind};
 use crate::guard::{
     AccessRequest, BoxFuture, By, Compiled, Denial, Exceeded, Keyed, Kind, LimiterDown, OnLimiterDown, Permitted,
     RateLimit, Taking,
 };
-use crate::server::Inner;
+use crate::headers::Headers;
+use crate::outlet::Outlet;
+use crate::server_state::ServerState;
 use crate::service::{caught, caught_future};
 
 /// What a request wants to use.
@@ -109,7 +111,7 @@ impl Call<'_> {
                 outlet: channel.open(),
                 headers: channel.headers(),
                 session: channel.session_id().map(Box::from),
-                road: channel.road(),
+                transport: channel.transport(),
                 closed: channel.closed(),
                 connection: channel.connection(),
             },
@@ -122,7 +124,7 @@ impl Call<'_> {
 
 /// A request that waits.
 pub(super) struct Kept {
-    pub(super) server: Arc<Inner>,
+    pub(super) server: Arc<ServerState>,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) id: Id<'static>,
     method: Method,
@@ -197,7 +199,7 @@ struct KeptWay {
     outlet: Arc<dyn Outlet>,
     headers: Option<Headers>,
     session: Option<Box<str>>,
-    road: TransportKind,
+    transport: TransportKind,
     closed: Option<CancellationToken>,
     connection: u64,
 }
@@ -215,8 +217,8 @@ impl Channel for KeptWay {
         self.session.as_deref()
     }
 
-    fn road(&self) -> TransportKind {
-        self.road
+    fn transport(&self) -> TransportKind {
+        self.transport
     }
 
     fn closed(&self) -> Option<CancellationToken> {
@@ -256,7 +258,7 @@ pub(super) enum Waits {
 
 /// Counts a use under each limit from `from` on, as far as that goes at once.
 fn count(
-    server: &Inner,
+    server: &ServerState,
     limits: &[RateLimit],
     from: usize,
     asked: &AccessRequest<'_>,
@@ -277,7 +279,7 @@ fn count(
 
 /// The same from where it stopped; from the first limit on, where it didn't begin.
 pub(super) async fn count_later<'a>(
-    server: &Inner,
+    server: &ServerState,
     limits: &[RateLimit],
     waits: Option<Waits>,
     asked: impl Fn() -> AccessRequest<'a>,

@@ -19,7 +19,7 @@ use super::{Call, Refusal, missing, tasks, tracing};
 use crate::catalogue::{Catalogue, Listed as _, ToolEntry};
 use crate::exchange::{Handled, Reply};
 use crate::guard::{BoxFuture, Kind};
-use crate::server::Inner;
+use crate::server_state::ServerState;
 use crate::service::{
     AsyncCall, CallFailure, Context, Done, Plain, PlainCall, Request, TaskUse, ToolHandler, ToolWriter, Written,
 };
@@ -130,7 +130,7 @@ impl Call<'_> {
 /// A [`Finish`] that borrows nothing.
 #[derive(Clone)]
 pub(super) struct FinishLater {
-    server: Arc<Inner>,
+    server: Arc<ServerState>,
     revision: Revision,
     clocks: Option<Clocks>,
     members: usize,
@@ -198,7 +198,7 @@ pub(super) async fn on_demand(
 
 /// From what a handler left behind to a reply.
 pub(super) struct Finish<'a> {
-    server: &'a Arc<Inner>,
+    server: &'a Arc<ServerState>,
     revision: Revision,
     clocks: Option<Clocks>,
     /// Where the result's members begin.

@@ -57,7 +57,7 @@ fn whole(result: &[u8], id: &Id<'_>, session: Option<Arc<Session>>) -> Reply {
     out.extend_from_slice(b",\"result\":");
     out.extend_from_slice(result);
     out.push(b'}');
-    Reply { message: out.into(), status: ReplyStatus::Ok, session, cancelled: false, timing: None, remedy: None }
+    Reply { message: out.into(), status: ReplyStatus::Ok, session, cancelled: false, timing: None, challenge: None }
 }
 
 fn refused(error: &DelegateError, id: &Id<'_>, revision: Revision) -> Reply {
@@ -71,7 +71,7 @@ fn refused(error: &DelegateError, id: &Id<'_>, revision: Revision) -> Reply {
         session: None,
         cancelled: false,
         timing: None,
-        remedy: None,
+        challenge: None,
     }
 }
 

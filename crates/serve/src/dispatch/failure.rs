@@ -15,7 +15,7 @@ use super::request_state::seal;
 use super::{Refusal, lifecycle};
 use crate::exchange::Reply;
 use crate::guard::Denial;
-use crate::server::Inner;
+use crate::server_state::ServerState;
 use crate::service::{HandlerError, InputRequired, Kind, Request};
 
 /// What to answer.
@@ -29,7 +29,7 @@ pub(super) enum Failing {
 }
 
 /// Sorts a handler's error; `uri` is the resource it was about, if any.
-pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error: HandlerError) -> Failing {
+pub(super) fn sort(server: &ServerState, revision: Revision, uri: Option<&str>, error: HandlerError) -> Failing {
     match error.into_kind() {
         Kind::Told(result) => Failing::Tell(result),
         Kind::Protocol { code, message, data } => Failing::Refuse(protocol(revision, code, message, data)),
@@ -153,7 +153,7 @@ pub(super) fn ask(
     let request = request.ok_or_else(Refusal::internal)?;
     let members = Members {
         input_requests: Some(&input.requests).filter(|requests| !requests.is_empty()),
-        request_state: seal(request, input)?,
+        request_state: seal(end.server, request, input)?,
     };
     lifecycle::write_members(&members, &mut out)?;
     Ok(end.close(out, "input_required"))

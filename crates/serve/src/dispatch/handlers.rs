@@ -20,7 +20,7 @@ use super::{Call, Refusal, missing};
 use crate::catalogue::{Catalogue, Listed as _};
 use crate::exchange::{Handled, Reply};
 use crate::guard::{Compiled, Kind};
-use crate::server::Inner;
+use crate::server_state::ServerState;
 use crate::service::{
     Completed, CompletionRequest, Context, Handler, HandlerError, Panicked, ResourceRequest, caught, caught_future,
 };
@@ -139,7 +139,7 @@ impl Call<'_> {
 
 /// From what a handler left behind to a reply.
 struct Finish {
-    server: Arc<Inner>,
+    server: Arc<ServerState>,
     revision: Revision,
     clocks: Option<Clocks>,
     uri: Option<String>,
@@ -193,7 +193,7 @@ trait Answer: Send + 'static {
     /// Appends them; gives the metadata, which the end of the result takes.
     fn write(
         self,
-        server: &Inner,
+        server: &ServerState,
         scope: CacheScope,
         revision: Revision,
         out: &mut Vec<u8>,
@@ -203,7 +203,7 @@ trait Answer: Send + 'static {
 impl Answer for ReadResourceResult {
     fn write(
         mut self,
-        server: &Inner,
+        server: &ServerState,
         scope: CacheScope,
         revision: Revision,
         out: &mut Vec<u8>,
@@ -222,7 +222,13 @@ impl Answer for ReadResourceResult {
 }
 
 impl Answer for GetPromptResult {
-    fn write(mut self, _: &Inner, _: CacheScope, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+    fn write(
+        mut self,
+        _: &ServerState,
+        _: CacheScope,
+        _: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Extra>, Refusal> {
         self.result_type = None;
         let meta = self.meta.take();
         write_members(&self, out)?;
@@ -231,7 +237,13 @@ impl Answer for GetPromptResult {
 }
 
 impl Answer for Completion {
-    fn write(mut self, _: &Inner, _: CacheScope, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+    fn write(
+        mut self,
+        _: &ServerState,
+        _: CacheScope,
+        _: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Extra>, Refusal> {
         #[derive(serde::Serialize)]
         struct Members {
             completion: Completion,
@@ -248,7 +260,7 @@ const PROPOSALS: usize = 100;
 impl Answer for Vec<String> {
     fn write(
         self,
-        server: &Inner,
+        server: &ServerState,
         scope: CacheScope,
         revision: Revision,
         out: &mut Vec<u8>,

@@ -11,7 +11,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::tasks::Nowhere;
 use super::{Call, Refusal};
-use crate::exchange::Outlet;
+use crate::outlet::Outlet;
+use crate::server_state::ServerState;
 use crate::service::{Context, Detach, Inputs, Request};
 use crate::session::{Busy, Session};
 use crate::tasks::Running;
@@ -101,7 +102,7 @@ impl Call<'_> {
         let (peer, channel) = (self.incoming.peer, self.incoming.channel);
         let keeps = self.server.keep_headers;
         Context::new(Request {
-            server: Arc::clone(self.server),
+            server: Arc::<ServerState>::clone(self.server),
             session,
             revision: self.revision,
             principal: peer.principal.clone(),
@@ -110,7 +111,7 @@ impl Call<'_> {
             params: self.request.params.map(|params| self.keep(params.get())),
             headers: if keeps { channel.headers() } else { None },
             session_id: if keeps { channel.session_id().map(Box::from) } else { None },
-            road: channel.road(),
+            transport: channel.transport(),
             closed: channel.closed(),
             client_key: self.incoming.client_key(),
             outlet,

@@ -45,7 +45,7 @@ impl Call<'_> {
         let pages_of = T::pages;
         Ok(Handled::Later(Box::pin(async move {
             let entries = entries(&kept.catalogue);
-            let share = kept.server.asking.share(&kept.asked(T::KIND, ""));
+            let share = kept.server.turns.share(&kept.asked(T::KIND, ""));
             let picked = picking.see_through(&share, entries, waits, |entry| AccessRequest {
                 listing: true,
                 ..kept.asked(T::KIND, entry.key())

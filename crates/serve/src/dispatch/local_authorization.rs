@@ -3,6 +3,7 @@
 //! Constraint: what is asked and counted, and what a refusal says, is what a client's request would meet. Who sent no request
 //! has no session and no headers; a list that is made outside dispatch has its request's.
 
+use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use mcpace_wire::Revision;
@@ -12,10 +13,13 @@ use super::Refusal;
 use super::authorization::{all_agree, count_later, permits};
 use super::visible_page::{Waits, refused};
 use crate::catalogue::Catalogue;
-use crate::exchange::{Channel, Principal, Reply};
-use crate::guard::{AccessRequest, Compiled, Kind, Permitted};
-use crate::server::Inner;
-use crate::service::Context;
+use crate::exchange::{Channel, Reply};
+use crate::guard::{AccessRequest, BoxFuture, Compiled, Kind, Permitted};
+use crate::limits::Limits;
+use crate::principal::Principal;
+use crate::server_state::ServerState;
+use crate::service::{Context, RequestServer};
+use crate::tasks::Running;
 
 /// Who asks for things of a sort.
 pub(crate) struct Caller {
@@ -27,7 +31,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Asks for a use, and counts it. The error is the reply that a request would have got.
-    pub(crate) async fn admit(self, server: Arc<Inner>, name: String, uri: Option<String>) -> Result<(), Reply> {
+    pub(crate) async fn admit(self, server: Arc<ServerState>, name: String, uri: Option<String>) -> Result<(), Reply> {
         let Some(guard) = self.guard(&server.catalogue.load(), &name) else { return Ok(()) };
         let asked = || AccessRequest { uri: uri.as_deref(), ..self.asked(&name) };
         let admitted = async {
@@ -44,7 +48,7 @@ impl Caller {
     }
 
     /// Whether a list would show them, one by one.
-    pub(crate) async fn may_see(self, server: Arc<Inner>, names: Vec<String>) -> Vec<bool> {
+    pub(crate) async fn may_see(self, server: Arc<ServerState>, names: Vec<String>) -> Vec<bool> {
         let (mut seen, mut waits) = (vec![true; names.len()], Waits::new());
         {
             let catalogue = server.catalogue.load();
@@ -58,7 +62,7 @@ impl Caller {
             }
         }
         if !waits.is_empty() {
-            let share = server.asking.share(&self.asked(""));
+            let share = server.turns.share(&self.asked(""));
             for index in refused(&share, waits).await {
                 seen[index] = false;
             }
@@ -85,5 +89,28 @@ impl Caller {
                 templates.iter().find(|template| template.listed.uri_template == name)?.guard.clone()
             }
         }
+    }
+}
+
+impl RequestServer for ServerState {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn user_value(&self, of: TypeId) -> Option<&Arc<dyn Any + Send + Sync>> {
+        self.user_values.get(&of)
+    }
+
+    fn publish_task(&self, task: &Running) {
+        self.listeners.tell_task(task);
+    }
+
+    fn visible_names(self: Arc<Self>, kind: Kind, names: Vec<String>, request: Context) -> BoxFuture<Vec<bool>> {
+        let caller = Caller { kind, principal: request.principal().cloned(), request: Some(request) };
+        Box::pin(caller.may_see(self, names))
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }

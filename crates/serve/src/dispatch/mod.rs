@@ -4,7 +4,6 @@
 //! `_meta`, (headers, by the transport,) version, method, parameters.
 
 mod authorization;
-mod authorization_concurrency;
 mod call;
 mod clocks;
 mod cursor;
@@ -36,14 +35,13 @@ use mcpace_wire::mcp::{MetaOutline, Method, ParamsOutline, Sender};
 
 use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
-use crate::server::Inner;
-pub(crate) use authorization_concurrency::Turns;
+use crate::server_state::ServerState;
 use clocks::Clocks;
 pub(crate) use local_authorization::Caller;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.
-pub(crate) fn handle(server: &Arc<Inner>, incoming: Incoming<'_>) -> Handled {
+pub(crate) fn handle(server: &Arc<ServerState>, incoming: Incoming<'_>) -> Handled {
     match incoming.message {
         Message::Request(request) => match Call::read(server, &incoming, request) {
             Ok(call) => {
@@ -68,7 +66,7 @@ pub(crate) fn handle(server: &Arc<Inner>, incoming: Incoming<'_>) -> Handled {
 
 /// A request that has passed the checks that all have in common.
 pub(crate) struct Call<'a> {
-    pub(crate) server: &'a Arc<Inner>,
+    pub(crate) server: &'a Arc<ServerState>,
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) request: &'a Request<'a>,
     pub(crate) outline: Cow<'a, ParamsOutline<'a>>,
@@ -80,7 +78,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn read(server: &'a Arc<Inner>, incoming: &'a Incoming<'a>, request: &'a Request<'a>) -> Result<Self, Refusal> {
+    fn read(
+        server: &'a Arc<ServerState>,
+        incoming: &'a Incoming<'a>,
+        request: &'a Request<'a>,
+    ) -> Result<Self, Refusal> {
         let revision = incoming.peer.revision;
         let outline = match incoming.outline {
             Some(outline) => Cow::Borrowed(outline),

@@ -15,7 +15,8 @@ use super::reply::head;
 use super::result_limits::in_time;
 use super::{Call, Refusal};
 use crate::catalogue::ToolEntry;
-use crate::exchange::{Handled, Principal};
+use crate::exchange::Handled;
+use crate::principal::Principal;
 use crate::service::{
     Backing, CallFailure, Context, Done, HandlerError, Inputs, Panicked, RawAnswer, RawCall, RawDone, RawHandler,
     caught, caught_future,

@@ -10,9 +10,9 @@ use mcpace_wire::jsonrpc::{Id, code, write_error};
 use mcpace_wire::mcp::{Extra, Json};
 
 use super::clocks::Clocks;
-use crate::exchange::{Handled, Remedy, Reply, ReplyStatus};
+use crate::exchange::{Challenge, Handled, Reply, ReplyStatus};
 use crate::guard::{Denial, LimiterDown};
-use crate::server::Inner;
+use crate::server_state::ServerState;
 use crate::session::Session;
 
 /// Why a request has no result.
@@ -87,8 +87,8 @@ impl Refusal {
             }
         };
         let cancelled = matches!(self, Refusal::Cancelled);
-        let remedy = self.remedy();
-        let is_step_up = matches!(remedy, Some(Remedy::Scopes(_)));
+        let challenge = self.challenge();
+        let is_step_up = matches!(challenge, Some(Challenge::Scopes(_)));
         let is_told = revision.is_modern() || (is_step_up && revision >= Revision::V2025_11_25);
         Reply {
             message: out.into(),
@@ -96,14 +96,14 @@ impl Refusal {
             session: None,
             cancelled,
             timing: None,
-            remedy,
+            challenge,
         }
     }
 
-    fn remedy(self) -> Option<Remedy> {
+    fn challenge(self) -> Option<Challenge> {
         match self {
-            Refusal::Denied(denial) if !denial.scopes.is_empty() => Some(Remedy::Scopes(denial.scopes)),
-            Refusal::Exceeded { retry_after } => Some(Remedy::Wait(retry_after)),
+            Refusal::Denied(denial) if !denial.scopes.is_empty() => Some(Challenge::Scopes(denial.scopes)),
+            Refusal::Exceeded { retry_after } => Some(Challenge::Wait(retry_after)),
             _ => None,
         }
     }
@@ -145,7 +145,7 @@ pub(crate) fn head(id: &Id<'_>) -> Vec<u8> {
 
 /// How a result ends.
 pub(crate) struct End<'a> {
-    pub(crate) server: &'a Inner,
+    pub(crate) server: &'a ServerState,
     pub(crate) revision: Revision,
     pub(crate) clocks: Option<&'a Clocks>,
     pub(crate) meta: Option<&'a Extra>,
@@ -153,7 +153,7 @@ pub(crate) struct End<'a> {
 }
 
 impl<'a> End<'a> {
-    pub(crate) fn new(server: &'a Inner, revision: Revision, clocks: Option<&'a Clocks>) -> Self {
+    pub(crate) fn new(server: &'a ServerState, revision: Revision, clocks: Option<&'a Clocks>) -> Self {
         Self { server, revision, clocks, meta: None, session: None }
     }
 
@@ -179,7 +179,7 @@ impl<'a> End<'a> {
             session: self.session,
             cancelled: false,
             timing,
-            remedy: None,
+            challenge: None,
         }
     }
 

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Call, Refusal};
-use crate::exchange::Principal;
+use crate::principal::Principal;
+use crate::server_state::ServerState;
 use crate::service::{InputRequired, Inputs, Request};
 
 /// What the text holds.
@@ -73,8 +74,8 @@ impl Call<'_> {
 }
 
 /// The state to give out with `input`, for the request that asks it.
-pub(super) fn seal(request: &Request, input: &InputRequired) -> Result<String, Refusal> {
-    let limits = &request.server.limits;
+pub(super) fn seal(server: &ServerState, request: &Request, input: &InputRequired) -> Result<String, Refusal> {
+    let limits = &server.limits;
     if request.inputs.round >= limits.rounds {
         return Err(Refusal::error(code::INTERNAL_ERROR, "too many rounds"));
     }
@@ -89,7 +90,7 @@ pub(super) fn seal(request: &Request, input: &InputRequired) -> Result<String, R
     let params = request.params.as_deref().unwrap_or(b"{}");
     let params = std::str::from_utf8(params).map_err(|_| Refusal::internal())?;
     let bound = binding(request.method.as_str(), params, request.principal.as_ref());
-    let tag = hmac::sign(&request.server.key, &[bound.as_bytes(), &payload].concat());
+    let tag = hmac::sign(&server.key, &[bound.as_bytes(), &payload].concat());
     let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(&payload), URL_SAFE_NO_PAD.encode(tag));
     if text.len() > limits.request_state {
         return Err(Refusal::error(code::INTERNAL_ERROR, "the state of this request has grown too long"));

@@ -14,8 +14,9 @@ use super::reply::{End, head};
 use super::visible_page::{self, Waits};
 use super::{Call, Refusal, failure};
 use crate::catalogue::Catalogue;
-use crate::exchange::{Handled, Principal};
+use crate::exchange::Handled;
 use crate::guard::{Kind, Permitted};
+use crate::principal::Principal;
 use crate::session::{WATCHED_BYTES, WATCHED_URI};
 
 impl Call<'_> {
@@ -78,7 +79,7 @@ impl Call<'_> {
         }
         let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
         Ok(Handled::Later(Box::pin(async move {
-            let share = kept.server.asking.share(&kept.asked(Kind::Resource, ""));
+            let share = kept.server.turns.share(&kept.asked(Kind::Resource, ""));
             let Some(refused) = in_flight.run(visible_page::refused(&share, waits)).await else {
                 return Refusal::Cancelled.reply(&kept.id, kept.revision);
             };

@@ -21,9 +21,11 @@ use super::reply::{End, head};
 use super::result_limits::in_time;
 use super::{Call, Refusal};
 use crate::catalogue::ToolEntry;
-use crate::exchange::{Gone, Handled, Outlet, Principal, Reply};
+use crate::exchange::{Handled, Reply};
 use crate::guard::BoxFuture;
-use crate::server::Inner;
+use crate::outlet::{Gone, Outlet};
+use crate::principal::Principal;
+use crate::server_state::ServerState;
 use crate::service::{
     AskError, Backing, CallFailure, Context, Done, HandlerError, InputRequired, Inputs, Kind, RawAnswer, RawCall,
     Request, TaskUse, ToolHandler, caught, caught_future, tasks_extension,
@@ -135,7 +137,7 @@ fn subject(principal: Option<&Principal>) -> Option<Arc<str>> {
     principal.map(|principal| Arc::clone(&principal.subject))
 }
 
-fn begin(server: &Inner, tool: &ToolEntry, subject: Option<Arc<str>>) -> Result<Arc<Running>, Refusal> {
+fn begin(server: &ServerState, tool: &ToolEntry, subject: Option<Arc<str>>) -> Result<Arc<Running>, Refusal> {
     let begun = server.tasks.begin(subject, tool.terms, &server.limits);
     begun.ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many tasks"))
 }
@@ -143,7 +145,7 @@ fn begin(server: &Inner, tool: &ToolEntry, subject: Option<Arc<str>>) -> Result<
 /// Answers a call with the task that its handler goes on as.
 pub(super) fn detach(
     runtime: &Handle,
-    server: &Arc<Inner>,
+    server: &Arc<ServerState>,
     tool: &ToolEntry,
     request: &Request,
     end: End<'_>,
@@ -248,14 +250,14 @@ pub(super) async fn rounds(
 async fn ask(context: &Context, input: InputRequired) -> Result<Inputs, Refusal> {
     let request = context.request();
     let before = &request.inputs;
-    if before.round >= request.server.limits.rounds {
+    if before.round >= request.server.limits().rounds {
         return Err(Refusal::error(code::INTERNAL_ERROR, "too many rounds"));
     }
     let task = context.task().ok_or_else(Refusal::internal)?;
     let InputRequired { requests, state } = input;
     let asked: Vec<_> = requests.into_iter().map(|(key, question)| (key.clone(), task.ask(key, question))).collect();
     if !asked.is_empty() {
-        request.server.listeners.tell_task(task);
+        request.server.publish_task(task);
     }
     let mut answers = before.answers.clone();
     for (key, answer) in asked {
@@ -306,7 +308,7 @@ impl Backing for TaskBacking<'_> {
 /// Runs the work to its end, then keeps the task for as long as was promised. `closed` fires when the connection ends that
 /// alone could ask for the task.
 fn run(
-    server: Arc<Inner>,
+    server: Arc<ServerState>,
     closed: Option<CancellationToken>,
     task: Arc<Running>,
     work: impl Future<Output = Reply>,
@@ -320,7 +322,7 @@ fn run(
 }
 
 async fn run_to_end(
-    server: &Inner,
+    server: &ServerState,
     closed: Option<CancellationToken>,
     task: &Running,
     work: impl Future<Output = Reply>,

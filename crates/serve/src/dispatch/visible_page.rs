@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::authorization::{all_agree, permits};
-use super::authorization_concurrency::{OF_ONE, Share};
 use crate::catalogue::Listed;
 use crate::guard::{AccessRequest, BoxFuture, Denial, Permitted};
+use crate::guard::{MOST_OF_ONE, Share};
 
 /// See the module.
 pub(super) struct Picking {
@@ -94,7 +94,7 @@ pub(super) async fn refused<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
             }
         };
         asking.retain_mut(&mut goes_on);
-        while asking.len() < OF_ONE {
+        while asking.len() < MOST_OF_ONE {
             // Nobody has begun with those that are left.
             let Some((about, agreeing)) = waits.next() else { break };
             let mut next = Asking { about: Some(about), answer: Box::pin(in_turn(share, agreeing)) };

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::BoxFuture;
-use crate::exchange::{Channel, Headers, Principal, TransportKind};
+use crate::exchange::{Channel, TransportKind};
+use crate::headers::Headers;
+use crate::principal::Principal;
 
 /// Decides whether a caller may use a component. A permission never sees the arguments.
 ///
@@ -56,8 +58,8 @@ impl<'a> AccessRequest<'a> {
 
     /// Transport of the request.
     #[must_use]
-    pub fn road(&self) -> TransportKind {
-        self.channel.map_or(TransportKind::Process, Channel::road)
+    pub fn transport(&self) -> TransportKind {
+        self.channel.map_or(TransportKind::Process, Channel::transport)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AccessRequest, Algorithm, BoxFuture, Denial, Guard, Permission, RateLimit, Verdict};
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 
 /// See the module.
 pub(crate) struct Compiled {

@@ -9,6 +9,7 @@ mod algorithm;
 mod compiled;
 mod limit;
 mod memory;
+mod turns;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,6 +20,7 @@ pub use access_request::{AccessRequest, Denial, Kind, Permission, Verdict};
 pub(crate) use compiled::{Compiled, Permitted};
 pub use limit::{Algorithm, By, Exceeded, KeyOf, Keyed, Limiter, LimiterDown, OnLimiterDown, RateLimit, Taking};
 pub use memory::MemoryLimiter;
+pub(crate) use turns::{AuthorizationTurns, MOST_OF_ONE, Share};
 
 /// A future that borrows nothing.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use mcpace_wire::http::Challenge;
 
 use super::ServeError;
-use crate::exchange::Principal;
+use crate::principal::Principal;
 
 /// Tells whose token it is.
 pub trait TokenVerifier: Send + Sync {

@@ -5,7 +5,7 @@ use http::{HeaderMap, Uri};
 use mcpace_wire::http::{Accept, Field, MediaType, RequestHeaders};
 
 use super::origin::Origin;
-use crate::exchange::Headers;
+use crate::headers::Headers;
 
 /// See the module.
 pub(super) struct Fields<'a> {

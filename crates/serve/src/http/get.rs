@@ -17,7 +17,8 @@ use super::http_session::HttpSession;
 use super::reply_body::ReplyBody;
 use super::session_streams::Standalone;
 use super::shared_sessions::{Remote, SharedSessions, Unreadable};
-use crate::exchange::{Outlet, Principal};
+use crate::outlet::Outlet;
+use crate::principal::Principal;
 use crate::store::{Cursor, Down};
 
 impl HttpServer {

@@ -170,7 +170,7 @@ mod tests {
     fn reply(id: u32, size: usize) -> Reply {
         let text = "x".repeat(size);
         let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"text":"{text}"}}}}"#).into();
-        Reply { message, status: ReplyStatus::Ok, session: None, cancelled: false, timing: None, remedy: None }
+        Reply { message, status: ReplyStatus::Ok, session: None, cancelled: false, timing: None, challenge: None }
     }
 
     fn is_error(finished: &Finished) -> bool {

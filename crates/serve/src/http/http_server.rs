@@ -37,8 +37,10 @@ use super::shared_sessions::SharedSessions;
 use super::tls::Tls;
 use super::{ServeError, legacy};
 use crate::Server;
-use crate::exchange::{Ends, Gone, Principal};
-use crate::push::{NotifyError, Station, Telling};
+use crate::headers::Ends;
+use crate::outlet::Gone;
+use crate::principal::Principal;
+use crate::push::{NotifyError, SessionTransport, Telling};
 use crate::store::Told;
 
 /// See the module.
@@ -153,8 +155,8 @@ impl HttpServer {
     /// The same, and whoever has something to say to its sessions finds it.
     pub(super) fn serving(server: Server, options: Options, bound: SocketAddr) -> Result<Arc<Self>, ServeError> {
         let site = Arc::new(Self::new(server, options, bound)?);
-        let station: Weak<dyn Station> = Arc::<Self>::downgrade(&site);
-        site.server.add_station(station);
+        let transport: Weak<dyn SessionTransport> = Arc::<Self>::downgrade(&site);
+        site.server.add_transport(transport);
         Ok(site)
     }
 
@@ -376,7 +378,7 @@ impl HttpServer {
     }
 }
 
-impl Station for HttpServer {
+impl SessionTransport for HttpServer {
     fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> Telling<'a> {
         Box::pin(async move {
             if let Some(sharing) = &self.sharing {

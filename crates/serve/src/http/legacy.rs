@@ -28,7 +28,10 @@ use super::reply_body::ReplyBody;
 use super::request_body;
 use super::session_key::Key;
 use super::sessions::{SessionPlace, Sessions};
-use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
+use crate::exchange::{Channel, Handled, Incoming, Peer, Reply};
+use crate::headers::Headers;
+use crate::outlet::Outlet;
+use crate::principal::Principal;
 use crate::session::Session;
 
 /// Where the stream is.

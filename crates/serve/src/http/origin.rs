@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::exchange::{Ends, Headers};
+use crate::headers::{Ends, Headers};
 
 /// Names the two ends between processes: `CLIENT SERVER`.
 const ENDS: HeaderName = HeaderName::from_static("mcpace-ends");

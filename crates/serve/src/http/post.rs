@@ -24,7 +24,10 @@ use super::reply::Exchange;
 use super::request_body;
 use super::sessions::SessionPlace;
 use super::shared_sessions::Elsewhere;
-use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal};
+use crate::exchange::{Channel, Handled, Incoming, Peer};
+use crate::headers::Headers;
+use crate::outlet::{Gone, Outlet};
+use crate::principal::Principal;
 
 impl HttpServer {
     /// Messages from the client.

@@ -20,7 +20,7 @@ use super::options::ResponseMode;
 use super::post::Admitted;
 use super::reply_body::ReplyBody;
 use super::session_streams::SessionStreams;
-use crate::exchange::{Remedy, Reply, ReplyStatus, Timing};
+use crate::exchange::{Challenge, Reply, ReplyStatus, Timing};
 
 /// A POST with requests in it.
 pub(super) struct Exchange {
@@ -123,7 +123,7 @@ impl HttpServer {
 
     /// The whole reply to a single request, in one piece.
     pub(super) fn finish(&self, mut exchange: Exchange, finished: Finished) -> Answer {
-        let Finished { reply: Reply { message, status, session, timing, remedy, cancelled: _ }, permit } = finished;
+        let Finished { reply: Reply { message, status, session, timing, challenge, cancelled: _ }, permit } = finished;
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
             let streams = SessionStreams::new(Arc::clone(&self.stream_bounds), self.resumable);
             if let Some(sharing) = &self.sharing {
@@ -138,11 +138,11 @@ impl HttpServer {
             Answer::json(http_response::status(status), permit.around(message))
         };
         let answer = answer.with_timing(timing, exchange.received);
-        let answer = match remedy {
+        let answer = match challenge {
             None => answer,
-            Some(Remedy::Wait(time)) => answer.with_retry_after(time),
-            Some(Remedy::Scopes(_)) if status == ReplyStatus::Ok => answer,
-            Some(Remedy::Scopes(scopes)) => answer.with_challenge(&self.scope_challenge(&scopes)),
+            Some(Challenge::Wait(time)) => answer.with_retry_after(time),
+            Some(Challenge::Scopes(_)) if status == ReplyStatus::Ok => answer,
+            Some(Challenge::Scopes(scopes)) => answer.with_challenge(&self.scope_challenge(&scopes)),
         };
         match begun {
             Some(live) => answer.with_session(&live.key.to_string()),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::event_log::{Log, LogBounds, Reader, position_after};
 use super::http_session::HttpSession;
 use super::pending_messages::{PendingBounds, PendingMessages};
-use crate::exchange::{Gone, Outlet};
+use crate::outlet::{Gone, Outlet};
 
 /// What streams may take, and how much all sessions together keep.
 pub(super) struct StreamBounds {

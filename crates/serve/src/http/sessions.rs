@@ -14,7 +14,7 @@ use super::lock::lock;
 use super::session_capacity::{SessionPlaces, Taken};
 use super::session_key::{AsItIs, Key};
 use super::session_streams::SessionStreams;
-use crate::exchange::Principal;
+use crate::principal::Principal;
 use crate::session::Session;
 
 /// How long a session lives that nobody used since it began: its client has said nothing after `initialize`.

@@ -172,7 +172,7 @@ impl Context {
         } else if let Some(task) = self.task() {
             let request = InputRequest { method: method.as_str().to_owned(), params, extra: Extra::new() };
             let answer = task.ask(key(), request);
-            self.request().server.listeners.tell_task(task);
+            self.request().server.publish_task(task);
             answer.await.map_err(|_| AskError::Unreachable)?.get().into()
         } else if let Some(answer) = self.request().inputs.answers.get(&key()) {
             answer.get().into()
@@ -197,7 +197,7 @@ impl Context {
         method: Method,
         params: Option<&Json>,
     ) -> Result<Box<str>, AskError> {
-        let limits = &self.request().server.limits;
+        let limits = self.request().server.limits();
         let (id, answer) = session.ask(limits.asked).ok_or(AskError::TooMany)?;
         let waiting = Waiting { context: self, session, id };
         let mut message = Vec::with_capacity(256);
@@ -232,7 +232,7 @@ impl Context {
                 opens.await;
             }
         };
-        let limit = self.request().server.limits.stream_time;
+        let limit = self.request().server.limits().stream_time;
         tokio::time::timeout(limit, delivered).await.unwrap_or(Err(AskError::Unreachable))
     }
 }

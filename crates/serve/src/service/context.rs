@@ -1,6 +1,6 @@
 //! What a handler may use while it runs.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -12,10 +12,12 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Detach, Inputs};
-use crate::dispatch::Caller;
-use crate::exchange::{Channel, Headers, Outlet, Principal, TransportKind};
-use crate::guard::Kind;
-use crate::server::{Inner, Server};
+use crate::exchange::{Channel, TransportKind};
+use crate::guard::{BoxFuture, Kind};
+use crate::headers::Headers;
+use crate::limits::Limits;
+use crate::outlet::Outlet;
+use crate::principal::Principal;
 use crate::session::{Session, rank};
 use crate::tasks::Running;
 
@@ -25,9 +27,27 @@ pub struct Context {
     inner: Arc<Request>,
 }
 
+/// The server of a request, as far as handlers can use it.
+pub(crate) trait RequestServer: Send + Sync {
+    /// The bounds in force.
+    fn limits(&self) -> &Limits;
+
+    /// The author's value of a type.
+    fn user_value(&self, of: TypeId) -> Option<&Arc<dyn Any + Send + Sync>>;
+
+    /// Tells listeners that a task has changed.
+    fn publish_task(&self, task: &Running);
+
+    /// Whether a list for `request` would show these names, one by one.
+    fn visible_names(self: Arc<Self>, kind: Kind, names: Vec<String>, request: Context) -> BoxFuture<Vec<bool>>;
+
+    /// The state of the server, which [`Context::server`] knows the type of.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
 /// One request, without borrowing from its message.
 pub(crate) struct Request {
-    pub(crate) server: Arc<Inner>,
+    pub(crate) server: Arc<dyn RequestServer>,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) revision: Revision,
     pub(crate) principal: Option<Principal>,
@@ -39,7 +59,7 @@ pub(crate) struct Request {
     pub(crate) headers: Option<Headers>,
     /// The id of the session that it belongs to, where headers are kept and the transport has given it one.
     pub(crate) session_id: Option<Box<str>>,
-    pub(crate) road: TransportKind,
+    pub(crate) transport: TransportKind,
     /// Fires when the connection ends, where the tasks that it began end with it.
     pub(crate) closed: Option<CancellationToken>,
     pub(crate) client_key: u64,
@@ -106,9 +126,8 @@ impl Context {
     }
 
     /// Whether a list that this request asks for would show them: their guards see what they would see of the list itself.
-    pub fn may_see(&self, kind: Kind, names: Vec<String>) -> impl Future<Output = Vec<bool>> + Send + 'static {
-        let caller = Caller { kind, principal: self.principal().cloned(), request: Some(self.clone()) };
-        caller.may_see(Arc::clone(&self.inner.server), names)
+    pub fn may_see(&self, kind: Kind, names: Vec<String>) -> impl Future<Output = Vec<bool>> + Send + 'static + use<> {
+        Arc::clone(&self.inner.server).visible_names(kind, names, self.clone())
     }
 
     /// Fires when the client no longer wants the result. The handler is polled once more then, and dropped if it doesn't end;
@@ -127,13 +146,7 @@ impl Context {
     /// What was given to [`crate::Builder::state`], by its type.
     #[must_use]
     pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.inner.server.state()
-    }
-
-    /// The server that this request came to, for [`Server::tools_changed`] and its like.
-    #[must_use]
-    pub fn server(&self) -> Server {
-        Server { inner: Arc::clone(&self.inner.server) }
+        Arc::clone(self.inner.server.user_value(TypeId::of::<T>())?).downcast().ok()
     }
 
     /// Lets the client's connection go, not the call: the client comes back for the rest when it likes (2025-11-25,
@@ -148,7 +161,7 @@ impl Context {
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if let Some(task) = self.task() {
             if message.is_some_and(|message| task.describe(message)) {
-                self.inner.server.listeners.tell_task(task);
+                self.inner.server.publish_task(task);
             }
             return;
         }
@@ -205,7 +218,7 @@ impl Context {
             params,
             headers,
             session_id,
-            road,
+            transport,
             closed,
             client_key,
             outlet,
@@ -222,7 +235,7 @@ impl Context {
             params: params.clone(),
             headers: headers.clone(),
             session_id: session_id.clone(),
-            road: *road,
+            transport: *transport,
             closed: closed.clone(),
             client_key: *client_key,
             outlet: Arc::clone(outlet),
@@ -269,8 +282,8 @@ impl Channel for Request {
         self.headers.clone()
     }
 
-    fn road(&self) -> TransportKind {
-        self.road
+    fn transport(&self) -> TransportKind {
+        self.transport
     }
 
     fn closed(&self) -> Option<CancellationToken> {

@@ -27,7 +27,7 @@ pub use ask::{AskError, Elicited};
 pub(crate) use completion::{Completed, Completer, CompletionHandler};
 pub use completion::{Completion, CompletionRequest};
 pub use context::Context;
-pub(crate) use context::Request;
+pub(crate) use context::{Request, RequestServer};
 pub use delegate::{Delegate, DelegateError, Delegated};
 pub(crate) use detach::{Detach, tasks_extension};
 pub(crate) use failure::Kind;

@@ -15,7 +15,7 @@ use mcpace_wire::mcp::Extra;
 use super::indent;
 use super::tool::Written;
 use super::{CallFailure, Context, HandlerError, ToolWriter};
-use crate::exchange::Principal;
+use crate::principal::Principal;
 
 /// Runs a tool that was made by [`crate::Tool::raw`]. It decides for each call whether it answers at once, on the thread that
 /// read the request, or later.

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 
 const TEMPLATE_LIMIT: usize = 8 << 10;
 const URI_LIMIT: usize = 64 << 10;

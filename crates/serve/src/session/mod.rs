@@ -20,7 +20,8 @@ use mcpace_wire::mcp::{ClientCapabilities, Implementation, LoggingLevel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::{Gone, Outlet, Principal};
+use crate::outlet::{Gone, Outlet};
+use crate::principal::Principal;
 use crate::store::Record;
 use change_marks::Watched;
 pub(crate) use change_marks::{WATCHED_BYTES, WATCHED_URI};

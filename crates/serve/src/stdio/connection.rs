@@ -30,7 +30,7 @@ pub(super) struct Connection {
     nesting_limit: usize,
     timed: bool,
     principal: Option<Principal>,
-    road: TransportKind,
+    transport: TransportKind,
     /// Fires when the connection ends, however it does: the tasks that it began end with it.
     closed: CancellationToken,
     _closes: DropGuard,
@@ -49,7 +49,7 @@ impl Connection {
             nesting_limit: options.nesting_limit,
             timed: options.timed,
             principal: options.principal.clone(),
-            road: options.road,
+            transport: options.transport,
         }
     }
 
@@ -222,8 +222,12 @@ impl Connection {
     }
 
     fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {
-        let channel =
-            CallChannel { outbox: &self.client.outbox, outlet: OnceCell::new(), road: self.road, closed: &self.closed };
+        let channel = CallChannel {
+            outbox: &self.client.outbox,
+            outlet: OnceCell::new(),
+            transport: self.transport,
+            closed: &self.closed,
+        };
         let incoming = Incoming { message, outline: None, body, peer, channel: &channel, received, timed: self.timed };
         let handled = self.client.server.handle(incoming);
         let outlet = channel.outlet.into_inner();
@@ -319,7 +323,7 @@ fn belongs_to_session(message: &Message<'_>) -> bool {
 struct CallChannel<'a> {
     outbox: &'a Outbox,
     outlet: OnceCell<Arc<CallOutlet>>,
-    road: TransportKind,
+    transport: TransportKind,
     closed: &'a CancellationToken,
 }
 
@@ -328,8 +332,8 @@ impl Channel for CallChannel<'_> {
         Arc::clone(self.outlet.get_or_init(|| Arc::new(CallOutlet::new(self.outbox.clone())))) as Arc<dyn Outlet>
     }
 
-    fn road(&self) -> TransportKind {
-        self.road
+    fn transport(&self) -> TransportKind {
+        self.transport
     }
 
     fn closed(&self) -> Option<CancellationToken> {

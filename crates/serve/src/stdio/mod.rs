@@ -54,7 +54,7 @@ pub struct Options {
     /// Who the client is, where whoever serves it knows: a client in the same process, say.
     pub principal: Option<Principal>,
     /// What guards are told of the road that requests come by.
-    pub road: TransportKind,
+    pub transport: TransportKind,
     /// Cancel it to stop: nothing more is read, requests in flight finish as after the end of the input. Call
     /// [`Server::close`] first where subscriptions should end with their result.
     pub stop: CancellationToken,
@@ -71,7 +71,7 @@ impl Default for Options {
             drain_limit: Duration::from_secs(5),
             timed: false,
             principal: None,
-            road: TransportKind::Stdio,
+            transport: TransportKind::Stdio,
             stop: CancellationToken::new(),
         }
     }

@@ -77,7 +77,7 @@ pub(crate) struct Answer {
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) cancelled: bool,
     pub(crate) timing: Option<mcpace_serve::Timing>,
-    pub(crate) remedy: Option<mcpace_serve::Remedy>,
+    pub(crate) challenge: Option<mcpace_serve::Challenge>,
 }
 
 impl Answer {
@@ -106,8 +106,8 @@ impl From<Reply> for Answer {
         let text = String::from_utf8(reply.message.to_vec()).unwrap();
         let body: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!(body["jsonrpc"], "2.0");
-        let Reply { status, session, cancelled, timing, remedy, .. } = reply;
-        Answer { body, text, status, session, cancelled, timing, remedy }
+        let Reply { status, session, cancelled, timing, challenge, .. } = reply;
+        Answer { body, text, status, session, cancelled, timing, challenge }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
 use mcpace_serve::{
-    HandlerError, NoArguments, Principal, Prompt, Remedy, Reply, ReplyStatus, Resource, ResourceRequest,
+    Challenge, HandlerError, NoArguments, Principal, Prompt, Reply, ReplyStatus, Resource, ResourceRequest,
     ResourceTemplate, Server, Tool, ToolError,
 };
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn a_refusal_is_the_reply_that_a_client_would_have_got() {
     let server = server(Guard::new().scope("write").scope("admin"));
     let refused = server.admit(Kind::Tool, "tool".to_owned(), None, ada()).await.unwrap_err();
     assert_eq!(refused.status, ReplyStatus::Forbidden);
-    assert_eq!(refused.remedy, Some(Remedy::Scopes(vec!["write".into(), "admin".into()])));
+    assert_eq!(refused.challenge, Some(Challenge::Scopes(vec!["write".into(), "admin".into()])));
     let client = Client::connect(&server, MODERN).granted("ada", &["read"]);
     let answer = client.call(2, "tool", json!({})).await;
     assert_eq!(error(&refused), answer.body["error"]);

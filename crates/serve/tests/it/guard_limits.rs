@@ -11,7 +11,7 @@ use mcpace_serve::guard::{
     OnLimiterDown, RateLimit, Taking, Verdict,
 };
 use mcpace_serve::{
-    Channel, HandlerError, Incoming, NoArguments, Outlet, Prompt, Remedy, ReplyStatus, Resource, Server, Tool,
+    Challenge, Channel, HandlerError, Incoming, NoArguments, Outlet, Prompt, ReplyStatus, Resource, Server, Tool,
     ToolError,
 };
 use mcpace_wire::Revision;
@@ -53,7 +53,7 @@ async fn who_calls_too_often_is_told_when_to_come_back() {
         let status = if revision.is_modern() { ReplyStatus::TooManyRequests } else { ReplyStatus::Ok };
         assert_eq!(refused.error(), (-32004, status), "{revision}");
         assert_eq!(refused.body["error"]["data"], json!({"retryAfterMs": 29_500}));
-        assert_eq!(refused.remedy, Some(Remedy::Wait(Duration::from_millis(29_500))));
+        assert_eq!(refused.challenge, Some(Challenge::Wait(Duration::from_millis(29_500))));
         clock.store(60_000, SeqCst);
         assert!(passes(&client).await);
     }
@@ -173,13 +173,13 @@ async fn what_is_refused_for_another_reason_is_not_counted() {
         // Neither for want of permission, nor for too many in this second.
         for _ in 0..5 {
             assert_eq!(bob.call(1, "tool", json!({})).await.error().0, -32003);
-            assert_eq!(alice.call(1, "tool", json!({})).await.remedy, Some(Remedy::Wait(Duration::from_secs(1))));
+            assert_eq!(alice.call(1, "tool", json!({})).await.challenge, Some(Challenge::Wait(Duration::from_secs(1))));
         }
         // Lists don't count.
         assert_eq!(alice.now(2, "tools/list", json!({})).result()["tools"].as_array().unwrap().len(), 1);
     }
     clock.store(3_000, SeqCst);
-    assert_eq!(alice.call(1, "tool", json!({})).await.remedy, Some(Remedy::Wait(Duration::from_secs(3_597))));
+    assert_eq!(alice.call(1, "tool", json!({})).await.challenge, Some(Challenge::Wait(Duration::from_secs(3_597))));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
 use mcpace_serve::{
-    Completion, Context, HandlerError, NoArguments, Prompt, Remedy, ReplyStatus, Resource, ResourceRequest,
+    Challenge, Completion, Context, HandlerError, NoArguments, Prompt, ReplyStatus, Resource, ResourceRequest,
     ResourceTemplate, Server, Tool, ToolError,
 };
 use mcpace_wire::Revision;
@@ -61,7 +61,7 @@ async fn who_lacks_a_scope_is_told_which_scopes_it_takes() {
             assert_eq!(answer.error(), (-32003, status), "{revision}");
             assert_eq!(answer.message(), "the scopes read, write are needed");
             assert_eq!(answer.body["error"]["data"], json!({"requiredScopes": ["read", "write"]}));
-            assert_eq!(answer.remedy, Some(Remedy::Scopes(vec!["read".into(), "write".into()])));
+            assert_eq!(answer.challenge, Some(Challenge::Scopes(vec!["read".into(), "write".into()])));
         }
         assert_eq!(calls.swap(0, SeqCst), 0);
         let may = client.granted("a", &["write", "more", "read"]);
@@ -82,7 +82,7 @@ async fn a_permission_decides_now_or_later() {
                 let status = if revision.is_modern() { ReplyStatus::Forbidden } else { ReplyStatus::Ok };
                 assert_eq!(answer.error(), (-32003, status), "{revision}");
                 assert!(answer.body["error"]["data"].is_null());
-                assert_eq!(answer.remedy, None);
+                assert_eq!(answer.challenge, None);
             }
             assert_eq!(calls.swap(0, SeqCst), 0);
             assert_eq!(client.of("alice").call(3, "tool", json!({})).await.text(), "done");
@@ -110,7 +110,7 @@ async fn all_have_to_agree_and_the_first_refusal_ends_the_asking() {
     );
     let answer = Client::stateless(&server, MODERN).of("alice").call(1, "tool", json!({})).await;
     assert_eq!(answer.message(), "closed today");
-    assert_eq!(answer.remedy, Some(Remedy::Scopes(vec!["sunday".into()])));
+    assert_eq!(answer.challenge, Some(Challenge::Scopes(vec!["sunday".into()])));
     assert_eq!((asked.load(SeqCst), calls.load(SeqCst)), (2, 0));
 }
 
@@ -351,12 +351,12 @@ async fn what_a_handler_refuses_as_a_guard_would_has_a_guards_status() {
     let scope = client.call(1, "scope", json!({})).await;
     assert_eq!(scope.error(), (-32003, ReplyStatus::Forbidden));
     assert_eq!(scope.message(), "not this one");
-    assert_eq!(scope.remedy, Some(Remedy::Scopes(vec!["write".into()])));
+    assert_eq!(scope.challenge, Some(Challenge::Scopes(vec!["write".into()])));
     let row = client.call(2, "row", json!({})).await;
-    assert_eq!((row.error(), row.remedy), ((-32003, ReplyStatus::Forbidden), None));
+    assert_eq!((row.error(), row.challenge), ((-32003, ReplyStatus::Forbidden), None));
     let wait = client.call(3, "wait", json!({})).await;
     assert_eq!(wait.error(), (-32004, ReplyStatus::TooManyRequests));
-    assert_eq!(wait.remedy, Some(Remedy::Wait(Duration::from_millis(1500))));
+    assert_eq!(wait.challenge, Some(Challenge::Wait(Duration::from_millis(1500))));
     let own = client.call(4, "own", json!({})).await;
     assert_eq!(own.error(), (-32003, ReplyStatus::Ok));
     assert_eq!(own.body["error"]["data"], json!({"something": "else"}));

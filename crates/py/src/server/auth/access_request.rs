@@ -16,7 +16,7 @@ pub(crate) struct AccessRequest {
     principal: Option<Principal>,
     session: Option<String>,
     headers: Option<Headers>,
-    road: &'static str,
+    transport: &'static str,
     listing: bool,
 }
 
@@ -29,7 +29,7 @@ impl AccessRequest {
             principal: asked.principal.cloned(),
             session: asked.session.map(str::to_owned),
             headers: asked.headers(),
-            road: asked.road().as_str(),
+            transport: asked.transport().as_str(),
             listing: asked.listing,
         }
     }
@@ -73,7 +73,7 @@ impl AccessRequest {
     /// Transport of the request.
     #[getter]
     fn transport(&self) -> &'static str {
-        self.road
+        self.transport
     }
 
     #[getter]

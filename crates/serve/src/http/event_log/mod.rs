@@ -16,7 +16,7 @@ use mcpace_wire::sse::{Event, encode_message};
 
 use super::held_results::{Finished, Permit};
 use super::shared_sessions::StreamMirror;
-use crate::exchange::{Gone, Outlet};
+use crate::outlet::{Gone, Outlet};
 pub(super) use buffer::LogBounds;
 pub(super) use event_id::position_after;
 pub(super) use reader::Reader;

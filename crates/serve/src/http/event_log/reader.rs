@@ -69,7 +69,7 @@ mod tests {
     use super::super::position_after;
     use super::super::tests::{BOUNDS, read, send};
     use super::*;
-    use crate::exchange::Gone;
+    use crate::outlet::Gone;
 
     #[test]
     fn a_lost_stream_is_taken_up_after_the_event_seen() {

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use mcpace_wire::jsonrpc::{Message, Payload};
 
 use super::{SharedSessions, lock};
-use crate::exchange::{Channel, Gone, Incoming, Outlet, Peer};
+use crate::exchange::{Channel, Incoming, Peer};
+use crate::outlet::{Gone, Outlet};
 use crate::store::{Broker, LogId, Name, Post};
 
 /// Takes what comes, for as long as anybody is there to tell. Never ends by itself.

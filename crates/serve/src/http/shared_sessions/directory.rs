@@ -14,7 +14,7 @@ use super::super::http_session::HttpSession;
 use super::super::session_key::Key;
 use super::super::session_streams::SessionStreams;
 use super::{ENDED_AWAY, SharedSessions, lock};
-use crate::exchange::Principal;
+use crate::principal::Principal;
 use crate::session::Session;
 use crate::store::{Down, Found, Life, Name, OnDown, Post, Put, Record, To};
 

@@ -152,7 +152,7 @@ impl SharedSessions {
             let mut message = Vec::with_capacity(128);
             // Without data there is nothing that could fail to be written.
             let _ = write_error(&mut message, Some(&id), code::INTERNAL_ERROR, &Down.to_string(), None::<&()>);
-            Reply { message: message.into(), status: ReplyStatus::Unavailable, session: None, remedy: None, ..reply }
+            Reply { message: message.into(), status: ReplyStatus::Unavailable, session: None, challenge: None, ..reply }
         })
     }
 }

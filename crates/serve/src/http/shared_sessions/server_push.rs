@@ -12,7 +12,7 @@ use super::super::http_session::HttpSession;
 use super::super::session_key::Key;
 use super::super::session_streams::Standalone;
 use super::{SharedSessions, StreamMirror};
-use crate::exchange::{Gone, Outlet};
+use crate::outlet::{Gone, Outlet};
 use crate::push::NotifyError;
 use crate::store::{Down, Entry, Found, LogId, Post, To, Told, What};
 

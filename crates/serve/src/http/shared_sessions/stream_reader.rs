@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::event_log::{Log, Reader};
 use super::super::http_session::HttpSession;
 use super::SharedSessions;
-use crate::exchange::Gone;
+use crate::outlet::Gone;
 use crate::store::{Cursor, Down, LogId, Opened, Page, What, Writer};
 
 /// How long a feed waits for a word before it looks by itself: whether the writer lives, whether a word was lost.

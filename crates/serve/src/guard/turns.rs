@@ -1,43 +1,43 @@
-//! Turns to ask guards, for lists and subscriptions.
+//! Concurrency of the guards that lists and subscriptions ask.
 //!
-//! Constraint: one small request may ask about a thousand things, and calls need the threads that permissions run on: so many
-//! are asked at a time for all callers together, and so many of these for one. Nobody waits for more than a round of each of the
-//! others, and a permission that hangs holds up its own caller alone.
+//! Constraint: one small request may ask about a thousand components, and calls need the threads that permissions run on. Hence
+//! a limit for all callers together, and one for each caller. A caller waits for at most one round of each other caller, and a
+//! permission that hangs blocks its own caller alone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::guard::AccessRequest;
+use super::AccessRequest;
 
-/// For all of a server's callers.
-const OF_ALL: usize = 24;
-/// For one of them. Who has neither token nor session is one with all others of that kind.
-pub(super) const OF_ONE: usize = 8;
+/// Guards that are asked at a time for all callers.
+const MOST_OF_ALL: usize = 24;
+/// Guards that are asked at a time for one caller. Callers with neither token nor session count as one.
+pub(crate) const MOST_OF_ONE: usize = 8;
 
-/// See the module.
-pub(crate) struct Turns {
+/// AuthorizationTurns of all callers of one server.
+pub(crate) struct AuthorizationTurns {
     all: Semaphore,
-    /// Of those who ask at the moment.
+    /// Shares of the callers that ask at the moment.
     shares: Mutex<HashMap<Box<str>, Kept>>,
 }
 
-/// One caller's turns, and how many of its requests ask.
+/// One caller's turns, and the number of its requests that ask.
 struct Kept {
     own: Arc<Semaphore>,
     users: usize,
 }
 
-impl Default for Turns {
+impl Default for AuthorizationTurns {
     fn default() -> Self {
-        Self { all: Semaphore::new(OF_ALL), shares: Mutex::default() }
+        Self { all: Semaphore::new(MOST_OF_ALL), shares: Mutex::default() }
     }
 }
 
-impl Turns {
-    /// The share of who asks.
-    pub(super) fn share(&self, asked: &AccessRequest<'_>) -> Share<'_> {
+impl AuthorizationTurns {
+    /// The share of a caller.
+    pub(crate) fn share(&self, asked: &AccessRequest<'_>) -> Share<'_> {
         let key: Box<str> = match (asked.principal, asked.session) {
             (Some(principal), _) => format!("p{}", principal.subject).into(),
             (None, Some(session)) => format!("s{session}").into(),
@@ -45,7 +45,7 @@ impl Turns {
         };
         let mut shares = self.lock();
         let kept =
-            shares.entry(key.clone()).or_insert_with(|| Kept { own: Arc::new(Semaphore::new(OF_ONE)), users: 0 });
+            shares.entry(key.clone()).or_insert_with(|| Kept { own: Arc::new(Semaphore::new(MOST_OF_ONE)), users: 0 });
         kept.users += 1;
         Share { turns: self, key, own: Arc::clone(&kept.own) }
     }
@@ -57,15 +57,15 @@ impl Turns {
 }
 
 /// A caller's turns, for as long as one of its requests asks.
-pub(super) struct Share<'p> {
-    turns: &'p Turns,
+pub(crate) struct Share<'p> {
+    turns: &'p AuthorizationTurns,
     key: Box<str>,
     own: Arc<Semaphore>,
 }
 
 impl Share<'_> {
     /// Waits for a turn: first among the caller's own, so that others wait for no more of them than there are.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(crate) async fn turn(&self) -> Turn<'_> {
         // Neither is ever closed.
         let own = self.own.acquire().await.ok();
         Turn { _all: self.turns.all.acquire().await.ok(), _own: own }
@@ -85,7 +85,7 @@ impl Drop for Share<'_> {
 }
 
 /// Somebody is being asked.
-pub(super) struct Turn<'p> {
+pub(crate) struct Turn<'p> {
     _all: Option<SemaphorePermit<'p>>,
     _own: Option<SemaphorePermit<'p>>,
 }
@@ -93,12 +93,12 @@ pub(super) struct Turn<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::Principal;
     use crate::guard::Kind;
+    use crate::principal::Principal;
 
     #[tokio::test]
     async fn a_caller_has_one_share_for_as_long_as_it_asks() {
-        let turns = Turns::default();
+        let turns = AuthorizationTurns::default();
         let (ada, bob) = (Principal::new("ada", vec![]), Principal::new("bob", vec![]));
         let asked = |who| AccessRequest { principal: who, ..AccessRequest::new(Kind::Tool, "t") };
         let (first, second) = (turns.share(&asked(Some(&ada))), turns.share(&asked(Some(&ada))));
@@ -108,9 +108,9 @@ mod tests {
         assert!(Arc::ptr_eq(&first.own, &second.own));
         assert!(!Arc::ptr_eq(&first.own, &other.own) && !Arc::ptr_eq(&first.own, &session.own));
         let held = first.turn().await;
-        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (OF_ONE - 1, OF_ALL - 1));
+        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (MOST_OF_ONE - 1, MOST_OF_ALL - 1));
         drop(held);
-        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (OF_ONE, OF_ALL));
+        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (MOST_OF_ONE, MOST_OF_ALL));
         drop((first, other, session));
         assert_eq!(turns.lock().len(), 1);
         drop(second);
