@@ -69,9 +69,10 @@ def command_line() -> str:
     parts = [
         "# Command line",
         "Made by `make docs` from the commands themselves.",
-        "TARGET is a URL, `stdio:COMMAND`, `profile:NAME`, or a name out of an `mcp.json` given by `--config`.",
-        "Exit codes: 0 done; 1 `--fail-on` or `--threshold` was hit; 2 usage; 3 the target or a needed tool could not "
-        "be reached or set up; 130 interrupted, with what was measured so far saved and marked partial.",
+        "TARGET is a URL, `stdio:COMMAND`, `profile:NAME`, or a name from the `mcp.json` of `--config`.",
+        "Exit codes: 0 done; 1 a limit was hit (`--fail-on`, `--threshold`, a red `gate`, `migrate --check`); 2 wrong usage; "
+        "3 the target or a required tool could not be reached or set up; 4 `gate` is inconclusive; 130 interrupted, with "
+        "the results so far saved and marked partial.",
         block("--help"),
     ]
     for command in COMMANDS:

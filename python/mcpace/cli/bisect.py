@@ -21,10 +21,15 @@ def register(app: typer.Typer) -> None:
 
 def bisect(
     sdk: Annotated[str, typer.Argument(help="The SDK, e.g. python.")],
-    good: Annotated[str, typer.Option(help="A release that is well.")],
-    bad: Annotated[str, typer.Option(help="A release that isn't. Older than --good: find the release that fixed it.")],
+    good: Annotated[str, typer.Option(help="A release without the regression.")],
+    bad: Annotated[
+        str,
+        typer.Option(
+            help="A release with the regression. If it is older than --good, the release that fixed it is found."
+        ),
+    ],
     target: Annotated[
-        str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")
+        str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name from --config.")
     ],
     trials: options.Trials = 3,
     hold: options.Hold = options.HOLD,

@@ -30,7 +30,7 @@ def clients(
         typer.Option(
             "--target",
             metavar="TARGET",
-            help="URL, stdio:COMMAND, profile:NAME, or a name out of --config. Repeatable.",
+            help="URL, stdio:COMMAND, profile:NAME, or a name from --config. Repeatable.",
         ),
     ],
     trials: options.Trials = options.TRIALS,

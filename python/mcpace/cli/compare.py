@@ -21,16 +21,17 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     base: Annotated[Path, typer.Argument(metavar="BASE", help="A run as JSON, from --out: the first side.")],
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Another: the second side.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The second side, a run as JSON.")],
     tolerance: Tolerance = f"{lab.DEFAULT_TOLERANCE:.0%}",  # type: ignore[assignment]  # read by its parser
     markdown: Markdown = None,
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,
 ) -> None:
-    """Compare two saved runs: ratios with intervals, what got worse, and what could have been seen at all.
+    """Compare two saved runs: ratios with intervals, changes for the worse, and the smallest detectable change.
 
-    Runs that were measured one after the other differ by what the machine did, too: `mcpace gate` measures in turns.
+    Runs that were measured one after the other also differ by other work of the machine; `mcpace gate` measures in
+    turns.
     """
     result = lab.run_of(load_run(base), load_run(run), tolerance, (base.name, run.name))
     deliver(result, as_json=as_json, out=out, page=html, also=files(markdown, None))

@@ -25,11 +25,11 @@ def share(text: str) -> float:
 
 
 Tolerance = Annotated[
-    float, typer.Option(parser=share, metavar="SHARE", help="How much worse is still as good, as 10%.")
+    float, typer.Option(parser=share, metavar="SHARE", help="Accepted change for the worse, e.g. 10%.")
 ]
 Markdown = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, as for $GITHUB_STEP_SUMMARY."),
+    typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, e.g. for $GITHUB_STEP_SUMMARY."),
 ]
 
 

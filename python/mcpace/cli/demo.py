@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_json: options.Json = False) -> None:
     """Measure four releases of the Python SDK against three scripted servers, and name a regression's cause.
 
-    Then put load on a server that writes its replies in two pieces, and prove what its calls wait for.
+    Then put load on a server that writes its replies in two pieces, and prove why its calls wait.
     """
     places = tuple(targets.parse(text) for text in TARGETS)
     with shown() as told, journal.kept(told, out, "demo", ", ".join(RELEASES)) as progress:

@@ -31,13 +31,13 @@ def explain(
         str,
         typer.Argument(
             metavar="TARGET|FILE",
-            help="URL, stdio:COMMAND, profile:NAME, or a name out of --config; or a saved recording.",
+            help="URL, stdio:COMMAND, profile:NAME, or a name from --config; or a saved recording.",
         ),
     ],
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
     budget: Annotated[
-        float, typer.Option(parser=options.limit, metavar="TIME", help="For all experiments together.")
+        float, typer.Option(parser=options.limit, metavar="TIME", help="Time for all experiments together.")
     ] = f"{lab.BUDGET_S:.0f}s",  # type: ignore[assignment]  # read by its parser
     revision: Annotated[
         str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; [default: negotiated]")
@@ -54,7 +54,7 @@ def explain(
     html: options.Html = None,
     behind: Annotated[
         list[Path],
-        typer.Option("--behind", metavar="FILE", help="A recording made behind a gateway, FILE being before it."),
+        typer.Option("--behind", metavar="FILE", help="A recording made behind a gateway; FILE was made before it."),
     ] = [],  # noqa: B006 - typer copies it
     beside: Annotated[
         list[Path],
@@ -63,10 +63,11 @@ def explain(
         ),
     ] = [],  # noqa: B006 - typer copies it
 ) -> None:
-    """Change one thing at a time on a live target and see what a call then takes: connection, JSON or SSE, session, …
+    """Change one thing at a time on a live target and measure how long a call then takes: connection, JSON or SSE,
+    session, …
 
-    Only a tool that the server marks read-only, or the one named with --tool, is called. Of a saved recording: where
-    the time of its calls went, and the causes that it proves.
+    Only a tool that the server marks read-only, or the one named with --tool, is called. For a saved recording,
+    show where the time of its calls went, and the causes that it proves.
     """
     if options.is_file(target) or target.endswith(RECORDINGS):
         try:

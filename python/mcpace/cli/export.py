@@ -46,7 +46,7 @@ def export(
         typer.Option(metavar="FILE|URL", help="OTLP spans: JSON lines, or a collector's http://HOST:4318/v1/traces."),
     ] = None,
 ) -> None:
-    """Write a recording as HAR, as a Chrome trace or as OTLP spans. What was redacted stays so."""
+    """Write a recording as HAR, as a Chrome trace or as OTLP spans. Redacted values stay redacted."""
     if har is None and trace is None and otlp is None:
         raise UsageProblem("say what to export: --har FILE, --trace FILE or --otlp FILE|URL")
     loaded = load_recording(recording)

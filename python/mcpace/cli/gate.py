@@ -27,14 +27,17 @@ def register(app: typer.Typer) -> None:
 def gate(
     target: Annotated[
         str,
-        typer.Argument(metavar="TARGET|RUN", help="What is judged: a target as of `measure`, or a saved run (.json)."),
+        typer.Argument(
+            metavar="TARGET|RUN", help="The judged side: a target as for `measure`, or a saved run (.json)."
+        ),
     ],
     base: Annotated[
         str | None,
-        typer.Option(metavar="TARGET", help="The side to hold it against, measured here in turns with it."),
+        typer.Option(metavar="TARGET", help="The base side, measured here in turns with TARGET."),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Or a saved run: where the old state can't be run any more.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A saved run as the base side, if the old state cannot be run any more."),
     ] = None,
     tolerance: Tolerance = "10%",  # type: ignore[assignment]  # read by its parser
     trials: options.Trials = lab.DEFAULT_TRIALS,
@@ -52,7 +55,7 @@ def gate(
     markdown: Markdown = None,
     junit: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit's XML: a test case a figure."),
+        typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
     ] = None,
     as_json: options.Json = False,
     out: options.Out = None,
@@ -61,7 +64,7 @@ def gate(
     """Fail (exit code 1) where TARGET is slower than --base or --baseline by more than the tolerance, or broken.
 
     A red verdict is measured a second time before it counts. A newly found cause of lost time is red, too. Exit code 4
-    means inconclusive: a figure looks worse than the tolerance allows, but its interval is too wide to say so.
+    means inconclusive: a figure looks worse than the tolerance allows, but its interval is too wide to decide.
     """
     if (base is None) == (baseline is None):
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")

@@ -40,7 +40,7 @@ def layers(
     rounds: Annotated[int, typer.Option(help="Batches of each layer, in turns.", min=2, max=1000)] = ROUNDS,
     batch: Annotated[float, typer.Option(parser=options.limit, metavar="TIME", help="Length of a batch.")] = BATCH,
     warm_up: Annotated[
-        float, typer.Option(parser=seconds, metavar="TIME", help="Calls of each layer before, left out.")
+        float, typer.Option(parser=seconds, metavar="TIME", help="Calls of each layer before the measurement.")
     ] = WARM_UP,
     as_json: options.Json = False,
     out: options.Out = None,
@@ -49,7 +49,7 @@ def layers(
     """Measure the layers of a Python MCP server, of any SDK: the tool's function called directly, its handler, a client
     in the same process, a client over a real socket.
 
-    The tool is called thousands of times, with the arguments given. DJANGO_SETTINGS_MODULE says which Django project.
+    The tool is called thousands of times, with the arguments given. DJANGO_SETTINGS_MODULE names the Django project.
     """
     chosen = options.tool(tool, args) or Tool("")
     plan = LayersPlan(server, chosen, _interpreter(python), rounds, batch, warm_up)

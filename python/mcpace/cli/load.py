@@ -34,7 +34,7 @@ def load(
         str | None,
         typer.Argument(
             metavar="TARGET",
-            help="URL, stdio:COMMAND (a process a user), profile:NAME, or a name out of --config; or --scenario's.",
+            help="URL, stdio:COMMAND (a process for each user), profile:NAME, or a name from --config or --scenario.",
         ),
     ] = None,
     vus: Annotated[int | None, typer.Option(help="Closed load: the number of users. [default: 10]", min=1)] = None,
@@ -117,7 +117,7 @@ def load(
         ),
     ] = [],  # noqa: B006
     scenario: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="These options from a file; the command line goes over it.")
+        Path | None, typer.Option(metavar="FILE.toml", help="These options from a file; the command line overrides it.")
     ] = None,
     replay: Annotated[
         Path | None,
@@ -134,7 +134,11 @@ def load(
     config: options.Config = None,
     cacert: options.Cacert = None,
     server_timing: Annotated[
-        bool, typer.Option("--server-timing", help="Ask the server for its layers: one user more, ten calls a second.")
+        bool,
+        typer.Option(
+            "--server-timing",
+            help="Ask the server for its layers, with an additional user and up to ten calls a second.",
+        ),
     ] = False,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006
@@ -148,7 +152,7 @@ def load(
     out: options.Out = None,
     html: options.Html = None,
 ) -> None:
-    """Put load on a server: users who wait for their replies, or calls at a rate that nothing slows down.
+    """Put load on a server: users who wait for their replies, or calls at a rate that the server cannot slow down.
 
     Each reply is parsed and checked. Latency counts from the time at which a call was due. Without --tool and --mix,
     the tool echo is called, or the only tool that needs no arguments.

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 def measure(
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")
+        str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name from --config.")
     ],
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
@@ -37,7 +37,7 @@ def measure(
     cacert: options.Cacert = None,
     server_timing: Annotated[
         bool,
-        typer.Option(help="Ask the server how long its layers took; one that doesn't know the question ignores it."),
+        typer.Option(help="Ask the server how long its layers took. Servers without support ignore the question."),
     ] = True,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     recordings: options.Recordings = None,
@@ -48,8 +48,8 @@ def measure(
 ) -> None:
     """Connect to a server, list its tools and call one; split the time by layer and name causes.
 
-    Without --tool only a tool that the server marks read-only is called. Exit code 3 where no call of the one that
-    --tool names ends well.
+    Without --tool only a tool that the server marks read-only is called. Exit code 3 if every call of the named
+    tool fails.
     """
     spoken = options.revision(revision)
     check_codes(fail_on)

@@ -26,35 +26,34 @@ def serve(
         typer.Argument(
             metavar="MODULE:SERVER",
             help="The server object, or a function that makes it; FILE.py:SERVER too. Without :SERVER it is mcp, "
-            "server or app. Our own MCPServer, or one of the official SDK or of FastMCP, as it is.",
+            "server or app. An MCPServer of mcpace, or an unchanged server object of the official SDK or FastMCP.",
         ),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the module finds in sys.argv.")
+        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="Arguments for the module's sys.argv.")
     ] = None,
     transport_name: Annotated[
-        TransportName, typer.Option("--transport", "-t", help="http and streamable-http are one.")
+        TransportName, typer.Option("--transport", "-t", help="http and streamable-http are the same.")
     ] = TransportName["http"],
     host: Annotated[
         str | None,
         typer.Option(
-            help="Address to listen on. 0.0.0.0 is all of this machine's: see --allowed-host. The server object's own, "
-            "if not said; so are port, path, JSON and sessions.",
+            help="Address to listen on. 0.0.0.0 listens on all addresses: see --allowed-host. Host, port, path, JSON "
+            "and sessions default to the server object's own settings.",
             show_default="127.0.0.1",
         ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", "-p", help="0 takes any that is free.", min=0, max=65535, show_default="8000"),
+        typer.Option("--port", "-p", help="0 picks a free port.", min=0, max=65535, show_default="8000"),
     ] = None,
-    path: Annotated[str | None, typer.Option(help="Of the endpoint.", show_default="/mcp")] = None,
+    path: Annotated[str | None, typer.Option(help="Path of the endpoint.", show_default="/mcp")] = None,
     workers: Annotated[
         int,
         typer.Option(
-            help="Processes that share the port. Each has a copy of the server's Python state, and one that dies is "
-            "replaced. A session lives in one of them, and its requests find it whichever takes them in; it ends with "
-            "it where there is no --store. Changes that one makes to its tools, lists and resources are told to its "
-            "own clients only.",
+            help="Processes that share the port. Each has a copy of the server's Python state, and a process that "
+            "dies is replaced. Requests of a session are forwarded to the process that has the session. Without "
+            "--store, a session ends with its process, and clients are notified only of changes in their own process.",
             min=1,
             max=MOST_WORKERS,
         ),
@@ -63,7 +62,7 @@ def serve(
         bool | None,
         typer.Option(
             "--json-response/--no-json-response",
-            help="Answer with JSON only; a stream of events where one is needed if not.",
+            help="Answer with JSON only. Otherwise events are streamed where needed.",
             show_default="no-json-response",
         ),
     ] = None,
@@ -71,30 +70,31 @@ def serve(
         bool | None,
         typer.Option(
             "--stateless/--no-stateless",
-            help="No sessions for the revisions before 2026-07-28, which has none.",
+            help="No sessions in revisions before 2026-07-28. Later revisions have none.",
             show_default="no-stateless",
         ),
     ] = None,
     ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="TLS: the certificate chain, PEM.")] = None,
-    ssl_keyfile: Annotated[str | None, typer.Option(metavar="FILE", help="TLS: its key, PEM.")] = None,
+    ssl_keyfile: Annotated[str | None, typer.Option(metavar="FILE", help="TLS: the private key, PEM.")] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST", help="A name that requests may give as their host, beside loopback's. * is any. Repeatable."
+            metavar="HOST",
+            help="A host name that requests may use, in addition to loopback names; * allows any. Repeatable.",
         ),
     ] = None,
     allowed_origin: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ORIGIN",
-            help="Web pages that may call, as https://app.example, beside loopback's. Browsers also ask for CORS "
-            "headers, which a proxy in front has to add. Repeatable.",
+            help="An origin of web pages that may call, e.g. https://app.example, in addition to loopback. Browsers "
+            "also need CORS headers, which a proxy has to add. Repeatable.",
         ),
     ] = None,
     graceful_timeout: Annotated[
         float,
         typer.Option(
-            parser=seconds, metavar="TIME", help="What calls in flight get to finish when the server is stopped."
+            parser=seconds, metavar="TIME", help="Time for calls in flight to finish when the server is stopped."
         ),
     ] = f"{GRACE_S:g}s",  # type: ignore[assignment] # typer parses defaults too
     store: Annotated[
@@ -102,20 +102,22 @@ def serve(
         typer.Option(
             metavar="URL",
             envvar="MCPACE_STORE",
-            help="redis://HOST:6379/0: keep sessions and streams there, for all processes that serve the same; with a "
-            "password, better in the environment.",
+            help="redis://HOST:6379/0: keep sessions and streams in Redis, for all processes of the server. Put a URL "
+            "with a password into the environment.",
         ),
     ] = None,
     on_store_down: Annotated[
         OnStoreDownName,
-        typer.Option(help="While the store is away: refuse requests of sessions, or go on in each process's memory."),
+        typer.Option(
+            help="While the store cannot be reached: refuse requests of sessions, or continue in each process's memory."
+        ),
     ] = OnStoreDownName["refuse"],
     store_prefix: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="What the store's keys begin with, the same for who shares sessions; if not said, mcpace: and the "
-            "server's name.",
+            help="Prefix of the store's keys, equal for servers that share sessions. [default: mcpace: and the "
+            "server's name]",
         ),
     ] = None,
     reload: Annotated[
@@ -123,15 +125,15 @@ def serve(
     ] = False,
     reload_dir: Annotated[
         list[str] | None,
-        typer.Option(metavar="FOLDER", help="What --reload watches; this folder if not said. Repeatable."),
+        typer.Option(metavar="FOLDER", help="A folder that --reload watches, instead of the current one. Repeatable."),
     ] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="A line on stderr for each request.")] = False,
     log_level_name: Annotated[
         LogLevelName | None,
-        typer.Option("--log-level", help="Of what is logged on stderr; the server's own (or info) if not said."),
+        typer.Option("--log-level", help="Level of the log on stderr. [default: the server's own, or info]"),
     ] = None,
     server_timing: Annotated[
-        bool, typer.Option("--server-timing", help="Tell the layers' times with each reply.")
+        bool, typer.Option("--server-timing", help="Send the layers' times with each reply.")
     ] = False,
 ) -> None:
     """Serve an MCP server from the runtime until Ctrl-C or SIGTERM.

@@ -46,11 +46,11 @@ def servers(
         ),
     ],
     workload: Annotated[
-        str, typer.Option(metavar="|".join(NAMES), help="echo: one tool; shop: three that ask an HTTP API and a Redis.")
+        str, typer.Option(metavar="|".join(NAMES), help="echo: one tool; shop: three tools with an HTTP API and Redis.")
     ] = "echo",
     vus: Annotated[int | None, typer.Option(help=f"Number of users. [default: {DEFAULT_VUS}]", min=1)] = None,
     rate: Annotated[
-        float | None, typer.Option(help="So many calls a second instead, whatever the server does.", min=0.1)
+        float | None, typer.Option(help="Calls per second instead of users, whatever the server does.", min=0.1)
     ] = None,
     duration: Annotated[
         float, typer.Option(parser=options.limit, metavar="TIME", help="Each server's load, over all its rounds.")
@@ -75,7 +75,11 @@ def servers(
         typer.Option(help=f"Protocol revision. [default: {REVISION}, or {OLDER} where a server has no newer one]"),
     ] = None,
     server_timing: Annotated[
-        bool, typer.Option("--server-timing", help="Ask servers for their layers: one user more, ten calls a second.")
+        bool,
+        typer.Option(
+            "--server-timing",
+            help="Ask servers for their layers, with an additional user and up to ten calls a second.",
+        ),
     ] = False,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
@@ -84,8 +88,8 @@ def servers(
 ) -> None:
     """Put real SDK servers under the same load: throughput, latency by tool, CPU and memory, side by side.
 
-    Each server is held to the same CPUs and memory, its answers are checked first, and rounds go in turn. A server that
-    can't be built, fails its check or dies is a row with an error; the others go on.
+    All servers have the same limits of CPUs and memory. Their answers are checked first, and they take turns in
+    rounds. A server that cannot be built, fails its check or dies is a row with an error; the others continue.
     """
     check_codes(fail_on)
     plan = ServersPlan(

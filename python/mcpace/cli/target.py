@@ -31,7 +31,7 @@ def target(
         str | None, typer.Option(metavar="json|sse", help="How results are sent; the profile's own way unless given.")
     ] = None,
     tls: Annotated[bool, typer.Option(help="Serve HTTPS with a certificate of its own, printed on stdout.")] = False,
-    server_timing: Annotated[bool, typer.Option(help="Tell the layers' times with each reply.")] = False,
+    server_timing: Annotated[bool, typer.Option(help="Send the layers' times with each reply.")] = False,
 ) -> None:
     """Run a scripted MCP server until Ctrl-C. profile:github takes the token in MCPACE_GITHUB_TOKEN."""
     name = profile.removeprefix("profile:")

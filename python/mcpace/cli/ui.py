@@ -35,7 +35,7 @@ def ui(
 ) -> None:
     """Look at a folder of runs in the browser: each run, two side by side, one in progress as it goes.
 
-    It serves this machine only, to whoever has the printed address. Ctrl-C ends it.
+    The page is served on this machine only, and only at the printed address. Ctrl-C ends it.
     """
     if not folder.is_dir():
         raise UsageProblem(f"{folder} is not a folder: give the folder that holds the runs saved with --out")
