@@ -70,9 +70,9 @@ def command_line() -> str:
         "# Command line",
         "Made by `make docs` from the commands themselves.",
         "TARGET is a URL, `stdio:COMMAND`, `profile:NAME`, or a name from the `mcp.json` of `--config`.",
-        "Exit codes: 0 done; 1 a limit was hit (`--fail-on`, `--threshold`, a red `gate`, `migrate --check`); 2 wrong usage; "
-        "3 the target or a required tool could not be reached or set up; 4 `gate` is inconclusive; 130 interrupted, with "
-        "the results so far saved and marked partial.",
+        "Exit codes: 0 done; 1 a limit was hit (`--fail-on`, `--threshold`, a red `gate`, `migrate --check`); 2 wrong "
+        "usage; 3 the target or a required tool could not be reached or set up; 4 `gate` is inconclusive; "
+        "130 interrupted, with the results so far saved and marked partial.",
         block("--help"),
     ]
     for command in COMMANDS:
