@@ -55,6 +55,27 @@ PARTS = {
     "migration": set(),
 }
 
+# What each folder and module of the server imports of the others when it runs; imports for type checkers don't count.
+SERVER = {
+    "errors": set(),
+    "settings": set(),
+    "sdk_compat": {"errors"},
+    "calls": {"errors", "sdk_compat"},
+    "auth": {"errors", "sdk_compat"},
+    "registration": {"auth", "calls", "errors", "sdk_compat"},
+    "core": {"auth", "calls", "errors", "registration", "sdk_compat"},
+    "running": {"adopt", "errors", "settings"},
+    "adopt": {"core", "registration", "running"},
+    "telemetry": {"errors", "running"},
+    "app": {
+        "auth", "calls", "core", "errors", "registration", "running", "sdk_compat", "settings", "telemetry",
+    },
+    # Import paths of older releases of the documents, and of the compiled part.
+    "guards": {"auth"},
+    "guard_answers": {"auth"},
+    "tokens": {"auth"},
+}  # fmt: skip
+
 # lab hands words to the Run through report, and nothing but its models and words.
 REPORT_FOR_LAB = {
     "mcpace.report.model.contexts",
@@ -153,6 +174,41 @@ def test_python_parts_import_only_leftwards(part: str) -> None:
     assert PARTS[part] - seen == set(), f"python/mcpace/{part} imports these no longer"
     if part == "lab":
         assert REPORT_FOR_LAB - of_report == set(), "the lab imports these no longer"
+
+
+def imports_at_run_time(source: Path) -> set[str]:
+    """Modules of ours that a file imports, except for type checkers."""
+    tree = ast.parse(source.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names |= {f"{module}.{alias.name}" for alias in node.names} if module == "mcpace.server" else {module}
+    return {name for name in names if name.startswith("mcpace.")}
+
+
+def test_the_folders_of_the_server_import_only_downwards() -> None:
+    server = PACKAGE / "server"
+    found: dict[str, set[str]] = {}
+    for source in server.rglob("*.py"):
+        place = source.relative_to(server).with_suffix("").parts
+        if place == ("__init__",):
+            assert imports(source) == set()
+            continue
+        others = {name.split(".")[2] for name in imports_at_run_time(source) if name.startswith("mcpace.server.")}
+        found.setdefault(place[0], set()).update(others - {place[0]})
+    assert found == SERVER
+
+
+def test_other_packages_use_no_private_member_of_a_server() -> None:
+    for part in ("client", "fastmcp", "django", "testing"):
+        for source in (PACKAGE / part).rglob("*.py"):
+            assert "server._binding" not in source.read_text(), f"{source}: the internal interface is __mcpace_core__"
 
 
 def test_only_its_own_part_knows_django() -> None:

@@ -117,9 +117,9 @@ def place(server: Any) -> Place:
     if isinstance(server, list | tuple):
         return Place([str(word) for word in server], _environment({}))
     if isinstance(server, OnBehalf):
-        inside = getattr(server.server, "_inside", None)
-        if inside is not None:
-            inside.believes = True
+        binding = getattr(server.server, "__mcpace_core__", None)
+        if binding is not None:
+            binding.trust_local_principals()
         found = place(server.server)
         if found.prepared is None and not isinstance(found.target, _core.Server):
             raise TypeError(f"only a server object of mcpace believes who calls, not {server.server!r}")

@@ -264,7 +264,7 @@ class MCPServer(PlainServer[Any]):
     def register_prompt(self, *, name: str, render: Callable[..., Any], **options: Unpack[UseOptions]) -> None:
         """Registers a function as a prompt. The user fills in its parameters; its return value is the messages."""
         on = self._terms("prompt", name, options, UseOptions, None, render)
-        function = guarded_prompt(name, self._inside.providers.applied(render), on.makers, on.counted, self._site)
+        function = guarded_prompt(name, self._providers.applied(render), on.makers, on.counted, self._site)
         told = on.listed
         self.add_prompt(
             Prompt.from_function(function, name, told["title"], told["description"], told["icons"], guards=on.guards)
@@ -357,7 +357,7 @@ class MCPServer(PlainServer[Any]):
     def _terms(
         self, kind: str, name: str, options: Mapping[str, Any], known: type, classes: Any, function: Any
     ) -> Terms:
-        return terms(kind, name, options, known, classes, function, self._inside.guards)
+        return terms(kind, name, options, known, classes, function, self.__mcpace_core__.guards)
 
     def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return with_request_cycle(fn)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mcpace.django.auth import Principal
 from mcpace.django.request import Call
 from mcpace.django.tool import SpecTool
-from mcpace.server.core.local_calls import admitted_here
+from mcpace.server.core.local_calls import admit_sync
 from mcpace.server.errors import ToolError
 from mcpace.types import CallToolResult, InputRequiredResult
 
@@ -34,8 +34,8 @@ def call_in_process(
     user = _single_user(user, principal, request)
     call = Call(name, dict(arguments or {}), site=server._site, limits=tool.limits, user=user, request=request)
     call.principal = principal
-    guards = server._inside.guards_of(tool)
-    admitted_here(server, "tool", name, _principal_of(user) if principal is None else principal, guards)
+    guards = server.__mcpace_core__.guards_of(tool)
+    admit_sync(server.__mcpace_core__, "tool", name, _principal_of(user) if principal is None else principal, guards)
     return tool.result(call, guards)
 
 

@@ -83,7 +83,7 @@ _servers: WeakSet[MCPServer] = WeakSet()
 def _reset_after_fork() -> None:
     """Resets the endpoints after a fork. A prefork server may have answered requests before it forked."""
     for server in _servers:
-        server._inside.started = None
+        server.__mcpace_core__.forget_core()
         for hosted in server._hosted.values():
             hosted.forget()
 

@@ -195,8 +195,8 @@ class FunctionTool(Tool):
             kind="async" if kind == "async" else "sync",
             validate=arguments.strictly() if server.strict_input_validation else arguments.validate_json,
             context=None,
-            wrap_context=server._inside.contexts("tools/call")
-            if needs_context or server._inside.remembers_principals
+            wrap_context=server.__mcpace_core__.context_factory("tools/call")
+            if needs_context or server.__mcpace_core__.has_principals
             else None,
             output=takes_text,
             finish=self.finish,

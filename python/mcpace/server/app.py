@@ -1,41 +1,53 @@
 """``MCPServer``: functions in, a server out. The names, keywords and behaviours are the official SDK's.
 
-Design constraint: only how it is made and what it is. Its methods are on its sides (:mod:`.registering`,
-:mod:`.answering`, :mod:`.hosting`); nothing of the compiled part is loaded before the server is run.
+Design constraint: the class has parts and delegates to them. The registry (:mod:`.core.registry`) holds the components,
+:mod:`.core.core_binding` links them to the compiled part, :mod:`.core.local_calls` answers calls within the process,
+:mod:`.core.client_notifier` sends the server's own notifications, and :mod:`.running.transports` serves it. Nothing of
+the compiled part is loaded before the server is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, cast
 
-from mcpace.server.answering import Answering
-from mcpace.server.auth.guards import of_server
+from mcpace.server.auth.guards import guards, of_server
+from mcpace.server.auth.principal import TRUSTED
 from mcpace.server.calls.context import Context, current
 from mcpace.server.core import wire_settings
-from mcpace.server.core.core_binding import Inside
+from mcpace.server.core.client_notifier import ClientNotifier
+from mcpace.server.core.core_binding import CoreBinding
 from mcpace.server.core.registry import Registry
-from mcpace.server.errors import UnsupportedOption
-from mcpace.server.hosting import Hosting
-from mcpace.server.registering import Registering
+from mcpace.server.errors import RegistrationError, ToolError, UnsupportedOption
 from mcpace.server.registration.dependency_providers import Providers
+from mcpace.server.registration.signature import name_of
 from mcpace.server.registration.tools import Tool
 from mcpace.server.running import log_setup
-from mcpace.server.sdk_compat.shared_types import check_entry, check_middleware, tool_keywords
-from mcpace.server.settings import HttpKeywords, LifespanT, LogLevel, Settings
-from mcpace.types import Icon
+from mcpace.server.sdk_compat.shared_types import check_entry, check_middleware, prompt_keywords, tool_keywords
+from mcpace.server.settings import FunctionT, HttpKeywords, LifespanT, LogLevel, Settings
+from mcpace.types import CallToolResult, GetPromptResult, Icon, InputRequiredResult
 
 if TYPE_CHECKING:
     from mcpace.server.auth.bearer_tokens import AuthSettings
-    from mcpace.server.auth.guards import Permission, RateLimit
+    from mcpace.server.auth.guards import GuardOptions, Permission, RateLimit
+    from mcpace.server.calls.context import ReadResourceContents
+    from mcpace.server.core.local_calls import LocalCalls
     from mcpace.server.registration.path_security import ResourceSecurity
+    from mcpace.server.registration.prompts import Prompt
+    from mcpace.server.registration.tasks import TaskConfig
+    from mcpace.server.registration.toon import OutputFormat
     from mcpace.server.running.prepared import Prepared
+    from mcpace.types import Prompt as ListedPrompt
+    from mcpace.types import Resource as ListedResource
+    from mcpace.types import ResourceTemplate as ListedTemplate
+    from mcpace.types import Tool as ListedTool
 
 Lifespan = Callable[["MCPServer[LifespanT]"], AbstractAsyncContextManager[LifespanT]]
 
 
-class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]):
+class MCPServer(Generic[LifespanT]):
     """A server of tools, resources and prompts::
 
     from mcpace import MCPServer
@@ -90,18 +102,20 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         store_prefix: str = "mcpace:",
         **http: Unpack[HttpKeywords],
     ) -> None:
-        """A server. Options of the official SDK that mcpace doesn't have raise ``UnsupportedOption``.
+        """Creates a server. Options of the official SDK that mcpace doesn't have raise ``UnsupportedOption``.
 
-        ``host``, ``port``, ``streamable_http_path``, ``stateless_http`` and the other keywords of mcp 1.x hold where
-        ``run()`` or ``streamable_http_app()`` is not given its own.
+        ``host``, ``port``, ``streamable_http_path``, ``stateless_http`` and the other keywords of mcp 1.x are defaults
+        for ``run()`` and ``streamable_http_app()``.
 
-        ``tool_timeout``: how many seconds a tool may take, where it doesn't say so itself; without limit if not given.
-        ``permissions`` and ``rate_limits`` guard all tools, resources and prompts; such a limit counts all of them
-        together. ``max_result_bytes``: of what says nothing itself. ``max_tasks``: how many tasks are kept at a time,
-        10,000 if not given; once half of them are taken, an authenticated caller may have no more than a tenth.
-        ``providers`` fill in parameters by name.
-        ``limiter``: the URL of a Redis by which rate limits hold over all processes, what to do while that is away, and
-        what its keys begin with. Servers of one name and prefix count together, so such a server has a name.
+        ``tool_timeout`` is the time limit in seconds of tools that have none of their own; there is none by default.
+        ``permissions`` and ``rate_limits`` guard all tools, resources and prompts; such a limit counts all uses
+        together. ``max_result_bytes`` is the bound of results that have none of their own. ``max_tasks`` is the number
+        of tasks that are kept at a time, 10,000 by default; once half of them are taken, an authenticated caller may
+        have at most a tenth. ``providers`` fill in parameters by name.
+
+        ``limiter`` is the URL of a Redis in which all processes count rate limits together. ``on_store_down`` says
+        whether calls are refused or counted in memory while Redis is unreachable, and ``store_prefix`` begins its keys.
+        Servers of the same name and prefix count together, so a server with a limiter needs a name.
         """
         self._name = name or "mcp-server"
         self._title = title
@@ -129,16 +143,16 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         )
         self.dependencies = self.settings.dependencies
         self._resource_security = resource_security
-        self._inside = Inside(
+        self._providers = Providers(providers)
+        self._binding = CoreBinding(
             self,
             wire_settings.cache_hint(cache_hints),
             request_state_security,
             name,
             of_server(permissions, rate_limits, max_result_bytes, self._name),
-            Providers(providers),
         )
-        self._inside.count_over_all(limiter, on_store_down, store_prefix)
-        self._bus = _bus(subscriptions)
+        self._binding.share_limiter(limiter, on_store_down, store_prefix)
+        self._notifier = ClientNotifier(self._binding, subscriptions)
         self._middleware = list(middleware or ())
         for one in self._middleware:
             check_middleware(one)
@@ -147,7 +161,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         self._connections: list[Any] = []
         self._lifespan_context: Any = {}
         self.registry = Registry(
-            self,
+            self._binding,
             {
                 "tools": warn_on_duplicate_tools,
                 "resources": warn_on_duplicate_resources,
@@ -167,36 +181,36 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
     def __repr__(self) -> str:
         return f"MCPServer({self._name!r})"
 
-    # What it is --------------------------------------------------------------------------------------------------
+    # Description --------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """The name that clients are told."""
+        """The name that clients see."""
         return self._name
 
     @property
     def title(self) -> str | None:
-        """The name for people."""
+        """The name that people read."""
         return self._title
 
     @property
     def description(self) -> str | None:
-        """What the server is."""
+        """A sentence about the server."""
         return self._description
 
     @property
     def instructions(self) -> str | None:
-        """How to use it, for a model."""
+        """Instructions for the model that uses the server."""
         return self._instructions
 
     @property
     def website_url(self) -> str | None:
-        """Where people read on."""
+        """The page about the server."""
         return self._website_url
 
     @property
     def icons(self) -> list[Icon] | None:
-        """Pictures of the server."""
+        """The server's pictures."""
         return self._icons
 
     @property
@@ -206,23 +220,439 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
 
     @property
     def middleware(self) -> list[Any]:
-        """What wraps every request, outermost first: ``async (ctx, call_next)``. Fixed once the server runs."""
+        """The functions that wrap every request, outermost first: ``async (ctx, call_next)``. Fixed once the server
+        runs."""
         return self._middleware
 
     @property
     def lifespan_context(self) -> LifespanT:
-        """What the lifespan yielded; an empty dictionary without one."""
+        """The value that the lifespan yielded; an empty dictionary without one."""
         return cast("LifespanT", self._lifespan_context)
 
     def get_context(self) -> Context[LifespanT, Any]:
-        """The context of the current call, as mcp 1.x has it. A parameter annotated ``Context`` is the quicker way."""
+        """The context of the current call, as in mcp 1.x. A parameter annotated ``Context`` is faster."""
         context = current.get()
         return context if context is not None and context.is_of(self) else Context(server=self)
 
-    # A transport of the official SDK's client --------------------------------------------------------------------
+    # Registration -----------------------------------------------------------------------------------------------------
+
+    def tool(
+        self,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Any = None,
+        icons: Sequence[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured_output: bool | None = None,
+        *,
+        output_format: OutputFormat = "json",
+        task: bool | TaskConfig | None = None,
+        **guarding: Unpack[GuardOptions],
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Registers a function as a tool.
+
+        Its parameters become the input schema, its return annotation the output schema. ``structured_output``: must
+        have one (``True``), must not (``False``), or as the annotation allows. A parameter annotated ``Context`` is
+        filled in by the server.
+
+        ``permissions`` and ``rate_limits`` guard it, beside the server's own; ``timeout`` is in seconds; a result
+        longer than ``max_result_bytes`` is an error. ``output_format="toon"`` writes the text of data as TOON,
+        ``"auto"`` where that is shorter. ``task=True`` runs it as a task for clients that take tasks; see
+        :class:`mcpace.TaskConfig`.
+        """
+        if callable(name):
+            raise TypeError(
+                "The @tool decorator was used incorrectly. Did you forget to call it? Use @tool() instead of @tool"
+            )
+
+        def register(fn: FunctionT) -> FunctionT:
+            self.add_tool(
+                fn,
+                name,
+                title,
+                description,
+                annotations,
+                icons,
+                meta,
+                structured_output,
+                output_format=output_format,
+                task=task,
+                **guarding,
+            )
+            return fn
+
+        return register
+
+    def add_tool(
+        self,
+        fn: Callable[..., Any] | Tool,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Any = None,
+        icons: Sequence[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured_output: bool | None = None,
+        *,
+        output_format: OutputFormat = "json",
+        task: bool | TaskConfig | None = None,
+        **guarding: Unpack[GuardOptions],
+    ) -> None:
+        """Registers a function as a tool, without the decorator. Also while the server runs."""
+        theirs = tool_keywords(fn)
+        if isinstance(fn, Tool):
+            tool = fn
+        elif theirs is not None:
+            theirs["fn"] = self._filled(theirs["fn"])
+            tool = Tool.from_function(**theirs)
+            if tool.parameters != fn.parameters:  # type: ignore[attr-defined]
+                raise RegistrationError(
+                    f"tool {tool.name!r} of {type(fn).__module__} has a schema that its function does not have: "
+                    "register the function with mcpace's add_tool, and annotate its parameters"
+                )
+        else:
+            what = f"tool {name or name_of(fn)!r}"
+            tool = Tool.from_function(
+                self._filled(fn),
+                name=name,
+                title=title,
+                description=description,
+                annotations=annotations,
+                icons=icons,
+                meta=meta,
+                structured_output=structured_output,
+                guards=guards(**guarding, what=what),
+                output_format=output_format,
+                task=task,
+            )
+        self.registry.add_tool(tool)
+
+    def remove_tool(self, name: str) -> None:
+        """Takes a tool away, also while the server runs. Raises ``ToolError`` where there is none."""
+        self.registry.remove_tool(name)
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        annotations: Any = None,
+        meta: dict[str, Any] | None = None,
+        security: ResourceSecurity | None = None,
+        **guarding: Unpack[GuardOptions],
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Registers a function as a resource, or as a family of them where the URI has variables (``note://{id}``).
+
+        It returns text, bytes, or what is told as JSON. The variables are its parameters. What guards it: as in
+        :meth:`tool`.
+        """
+        if callable(uri):
+            raise TypeError(
+                "The @resource decorator was used incorrectly. "
+                "Did you forget to call it? Use @resource('uri') instead of @resource"
+            )
+        from mcpace.server.registration.path_security import DEFAULT_RESOURCE_SECURITY
+        from mcpace.server.registration.resources import FunctionResource, ResourceTemplate, check_static
+        from mcpace.server.registration.uri_template import UriTemplate
+
+        variables = UriTemplate.parse(uri).variable_names
+        details: dict[str, Any] = {
+            "name": name,
+            "title": title,
+            "description": description,
+            "mime_type": mime_type,
+            "icons": icons,
+            "annotations": annotations,
+            "meta": meta,
+            "guards": guards(**guarding, what=f"resource {uri!r}"),
+        }
+
+        def register(fn: FunctionT) -> FunctionT:
+            filled = self._filled(fn)
+            if variables:
+                policy = security or self._resource_security or DEFAULT_RESOURCE_SECURITY
+                self.registry.add_template(ResourceTemplate.from_function(filled, uri, security=policy, **details))
+            else:
+                check_static(filled, uri)
+                self.registry.add_resource(FunctionResource.from_function(filled, uri, **details))
+            return fn
+
+        return register
+
+    def add_resource(self, resource: Any) -> None:
+        """Registers a resource: a text, bytes, a file, or a class of your own. Also while the server runs."""
+        self.registry.add_resource(resource)
+
+    def remove_resource(self, uri: str) -> None:
+        """Takes a resource or a template away. Raises ``ValueError`` where there is none."""
+        self.registry.remove_resource(uri)
+
+    def prompt(
+        self,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        **guarding: Unpack[GuardOptions],
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Registers a function as a prompt: its parameters are what the user fills in, its value the messages.
+
+        What guards it: as in :meth:`tool`.
+        """
+        if callable(name):
+            raise TypeError(
+                "The @prompt decorator was used incorrectly. "
+                "Did you forget to call it? Use @prompt() instead of @prompt"
+            )
+
+        from mcpace.server.registration.prompts import Prompt
+
+        def register(fn: FunctionT) -> FunctionT:
+            own = guards(**guarding, what=f"prompt {name or name_of(fn)!r}")
+            self.add_prompt(Prompt.from_function(self._filled(fn), name, title, description, icons, guards=own))
+            return fn
+
+        return register
+
+    def add_prompt(self, prompt: Prompt) -> None:
+        """Registers a prompt, also while the server runs."""
+        from mcpace.server.registration.prompts import Prompt
+
+        theirs = prompt_keywords(prompt)
+        if theirs is not None:
+            prompt = Prompt.from_function(self._filled(theirs.pop("fn")), **theirs)
+        check_entry(prompt, Prompt, "add_prompt", "a Prompt, such as Prompt.from_function(function)")
+        self.registry.add_prompt(prompt)
+
+    def remove_prompt(self, name: str) -> None:
+        """Takes a prompt away, also while the server runs. Raises ``ValueError`` where there is none."""
+        self.registry.remove_prompt(name)
+
+    def completion(self) -> Callable[[FunctionT], FunctionT]:
+        """Registers the function that proposes values of arguments: ``(ref, argument, context)`` → ``Completion``.
+
+        ``ref`` is a ``PromptReference`` or ``ResourceTemplateReference``; ``None`` proposes nothing.
+        """
+
+        def register(fn: FunctionT) -> FunctionT:
+            self.registry.set_completion(self._around(fn))
+            return fn
+
+        return register
+
+    def _filled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called for an author's function: it has no parameters that providers fill in."""
+        return self._around(self._providers.applied(fn))
+
+    def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """For a face whose functions all need something around them; it keeps name, doc and signature."""
+        return fn
+
+    # Calls within the process -----------------------------------------------------------------------------------------
+
+    async def list_tools(self, *, principal: Any = TRUSTED) -> list[ListedTool]:
+        """All tools, as clients see them; with a ``principal``, the tools that this caller may see."""
+        return await self._local_calls.list_tools(principal)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,
+        *,
+        principal: Any = TRUSTED,
+    ) -> CallToolResult | InputRequiredResult:
+        """Calls a tool in this process.
+
+        A call without ``principal`` is the server's own: no permission, rate limit or bound applies. With a
+        ``principal`` (an ``AccessToken``, or ``None`` for a caller without a token) that caller's guards apply.
+
+        Raises ``ToolError`` if there is no such tool, the arguments don't fit, or the tool fails;
+        ``UnexpectedToolError`` if it crashes. With ``principal``, all of these are ``ToolError``, and a refused caller
+        is ``MCPError``.
+        """
+        if principal is TRUSTED:
+            return await self._local_calls.call_trusted(name, arguments, context)
+        result = await self.acall_tool(name, arguments, principal=principal)
+        if isinstance(result, CallToolResult) and result.is_error:
+            raise ToolError("\n".join(getattr(block, "text", "") for block in result.content))
+        return result
+
+    async def acall_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, principal: Any = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Calls a tool in this process as this caller's client would: guards, validation and result are equal.
+
+        ``principal`` is an ``AccessToken``; ``None`` is a caller without a token. The result has a tool's failure.
+        Raises ``MCPError`` if there is no such tool, or the caller is refused.
+        """
+        return await self._local_calls.call_tool(name, arguments, principal)
+
+    def call_tool_sync(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, principal: Any = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Calls a tool as :meth:`acall_tool` does, but without an event loop, for scripts, views and tests.
+
+        A plain function runs on the calling thread. Raises ``RuntimeError`` for a tool that needs an event loop if this
+        thread runs one already.
+        """
+        return self._local_calls.call_tool_sync(name, arguments, principal)
+
+    async def list_resources(self, *, principal: Any = TRUSTED) -> list[ListedResource]:
+        """All resources, as clients see them; with a ``principal``, the resources that this caller may see."""
+        return await self._local_calls.list_resources(principal)
+
+    async def list_resource_templates(self, *, principal: Any = TRUSTED) -> list[ListedTemplate]:
+        """All resource templates, as clients see them; with a ``principal``, those that this caller may see."""
+        return await self._local_calls.list_resource_templates(principal)
+
+    async def read_resource(
+        self, uri: Any, context: Context[Any, Any] | None = None, *, principal: Any = TRUSTED
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Reads a resource in this process; ``principal`` is as in :meth:`call_tool`.
+
+        Raises ``ResourceNotFoundError`` if there is none, ``ResourceError`` if reading fails,
+        ``UnexpectedResourceError`` if it crashes, and ``MCPError`` if the caller is refused.
+        """
+        return await self._local_calls.read_resource(str(uri), context, principal)
+
+    async def list_prompts(self, *, principal: Any = TRUSTED) -> list[ListedPrompt]:
+        """All prompts, as clients see them; with a ``principal``, the prompts that this caller may see."""
+        return await self._local_calls.list_prompts(principal)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,
+        *,
+        principal: Any = TRUSTED,
+    ) -> GetPromptResult | InputRequiredResult:
+        """Renders a prompt in this process; ``principal`` is as in :meth:`call_tool`.
+
+        Raises ``ValueError`` if there is none or rendering fails, and ``MCPError`` if the caller is refused.
+        """
+        return await self._local_calls.get_prompt(name, arguments, context, principal)
+
+    @cached_property
+    def _local_calls(self) -> LocalCalls:
+        # Loaded with the first call within the process: it needs asyncio, and most servers have no such call.
+        from mcpace.server.core.local_calls import LocalCalls
+
+        return LocalCalls(self._binding)
+
+    # Transports and notifications -------------------------------------------------------------------------------------
+
+    def custom_route(
+        self, path: str, methods: list[str], name: str | None = None, include_in_schema: bool = True
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Registers a function of a Starlette request for another path, such as a health check. Needs no token.
+
+        Needs starlette: ``pip install 'mcpace[routes]'``.
+        """
+        from mcpace.server.running.custom_routes import route
+
+        def register(fn: FunctionT) -> FunctionT:
+            self._routes.append(route(path, fn, methods, name, include_in_schema))
+            return fn
+
+        return register
+
+    def run(self, transport: Literal["stdio", "sse", "streamable-http"] = "stdio", **kwargs: Any) -> None:
+        """Serves until it is told to stop: over stdio, or over HTTP at ``host`` and ``port``.
+
+        The keywords are the official SDK's (``streamable_http_path``, ``json_response``, ``stateless_http``, …), and
+        the runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them. What
+        the constructor was given holds where a keyword is left out.
+        """
+        from mcpace.server.running.transports import run
+
+        run(self, transport, kwargs)
+
+    async def run_stdio_async(self) -> None:
+        """Serves over stdio, within a running event loop."""
+        from mcpace.server.running.transports import run_async
+
+        await run_async(self, "stdio", {})
+
+    async def run_sse_async(self, **kwargs: Any) -> None:
+        """Serves the HTTP+SSE transport of 2024-11-05, within a running event loop."""
+        from mcpace.server.running.transports import run_async
+
+        await run_async(self, "sse", kwargs)
+
+    async def run_streamable_http_async(self, **kwargs: Any) -> None:
+        """Serves over HTTP, within a running event loop."""
+        from mcpace.server.running.transports import run_async
+
+        await run_async(self, "streamable-http", kwargs)
+
+    def asgi(self, **kwargs: Any) -> Any:
+        """An ASGI application, to be mounted in another one or run by its server. Needs no package."""
+        from mcpace.server.running.transports import asgi
+
+        self._application = asgi(self, kwargs)
+        return self._application
+
+    def streamable_http_app(self, **kwargs: Any) -> Any:
+        """A Starlette application, with the official SDK's keywords: the endpoint, custom routes and a ``lifespan``.
+
+        Needs starlette: ``pip install 'mcpace[routes]'``.
+        """
+        from mcpace.server.running.transports import streamable_http_app
+
+        self._application, application = streamable_http_app(self, kwargs)
+        return application
+
+    def sse_app(self, mount_path: str | None = None, **kwargs: Any) -> Any:
+        """A Starlette application of the HTTP+SSE transport of 2024-11-05, with the official SDK's keywords."""
+        from mcpace.server.running.transports import sse_app
+
+        given = kwargs if mount_path is None else {**kwargs, "mount_path": mount_path}
+        self._application, application = sse_app(self, given)
+        return application
+
+    @property
+    def session_manager(self) -> Any:
+        """Begins and ends the mounted application with its host: ``async with server.session_manager.run(): …``."""
+        if self._application is None:
+            raise RuntimeError("session_manager is of a mounted server: call streamable_http_app() or asgi() first")
+        from mcpace.server.running.session_manager import SessionManager
+
+        return SessionManager(self._application)
+
+    def notify_list_changed(self, kind: Literal["tools", "resources", "prompts"]) -> Awaitable[None]:
+        """Notifies clients that a list changed. Adding and removing components does so automatically."""
+        return self._notifier.list_changed(kind)
+
+    def notify_resource_updated(self, uri: str) -> Awaitable[None]:
+        """Notifies the clients that subscribed to a resource that it changed."""
+        return self._notifier.resource_updated(uri)
+
+    async def notify(self, session_id: str, method: str, params: Any = None) -> None:
+        """Sends the client of one session a notification that belongs to no request.
+
+        With a store (``run(store="redis://…")``) any process can send it, whichever process has the client's stream.
+        The message is in the store when this returns, and stays there for a client that reads nothing at the moment.
+        Without a store, the session must belong to this process and its stream must be open. Raises ``LookupError``
+        for an unknown session, and ``ConnectionError`` if its client can't be reached.
+        """
+        await self._notifier.notify(session_id, method, params)
+
+    async def broadcast(self, method: str, params: Any = None) -> None:
+        """Sends a notification to the clients of all sessions that read a stream; with a store, of every process.
+        Raises ``ConnectionError`` if the other processes can't be reached."""
+        await self._notifier.broadcast(method, params)
+
+    # Connections of the official SDK's client ----------------------------------------------------------------------
 
     async def __aenter__(self) -> Any:
-        """For the official SDK's ``Client(server)``: the streams of a connection in memory."""
+        """The streams of a connection in memory, for the official SDK's ``Client(server)``."""
         from mcpace.server.running.sdk_client_transport import connected
 
         connection = connected(self)
@@ -231,7 +661,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         return streams
 
     async def __aexit__(self, *raised: Any) -> Any:
-        """Ends the connection that began last."""
+        """Ends the connection that was opened last."""
         return await self._connections.pop().__aexit__(*raised)
 
     if not TYPE_CHECKING:  # It would hide misspelled attributes from type checkers.
@@ -245,34 +675,39 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
 
             raise missing_member(self, name)
 
-    # For the runner ----------------------------------------------------------------------------------------------
+    # Internals ----------------------------------------------------------------------------------------------------
 
     def __mcpace__(self) -> Prepared:
-        """All that is registered, ready to be served."""
+        """The server, ready to be served. This is the runner's protocol for server objects."""
         from mcpace.server.running.prepared import Prepared
         from mcpace.server.running.transports import own_settings
         from mcpace.server.telemetry import observe
 
         registry = self.registry
-        observe(self._inside.core, registry)
+        observe(self._binding.core, registry)
         return Prepared(
-            core=self._inside.core,
+            core=self._binding.core,
             name=self._name,
             tools=len(registry.tools),
             resources=len(registry.resources) + len(registry.templates),
             prompts=len(registry.prompts),
-            lifespan=self._entered if self._has_life else None,
+            lifespan=self._enter_lifespan if self._has_lifespan else None,
             options=self._http_options(),
             settings=own_settings(self),
             loopback_only=getattr(self._token_verifier, "loopback_only", None),
         )
 
     @property
-    def _has_life(self) -> bool:
-        return self.settings.lifespan is not None or self._bus is not None or bool(self._middleware)
+    def __mcpace_core__(self) -> CoreBinding:
+        """The link to the compiled part: the internal interface for mcpace's own packages. It is not public API."""
+        return self._binding
+
+    @property
+    def _has_lifespan(self) -> bool:
+        return self.settings.lifespan is not None or self._notifier.bus is not None or bool(self._middleware)
 
     def _context(self, call: Any, method: str) -> Context[Any, Any]:
-        """A call's context."""
+        """The context of a call, which is also the current one."""
         context: Context[Any, Any] = Context(call=call, server=self, method=method)
         current.set(context)
         return context
@@ -290,12 +725,12 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         return options
 
     @asynccontextmanager
-    async def _entered(self) -> AsyncIterator[Any]:
-        """The author's lifespan, and the bus, for as long as the server runs."""
-        unsubscribe = self._bus.subscribe(self._tell) if self._bus is not None else None
-        desk = self._inside.desk
-        if desk is not None:
-            desk.open()
+    async def _enter_lifespan(self) -> AsyncIterator[Any]:
+        """Runs the author's lifespan, the subscription to the bus and the list loop while the server runs."""
+        unsubscribe = self._notifier.subscribe()
+        list_loop = self._binding.list_loop
+        if list_loop is not None:
+            list_loop.open()
         try:
             if self.settings.lifespan is None:
                 yield self._lifespan_context
@@ -305,16 +740,15 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
                 yield state
         finally:
             self._lifespan_context = {}
-            if desk is not None:
-                await desk.close()
-            if unsubscribe is not None:
-                unsubscribe()
+            if list_loop is not None:
+                await list_loop.close()
+            unsubscribe()
 
     def _add_extension(self, extension: Any) -> None:
         from mcpace.server.registration.extension import check
 
-        check(extension, self._inside.extensions)
-        self._inside.extensions.append(extension)
+        check(extension, self._binding.extensions)
+        self._binding.extensions.append(extension)
         for tool in extension.tools():
             self.add_tool(tool.fn, meta=tool.meta, **tool.kwargs)
         for resource in extension.resources():
@@ -331,14 +765,6 @@ def _count(tasks: int | None) -> int | None:
     if tasks is not None and not tasks >= 0:
         raise ValueError(f"max_tasks must not be negative, got {tasks!r}")
     return tasks
-
-
-def _bus(given: Any) -> Any:
-    if given is None:
-        return None
-    from mcpace.server.core.subscriptions import checked
-
-    return checked(given)
 
 
 def _auth(settings: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSettings | None:

@@ -1,22 +1,18 @@
-"""What the sides of a server have in common: the members that registering, answering and hosting are about.
+"""The settings of a server, and the types that its methods share.
 
-Design constraint: declared here, made by :class:`mcpace.server.app.MCPServer`; nothing runs.
+Design constraint: plain declarations; nothing runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from typing_extensions import TypeVar as DefaultTypeVar
 
 if TYPE_CHECKING:
-    from mcpace.server.app import MCPServer
     from mcpace.server.auth.bearer_tokens import AuthSettings
-    from mcpace.server.core.core_binding import Inside
-    from mcpace.server.core.registry import Registry
-    from mcpace.server.registration.path_security import ResourceSecurity
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 LifespanT = DefaultTypeVar("LifespanT", default=Any)
@@ -64,22 +60,3 @@ class Settings:
     retry_interval: int | None = None
     event_store: Any = None
     transport_security: Any = None
-
-
-class Parts(Generic[LifespanT]):
-    """See the module."""
-
-    settings: Settings
-    registry: Registry
-    tool_timeout: float | None
-    _inside: Inside
-    _resource_security: ResourceSecurity | None
-    _bus: Any
-    _routes: list[Any]
-    _application: Any
-    _lifespan_context: Any
-
-    @property
-    def _server(self) -> MCPServer[LifespanT]:
-        """All sides of it."""
-        return cast("MCPServer[LifespanT]", self)

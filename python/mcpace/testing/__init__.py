@@ -74,5 +74,5 @@ def freeze_rate_limits(server: MCPServer[Any]) -> RateLimitClock:
     from mcpace import _core
 
     limiter = _core.Limiter.memory(frozen=True)
-    server._inside.count_by(limiter)
+    server.__mcpace_core__.use_limiter(limiter)
     return RateLimitClock(limiter)

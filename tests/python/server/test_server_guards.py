@@ -153,7 +153,7 @@ def test_a_server_s_guards_count_beside_a_tool_s_own_and_its_bounds_where_there_
     server = MCPServer("t", permissions=only_ada, rate_limits="10/s", max_result_bytes=100)
     server.tool(name="x", permissions=requires("a"), rate_limits="1/s", timeout=2)(lambda: None)
     server.tool(name="y", max_result_bytes=5)(lambda: None)
-    x, y = (server._inside.guards_of(server.registry.tools[name]) for name in "xy")
+    x, y = (server.__mcpace_core__.guards_of(server.registry.tools[name]) for name in "xy")
     assert [repr(one) for one in x.permissions] == [repr(only_ada), "requires('a')"]
     assert [(limit.rate, limit.name) for limit in x.rate_limits] == [("10/s", "t:server:0"), ("1/s", None)]
     assert (x.max_result_bytes, x.timeout) == (100, 2)

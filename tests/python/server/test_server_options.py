@@ -113,9 +113,9 @@ def test_a_key_is_a_server_s_own_and_not_shown() -> None:
     assert security.key("a") == RequestStateSecurity(keys=[b"s" * 32]).key("a") != security.key("b")
     assert "sss" not in repr(security)
     server = MCPServer("a", request_state_security=security)
-    key = server._inside.state_key()
+    key = server.__mcpace_core__.state_key()
     assert key == security.key("a")
-    shown = repr(server) + repr(vars(server)) + repr(vars(server._inside))
+    shown = repr(server) + repr(vars(server)) + repr(vars(server.__mcpace_core__))
     assert "sss" not in shown
     assert repr(key) not in shown
 
@@ -127,7 +127,7 @@ def test_what_only_the_package_needs_is_not_on_a_servers_face() -> None:
 
 def test_one_cache_hint_for_all_is_taken() -> None:
     hint = CacheHint(ttl_ms=1000, scope="public")
-    assert MCPServer(cache_hints=dict.fromkeys(CACHEABLE, hint))._inside.cache == hint
+    assert MCPServer(cache_hints=dict.fromkeys(CACHEABLE, hint)).__mcpace_core__.cache == hint
     with pytest.raises(ValueError, match="ttl_ms must be >= 0"):
         CacheHint(ttl_ms=-1)
 
@@ -146,13 +146,13 @@ def test_one_cache_hint_for_all_is_taken() -> None:
 def test_most_cautious_of_different_cache_hints_is_sent(
     hints: dict[Any, CacheHint], sent: CacheHint, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert MCPServer(cache_hints=hints)._inside.cache == sent
+    assert MCPServer(cache_hints=hints).__mcpace_core__.cache == sent
     assert "one hint with all" in caplog.text
 
 
 def test_fastmcp_sends_one_cache_hint_with_all_results() -> None:
-    assert FastMCP("x", cache_ttl=300)._inside.cache == CacheHint(300_000, "private")
-    assert FastMCP("x", cache_ttl=1, cache_scope="public")._inside.cache == CacheHint(1000, "public")
+    assert FastMCP("x", cache_ttl=300).__mcpace_core__.cache == CacheHint(300_000, "private")
+    assert FastMCP("x", cache_ttl=1, cache_scope="public").__mcpace_core__.cache == CacheHint(1000, "public")
     for options in ({"cache_ttl": 0}, {"cache_scope": "public"}):
         with pytest.raises(ValueError, match="cache_ttl"):
             FastMCP("x", **options)
@@ -257,10 +257,10 @@ class Named(Extension):
 
 def test_an_extension_brings_tools_and_is_declared() -> None:
     server = MCPServer("t", extensions=[Named()])
-    assert server._inside.declared == {"com.example/named": {"level": 2}}
+    assert server.__mcpace_core__.declared_extensions == {"com.example/named": {"level": 2}}
     [tool] = asyncio.run(server.list_tools())
     assert (tool.name, tool.title, tool.meta) == ("brought", "B", {"ui": 1})
-    assert not server._inside.is_wrapped("tools/call")
+    assert not server.__mcpace_core__.is_wrapped("tools/call")
 
 
 def test_an_extension_with_a_hook_wraps_tool_calls_only() -> None:
@@ -269,8 +269,8 @@ def test_an_extension_with_a_hook_wraps_tool_calls_only() -> None:
             return await call_next(ctx)
 
     server = MCPServer("t", extensions=[Hooked()])
-    assert server._inside.is_wrapped("tools/call")
-    assert not server._inside.is_wrapped("resources/read")
+    assert server.__mcpace_core__.is_wrapped("tools/call")
+    assert not server.__mcpace_core__.is_wrapped("resources/read")
 
 
 def test_extensions_that_can_t_be_taken_are_refused() -> None:

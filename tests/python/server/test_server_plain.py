@@ -79,7 +79,7 @@ def returning(annotation: Any) -> Plan:
     tool.__annotations__["return"] = annotation
     server = MCPServer("t")
     server.add_tool(tool)
-    return tool_plan(server, server.registry.tools["tool"])
+    return tool_plan(server.__mcpace_core__, server.registry.tools["tool"])
 
 
 def handled(plan: Plan, value: Any, finished: list[Any], *, is_plain: bool) -> _core.Handler:
@@ -139,7 +139,7 @@ def test_what_pydantic_refuses_the_plain_way_reads() -> None:
     def double(n: int) -> dict[str, int]:
         return {"result": n * 2}
 
-    plan = tool_plan(server, server.registry.tools["double"])
+    plan = tool_plan(server.__mcpace_core__, server.registry.tools["double"])
     assert plan.quick is not None and plan.plain == "dict[int]"
 
     def validate(raw: bytes) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def test_text_that_could_be_a_list_gets_its_second_look() -> None:
     def tool(x: str | list[int]) -> str:
         return type(x).__name__
 
-    assert tool_plan(server, server.registry.tools["tool"]).quick is None
+    assert tool_plan(server.__mcpace_core__, server.registry.tools["tool"]).quick is None
     with served(server) as port:
         assert Client(port).text("tool", x="[1]") == "list"
 

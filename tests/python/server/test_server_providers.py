@@ -65,7 +65,7 @@ def test_a_function_without_such_parameters_is_handed_over_bare() -> None:
         return a
 
     server.add_tool(add)
-    assert tool_plan(server, server.registry.tools["add"]).function is add
+    assert tool_plan(server.__mcpace_core__, server.registry.tools["add"]).function is add
 
 
 @pytest.mark.parametrize("provider", [ada, grace], ids=["sync", "async"])
@@ -76,7 +76,7 @@ def test_a_plain_function_of_plain_providers_stays_one(provider: Any) -> None:
     def greet(user: User) -> str:
         return user.name
 
-    plan = tool_plan(server, server.registry.tools["greet"])
+    plan = tool_plan(server.__mcpace_core__, server.registry.tools["greet"])
     assert plan.kind == ("sync" if provider is ada else "async")
 
 
@@ -136,7 +136,7 @@ def test_generators_go_on_when_the_call_is_over_the_last_first(is_async: bool) -
 
     assert called(server, "use") == 2
     assert log == ["outer begins", "inner begins", "used", "inner ends", "outer ends"]
-    assert tool_plan(server, server.registry.tools["use"]).kind == ("async" if is_async else "sync")
+    assert tool_plan(server.__mcpace_core__, server.registry.tools["use"]).kind == ("async" if is_async else "sync")
 
 
 @pytest.mark.parametrize("is_async", [False, True])

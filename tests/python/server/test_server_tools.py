@@ -35,7 +35,7 @@ def plan_of(function: Any, **options: Any) -> Plan:
     server = MCPServer("t")
     server.add_tool(function, **options)
     [tool] = server.registry.tools.values()
-    return tool_plan(server, tool)
+    return tool_plan(server.__mcpace_core__, tool)
 
 
 # What is handed to the compiled part ---------------------------------------------------------------------------------

@@ -77,9 +77,9 @@ def adopt(server: Any) -> Prepared:
         revisions=None if is_2(low) else LEGACY,
     )
     sdk = _sdk(server, kind, low)
-    core.delegate(sdk.desk.submit, DELEGATED)
+    core.delegate(sdk.exchange_loop.submit, DELEGATED)
     tools = Tools(server, kind, low, core)
-    sdk.desk.after = tools.renew
+    sdk.exchange_loop.after = tools.renew
     summary = tools.summary(f"{kind.value} ({_release(kind)})")
     settings, unused = settings_of(server, kind)
     return Prepared(

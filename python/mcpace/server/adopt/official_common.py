@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mcpace.server.core.exchange_loop import Desk
+from mcpace.server.core.exchange_loop import ExchangeLoop
 
 if TYPE_CHECKING:
     from mcpace._core import Exchange
@@ -26,7 +26,7 @@ class Sdk(ABC):
         self._server = server
         self._around = around
         self._state: Any = None
-        self.desk = Desk(self.answer)
+        self.exchange_loop = ExchangeLoop(self.answer)
 
     @abstractmethod
     async def answer(self, exchange: Exchange) -> bytes:
@@ -39,11 +39,11 @@ class Sdk(ABC):
             if self._around is not None:
                 await stack.enter_async_context(self._around)
             self._state = await stack.enter_async_context(self._server.lifespan(self._server))
-            self.desk.open()
+            self.exchange_loop.open()
             try:
                 yield
             finally:
-                await self.desk.close()
+                await self.exchange_loop.close()
 
     def _user(self, exchange: Exchange) -> Any | None:
         """The user that the SDK's token verifier found. Also sets the context variable that the SDK's code reads."""

@@ -1,6 +1,6 @@
-"""One sort of thing that a server has: its entries in the order of their registration, and who is told of changes.
+"""The registered components of one kind, such as all tools, in the order of their registration.
 
-Design constraint: knows neither tools nor resources; what differs between the sorts is given.
+Design constraint: independent of the kind; the functions that differ between kinds are parameters.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ EntryT = TypeVar("EntryT")
 
 
 @dataclass(slots=True)
-class Shelf(Generic[EntryT]):
-    """See the module."""
+class ComponentList(Generic[EntryT]):
+    """The registered components of one kind. Once bound, each change is passed on to the compiled part."""
 
     kind: str
-    """For messages."""
+    """The kind's name, for messages."""
     key: Callable[[EntryT], str]
-    """What names an entry."""
-    tell: Callable[[_core.Server, EntryT], None]
+    """The function that gives an entry's key."""
+    register: Callable[[_core.Server, EntryT], None]
     """Registers an entry with the compiled part."""
-    untell: Callable[[_core.Server, str], object]
-    """Takes it away there."""
+    unregister: Callable[[_core.Server, str], object]
+    """Removes an entry from the compiled part."""
     warns: bool = True
-    """Whether the second of a name is said to be passed over."""
+    """Whether ignoring a second entry of the same key is logged."""
     replaces: bool = False
-    """Whether the second of a name takes the place of the first."""
+    """Whether a second entry of the same key replaces the first."""
     entries: dict[str, EntryT] = field(default_factory=dict)
     core: _core.Server | None = None
-    """The compiled part, once the server is being served."""
+    """The compiled part's registry, once the server is used."""
 
     def add(self, entry: EntryT) -> EntryT:
-        """Adds an entry; returns the one that stays, where there was one of its name."""
+        """Adds an entry. Returns the entry that is registered afterwards, which may be an older one of the same key."""
         key = self.key(entry)
         if key in self.entries and not self.replaces:
             if self.warns:
@@ -46,27 +46,27 @@ class Shelf(Generic[EntryT]):
             return self.entries[key]
         if self.core is not None:
             if key in self.entries:
-                self.untell(self.core, key)
-            self.tell(self.core, entry)
+                self.unregister(self.core, key)
+            self.register(self.core, entry)
         self.entries[key] = entry
         return entry
 
     def remove(self, key: str) -> bool:
-        """Takes an entry away; tells whether there was one."""
+        """Removes an entry. Returns whether there was one."""
         if self.entries.pop(key, None) is None:
             return False
         if self.core is not None:
-            self.untell(self.core, key)
+            self.unregister(self.core, key)
         return True
 
     def bind(self, core: _core.Server) -> None:
-        """Tells the compiled part all that there is; from here on, it is told of each change."""
+        """Registers all entries with the compiled part. Later changes are passed on to it."""
         for entry in self.entries.values():
-            self.tell(core, entry)
+            self.register(core, entry)
         self.core = core
 
 
-def named(entry: Any) -> str:
-    """The key of what has a name."""
+def key_by_name(entry: Any) -> str:
+    """The key of an entry that has a name."""
     name: str = entry.name
     return name

@@ -32,7 +32,7 @@ class Refusal(Exception):
         self.code, self.message, self.data = code, message, data
 
 
-class Desk:
+class ExchangeLoop:
     """Runs ``answer`` for each exchange, as a task of the loop on which it was opened."""
 
     def __init__(self, answer: Callable[[Exchange], Awaitable[bytes]]) -> None:

@@ -33,7 +33,7 @@ from mcpace.types import INTERNAL_ERROR, wire
 
 if TYPE_CHECKING:
     from mcpace import _core
-    from mcpace.server.app import MCPServer
+    from mcpace.server.core.core_binding import CoreBinding
     from mcpace.server.registration.output import Data, PlainValue
     from mcpace.server.registration.prompts import Prompt
     from mcpace.server.registration.tools import Tool
@@ -83,14 +83,14 @@ class Plan:
         )
 
 
-def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
+def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
     """How a tool is called."""
-    if server._inside.is_wrapped("tools/call"):
-        return _wrapped(server, "tools/call")
+    if binding.is_wrapped("tools/call"):
+        return _wrapped(binding, "tools/call")
     plan: Callable[[Any], Plan] | None = getattr(tool, "plan", None)
     if plan is not None:
         # A face with rules of its own.
-        return plan(server)
+        return plan(binding.server)
 
     function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
     if tool.resolved:
@@ -98,13 +98,13 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     elif not kind and uses(tool.fn, _FROM_THREAD):
         function, kind = _in_thread(tool.fn), True
     is_structured = tool.output.kind == "structured"
-    is_bare = context is None and not (server._inside.remembers_principals or uses(tool.fn, _WAYS))
+    is_bare = context is None and not (binding.has_principals or uses(tool.fn, _WAYS))
     return Plan(
         function=function,
         kind="async" if kind else "sync",
         validate=tool.arguments.validate_json if tool.arguments.parameters else None,
         context=context,
-        wrap_context=None if is_bare else server._inside.contexts("tools/call"),
+        wrap_context=None if is_bare else binding.context_factory("tools/call"),
         output=tool.output.kind,
         finish=(tool.output.quick or tool.output.data) if is_structured else tool.output.finish,
         fail=tool_failure(tool.name),
@@ -113,40 +113,40 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     )
 
 
-def resource_plan(server: MCPServer[Any], uri: str | None) -> Plan:
+def resource_plan(binding: CoreBinding, uri: str | None) -> Plan:
     """How a resource is read, or with no URI a family's, which is then the one that the client named."""
-    if server._inside.is_wrapped("resources/read"):
-        return _wrapped(server, "resources/read")
+    if binding.is_wrapped("resources/read"):
+        return _wrapped(binding, "resources/read")
     from mcpace.server.core.requests import resource_json
 
     async def read(*, _context: Context[Any, Any]) -> bytes:
-        return await resource_json(server, uri or _context.params["uri"], _context)
+        return await resource_json(binding.registry, uri or _context.params["uri"], _context)
 
-    return _finished(server, "resources/read", read, resource_failure(uri))
+    return _finished(binding, "resources/read", read, resource_failure(uri))
 
 
-def prompt_plan(server: MCPServer[Any], prompt: Prompt) -> Plan:
+def prompt_plan(binding: CoreBinding, prompt: Prompt) -> Plan:
     """How a prompt is filled in."""
-    if server._inside.is_wrapped("prompts/get"):
-        return _wrapped(server, "prompts/get")
+    if binding.is_wrapped("prompts/get"):
+        return _wrapped(binding, "prompts/get")
     from mcpace.server.core.requests import prompt_json
 
     async def render(*, _context: Context[Any, Any], _arguments: dict[str, Any]) -> bytes:
         return await prompt_json(prompt, _arguments, _context)
 
-    return _finished(server, "prompts/get", render, prompt_failure(prompt), _as_arguments)
+    return _finished(binding, "prompts/get", render, prompt_failure(prompt), _as_arguments)
 
 
-def completion_plan(server: MCPServer[Any]) -> Plan:
+def completion_plan(binding: CoreBinding) -> Plan:
     """How proposals are made."""
-    if server._inside.is_wrapped("completion/complete"):
-        return _wrapped(server, "completion/complete")
+    if binding.is_wrapped("completion/complete"):
+        return _wrapped(binding, "completion/complete")
     from mcpace.server.core.requests import completion_json
 
     async def complete(*, _context: Context[Any, Any]) -> bytes:
-        return await completion_json(server, _context.params)
+        return await completion_json(binding.registry, _context.params)
 
-    return _finished(server, "completion/complete", complete, plain_failure("completion/complete"))
+    return _finished(binding, "completion/complete", complete, plain_failure("completion/complete"))
 
 
 def tool_failure(name: str) -> Callable[[BaseException], Answer]:
@@ -235,24 +235,24 @@ def _resolving(tool: Tool) -> Callable[..., Any]:
     return call
 
 
-def _wrapped(server: MCPServer[Any], method: str) -> Plan:
+def _wrapped(binding: CoreBinding, method: str) -> Plan:
     """Through middleware: what is sent arrives there as it came, and is validated after it."""
     from mcpace.server.core.requests import run_middleware
 
     async def run(*, _context: Context[Any, Any]) -> bytes:
-        return await run_middleware(server, _context)
+        return await run_middleware(binding, _context)
 
-    return _finished(server, method, run, plain_failure(method))
+    return _finished(binding, method, run, plain_failure(method))
 
 
 def _finished(
-    server: MCPServer[Any],
+    binding: CoreBinding,
     method: str,
     function: Callable[..., Any],
     fail: Callable[[BaseException], Answer],
     validate: Callable[[bytes], dict[str, Any]] | None = None,
 ) -> Plan:
-    return Plan(function, "async", validate, _CONTEXT, server._inside.contexts(method), "finished", None, fail)
+    return Plan(function, "async", validate, _CONTEXT, binding.context_factory(method), "finished", None, fail)
 
 
 def _as_arguments(raw: bytes) -> dict[str, Any]:

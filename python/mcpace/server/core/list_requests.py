@@ -18,8 +18,8 @@ from pydantic_core import to_json
 
 from mcpace.server.auth.principal import remember
 from mcpace.server.calls.context import Context
-from mcpace.server.core.exchange_loop import Desk, Refusal
-from mcpace.server.core.local_calls import shown
+from mcpace.server.core.exchange_loop import ExchangeLoop, Refusal
+from mcpace.server.core.local_calls import visible_entries
 from mcpace.server.core.requests import run_middleware
 from mcpace.server.errors import MCPError, is_protocol_error, logger
 from mcpace.server.registration.resources import listed_resource
@@ -27,8 +27,8 @@ from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST, MODERN
 
 if TYPE_CHECKING:
     from mcpace._core import Exchange
-    from mcpace.server.app import MCPServer
     from mcpace.server.auth.guards import Kind
+    from mcpace.server.core.core_binding import CoreBinding
     from mcpace.server.core.registry import Registry
 
 
@@ -55,30 +55,30 @@ METHODS = list(_LISTS)
 _SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
 
 
-def desk_of(server: MCPServer[Any]) -> Desk:
-    """Answers a server's requests for lists, once it is opened."""
+def list_loop(binding: CoreBinding) -> ExchangeLoop:
+    """The loop that answers a server's requests for lists, still closed."""
 
     async def answer(exchange: Exchange) -> bytes:
         remember(exchange.token)
-        context: Context[Any, Any] = Context(call=_Listing(exchange), server=server, method=exchange.method)
+        context: Context[Any, Any] = Context(call=_Listing(exchange), server=binding.server, method=exchange.method)
         try:
-            result = await run_middleware(server, context)
-            return _whole(server, exchange.revision, result, _scope(server, exchange.method))
+            result = await run_middleware(binding, context)
+            return _whole(binding, exchange.revision, result, _scope(binding, exchange.method))
         except Exception as error:
             if is_protocol_error(error):
                 raise Refusal(error.error.code, error.error.message, error.error.data) from error  # type: ignore[attr-defined]
             logger.error("%s raised an unexpected exception", exchange.method, exc_info=error)
             raise Refusal(INTERNAL_ERROR, "Internal server error") from error
 
-    return Desk(answer)
+    return ExchangeLoop(answer)
 
 
 async def listed(
-    server: MCPServer[Any], method: str, revision: str, principal: Any, exchange: Exchange | None = None
+    binding: CoreBinding, method: str, revision: str, principal: Any, exchange: Exchange | None = None
 ) -> dict[str, Any]:
     """A list as this caller is shown it, in wire names; ``exchange`` is the request for it, where there is one."""
     listing = _LISTS[method]
-    entries = await shown(server, listing.kind, dict(listing.entries(server.registry)), principal, exchange)
+    entries = await visible_entries(binding, listing.kind, dict(listing.entries(binding.registry)), principal, exchange)
     return {listing.member: [_shaped(listing.listed(entry), revision) for entry in entries]}
 
 
@@ -91,19 +91,19 @@ def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if revision >= _SINCE.get(key, "")}
 
 
-def _scope(server: MCPServer[Any], method: str) -> str:
+def _scope(binding: CoreBinding, method: str) -> str:
     """Whether a list may be shared between callers: never where they are shown different ones."""
-    entries = _LISTS[method].entries(server.registry).values()
-    differs = any(server._inside.guards_of(entry).permissions for entry in entries)
-    return "private" if differs else server._inside.cache.scope
+    entries = _LISTS[method].entries(binding.registry).values()
+    differs = any(binding.guards_of(entry).permissions for entry in entries)
+    return "private" if differs else binding.cache.scope
 
 
-def _whole(server: MCPServer[Any], revision: str, result: bytes, scope: str) -> bytes:
+def _whole(binding: CoreBinding, revision: str, result: bytes, scope: str) -> bytes:
     if revision < MODERN:
         return result
     members: dict[str, Any] = json.loads(result)
-    info = {"name": server.name, "version": server.version or ""}
-    hints = {"resultType": "complete", "ttlMs": server._inside.cache.ttl_ms, "cacheScope": scope}
+    info = {"name": binding.server.name, "version": binding.server.version or ""}
+    hints = {"resultType": "complete", "ttlMs": binding.cache.ttl_ms, "cacheScope": scope}
     members["_meta"] = {**members.get("_meta", {}), "io.modelcontextprotocol/serverInfo": info}
     return to_json({**hints, **members})
 

@@ -1,9 +1,9 @@
-"""All that a server has: tools, resources, templates, prompts, a completer.
+"""The components of a server: tools, resources, templates, prompts and the completion function.
 
-The second of a name is passed over with a warning, as in the official SDK; templates replace. Once the server is being
-served, what is added and taken away is told to the compiled part, which tells the clients.
+A second component of the same name is ignored with a warning, as in the official SDK; a second template replaces the
+first. Once the server is used, each change is passed on to the compiled part, which notifies the clients.
 
-Design constraint: order of registration is the order of lists.
+Design constraint: lists keep the order of registration.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mcpace.server.auth.guards import compiled
-from mcpace.server.core.component_list import Shelf, named
+from mcpace.server.core.component_list import ComponentList, key_by_name
 from mcpace.server.core.handlers import Plan, completion_plan, prompt_plan, resource_plan, tool_plan
 from mcpace.server.errors import RegistrationError, ToolError
 from mcpace.server.registration.tasks import FORBIDDEN
@@ -21,37 +21,41 @@ from mcpace.server.registration.tools import Tool
 
 if TYPE_CHECKING:
     from mcpace import _core
-    from mcpace.server.app import MCPServer
     from mcpace.server.auth.guards import Kind
+    from mcpace.server.core.core_binding import CoreBinding
     from mcpace.server.registration.prompts import Prompt
     from mcpace.server.registration.resources import ResourceTemplate
 
 
 class Registry:
-    """See the module."""
+    """The components of one server."""
 
-    def __init__(self, server: MCPServer[Any], warnings: dict[str, bool]) -> None:
-        self._server = server
+    def __init__(self, binding: CoreBinding, warnings: dict[str, bool]) -> None:
+        self._binding = binding
         self._core: _core.Server | None = None
-        self._tools: Shelf[Tool] = Shelf(
-            "Tool", named, self._tell_tool, lambda core, name: core.remove_tool(name), warnings["tools"]
+        self._tools: ComponentList[Tool] = ComponentList(
+            "Tool", key_by_name, self._register_tool, lambda core, name: core.remove_tool(name), warnings["tools"]
         )
-        self._resources: Shelf[Any] = Shelf(
+        self._resources: ComponentList[Any] = ComponentList(
             "Resource",
             lambda resource: str(resource.uri),
-            self._tell_resource,
+            self._register_resource,
             lambda core, uri: core.remove_resource(uri),
             warnings["resources"],
         )
-        self._templates: Shelf[ResourceTemplate] = Shelf(
+        self._templates: ComponentList[ResourceTemplate] = ComponentList(
             "ResourceTemplate",
             lambda template: template.uri_template,
-            self._tell_template,
+            self._register_template,
             lambda core, template: core.remove_resource_template(template),
             replaces=True,
         )
-        self._prompts: Shelf[Prompt] = Shelf(
-            "Prompt", named, self._tell_prompt, lambda core, name: core.remove_prompt(name), warnings["prompts"]
+        self._prompts: ComponentList[Prompt] = ComponentList(
+            "Prompt",
+            key_by_name,
+            self._register_prompt,
+            lambda core, name: core.remove_prompt(name),
+            warnings["prompts"],
         )
         self.tools: dict[str, Tool] = self._tools.entries
         self.resources: dict[str, Any] = self._resources.entries
@@ -61,19 +65,19 @@ class Registry:
         self._plans: dict[str, tuple[bool, Plan]] = {}
 
     def plan_of(self, tool: Tool) -> Plan:
-        """How a tool is called, worked out once for calls within the process."""
-        is_wrapped = self._server._inside.is_wrapped("tools/call")
+        """How a tool is called, computed once for calls within the process."""
+        is_wrapped = self._binding.is_wrapped("tools/call")
         known = self._plans.get(tool.name)
         if known is None or known[0] != is_wrapped:
-            known = self._plans[tool.name] = (is_wrapped, tool_plan(self._server, tool))
+            known = self._plans[tool.name] = (is_wrapped, tool_plan(self._binding, tool))
         return known[1]
 
     def add_tool(self, tool: Tool) -> Tool:
-        """Adds a tool; returns the one that was there, where there was one of its name."""
+        """Adds a tool. Returns the tool that is registered afterwards: an older one of the same name stays."""
         return self._tools.add(tool)
 
     def remove_tool(self, name: str) -> None:
-        """Takes a tool away. Raises ``ToolError`` where there is none."""
+        """Removes a tool. Raises ``ToolError`` if there is none of this name."""
         if not self._tools.remove(name):
             raise ToolError(f"Unknown tool: {name}")
         self._plans.pop(name, None)
@@ -91,77 +95,77 @@ class Registry:
         return self._resources.add(resource)
 
     def remove_resource(self, uri: str) -> None:
-        """Takes a resource or a template away. Raises ``ValueError`` where there is none."""
+        """Removes a resource or a template. Raises ``ValueError`` if there is none."""
         if not (self._resources.remove(uri) or self._templates.remove(uri)):
             raise ValueError(f"Unknown resource: {uri}")
 
     def readable(self, uri: str) -> tuple[Kind, str, Any] | None:
-        """Of what kind a URI is, what that is registered by, and the entry; ``None`` where nobody has it."""
+        """The kind, the key and the entry that answer a URI; ``None`` if the URI is unknown."""
         if uri in self.resources:
             return "resource", uri, self.resources[uri]
         families = list(self.templates.items())
         return next((("template", name, one) for name, one in families if one.matches(uri) is not None), None)
 
     def add_template(self, template: ResourceTemplate) -> None:
-        """Adds a family of resources, in the place of one of the same template."""
+        """Adds a template. A registered template of the same pattern is replaced."""
         self._templates.add(template)
 
     def add_prompt(self, prompt: Prompt) -> Prompt:
-        """Adds a prompt; returns the one that was there, where there was one of its name."""
+        """Adds a prompt. Returns the prompt that is registered afterwards: an older one of the same name stays."""
         return self._prompts.add(prompt)
 
     def remove_prompt(self, name: str) -> None:
-        """Takes a prompt away. Raises ``ValueError`` where there is none."""
+        """Removes a prompt. Raises ``ValueError`` if there is none of this name."""
         if not self._prompts.remove(name):
             raise ValueError(f"Unknown prompt: {name}")
 
     def set_completion(self, function: Callable[..., Any]) -> None:
-        """Sets what proposes values of arguments."""
+        """Sets the function that proposes values of arguments."""
         self.completion = function
         if self._core is not None:
-            self._core.set_completer(completion_plan(self._server).handler())
+            self._core.set_completer(completion_plan(self._binding).handler())
 
     def bind(self, core: _core.Server) -> None:
-        """Tells the compiled part all that there is; from here on, it is told of each change."""
-        shelves: tuple[Shelf[Any], ...] = (self._tools, self._resources, self._templates, self._prompts)
-        for shelf in shelves:
-            shelf.bind(core)
+        """Registers all components with the compiled part. Later changes are passed on to it."""
+        lists: tuple[ComponentList[Any], ...] = (self._tools, self._resources, self._templates, self._prompts)
+        for one in lists:
+            one.bind(core)
         if self.completion is not None:
-            core.set_completer(completion_plan(self._server).handler())
+            core.set_completer(completion_plan(self._binding).handler())
         self._core = core
 
-    def _tell_tool(self, core: _core.Server, tool: Tool) -> None:
+    def _register_tool(self, core: _core.Server, tool: Tool) -> None:
         guarded = self._guarded("tool", tool.name, tool)
-        guarded.setdefault("timeout_s", self._server.tool_timeout)
-        # A tool of another face may have no tasks.
+        guarded.setdefault("timeout_s", self._binding.server.tool_timeout)
+        # Tools of mcpace.django have no task configuration.
         task = getattr(tool, "task", FORBIDDEN).registered()
-        core.add_tool(_json(tool.listed()), tool_plan(self._server, tool).handler(), **guarded, **task)
+        core.add_tool(_json(tool.listed()), tool_plan(self._binding, tool).handler(), **guarded, **task)
 
-    def _tell_resource(self, core: _core.Server, resource: Any) -> None:
+    def _register_resource(self, core: _core.Server, resource: Any) -> None:
         from mcpace.server.registration.resources import listed_resource
 
         uri = str(resource.uri)
-        plan = resource_plan(self._server, uri)
+        plan = resource_plan(self._binding, uri)
         core.add_resource(_json(listed_resource(resource)), plan.handler(), **self._guarded("resource", uri, resource))
 
-    def _tell_template(self, core: _core.Server, template: ResourceTemplate) -> None:
-        plan = resource_plan(self._server, None)
+    def _register_template(self, core: _core.Server, template: ResourceTemplate) -> None:
+        plan = resource_plan(self._binding, None)
         guarded = self._guarded("template", template.uri_template, template)
         core.add_resource_template(_json(template.listed()), plan.handler(), **guarded)
 
-    def _tell_prompt(self, core: _core.Server, prompt: Prompt) -> None:
-        plan = prompt_plan(self._server, prompt)
+    def _register_prompt(self, core: _core.Server, prompt: Prompt) -> None:
+        plan = prompt_plan(self._binding, prompt)
         core.add_prompt(_json(prompt.listed()), plan.handler(), **self._guarded("prompt", prompt.name, prompt))
 
     def _guarded(self, kind: Kind, name: str, entry: Any) -> dict[str, Any]:
-        """What the compiled part is told of an entry's guards; nothing where it has none."""
-        guards = self._server._inside.guards_of(entry)
-        told: dict[str, Any] = {}
+        """The keywords by which the compiled part receives an entry's guards; empty for an entry without guards."""
+        guards = self._binding.guards_of(entry)
+        keywords: dict[str, Any] = {}
         if guards.timeout is not None:
-            told["timeout_s"] = guards.timeout
+            keywords["timeout_s"] = guards.timeout
         if guards:
-            told["guard"] = compiled(guards, kind, name, self._server.name)
-        return told
+            keywords["guard"] = compiled(guards, kind, name, self._binding.server.name)
+        return keywords
 
 
 def _json(entry: dict[str, Any]) -> bytes:

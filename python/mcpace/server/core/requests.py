@@ -45,19 +45,20 @@ from mcpace.types import (
 )
 
 if TYPE_CHECKING:
-    from mcpace.server.app import MCPServer
+    from mcpace.server.core.core_binding import CoreBinding
+    from mcpace.server.core.registry import Registry
     from mcpace.server.registration.prompts import Prompt
 
 
-async def read(server: MCPServer[Any], uri: str, context: Context[Any, Any]) -> list[ReadResourceContents] | Any:
+async def read_contents(registry: Registry, uri: str, context: Context[Any, Any]) -> list[ReadResourceContents] | Any:
     """A resource's contents, or the ``InputRequiredResult`` of a template's function.
 
     Raises ``ResourceNotFoundError`` where there is none of this URI, ``ResourceError`` where reading fails.
     """
-    resource = server.registry.resources.get(uri)
+    resource = registry.resources.get(uri)
     if resource is not None:
         return _whole(await read_resource(resource), resource)
-    for template in server.registry.templates.values():
+    for template in registry.templates.values():
         values = template.matches(uri)
         if values is not None:
             result = await template.read(uri, values, context)
@@ -80,10 +81,10 @@ def contents_length(uri: str, contents: Any) -> int:
     return len(contents_json(uri, contents)) - len(b"{}")
 
 
-async def resource_json(server: MCPServer[Any], uri: str, context: Context[Any, Any]) -> bytes:
+async def resource_json(registry: Registry, uri: str, context: Context[Any, Any]) -> bytes:
     """A resource, as a client gets it. Raises protocol errors, and ``InputRequired``."""
     try:
-        contents = await read(server, uri, context)
+        contents = await read_contents(registry, uri, context)
     except ResourceError as error:
         raise resource_answer(uri, error) from error
     if isinstance(contents, InputRequiredResult):
@@ -106,9 +107,9 @@ def prompt_failure(prompt: str, error: BaseException) -> tuple[int, str]:
     return INTERNAL_ERROR, f"Error rendering prompt {prompt}"
 
 
-async def completion_json(server: MCPServer[Any], params: Mapping[str, Any]) -> bytes:
+async def completion_json(registry: Registry, params: Mapping[str, Any]) -> bytes:
     """Proposals, as a client gets them: the members of ``completion``."""
-    function = server.registry.completion
+    function = registry.completion
     if function is None:
         raise MCPError(METHOD_NOT_FOUND, "Method not found", "completion/complete")
     argument = CompletionArgument.model_validate(params["argument"])
@@ -123,14 +124,14 @@ async def completion_json(server: MCPServer[Any], params: Mapping[str, Any]) -> 
     return to_json(completion.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
-async def run_middleware(server: MCPServer[Any], context: Context[Any, Any]) -> bytes:
+async def run_middleware(binding: CoreBinding, context: Context[Any, Any]) -> bytes:
     """A request through the server's middleware, outermost first; what comes out of it, as JSON."""
 
     async def innermost(surroundings: RequestContext[Any, Any]) -> Any:
-        return await _answer(server, surroundings, context.within(surroundings))
+        return await _answer(binding, surroundings, context.within(surroundings))
 
     chain: Any = innermost
-    for middleware in reversed(server.middleware):
+    for middleware in reversed(binding.server.middleware):
         chain = _around(middleware, chain)
     return _as_json(await chain(context.request_context))
 
@@ -142,15 +143,15 @@ def _around(middleware: Any, call_next: Any) -> Any:
     return run
 
 
-async def _answer(server: MCPServer[Any], surroundings: RequestContext[Any, Any], context: Context[Any, Any]) -> Any:
+async def _answer(binding: CoreBinding, surroundings: RequestContext[Any, Any], context: Context[Any, Any]) -> Any:
     """What the server itself answers, within its middleware."""
     params = surroundings.params or {}
     if surroundings.method == "tools/call":
-        return await _call_tool(server, params, surroundings, context)
+        return await _call_tool(binding, params, surroundings, context)
     if surroundings.method == "resources/read":
-        return await resource_json(server, str(params.get("uri", "")), context)
+        return await resource_json(binding.registry, str(params.get("uri", "")), context)
     if surroundings.method == "prompts/get":
-        prompt = server.registry.prompts.get(str(params.get("name")))
+        prompt = binding.registry.prompts.get(str(params.get("name")))
         if prompt is None:
             raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.get('name')}")
         try:
@@ -164,14 +165,14 @@ async def _answer(server: MCPServer[Any], surroundings: RequestContext[Any, Any]
         from mcpace.server.core.list_requests import exchange_of, listed
 
         principal, exchange = None if context.call is None else context.call.principal, exchange_of(context.call)
-        return await listed(server, surroundings.method, surroundings.protocol_version, principal, exchange)
+        return await listed(binding, surroundings.method, surroundings.protocol_version, principal, exchange)
     if surroundings.method == "completion/complete":
-        return await completion_json(server, params)
+        return await completion_json(binding.registry, params)
     raise MCPError(METHOD_NOT_FOUND, "Method not found", surroundings.method)
 
 
 async def _call_tool(
-    server: MCPServer[Any],
+    binding: CoreBinding,
     params: Mapping[str, Any],
     surroundings: RequestContext[Any, Any],
     context: Context[Any, Any],
@@ -179,13 +180,13 @@ async def _call_tool(
     async def run(_: Any) -> Any:
         name = str(params.get("name"))
         try:
-            return await server.call_tool(name, params.get("arguments") or {}, context)
+            return await binding.server.call_tool(name, params.get("arguments") or {}, context)
         except ToolError as error:
             log_tool_failure(name, error)
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
 
     chain: Any = run
-    for extension in reversed(server._inside.interceptors):
+    for extension in reversed(binding.interceptors):
         chain = _intercepting(extension, ToolCall(params), chain)
     return await chain(surroundings)
 
