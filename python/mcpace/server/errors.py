@@ -1,7 +1,8 @@
-"""What goes wrong in a server, by whose doing, and what the client is told of it.
+"""Errors of a server: who caused them, and how much of them the client reads.
 
-Design constraint: closed, and the only place that decides what leaves the server. The rules are the official SDK's:
-what an author raised on purpose is told, a crash is logged and told by name alone.
+Design constraint: this module alone decides which part of an error leaves the server. The rules are the official SDK's:
+the client reads an error that the author raised on purpose; a crash is logged, and the client reads only the name of
+the component.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ logger = logging.getLogger("mcpace.server")
 
 
 class ServerError(Exception):
-    """Base of what the server's side raises."""
+    """Base class of the errors that a server raises."""
 
 
 class InvalidSignature(ServerError):
@@ -36,11 +37,12 @@ class ToolError(ServerError):
 
 
 class UnexpectedToolError(ToolError):
-    """A tool crashed. ``__cause__`` is what it raised; the message tells nothing of it."""
+    """A tool crashed. ``__cause__`` is the exception, which the message does not mention."""
 
 
 class InvalidArguments(ToolError):
-    """A call's arguments don't fit the schema. ``__cause__`` is pydantic's ``ValidationError``, whose words it has."""
+    """A call's arguments don't fit the schema. ``__cause__`` is pydantic's ``ValidationError``, and the message is its
+    message."""
 
 
 class ResourceError(ServerError):
@@ -52,11 +54,11 @@ class ResourceNotFoundError(ResourceError):
 
 
 class UnexpectedResourceError(ResourceError):
-    """Reading a resource crashed. ``__cause__`` is what was raised; the message names the URI only."""
+    """Reading a resource crashed. ``__cause__`` is the exception; the message names the URI only."""
 
 
 class MCPError(Exception):
-    """A protocol error, as it is to be answered: ``code``, ``message`` and ``data`` of JSON-RPC."""
+    """A protocol error with the ``code``, ``message`` and ``data`` of the JSON-RPC error that answers the request."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(code, message, data)
@@ -64,17 +66,17 @@ class MCPError(Exception):
 
     @property
     def code(self) -> int:
-        """JSON-RPC's code."""
+        """The JSON-RPC error code."""
         return self.error.code
 
     @property
     def message(self) -> str:
-        """What happened."""
+        """The error message."""
         return self.error.message
 
     @property
     def data(self) -> Any:
-        """Anything more."""
+        """The additional data, if any."""
         return self.error.data
 
     def __str__(self) -> str:
@@ -82,7 +84,7 @@ class MCPError(Exception):
 
 
 class McpError(MCPError):
-    """A protocol error as mcp 1.x makes it: of an ``ErrorData``."""
+    """A protocol error with the constructor of mcp 1.x, which takes an ``ErrorData``."""
 
     def __init__(self, error: Any) -> None:
         super().__init__(error.code, error.message, error.data)
@@ -102,7 +104,7 @@ class UrlElicitationRequiredError(MCPError):
 
 
 class InputRequired(Exception):
-    """Ends a handler's round with questions to the client. The runtime makes an ``input_required`` result of it."""
+    """Ends a handler's round with questions to the client. The runtime turns it into an ``input_required`` result."""
 
     def __init__(self, result: InputRequiredResult) -> None:
         super().__init__("input required")
@@ -110,12 +112,13 @@ class InputRequired(Exception):
 
 
 def is_protocol_error(error: BaseException) -> bool:
-    """Whether it is a protocol error: ours, or the official SDK's ``MCPError`` (``McpError`` in 1.x)."""
+    """Whether an exception is a protocol error: mcpace's, or the official SDK's ``MCPError`` (``McpError`` in 1.x)."""
     return isinstance(error, MCPError) or _is_foreign(error, "MCPError", "McpError")
 
 
 def is_tool_error(error: BaseException) -> bool:
-    """Whether an author saw it coming: ours, or another SDK's ``ToolError`` or ``ResourceError``."""
+    """Whether an author raised the exception on purpose: mcpace's or another SDK's ``ToolError`` or
+    ``ResourceError``."""
     return isinstance(error, ToolError | ResourceError) or _is_foreign(error, "ToolError", "ResourceError")
 
 
@@ -125,9 +128,9 @@ def _is_foreign(error: BaseException, *names: str) -> bool:
 
 
 def of_tool(name: str, error: BaseException) -> BaseException:
-    """What a failed tool call is raised as: a protocol error and a round's questions stay what they are."""
+    """The exception that a failed tool call raises. Protocol errors and questions to the client stay unchanged."""
     if isinstance(error, InputRequired) or is_protocol_error(error) or hasattr(error, "_asked"):
-        # The last: a question that the client can't answer, which the compiled part has the words for.
+        # `_asked` marks a question that the client can't answer; the compiled part writes the error.
         return error
     if isinstance(error, UnexpectedToolError | UnexpectedResourceError):
         told: ToolError = UnexpectedToolError(f"Error executing tool {name}: {error}")
@@ -140,7 +143,7 @@ def of_tool(name: str, error: BaseException) -> BaseException:
 
 
 def of_resource(uri: str, error: Exception, doing: str = "reading resource") -> Exception:
-    """What a failed reading is raised as."""
+    """The exception that a failed reading of a resource raises."""
     if isinstance(error, InputRequired | ResourceError) or is_protocol_error(error) or hasattr(error, "_asked"):
         return error
     if _is_foreign(error, "ResourceError"):
@@ -153,7 +156,7 @@ def of_resource(uri: str, error: Exception, doing: str = "reading resource") -> 
 
 
 def resource_answer(uri: str, error: ResourceError) -> MCPError:
-    """The protocol error that a failed reading is answered with; a crash is logged."""
+    """The protocol error that answers a failed reading. A crash is logged."""
     if isinstance(error, UnexpectedResourceError):
         logger.error("Resource %r raised an unexpected exception", uri, exc_info=error)
     else:
@@ -163,11 +166,11 @@ def resource_answer(uri: str, error: ResourceError) -> MCPError:
 
 
 def log_tool_failure(name: str, error: BaseException) -> None:
-    """A tool's failure, for the server's own log: a crash with its traceback, anything else in one line."""
+    """Logs a tool's failure: a crash with its traceback, any other failure in one line."""
     if isinstance(error, ToolError) and not isinstance(error, UnexpectedToolError):
         errors = getattr(error.__cause__, "errors", None)
         if callable(errors):
-            # The fields only: what was sent is the caller's.
+            # Only the names of the fields are logged: the values belong to the caller.
             fields = sorted({".".join(str(part) for part in one["loc"]) for one in errors()})
             logger.info("Tool %r rejected arguments: %r", name, fields)
         else:

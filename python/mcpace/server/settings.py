@@ -20,7 +20,7 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 class HttpKeywords(TypedDict, total=False):
-    """How a server is served over HTTP: keywords of the constructor that mcp 1.x has, and 2.x has on ``run()``."""
+    """Keywords for serving over HTTP, which mcp 1.x has on the constructor and 2.x has on ``run()``."""
 
     host: str
     port: int

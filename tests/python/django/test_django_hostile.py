@@ -32,7 +32,7 @@ from invoices.models import Customer
 from mcpace.django import AllowAny, CacheRateLimit, MCPServer, ScopeRequired, TokenBackend
 from mcpace.django.limits import LimitExceeded
 from mcpace.django.permissions import Forbidden
-from mcpace.server.auth.bearer_tokens import tokens
+from mcpace.server.auth import tokens
 from mcpace.server.auth.guards import RateLimit
 from mcpace.server.auth.tokens import StaticTokenVerifier
 from mcpace.server.errors import MCPError, RegistrationError, ToolError, UnexpectedToolError

@@ -1,9 +1,9 @@
-"""Who may call: bearer tokens, verified by the author's own code.
+"""Bearer tokens, and their verification by the author's own code.
 
 The compiled part asks for the token, challenges callers without one, and publishes the resource's metadata (RFC 9728).
-Here is what makes a token good.
+This module decides which tokens are valid.
 
-Loaded by servers that want tokens alone.
+Loaded only by servers that ask for tokens.
 
 Deliberately absent: issuing tokens. An authorization server is a program of its own.
 """
@@ -21,19 +21,20 @@ from mcpace.server.errors import UnsupportedOption, logger
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the compiled part knows of a token beside what it shows, and what of."""
+    """Results of the compiled part's verification of a token, and the members that they were derived from."""
 
     caller: str
-    """Whom sessions and rate limits know: callers of two issuers never have one name, whatever their subjects."""
+    """The caller's key for sessions and rate limits. Callers of different issuers have different keys, even if their
+    subjects are equal."""
     good_until: float | None
-    """Seconds since 1970; with what clocks may differ."""
+    """Seconds since 1970, including the tolerated difference between clocks."""
     subject: str | None
     client_id: str
     expires_at: int | None
 
 
 class AccessToken(BaseModel):
-    """A token that was found good, and what it says."""
+    """A valid token and its content."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -43,16 +44,16 @@ class AccessToken(BaseModel):
     expires_at: int | None = None
     """Seconds since 1970."""
     resource: str | None = None
-    """What it was issued for (RFC 8707)."""
+    """The resource that it was issued for (RFC 8707)."""
     subject: str | None = None
-    """Who it stands for."""
+    """The subject that it stands for."""
     claims: dict[str, Any] | None = None
     _found: Found | None = PrivateAttr(default=None)
 
     @property
     def __mcpace_verified__(self) -> tuple[str | None, float | None] | None:
-        """For the compiled part, which may get it back from somebody's own verifier: what it found, where nobody has
-        changed what that was read from."""
+        """The caller and the expiry that the compiled part found, unless a member that they depend on was changed. An
+        author's verifier may pass a token of the compiled part back to it."""
         if self._found is None:
             return None
         is_same = (self.subject, self.client_id) == (self._found.subject, self._found.client_id)
@@ -62,23 +63,23 @@ class AccessToken(BaseModel):
 
 @runtime_checkable
 class TokenVerifier(Protocol):
-    """Tells whether a token is good."""
+    """Verifies tokens."""
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What the token says; ``None`` where it is not good."""
+        """The content of the token; ``None`` if it is not valid."""
         ...
 
 
 class AuthSettings(BaseModel):
-    """That calls need a token, and from whom."""
+    """Requires a token for calls, and names its issuers."""
 
-    # Issuers are compared as they are written: no slash may be added.
+    # Issuers are compared as text, so pydantic must not add a slash.
     model_config = ConfigDict(url_preserve_empty_path=True, defer_build=True)
 
     issuer_url: AnyHttpUrl
     """The authorization server."""
     authorization_servers: list[AnyHttpUrl] = []
-    """Others that issue tokens for this server; clients are told of them after ``issuer_url``."""
+    """Other issuers of tokens for this server. Clients see them after ``issuer_url``."""
     resource_server_url: AnyHttpUrl | None
     """This server as clients see it, such as ``https://mcp.example/mcp``."""
     required_scopes: list[str] | None = None
@@ -104,7 +105,7 @@ class AuthSettings(BaseModel):
 
 
 def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
-    """What the transport is to know, as keywords of ``_core.HttpOptions``."""
+    """The transport's settings, as keywords of ``_core.HttpOptions``."""
     if settings.resource_server_url is None:
         raise UnsupportedOption(
             "auth without resource_server_url: clients learn from it where to get a token; set it to this server's "
@@ -115,7 +116,7 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
         "resource": str(settings.resource_server_url),
         "authorization_servers": list(dict.fromkeys(issuers)),
     }
-    # A class derived from one of ours asks for what that would have asked for.
+    # A class derived from one of mcpace's verifiers checks the resource as its base class does.
     scopes = [*(settings.required_scopes or ()), *(getattr(verifier, "required_scopes", None) or ())]
     options["required_scopes"] = list(dict.fromkeys(scopes))
     checks = settings.validate_token_resource
@@ -129,16 +130,15 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
     native = getattr(verifier, "__mcpace_verifier__", lambda: None)()
     if native is None:
         if warning := getattr(verifier, "warning", None):
-            # The compiled part says it of its own.
+            # The compiled part warns about its own verifiers.
             logger.warning("%s", warning)
         return options | {"token_verifier": verifying(verifier, settings.resource_server_url if checks else None)}
     return options | {"token_verifier": native, "check_resource": checks}
 
 
 def verifying(verifier: Any, resource: AnyHttpUrl | None) -> Callable[[str], Awaitable[Any]]:
-    """The author's verifier, and what a token is for: ``resource``, unless that is ``None``.
-
-    (Whether it has expired is looked at where it is taken.)
+    """A verifier that calls the author's, and then checks that the token is for ``resource``, unless that is ``None``.
+    The compiled part checks the expiry.
     """
 
     async def verify(token: str) -> Any:
@@ -154,7 +154,7 @@ def verifying(verifier: Any, resource: AnyHttpUrl | None) -> Callable[[str], Awa
 
 
 def check(auth: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSettings | None:
-    """The settings, if any. Raises where they don't fit together, in the official SDK's words."""
+    """Returns the settings. Raises the official SDK's errors for settings that contradict each other."""
     if auth_server_provider is not None:
         raise UnsupportedOption(
             "auth_server_provider: mcpace issues no tokens. Run the authorization server as a program of its own, and "
@@ -171,7 +171,7 @@ def check(auth: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSett
 
 
 def _meant_for(access: Any) -> list[str]:
-    """The resource; of a token for several, its audiences (RFC 7519 §4.1.3)."""
+    """The resource that a token is for, or its audiences if it has several (RFC 7519 §4.1.3)."""
     if access.resource is not None:
         return [access.resource]
     audiences = (getattr(access, "claims", None) or {}).get("aud")

@@ -20,7 +20,8 @@ DENIED = GuardAnswer.denied()
 
 
 def answering(function: Callable[..., Any], is_key: bool) -> tuple[Callable[[Any], Any], bool]:
-    """A function that answers so, and whether it is a coroutine function. It logs what ``function`` must not raise."""
+    """The function that answers with a ``GuardAnswer``, and whether it is a coroutine function. It logs unexpected
+    exceptions of ``function``."""
     what = "the key of a rate limit" if is_key else "the permission"
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
 

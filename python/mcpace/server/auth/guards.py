@@ -27,9 +27,9 @@ Algorithm = Literal["fixed-window", "sliding-window", "token-bucket"]
 
 
 class Denied(Exception):
-    """Raise it in a permission to say no: the caller reads the message.
+    """Raise it in a permission to refuse the caller, who reads the message.
 
-    ``scopes``: those that would suffice. A client is told, and may come back with a token that has them.
+    ``scopes`` are the scopes that would suffice. The client receives them, and may retry with a token that has them.
     """
 
     def __init__(self, message: str = "not permitted", *, scopes: Sequence[str] = ()) -> None:
@@ -110,7 +110,7 @@ class Requires:
 
 
 def requires(*scopes: str) -> Permission:
-    """The caller's token must have all these scopes: a permission for which no Python runs."""
+    """A permission for tokens that have all these scopes. The compiled part checks it without Python."""
     if not scopes or not all(isinstance(scope, str) and re.fullmatch(r"[!#-\[\]-~]+", scope) for scope in scopes):
         raise RegistrationError(
             f"requires{scopes!r}: name one scope or more, each a text without spaces and quotes: requires('read')"
@@ -122,11 +122,12 @@ def requires(*scopes: str) -> Permission:
 class RateLimit:
     """How often something may be used: ``RateLimit("100/minute")``, ``RateLimit("5/10s", by="everyone")``.
 
-    ``by``: whose uses count together: each ``"principal"``'s (callers without a token count as one), each
-    ``"session"``'s, ``"everyone"``'s, or those of whom a function of what is asked gives the same text.
-    ``algorithm``: ``"sliding-window"`` counts any stretch of the time, ``"fixed-window"`` begins anew after each,
-    ``"token-bucket"`` lets ``burst`` pass at once (the calls of a period, if not given) and refills steadily.
-    ``name``: limits of one name share their count; without it each tool, resource and prompt has its own.
+    ``by`` selects the uses that count together: those of each ``"principal"`` (callers without a token count as one),
+    of each ``"session"``, of ``"everyone"``, or those for which a function of the :class:`AccessRequest` returns the
+    same text. ``algorithm``: ``"sliding-window"`` counts the uses of the last period at any moment, ``"fixed-window"``
+    starts again after each period, ``"token-bucket"`` admits ``burst`` uses at once (by default the calls of a period)
+    and refills steadily. Limits of the same ``name`` share a count; without a name each tool, resource and prompt has
+    its own.
     """
 
     rate: str
@@ -171,7 +172,7 @@ class RateLimit:
             object.__setattr__(self, field, value)
 
     def counted_as(self, name: str) -> RateLimit:
-        """The same, with this name where it has none of its own."""
+        """This limit if it has a name, else a copy with ``name``."""
         if self.name is not None:
             return self
         named = copy.copy(self)
@@ -194,7 +195,7 @@ _RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\d{1,6}(?:\.\d{1,6})?)?\s*([a-z
 
 
 def parsed_rate(rate: str) -> tuple[int, float]:
-    """The calls, and the seconds that they are in. Raises ``RegistrationError`` where it is no rate."""
+    """The number of calls and the period in seconds. Raises ``RegistrationError`` for any other text."""
     found = _RATE.fullmatch(rate) if isinstance(rate, str) else None
     unit = None if found is None else _UNITS.get(found[3])
     calls = 0 if found is None else int(found[1])
@@ -208,20 +209,21 @@ def parsed_rate(rate: str) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """All that guards one tool, resource or prompt."""
+    """All guards of one tool, resource or prompt."""
 
     permissions: tuple[Permission, ...] = ()
     rate_limits: tuple[RateLimit, ...] = ()
     timeout: float | None = None
     """Seconds that a call may take."""
     max_result_bytes: int | None = None
-    """The longest result; a longer one is an error, and never cut."""
+    """The maximum length of a result. A longer result is an error, and is never truncated."""
 
     def __bool__(self) -> bool:
         return bool(self.permissions or self.rate_limits) or self.max_result_bytes is not None
 
     def within(self, outer: Guards) -> Guards:
-        """These beneath a server's: its permissions and limits count too, its bounds where there are no own."""
+        """These guards within a server's: the server's permissions and limits apply too, and its bounds if these have
+        none."""
         return replace(
             self,
             permissions=(*outer.permissions, *self.permissions),
@@ -235,12 +237,12 @@ UNGUARDED = Guards()
 
 
 class GuardOptions(TypedDict, total=False):
-    """The keywords of whatever can be guarded."""
+    """The keywords that describe guards of a component."""
 
     permissions: Sequence[Permission] | Permission
-    """All must let pass, and the server's own."""
+    """All of them, and the server's own, must allow a use."""
     rate_limits: Sequence[RateLimit | str] | RateLimit | str
-    """Each counts each use; the server's own count all together."""
+    """Each of them counts each use of the component. The server's own limits count all components together."""
     timeout: float | None
     """Seconds that a call may take."""
     max_result_bytes: int | None
@@ -255,7 +257,7 @@ def guards(
     *,
     what: str,
 ) -> Guards:
-    """The guards that keywords describe. Raises ``RegistrationError`` that names ``what`` where they make no sense."""
+    """The guards that keywords describe. Raises ``RegistrationError``, which names ``what``, for invalid keywords."""
     asked = several(permissions, lambda one: callable(one) or isinstance(one, str), f"permissions of {what}")
     limits = several(rate_limits, lambda one: isinstance(one, RateLimit | str), f"rate_limits of {what}")
     for permission in asked:
@@ -281,7 +283,7 @@ def guards(
 
 
 def several(given: Any, is_one: Callable[[Any], bool], what: str) -> tuple[Any, ...]:
-    """One, or some, as they may be given. Raises ``RegistrationError`` where it is neither."""
+    """The values of a keyword that takes one value or several. Raises ``RegistrationError`` for anything else."""
     if given is None:
         return ()
     if is_one(given):
@@ -296,22 +298,22 @@ def _is_number(value: Any, kind: Any) -> bool:
 
 
 def of_server(permissions: Any, rate_limits: Any, max_result_bytes: int | None, server: str) -> Guards:
-    """The guards of a server of this name: those of all that it has, whose limits count all of it together."""
+    """The guards of a server. Its limits count the uses of all its components together."""
     found = guards(permissions, rate_limits, None, max_result_bytes, what="MCPServer")
     limits = tuple(limit.counted_as(f"{server}:server:{place}") for place, limit in enumerate(found.rate_limits))
     return replace(found, rate_limits=limits)
 
 
 def guards_of(entry: Any) -> Guards:
-    """An entry's own guards; another SDK's objects have none."""
+    """An entry's own guards. Objects of other SDKs have none."""
     own: Guards = getattr(entry, "guards", UNGUARDED)
     return own
 
 
 def compiled(all_of_it: Guards, kind: Kind, name: str, server: str) -> _core.Guard | None:
-    """For the compiled part; ``None`` where there is nothing to guard. The time limit goes a way of its own.
+    """The guards in the form of the compiled part; ``None`` if there are none. The time limit is passed separately.
 
-    Servers of several names may have their limits counted in one place, so theirs are named after them.
+    Limits of servers with different names may be counted in one Redis, so their keys contain the server's name.
     """
     if not all_of_it:
         return None

@@ -1,6 +1,4 @@
-"""Who a call is for: the token of the current call, put among its context variables by the server, found by whoever
-asks; and what stands where nobody is named.
-"""
+"""The principal of a call: its token, kept in a context variable of the call, and the mark of trusted calls."""
 
 from __future__ import annotations
 
@@ -13,18 +11,18 @@ _principal: ContextVar[Any] = ContextVar("mcpace_principal", default=None)
 
 
 def get_access_token() -> Any:
-    """The token of the current call, as the verifier returned it; ``None`` where calls need none."""
+    """The token of the current call, as the verifier returned it; ``None`` if calls need no token."""
     return _principal.get()
 
 
 def remember(principal: Any) -> None:
-    """Puts a call's token where :func:`get_access_token` finds it: among the call's own context variables."""
+    """Stores a call's token in the context variable that :func:`get_access_token` reads."""
     _principal.set(principal)
     remember_principal(principal)
 
 
 class Trusted:
-    """Stands where nobody is named: the server's own call, which no guard looks at."""
+    """The principal of the server's own calls, to which no guard applies."""
 
     def __repr__(self) -> str:
         return "TRUSTED"
@@ -34,7 +32,7 @@ TRUSTED = Trusted()
 
 
 def checked(principal: Any) -> Any:
-    """On whose behalf a call within the process is made. Raises ``TypeError`` for what is no token."""
+    """Returns the principal of a call within the process. Raises ``TypeError`` for an object that is no token."""
     if principal is None or (hasattr(principal, "client_id") and not isinstance(principal, type)):
         return principal
     raise TypeError(

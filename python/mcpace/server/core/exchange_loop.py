@@ -1,7 +1,7 @@
-"""Between the I/O threads and the event loop: exchanges go over, and their answers come back.
+"""The queue between the I/O threads and the event loop: exchanges go in, and their answers come back.
 
-Design constraint: an I/O thread never waits here; many exchanges wake the loop once. What a client no longer wants is
-cancelled. What answers (a foreign server, or an author's middleware) runs on the loop.
+Design constraint: an I/O thread never waits here, and many exchanges wake the loop once. A request that its client
+cancels is cancelled here. The code that answers (another SDK's server, or an author's middleware) runs on the loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 class Refusal(Exception):
-    """A JSON-RPC error, to be told as it is."""
+    """A JSON-RPC error that is sent to the client unchanged."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(code, message, data)
@@ -38,18 +38,18 @@ class ExchangeLoop:
     def __init__(self, answer: Callable[[Exchange], Awaitable[bytes]]) -> None:
         self._answer = answer
         self.after: Callable[[], object] = _nothing
-        """Called when the handlers of a request have run, before its answer goes out."""
+        """Called after the handlers of a request, before its answer is sent."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived: deque[Exchange] = deque()
         self._woken = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
-        """Takes the running loop."""
+        """Starts to answer exchanges on the running loop."""
         self._loop = asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Ends what is still under way."""
+        """Cancels the exchanges in progress."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -57,7 +57,7 @@ class ExchangeLoop:
         self._loop = None
 
     def submit(self, exchange: Exchange) -> None:
-        """Takes an exchange, on any thread."""
+        """Accepts an exchange. Callable from any thread."""
         if self._loop is None:
             raise RuntimeError("the server's event loop has not been started")
         self._arrived.append(exchange)
@@ -66,7 +66,7 @@ class ExchangeLoop:
             self._loop.call_soon_threadsafe(self._begin)
 
     def _begin(self) -> None:
-        # First: what arrives from here on wakes the loop again.
+        # Cleared first, so that an exchange that arrives from here on wakes the loop again.
         self._woken = False
         loop = asyncio.get_running_loop()
         while self._arrived:
@@ -102,7 +102,7 @@ def _nothing() -> None:
 
 
 current: ContextVar[Exchange] = ContextVar("mcpace_exchange")
-"""The exchange that a task works for. What it starts works for it too."""
+"""The exchange that a task works for. Tasks that it starts inherit the exchange."""
 
 
 def params_of(exchange: Exchange) -> Json | None:
@@ -111,7 +111,7 @@ def params_of(exchange: Exchange) -> Json | None:
 
 
 def notify(method: str, params: Any) -> None:
-    """Sends a notification to the client of the current exchange. Nothing happens where it can't be reached."""
+    """Sends a notification to the client of the current exchange. Does nothing if the client can't be reached."""
     exchange = current.get(None)
     if exchange is not None:
         exchange.notify(method, None if params is None else pydantic_core.to_json(params).decode())

@@ -1,10 +1,10 @@
-"""From definitions to what the compiled part calls: for each, the quickest handler that does what was asked for.
+"""Handlers: for each registered component, the fastest function that the compiled part can call for it.
 
-A plain tool's function is handed over bare. Only where something has to happen around it (an injected value, a token to
-remember, middleware) is it wrapped; whoever has none of that pays for none.
+A plain tool's function is passed on unwrapped. It is wrapped only if something has to happen around it: an injected
+value, a token to remember, middleware. Tools without these do not pay for them.
 
-Design constraint: a handler is a plain description (:class:`Plan`), so that it can be looked at and tested without the
-compiled part. What a server of tools alone doesn't need is loaded with the first resource or prompt.
+Design constraint: a handler is a plain description (:class:`Plan`), so that it can be inspected and tested without the
+compiled part. Modules for resources and prompts are loaded with the first resource or prompt.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from mcpace.server.registration.tools import Tool
 
 Answer = bytes | tuple[int, str, str | None]
-"""A whole result as JSON (questions to the client are one too), or ``(code, message, data)`` of a protocol error."""
+"""A whole result as JSON, which may ask the client questions, or ``(code, message, data)`` of a protocol error."""
 
 _WAYS = frozenset({"get_context"})
 """Names by which a function finds its context without a parameter."""
 _FROM_THREAD = frozenset({"from_thread"})
-"""Names by which a function in a thread asks the event loop, which only anyio's own threads can."""
-_CONTEXT = "_context"  # No parameter of an author's begins with an underscore.
+"""Names by which a function in a thread calls into the event loop. This works in anyio's own threads only."""
+_CONTEXT = "_context"  # Parameters of authors' functions never begin with an underscore.
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class Plan:
     finish: Callable[[Any], bytes | Data] | None
     fail: Callable[[BaseException], Answer]
     quick: Callable[[bytes], dict[str, Any]] | None = None
-    """What the compiled part asks before ``validate``, to the same effect."""
+    """A faster validator with the same result, which the compiled part tries before ``validate``."""
     plain: PlainValue | None = None
-    """What the compiled part writes without ``finish``, to the same effect."""
+    """The values that the compiled part writes itself, with the same result as ``finish``."""
 
     def handler(self) -> _core.Handler:
-        """For the compiled part."""
+        """The handler that the compiled part calls."""
         from mcpace import _core
 
         return _core.Handler(
@@ -89,7 +89,7 @@ def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
         return _wrapped(binding, "tools/call")
     plan: Callable[[Any], Plan] | None = getattr(tool, "plan", None)
     if plan is not None:
-        # A face with rules of its own.
+        # Tools of mcpace.fastmcp and mcpace.django make their own plans.
         return plan(binding.server)
 
     function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
@@ -114,7 +114,8 @@ def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
 
 
 def resource_plan(binding: CoreBinding, uri: str | None) -> Plan:
-    """How a resource is read, or with no URI a family's, which is then the one that the client named."""
+    """How a resource is read. Without ``uri``, the plan is a template's, and the client's request names the
+    resource."""
     if binding.is_wrapped("resources/read"):
         return _wrapped(binding, "resources/read")
     from mcpace.server.core.requests import resource_json
@@ -126,7 +127,7 @@ def resource_plan(binding: CoreBinding, uri: str | None) -> Plan:
 
 
 def prompt_plan(binding: CoreBinding, prompt: Prompt) -> Plan:
-    """How a prompt is filled in."""
+    """How a prompt is rendered."""
     if binding.is_wrapped("prompts/get"):
         return _wrapped(binding, "prompts/get")
     from mcpace.server.core.requests import prompt_json
@@ -138,7 +139,7 @@ def prompt_plan(binding: CoreBinding, prompt: Prompt) -> Plan:
 
 
 def completion_plan(binding: CoreBinding) -> Plan:
-    """How proposals are made."""
+    """How completions are proposed."""
     if binding.is_wrapped("completion/complete"):
         return _wrapped(binding, "completion/complete")
     from mcpace.server.core.requests import completion_json
@@ -150,7 +151,8 @@ def completion_plan(binding: CoreBinding) -> Plan:
 
 
 def tool_failure(name: str) -> Callable[[BaseException], Answer]:
-    """What a tool's exception is answered with. A crash is logged with its traceback and told by the tool's name."""
+    """Turns a tool's exception into an answer. A crash is logged with its traceback; the client reads the tool's name
+    only."""
 
     def fail(error: BaseException) -> Answer:
         told = of_tool(name, error)
@@ -164,7 +166,7 @@ def tool_failure(name: str) -> Callable[[BaseException], Answer]:
 
 
 def resource_failure(uri: str | None) -> Callable[[BaseException], Answer]:
-    """What an exception of a reading is answered with."""
+    """Turns an exception of reading a resource into an answer."""
 
     def fail(error: BaseException) -> Answer:
         known = protocol_answer(error)
@@ -178,7 +180,7 @@ def resource_failure(uri: str | None) -> Callable[[BaseException], Answer]:
 
 
 def prompt_failure(prompt: Prompt) -> Callable[[BaseException], Answer]:
-    """What an exception of a prompt is answered with: the name of the prompt, or of what is missing."""
+    """Turns an exception of a prompt into an answer, which names the prompt or the missing argument."""
     from mcpace.server.core.requests import prompt_failure as prompt_answer
 
     def fail(error: BaseException) -> Answer:
@@ -194,7 +196,7 @@ def prompt_failure(prompt: Prompt) -> Callable[[BaseException], Answer]:
 
 
 def plain_failure(method: str) -> Callable[[BaseException], Answer]:
-    """What an exception is answered with that nobody saw coming: nothing of it is told."""
+    """Turns an unexpected exception into an answer that tells the client nothing about it."""
 
     def fail(error: BaseException) -> Answer:
         known = protocol_answer(error)
@@ -207,15 +209,15 @@ def plain_failure(method: str) -> Callable[[BaseException], Answer]:
 
 
 def protocol_answer(error: BaseException) -> Answer | None:
-    """The answer that a protocol error or a round's questions are; ``None`` for anything else."""
+    """The answer to a protocol error or to questions for the client; ``None`` for any other exception."""
     if isinstance(error, InputRequired):
-        # The standard library's: it writes lone surrogates, which a client may have sent, as escapes.
+        # The standard library's encoder writes lone surrogates, which a client may have sent, as escapes.
         return json.dumps(wire(error.result)).encode()
     return error_answer(error) if is_protocol_error(error) else None
 
 
 def error_answer(error: Any) -> tuple[int, str, str | None]:
-    """A protocol error, ours or the official SDK's, as the compiled part takes it."""
+    """A protocol error, mcpace's or the official SDK's, in the form that the compiled part takes."""
     data = error.error.data
     told = None if data is None else to_json(data, fallback=str).decode()
     return (error.error.code, encodable(error.error.message), told)
@@ -236,7 +238,7 @@ def _resolving(tool: Tool) -> Callable[..., Any]:
 
 
 def _wrapped(binding: CoreBinding, method: str) -> Plan:
-    """Through middleware: what is sent arrives there as it came, and is validated after it."""
+    """The plan of a method that middleware wraps. Middleware receives the request as it was sent, before validation."""
     from mcpace.server.core.requests import run_middleware
 
     async def run(*, _context: Context[Any, Any]) -> bytes:

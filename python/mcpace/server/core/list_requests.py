@@ -1,10 +1,10 @@
-"""Lists, where middleware has a say in them.
+"""Requests for lists, if the server has middleware.
 
-Without middleware the compiled part answers lists from bytes that it made at registration. With it, requests for lists
-come here, go through the middleware, and may be cut or changed by it.
+Without middleware the compiled part answers lists from bytes that it made at registration. With middleware, requests
+for lists are answered here, so that middleware may shorten or change the lists.
 
-Design constraint: one page, since nobody but the middleware knows how long a list is; and no questions to the client,
-for which a list is no place.
+Design constraint: a list is one page, since only the middleware knows how long it becomes. A request for a list cannot
+ask the client questions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list: the result's member, what stands in it, and how."""
+    """One kind of list: the result's member, its entries, and how each entry is written."""
 
     member: str
     kind: Kind
@@ -51,7 +51,7 @@ _LISTS = {
     "prompts/list": _List("prompts", "prompt", lambda registry: registry.prompts, lambda one: one.listed()),
 }
 METHODS = list(_LISTS)
-# What revisions before these don't know is left out: a list is read into a model's context.
+# Members that a revision does not know are left out, because models read lists into their context.
 _SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
 
 
@@ -76,14 +76,14 @@ def list_loop(binding: CoreBinding) -> ExchangeLoop:
 async def listed(
     binding: CoreBinding, method: str, revision: str, principal: Any, exchange: Exchange | None = None
 ) -> dict[str, Any]:
-    """A list as this caller is shown it, in wire names; ``exchange`` is the request for it, where there is one."""
+    """The list that a caller may see, in wire names; ``exchange`` is the request for it, if there is one."""
     listing = _LISTS[method]
     entries = await visible_entries(binding, listing.kind, dict(listing.entries(binding.registry)), principal, exchange)
     return {listing.member: [_shaped(listing.listed(entry), revision) for entry in entries]}
 
 
 def exchange_of(call: object) -> Exchange | None:
-    """The request for a list, where a call is one."""
+    """The request for a list that a call answers; ``None`` for other calls."""
     return call.exchange if isinstance(call, _Listing) else None
 
 
@@ -92,7 +92,7 @@ def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
 
 
 def _scope(binding: CoreBinding, method: str) -> str:
-    """Whether a list may be shared between callers: never where they are shown different ones."""
+    """The cache scope of a list: private if callers see different entries."""
     entries = _LISTS[method].entries(binding.registry).values()
     differs = any(binding.guards_of(entry).permissions for entry in entries)
     return "private" if differs else binding.cache.scope
@@ -109,7 +109,7 @@ def _whole(binding: CoreBinding, revision: str, result: bytes, scope: str) -> by
 
 
 class _Listing:
-    """What is known of a request for a list: a :class:`mcpace.server.calls.context.Call`."""
+    """A request for a list, as a :class:`mcpace.server.calls.context.Call`."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -126,7 +126,7 @@ class _Listing:
 
     @property
     def headers(self) -> dict[str, str]:
-        """By name in lower case."""
+        """The headers by lower-case name."""
         return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.exchange.headers or ()}
 
     @property

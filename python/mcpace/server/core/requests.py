@@ -1,4 +1,4 @@
-"""Answering a request in Python: reading a resource, filling a prompt in, proposing, and what middleware wraps.
+"""Requests that Python answers: reading a resource, rendering a prompt, proposing completions, and wrapped calls.
 
 Design constraint: the same code answers a client, a test that calls the server in its own process, and a function that
 reads a resource of its own server.
@@ -75,7 +75,7 @@ def _whole(content: str | bytes | Contents, entry: Any) -> list[ReadResourceCont
 
 
 def contents_length(uri: str, contents: Any) -> int:
-    """Of a resource as a client gets it, in bytes. Questions have none."""
+    """The length in bytes of a resource's contents, as a client gets them; 0 for questions to the client."""
     if isinstance(contents, InputRequiredResult):
         return 0
     return len(contents_json(uri, contents)) - len(b"{}")
@@ -101,14 +101,14 @@ async def prompt_json(prompt: Prompt, arguments: Mapping[str, Any] | None, conte
 
 
 def prompt_failure(prompt: str, error: BaseException) -> tuple[int, str]:
-    """The code and the words that a failed prompt is answered with."""
+    """The code and the message of the error that answers a failed prompt."""
     if isinstance(error, ValueError) and error.__cause__ is None:
         return INVALID_PARAMS, str(error)
     return INTERNAL_ERROR, f"Error rendering prompt {prompt}"
 
 
 async def completion_json(registry: Registry, params: Mapping[str, Any]) -> bytes:
-    """Proposals, as a client gets them: the members of ``completion``."""
+    """Proposed completions, as a client gets them: the members of ``completion``."""
     function = registry.completion
     if function is None:
         raise MCPError(METHOD_NOT_FOUND, "Method not found", "completion/complete")
@@ -125,7 +125,7 @@ async def completion_json(registry: Registry, params: Mapping[str, Any]) -> byte
 
 
 async def run_middleware(binding: CoreBinding, context: Context[Any, Any]) -> bytes:
-    """A request through the server's middleware, outermost first; what comes out of it, as JSON."""
+    """Passes a request through the server's middleware, outermost first. Returns the result as JSON."""
 
     async def innermost(surroundings: RequestContext[Any, Any]) -> Any:
         return await _answer(binding, surroundings, context.within(surroundings))
@@ -144,7 +144,7 @@ def _around(middleware: Any, call_next: Any) -> Any:
 
 
 async def _answer(binding: CoreBinding, surroundings: RequestContext[Any, Any], context: Context[Any, Any]) -> Any:
-    """What the server itself answers, within its middleware."""
+    """Answers a request inside the innermost middleware."""
     params = surroundings.params or {}
     if surroundings.method == "tools/call":
         return await _call_tool(binding, params, surroundings, context)
@@ -192,7 +192,7 @@ async def _call_tool(
 
 
 class ToolCall:
-    """A tool call, as an extension's hook sees it."""
+    """A tool call, as an extension's hook receives it."""
 
     __slots__ = ("arguments", "meta", "name")
 
@@ -220,7 +220,7 @@ def _as_json(result: Any) -> bytes:
 
 
 def _completed(params: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a completion's function is called with: ``(ref, argument, context)``."""
+    """The arguments of a completion function: ``(ref, argument, context)``."""
     reference, context = params["ref"], params.get("context")
     kind = PromptReference if reference.get("type") == "ref/prompt" else ResourceTemplateReference
     return (

@@ -1,7 +1,7 @@
-"""What changed: events that go to the clients which asked for them.
+"""Events about changes, which go to the clients that subscribed to them.
 
-A server tells its own clients by itself. Where several processes or machines serve the same clients, a bus carries the
-events between them: give one to the server, and each process tells its own clients what comes over it.
+A server notifies its own clients. If several processes or machines serve the same clients, a bus carries the events
+between them: each process notifies its own clients of the events that arrive over the bus.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ResourcesListChanged:
 
 @dataclass(frozen=True)
 class ResourceUpdated:
-    """A resource changed; to a client, one that it subscribed to or one below that."""
+    """A resource changed. A client receives it for the resources that it subscribed to, and for those below them."""
 
     uri: str
 
@@ -50,7 +50,7 @@ class SubscriptionBus(Protocol):
         ...
 
     def subscribe(self, listener: Callable[[Any], None]) -> Callable[[], None]:
-        """Registers a listener; returns what takes it away again."""
+        """Registers a listener. Returns the function that removes it."""
         ...
 
 
@@ -77,9 +77,9 @@ class InMemorySubscriptionBus:
 
 
 def checked(subscriptions: Any) -> Any:
-    """The bus, if any. Raises ``TypeError`` for an object that is none.
+    """The bus, if there is one. Raises ``TypeError`` for any other object.
 
-    The runtime serves clients that listen for changes also with ``False``.
+    ``False`` means no bus; the runtime serves clients that listen for changes all the same.
     """
     if subscriptions is False:
         return None

@@ -1,7 +1,7 @@
-"""Small settings of a server: how long clients may keep what they read, and what protects the state of rounds.
+"""Settings of results on the wire: how long clients may cache them, and the key that signs the state of rounds.
 
-Design constraint: whatever the official SDK takes and the runtime hasn't is refused here, at construction, with what to
-do instead.
+Design constraint: an option of the official SDK that the runtime does not have is refused here, at construction. The
+message names the alternative.
 """
 
 from __future__ import annotations
@@ -67,10 +67,8 @@ def _checked(method: str, hint: Any) -> CacheHint:
 
 
 class RequestStateSecurity:
-    """What protects the state that a round of questions gives to the client: a key that all processes share.
-
-    Without it each process has a random one, and state that another process gave is refused.
-    """
+    """The key that signs the state which a round of questions gives to the client; all processes share it. Without it
+    each process has a random key, and refuses state that another process signed."""
 
     def __init__(
         self,
@@ -109,7 +107,7 @@ class RequestStateSecurity:
         self._secret = secret
 
     def key(self, audience: str) -> bytes:
-        """The 32 bytes that sign a server's state: another server's differ, though it shares the secret."""
+        """The 32 bytes that sign a server's state. Servers that share the secret have different keys."""
         return hashlib.blake2b(audience.encode(), key=hashlib.sha256(self._secret).digest(), digest_size=32).digest()
 
     def __repr__(self) -> str:
@@ -117,7 +115,7 @@ class RequestStateSecurity:
 
 
 def state_key(security: Any, name: str | None) -> bytes | None:
-    """The key for a server's state; ``None`` for a random one."""
+    """The key that signs a server's state; ``None`` for a random one."""
     if security is None:
         return None
     if not isinstance(security, RequestStateSecurity):

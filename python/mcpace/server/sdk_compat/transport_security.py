@@ -1,4 +1,4 @@
-"""Which hosts and origins an HTTP transport accepts, as authors say it to the official SDK."""
+"""The hosts and origins that an HTTP transport accepts, in the official SDK's form."""
 
 from __future__ import annotations
 
