@@ -1,9 +1,9 @@
-"""Running a server: its object is found and prepared, then served over HTTP or stdio, by one process or by several.
+"""Running a server: the server object is found, prepared, and served over HTTP or stdio by one process or several.
 
 Design constraint: light. Nothing here imports the command line, the lab, or a server's SDK that its author did not.
 
-:func:`run`, :func:`run_async` and :func:`asgi` are for server objects that are there already; what the command line
-does is in :mod:`.runner`.
+:func:`run`, :func:`run_async` and :func:`asgi` serve an existing server object; :mod:`.runner` serves what the command
+line names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def run(server: object, *, transport: str = "stdio", **options: Any) -> None:
     """Serves a server object in this process until a signal comes, or stdin ends. Only on the main thread.
 
-    Ctrl-C leaves the process with 130 once calls in flight are finished; what the author's lifespan raised is raised.
-    Other problems are :class:`mcpace.server.running.errors.RunProblem`, a sentence each. The options are
-    :class:`mcpace.server.running.settings.Settings`'.
+    Ctrl-C leaves the process with 130 once calls in flight are finished; an exception of the author's lifespan is
+    raised unchanged. Other problems are a :class:`mcpace.server.running.errors.RunProblem` with a message of one
+    sentence. The options are the fields of :class:`mcpace.server.running.settings.Settings`.
     """
     from mcpace.server.running.runner import run_object
 
@@ -29,16 +29,15 @@ def run(server: object, *, transport: str = "stdio", **options: Any) -> None:
 
 
 async def run_async(server: object, *, transport: str = "stdio", **options: Any) -> None:
-    """The same within a running event loop, until it is cancelled."""
+    """Serves a server object within a running event loop, until the task is cancelled."""
     from mcpace.server.running.runner import run_object_async
 
     await run_object_async(server, _settings(transport, options))
 
 
 def asgi(server: object, *, transport: str = "http", policy: HostPolicy | None = None, **options: Any) -> Application:
-    """An ASGI application of a server object, to be mounted in another one or run by a server of those.
-
-    ``policy`` is which hosts and origins it accepts, beside the runtime's own rules.
+    """An ASGI application of a server object, to be mounted in another application or run by an ASGI server. ``policy``
+    adds rules for hosts and origins to the runtime's own.
     """
     from mcpace.server.running.application import Application
     from mcpace.server.running.prepared import prepare

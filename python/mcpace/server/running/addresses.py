@@ -1,4 +1,4 @@
-"""Where to listen: words to an address, and whether it is free, before any worker is started."""
+"""Addresses to listen on: parsing them, and checking that they are free before any worker is started."""
 
 from __future__ import annotations
 
@@ -56,26 +56,25 @@ class Address:
 
 
 class Reserved:
-    """A port that is ours: bound, and not listened on, so that only workers get connections.
-
-    Others that share it (``SO_REUSEPORT``) may be of this user only; that is the system's rule.
+    """A reserved port: bound but not listened on, so that only workers receive connections. The system lets only
+    processes of the same user share it (``SO_REUSEPORT``).
     """
 
     def __init__(self, address: Address) -> None:
-        """Raises :class:`SetupProblem` where it is in use, or not ours to use."""
-        # Without SO_REUSEPORT first: with it, a port that another of our servers has would look free.
+        """Raises :class:`SetupProblem` if the port is in use, or this user may not use it."""
+        # Bound without SO_REUSEPORT first: with it, a port of another mcpace server would look free.
         self.address = Address(address.host, _free(address))
         self._socket = _socket(self.address)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         _bind(self._socket, self.address)
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Releases the port."""
         self._socket.close()
 
 
 def listener(address: Address) -> socket.socket:
-    """A socket that listens, to be handed to a worker and to its successors: between two of them connections wait.
+    """A listening socket that is passed to a worker and to its successors. Connections wait between two workers.
 
     Raises :class:`SetupProblem`.
     """
@@ -98,7 +97,7 @@ def _free(address: Address) -> int:
 
 def _socket(address: Address) -> socket.socket:
     made = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
-    # Connections of an earlier server that still linger are no reason to refuse.
+    # Lingering connections of an earlier server must not prevent the bind.
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return made
 
@@ -111,7 +110,7 @@ def _bind(made: socket.socket, address: Address) -> None:
 
 
 def refusal(address: Address, error: OSError) -> str:
-    """Why it can't be listened on, in one sentence."""
+    """A sentence that says why an address can't be listened on."""
     if error.errno == errno.EADDRINUSE:
         return f"{address} is in use by another program: end that one, or choose another port (--port 0: any free one)"
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -1,11 +1,11 @@
-"""An ASGI 3 application, for those who must run within another one or behind its server: ``server.asgi()``.
+"""The ASGI 3 application that ``server.asgi()`` returns, to be mounted in another application or run by an ASGI server.
 
-It may be mounted under any path: the endpoint is at the mount's own root and at its ``path``. Requests are answered
-by the runtime without a socket in between; the author's functions, those of custom routes included, run where they
-always do, on the runtime's threads and event loop, never on the host's.
+It may be mounted under any path: the endpoint is at the mount's own root and at its ``path``. The runtime answers
+requests without a socket in between. The author's functions, including those of custom routes, run on the runtime's
+threads and event loop, never on the host's.
 
-The lifespan is entered when the host says so, or before the first request where it doesn't (a mounted application is
-not told); it is left when the host says so, or at the process's end.
+The lifespan is entered at the host's startup event, or before the first request, since hosts send mounted applications
+no such event. It is left at the host's shutdown event, or when the process ends.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 BODY_LIMIT = 4 << 20
-"""Bytes of a request's body, where the settings say nothing."""
+"""Default limit of a request's body, in bytes."""
 SSE_PATH, MESSAGES_PATH = "/sse", "/messages"
 """The runtime's paths of the HTTP+SSE transport of 2024-11-05."""
 METADATA_PATH = "/.well-known/oauth-protected-resource"
-"""Where the runtime publishes what clients need to get a token (RFC 9728)."""
+"""The path of the metadata that clients need to get a token (RFC 9728)."""
 
 
 class Application:
-    """See the module. ``make`` is called once, before the lifespan is entered."""
+    """An ASGI application that serves one server. ``make`` is called once, before the lifespan is entered."""
 
     def __init__(self, make: Callable[[], Prepared], settings: Settings, policy: HostPolicy | None = None) -> None:
         self._hosted = Hosted(make, settings)
@@ -51,7 +51,7 @@ class Application:
         return self._settings.path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI's own contract."""
+        """Handles one ASGI connection."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
@@ -84,7 +84,7 @@ class Application:
                 return
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, path: str | None = None) -> None:
-        """Answers a request, as one for ``path`` where that is given: a host that routes by itself knows the path."""
+        """Answers a request. ``path`` replaces the request's path, for a host that does its own routing."""
         begun = await self._begun(send)
         if begun is None:
             return
@@ -104,7 +104,7 @@ class Application:
         try:
             body = await self._body(receive)
         except ConnectionResetError:
-            # Nobody is there to be answered, and it is no fault of the host's that it should log.
+            # The client is gone, and this is no error that the host should log.
             return
         if body is None:
             await _refuse(send, 413, b"the body is too large")
@@ -129,18 +129,18 @@ class Application:
             if call.done():
                 await _pass_on(call.result(), gone, send)
         finally:
-            # Cancelled, a call that is still under way is cancelled for its handler, too.
+            # Cancelling this task also cancels the handler of a call in progress.
             call.cancel()
             gone.cancel()
 
     async def answer_beside(self, application: Any, scope: Scope, receive: Receive, send: Send) -> None:
-        """Has an ASGI application answer on the runtime's event loop, where the author's lifespan was entered."""
+        """Runs an ASGI application on the runtime's event loop, where the author's lifespan was entered."""
         begun = await self._begun(send)
         if begun is not None:
             await self._answer_beside(begun, application, scope, receive, send)
 
     async def _begun(self, send: Send) -> Begun | None:
-        """What answers; ``None`` where the endpoint can't begin, which the client has been answered then."""
+        """The started endpoint; ``None`` if it can't start, after the client has received an error."""
         try:
             return self._hosted.begun or await self._hosted.begin_on_loop()
         except SetupProblem:
@@ -171,7 +171,7 @@ class Application:
         return path.rstrip("/") in (self._settings.path.rstrip("/"), *legacy) or path.startswith(METADATA_PATH)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """All of it; ``None`` where it is too long. Raises ``ConnectionResetError`` where the client left half way."""
+        """The whole body; ``None`` if it is too long. Raises ``ConnectionResetError`` if the client disconnects."""
         parts: list[bytes] = []
         length = 0
         while True:
@@ -200,7 +200,8 @@ def _address(named: Any) -> tuple[str, int] | None:
 
 
 def _is_elsewhere(client: Any) -> bool:
-    """Whether a request comes from another machine. Who has no address (a Unix socket, a test) is of this one."""
+    """Whether a request comes from another machine. A client without an address (a Unix socket, a test) is on this
+    machine."""
     try:
         host = str(client[0])
         ipaddress.ip_address(host)

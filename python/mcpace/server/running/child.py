@@ -1,4 +1,4 @@
-"""One worker process, as its parent holds it: started, listened to, ended.
+"""The parent's view of one worker process: starting it, reading its report, ending it.
 
 A worker gets two descriptors as its last arguments: a socket, on which one line of JSON tells it what to do and one
 line of JSON comes back when it serves or can't (:class:`Report`), and a pipe that ties it to its parent
@@ -22,18 +22,19 @@ LONGEST_REPORT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a worker said of its start."""
+    """A worker's report on its start."""
 
     serves: bool
     facts: dict[str, Any]
-    """Of one that serves: what, and where. Of one that can't: ``exit_code``; why, it said itself."""
+    """A worker that serves reports its components and its address. A worker that can't serve reports ``exit_code``,
+    after it has printed the reason itself."""
 
 
 class Child:
-    """See the module."""
+    """One worker process."""
 
     def __init__(self, index: int, command: Sequence[str], order: str, descriptors: Sequence[int] = ()) -> None:
-        """Starts it. ``order`` is the line that it is told; ``descriptors`` it inherits beside its own."""
+        """Starts the process. ``order`` is the line that it receives; it inherits ``descriptors`` beside its own."""
         self.index = index
         self._socket, theirs = socket.socketpair()
         reading_end, self._tie = os.pipe()
@@ -41,7 +42,7 @@ class Child:
             self._process = subprocess.Popen(
                 [*command, str(theirs.fileno()), str(reading_end)],
                 pass_fds=(theirs.fileno(), reading_end, *descriptors),
-                # Ctrl-C in a terminal goes to a whole group: it is the parent who ends its workers, in order.
+                # Ctrl-C in a terminal reaches the whole process group, but the parent ends its workers in order.
                 process_group=0,
             )
         except BaseException:
@@ -53,23 +54,23 @@ class Child:
             os.close(reading_end)
         self._said = b""
         self._socket.setblocking(False)
-        # Fits the socket's buffer; a worker that died at once is noticed by its end.
+        # The line fits the socket's buffer. A worker that dies at once is noticed by its exit.
         with contextlib.suppress(OSError):
             self._socket.send(order.encode() + b"\n")
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Id of the process."""
         return self._process.pid
 
     def fileno(self) -> int:
-        """Readable when there is something to :meth:`hear`."""
+        """A descriptor that is readable when :meth:`hear` has input."""
         return self._socket.fileno()
 
     def hear(self) -> Report | None:
-        """Its report, once all of it has come. Never waits.
+        """Returns the worker's report once it is complete, else ``None``. Never blocks.
 
-        Raises ``EOFError`` where nothing will come any more.
+        Raises ``EOFError`` at the end of the worker's output.
         """
         try:
             part = self._socket.recv(65_536)
@@ -87,26 +88,26 @@ class Child:
         return Report(bool(facts.pop("serves")), facts)
 
     def ended(self) -> int | None:
-        """How it ended, as ``subprocess`` says it; ``None`` while it lives."""
+        """The exit status in the form of ``subprocess``; ``None`` while the process runs."""
         return self._process.poll()
 
     def stop(self) -> None:
-        """Asks it to finish what is in flight and end."""
+        """Asks the worker to finish the calls in flight and exit."""
         self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills the process."""
         self._process.kill()
 
     def close(self) -> None:
-        """Lets go of what belongs to one that has ended."""
+        """Closes the descriptors of a process that has ended."""
         self._process.wait()
         self._socket.close()
         os.close(self._tie)
 
 
 def ending(status: int) -> str:
-    """How a process ended, in words."""
+    """A phrase that says how a process ended."""
     if status >= 0:
         return f"ended with exit code {status}"
     try:

@@ -1,6 +1,6 @@
-"""Other paths of the server's port: functions of a Starlette request.
+"""Custom routes: other paths of the server's port, answered by functions of a Starlette request.
 
-Design constraint: starlette is loaded by whoever registers such a function, and by nobody else.
+Design constraint: starlette is loaded only if a route is registered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The settings that a server is served with: the command line's, then the server object's own, then the usual ones.
+"""The settings that a server is served with: the command line's, then the server object's own, then the defaults.
 
-Design constraint: whoever starts the server sees which of the object's own settings count, and which can't.
+Design constraint: a line at start says which of the object's own settings apply, and which cannot.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from mcpace.server.running.settings import Settings
 
 
 def settled(prepared: Prepared, settings: Settings, parent: Address | None = None) -> tuple[Prepared, Settings]:
-    """The server with a line about its own settings where any counts, and the settings to serve it with.
+    """Returns the server and the settings to serve it with. The server gets a note about its own settings that apply.
 
-    ``parent`` is the address that a parent of several processes listens on: it doesn't know the object. Raises
-    :class:`mcpace.server.running.errors.UsageProblem` for a setting that can't be.
+    ``parent`` is the address that the parent of several processes listens on. The parent has not loaded the object.
+    Raises :class:`mcpace.server.running.errors.UsageProblem` for an invalid setting.
     """
     own = {name: value for name, value in prepared.settings.items() if name not in settings.given}
     if not own or not settings.is_http:

@@ -1,7 +1,7 @@
-"""The endpoint in somebody else's server: begun with the first request, or when the host says so; ended once.
+"""The endpoint within a host's server: started at the first request or by the host, and ended once.
 
-Design constraint: no loop and no thread of its own, but for the beginning under a loop. Who comes while it begins has
-the one attempt's outcome: to begin may take seconds, such as those of a store that doesn't answer.
+Design constraint: it has no event loop and no thread of its own, except while it starts under an event loop. Requests
+that arrive during the start share the result of that one attempt, which may take seconds if a store does not answer.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 
 NOT_YET = "the endpoint can't begin at the moment"
-"""What clients are told with a 503."""
+"""The text of the 503 that clients receive."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """What there is from the beginning on."""
+    """The parts of a started endpoint."""
 
     core: Any
     """The compiled part's registry."""
     endpoint: Any
-    """What answers requests."""
+    """Answers requests."""
     loopback_only: str | None
-    """Why other machines are refused, where they are."""
+    """The reason why requests of other machines are refused; ``None`` if they are accepted."""
     beside: Any
     """The ASGI application of the author's custom routes; ``None`` where there are none."""
     entered: Entered
@@ -51,26 +51,28 @@ class Hosted:
         self._attempt: Future[Begun] | None = None
         self._said: str | None = None
         self.begun: Begun | None = None
-        """``None`` before the beginning and after the end."""
+        """``None`` before the start and after the end."""
 
     def begin(self) -> Begun:
-        """Not on an event loop's thread. Raises :class:`mcpace.server.running.errors.AuthorProblem`, and
-        ``SetupProblem`` where what it needs isn't there, such as a store."""
+        """Starts the endpoint. Must not run on an event loop's thread. Raises
+        :class:`mcpace.server.running.errors.AuthorProblem`, and ``SetupProblem`` if a required service, such as a
+        store, is missing."""
         attempt, is_new = self._joined()
         if is_new:
             self._try(attempt)
         return attempt.result()
 
     async def begin_on_loop(self) -> Begun:
-        """The same on an event loop's thread. Takes one thread, however many wait: the loop's own are the host's."""
+        """Starts the endpoint from an event loop's thread. All waiting tasks share one new thread, because the threads
+        of the loop's executor belong to the host."""
         attempt, is_new = self._joined()
         if is_new:
-            # It outlives a request whose client leaves meanwhile: others wait for it.
+            # The attempt outlives a request whose client disconnects, since other requests wait for it.
             threading.Thread(target=self._try, args=(attempt,), name="mcpace-begin", daemon=True).start()
         return await asyncio.wrap_future(attempt)
 
     def forget(self) -> None:
-        """In a forked child, which has none of the threads that this has begun: the next request begins it anew."""
+        """Forgets the endpoint in a forked child, which has none of its threads. The next request starts it again."""
         self._lock = threading.Lock()
         self._attempt = self.begun = None
 
@@ -90,7 +92,7 @@ class Hosted:
             if self._attempt is not None:
                 return self._attempt, False
             self._attempt = Future()
-            # Who stops waiting doesn't end it for the others.
+            # A caller that is cancelled does not end the attempt for the others.
             self._attempt.set_running_or_notify_cancel()
             return self._attempt, True
 
@@ -120,7 +122,7 @@ class Hosted:
         return Begun(prepared.core, endpoint, prepared.loopback_only, prepared.options.get("asgi"), entered)
 
     def _say(self, problem: BaseException) -> None:
-        """Once, not for each request; what is the author's own is his host's to say."""
+        """Logs a failed start once, not for each request. The host reports exceptions of the author's code."""
         if isinstance(problem, SetupProblem) and str(problem) != self._said:
             self._said = str(problem)
             logger.error("the MCP endpoint can't begin: %s", problem)

@@ -1,7 +1,7 @@
-"""What can go wrong in running a server, told apart by whose fault it is.
+"""Errors of running a server, classified by whose fault they are.
 
 Each class carries the exit code of the command line; the message is one sentence that says what happened, to what, and
-what to do. What the author's own code raised is no sentence but a traceback: see :mod:`.tracebacks`.
+what to do. An exception of the author's code is shown as a traceback (:mod:`.tracebacks`).
 """
 
 from __future__ import annotations
@@ -15,26 +15,24 @@ EXIT_INTERRUPTED = 130
 
 
 class RunProblem(Exception):
-    """Anything that ends in one sentence and an exit code."""
+    """Base class: an error that is reported by one sentence and an exit code."""
 
     exit_code: ClassVar[int] = EXIT_SETUP
 
 
 class UsageProblem(RunProblem):
-    """What was asked for makes no sense: a target, an option, two that don't go together."""
+    """Invalid usage: an unknown target, an invalid option, or options that contradict each other."""
 
     exit_code = EXIT_USAGE
 
 
 class SetupProblem(RunProblem):
-    """What was asked for could not be set up: a port in use, a certificate that can't be read, a package that is
-    missing."""
+    """The setup failed: a port in use, an unreadable certificate, a missing package."""
 
 
 class AuthorProblem(RunProblem):
-    """The author's own code raised, while it was imported or in its lifespan. The traceback is theirs alone.
-
-    ``cause`` is the exception; ``doing`` says what was under way.
+    """The author's code raised, while it was imported or in its lifespan. Only the author's frames are shown. ``cause``
+    is the exception; ``doing`` names the step that failed.
     """
 
     def __init__(self, doing: str, cause: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Which ``Host`` and ``Origin`` headers an ASGI application accepts: the rules and statuses of the official SDK.
+"""The ``Host`` and ``Origin`` headers that an ASGI application accepts, by the official SDK's rules and statuses.
 
 The runtime's own rules accept loopback names always, as a server on a port needs them. An application behind a server
 of its author's choice accepts exactly what its ``transport_security`` names.

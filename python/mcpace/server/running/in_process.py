@@ -34,10 +34,10 @@ from mcpace.server.running.settings import Settings
 from mcpace.server.running.signals import STOPPING, Arrivals, arriving
 
 Family = tuple[int, list[str]]
-"""Which of several processes this is, and where each of them takes what is passed on to it."""
+"""The index of this process among several, and the sockets on which each of them receives forwarded requests."""
 
 LINGER_S = 3.0
-"""How long threads of the author's that go on after the end may hold up the exit."""
+"""How long the author's threads may delay the exit."""
 
 
 def serve_http(
@@ -50,12 +50,11 @@ def serve_http(
 ) -> int:
     """Serves until a signal comes; returns the exit code. ``on_ready`` gets the endpoint's URL.
 
-    One of a family has a parent. It shares the port, and only the first signal counts: the parent ends us where it
-    wants no more patience.
+    A process of a group shares the port and reacts to the first signal only: its parent kills it if it takes too long.
     """
     has_parent = family is not None
     served = Served(prepared, settings, address, family)
-    # Before signals only arrive: a lifespan that hangs must not make Ctrl-C wait for it.
+    # Entered before signals are taken over, so that Ctrl-C can interrupt a lifespan that hangs.
     served.enter()
     with arriving(STOPPING) as signals:
         on_ready(served.begin())
@@ -70,7 +69,7 @@ def serve_http(
 
 
 class Served:
-    """A server over HTTP, from before its lifespan to after it. The methods wait: not for an event loop's thread."""
+    """A server over HTTP, including its lifespan. The methods block, so they must not run on an event loop's thread."""
 
     def __init__(self, prepared: Prepared, settings: Settings, address: Address, family: Family | None = None) -> None:
         if prepared.loopback_only is not None and not address.is_loopback:
@@ -87,7 +86,8 @@ class Served:
         self._entered.__enter__()
 
     def begin(self) -> str:
-        """Takes requests; the endpoint's URL. Raises :class:`RunProblem` where it can't be listened on."""
+        """Starts to accept requests. Returns the endpoint's URL. Raises :class:`RunProblem` if the address can't be
+        used."""
         try:
             self._running = self._prepared.core.serve_http(self._options)
         except _core.Problem as problem:
@@ -96,8 +96,8 @@ class Served:
         return url(self._settings, Address(self._address.host, self._running.port))
 
     def end(self) -> int:
-        """Takes no more requests, gives those in flight their time, leaves the lifespan; how many connections were cut
-        off. Raises :class:`AuthorProblem`."""
+        """Stops accepting requests, waits for those in flight, and leaves the lifespan. Returns how many connections
+        were cut. Raises :class:`AuthorProblem`."""
         cut = self._running.stop() if self._running is not None else 0
         self._entered.__exit__(None, None, None)
         return cut
@@ -113,7 +113,7 @@ def serve_stdio(prepared: Prepared, on_ready: Callable[[], None]) -> int:
 
 @contextlib.contextmanager
 def stdio_kept() -> Iterator[None]:
-    """stderr in the place of stdout, and nothing in the place of stdin: both are the protocol's, later."""
+    """Replaces stdout by stderr and stdin by an empty input, because the protocol uses both."""
     kept = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
@@ -132,7 +132,7 @@ def stdio_kept() -> Iterator[None]:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process, whatever still runs in it: a call that was cut off may have a thread for ever."""
+    """Ends the process although threads still run in it: a call that was cut off may occupy its thread for ever."""
     timer = threading.Timer(LINGER_S, _end_at_once, (code,))
     timer.daemon = True
     timer.start()
@@ -142,7 +142,7 @@ def leave(code: int) -> NoReturn:
 def http_options(prepared: Prepared, settings: Settings, address: Address, family: Family | None = None) -> Any:
     """The runtime's options for these settings.
 
-    Raises :class:`SetupProblem` where the certificate can't be read, :class:`UsageProblem` where an option can't be.
+    Raises :class:`SetupProblem` if the certificate can't be read, :class:`UsageProblem` for an invalid option.
     """
     given: dict[str, Any] = dict(prepared.options)
     limits = {
@@ -182,7 +182,7 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
 
 
 def url(settings: Settings, address: Address) -> str:
-    """Where clients reach it."""
+    """The URL at which clients reach the endpoint."""
     scheme = "https" if settings.ssl_certfile else "http"
     return f"{scheme}://{address}{'/sse' if settings.transport == 'sse' else settings.path}"
 
@@ -196,8 +196,7 @@ def _wait(signals: Arrivals) -> signal.Signals:
 
 
 def _ended(served: Served, signals: Arrivals | None) -> int:
-    """Ends it in the time that it has; at once where another signal comes. Returns how many connections were cut
-    off."""
+    """Ends the server within its time limit, or at once after another signal. Returns how many connections were cut."""
     outcome: concurrent.futures.Future[int] = concurrent.futures.Future()
     done, told = socket.socketpair()
 
@@ -244,7 +243,7 @@ def _refused(problem: _core.Problem, address: Address) -> RunProblem:
     if isinstance(problem, _core.UsageProblem):
         return UsageProblem(str(problem))
     try:
-        # Why, in the words that a parent of several has for it.
+        # The reason has the wording of a parent of several processes.
         Reserved(address).close()
     except SetupProblem as same:
         return same

@@ -1,9 +1,9 @@
-"""A worker's tie to its parent: when the parent is gone, however it went, the worker ends.
+"""Ends a worker when its parent is gone, however the parent ended.
 
-The tie is a pipe whose writing end the parent alone holds; its end comes with the parent's, even by ``kill -9``. On
-Linux the kernel itself is told to end us then (``F_SETSIG``), so that not even a call which holds the interpreter's
-lock for ever leaves an orphan; elsewhere a thread waits for it. What is in flight is cut, as it would be with the
-only process killed.
+The parent alone holds the writing end of a pipe, which closes when the parent ends, even by ``kill -9``. On Linux the
+kernel then sends a signal that ends the worker (``F_SETSIG``), so that even a call that holds the interpreter's lock
+for ever leaves no orphan. On other systems a thread waits for the end of the pipe. Calls in flight are cut, as if a
+single process had been killed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import threading
 
 
 def tie(reading_end: int) -> None:
-    """From now on this process ends with the other end of this pipe. Nothing ever comes out of it."""
+    """Ends this process as soon as the other end of the pipe is closed. Nothing is ever written to the pipe."""
     if hasattr(fcntl, "F_SETSIG"):
         fcntl.fcntl(reading_end, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(reading_end, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(reading_end, fcntl.F_SETFL, fcntl.fcntl(reading_end, fcntl.F_GETFL) | os.O_ASYNC)
-    # Also closes the gap: the parent may have gone before the kernel was told.
+    # The parent may have ended before the kernel was set up.
     threading.Thread(target=_wait, args=(reading_end,), name="mcpace-lifeline", daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""An author's lifespan around the serving: entered before the first request is taken, left after the last was answered.
+"""Runs an author's lifespan around the serving: entered before the first request, left after the last answer.
 
 Constraint: one task of the runtime's event loop enters it and leaves it, as cancel scopes and task groups demand.
 """
@@ -15,7 +15,7 @@ from mcpace.server.running.prepared import Prepared
 
 
 class _Left(Exception):
-    """The lifespan meant to end the process. As it is, that would end the event loop, and leave its thread broken."""
+    """Replaces ``SystemExit`` or ``KeyboardInterrupt`` of a lifespan, which would end the event loop's thread."""
 
 
 def _own(error: Exception) -> BaseException:
@@ -23,9 +23,9 @@ def _own(error: Exception) -> BaseException:
 
 
 class Entered:
-    """A server whose lifespan has begun, for as long as the block lasts. One without a lifespan needs no loop for it.
+    """A context manager that runs a server's lifespan. A server without a lifespan needs no event loop here.
 
-    Raises :class:`AuthorProblem` with what the lifespan raised, at its beginning or at its end.
+    Raises :class:`AuthorProblem` with the exception that entering or leaving the lifespan raised.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -71,7 +71,7 @@ class Entered:
     def _settle(self, whole: concurrent.futures.Future[None]) -> None:
         if self._begun.done():
             return
-        # Cancelled where the process ends meanwhile.
+        # The future is cancelled if the process ends meanwhile.
         error = None if whole.cancelled() else whole.exception()
-        # A lifespan that is left before it is entered is broken too.
+        # A lifespan that ends before it yields is an error, too.
         self._begun.set_exception(error or RuntimeError("the lifespan ended before it began"))

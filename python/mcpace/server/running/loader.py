@@ -1,7 +1,7 @@
 """``MODULE:SERVER`` → the server object.
 
 Also ``FILE.py`` and ``FILE.py:OBJECT``; an object may be dotted, and may be a function without parameters that makes
-the server. Without an object's name the usual ones are tried, as the official SDK's and FastMCP's commands do.
+the server. Without an object's name, the usual names are tried, as the official SDK's and FastMCP's commands do.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ USUAL_NAMES = ("mcp", "server", "app")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a server object is, in words."""
+    """The location of a server object, parsed from text."""
 
     module: str
     """A dotted module name, or the path of a file where :attr:`is_file`."""
     name: str | None
-    """The object's dotted name; one of the usual if not said."""
+    """The object's dotted name; ``None`` tries the usual names."""
     is_file: bool
 
     def __str__(self) -> str:
@@ -37,10 +37,7 @@ class Target:
 
 
 def parse(text: str) -> Target:
-    """The words as a target.
-
-    Raises :class:`UsageProblem` where they can be none.
-    """
+    """Parses a target. Raises :class:`UsageProblem` for invalid text."""
     # Split at the last colon: a path may have one, an object's name can't.
     place, colon, name = text.rpartition(":")
     if not colon:
@@ -60,7 +57,7 @@ def parse(text: str) -> Target:
 def load(target: Target) -> object:
     """Imports the module and returns its server object.
 
-    Raises :class:`SetupProblem` where module or object aren't there, :class:`AuthorProblem` where the module raised.
+    Raises :class:`SetupProblem` if the module or the object is missing, :class:`AuthorProblem` if the module raised.
     """
     module = _imported(target)
     found = _named(module, target) if target.name else _usual(module, target)
@@ -70,7 +67,7 @@ def load(target: Target) -> object:
 def _imported(target: Target) -> ModuleType:
     if target.is_file:
         return _imported_file(target)
-    # As `python -m` has it; `mcpace` itself is a script, whose own folder comes first.
+    # `python -m` puts the current folder first; for the script `mcpace` it is the script's folder.
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -91,7 +88,7 @@ def _imported_file(target: Target) -> ModuleType:
     path = Path(target.module).resolve()
     if not path.is_file():
         raise SetupProblem(f"there is no file {target.module}")
-    # What stands beside the file can be imported from it, as when Python runs it.
+    # Modules beside the file can be imported, as when Python runs the file.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"_served_{abs(hash(path)):x}"
@@ -127,7 +124,7 @@ def _usual(module: ModuleType, target: Target) -> Any:
     for name in USUAL_NAMES:
         if hasattr(module, name):
             found = getattr(module, name)
-            # A web framework's `app` may stand beside the server.
+            # The module may also have a web framework's `app`.
             if is_server(found) or (inspect.isfunction(found) and _is_factory(found)):
                 return found
     there = _servers(module)
@@ -144,13 +141,13 @@ def _usual(module: ModuleType, target: Target) -> Any:
 
 
 def _servers(module: ModuleType) -> list[str]:
-    # A copy: a value that is looked at may import something into its module.
+    # A copy, because inspecting a value may import something into its module.
     members = tuple(vars(module).items())
     return [name for name, value in members if not name.startswith("_") and is_server(value)]
 
 
 def _is_factory(candidate: Any) -> bool:
-    """Whether it can be called without arguments."""
+    """Whether a value can be called without arguments."""
     try:
         parameters = inspect.signature(candidate).parameters.values()
     except ValueError:  # compiled, and without a signature
@@ -162,7 +159,7 @@ def _is_factory(candidate: Any) -> bool:
 
 
 def _is_asgi(candidate: object) -> bool:
-    """Whether it looks like an ASGI application: an object or a function that is called with the protocol's three."""
+    """Whether a value looks like an ASGI application: a callable that takes the protocol's three arguments."""
     if isinstance(candidate, type) or not callable(candidate):
         return False
     try:

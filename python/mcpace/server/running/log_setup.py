@@ -1,7 +1,7 @@
-"""What Python's logging writes, and from which level on.
+"""Sets up Python's logging for servers.
 
-Design constraint: set up in one place, for there may be several who want a say. Who set logging up before keeps the
-handlers. The level is the one that the server was made with, unless whoever runs it names another: that one wins.
+Design constraint: the only place that does so. Handlers that were set up before stay. A level that is given when the
+server is run overrides the level that the server was made with.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import logging
 
 
 def begin(level: str) -> None:
-    """To stderr, where nothing else was set up: stdout may be the client's."""
+    """Logs to stderr, unless logging is set up already. Stdout may belong to the protocol."""
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 
 
 def run_at(level: str | None) -> None:
-    """The level that whoever runs a server named; ``None`` leaves the one that there is."""
+    """Sets the level that is given when a server is run; ``None`` leaves the level unchanged."""
     begin("INFO")
     if level is not None:
         logging.getLogger().setLevel(level.upper())

@@ -1,4 +1,4 @@
-"""What the runner tells people: lines on stderr, beside the log. stdout belongs to the protocol, or to nobody."""
+"""The runner's messages to people: lines on stderr, beside the log. Stdout belongs to the protocol."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import sys
 
 
 def say(sentence: str) -> None:
-    """One line that begins with our name. Without a stderr there is nobody to tell."""
+    """Writes one line that begins with ``mcpace``. Does nothing without a stderr."""
     line(f"mcpace: {sentence}")
 
 
 def line(text: str) -> None:
-    """One line as it is; whatever a name in it could do to a terminal is made visible in the place of done."""
+    """Writes one line. Control characters, which names may contain, are written visibly, so that a terminal ignores
+    them."""
     write("".join(char if char.isprintable() else ascii(char)[1:-1] for char in text) + "\n")
 
 
 def write(text: str) -> None:
-    """As it is, line feeds and all."""
+    """Writes text unchanged, including line feeds."""
     if sys.stderr is None:
         return
     with contextlib.suppress(OSError, ValueError):

@@ -1,8 +1,7 @@
-"""A server that is ready to be run, whoever wrote it: the one thing that the runner knows of a server object.
+"""A server that is ready to be run, of mcpace or of another SDK: the only form of a server that the runner uses.
 
-An object of ours has a method ``__mcpace__`` that returns a :class:`Prepared`; an object of another SDK is turned
-into one by :mod:`mcpace.server.adopt` (``adopt(object) -> Prepared``, raising ``TypeError`` for what it doesn't
-know).
+The method ``__mcpace__`` of mcpace's servers returns a :class:`Prepared`. :mod:`mcpace.server.adopt` makes one of other
+SDKs' servers (``adopt(object) -> Prepared``, which raises ``TypeError`` for unknown objects).
 """
 
 from __future__ import annotations
@@ -18,41 +17,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the runner needs. Made once for each time that the server is run."""
+    """The runner's view of a server. Made once each time that the server is run."""
 
     core: _core.Server
-    """All tools, resources and prompts, registered."""
+    """The compiled part's registry with all tools, resources and prompts."""
     name: str
     tools: int = 0
     resources: int = 0
-    """Templates count too."""
+    """The number of resources and templates."""
     prompts: int = 0
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
-    """Entered on the event loop before the first request is taken, left after the last one was answered."""
+    """The lifespan, entered on the event loop before the first request and left after the last answer."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Keywords of ``_core.HttpOptions`` that the server's own construction decides, such as ``token_verifier``. What
-    the command line says wins."""
+    """Keywords of ``_core.HttpOptions`` that the server's construction decides, such as ``token_verifier``. The command
+    line overrides them."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The object's own :class:`mcpace.server.running.settings.Settings`, by name, where they aren't the usual ones."""
+    """The object's own :class:`mcpace.server.running.settings.Settings` by name, without defaults."""
     loopback_only: str | None = None
-    """Why it may listen on this machine's loopback only; ``None``: it may listen anywhere."""
+    """The reason why the server may only listen on loopback; ``None`` if it may listen anywhere."""
     notes: tuple[str, ...] = ()
-    """Said at start, one line each: what was adopted, and what was not."""
+    """Lines for the start message: which parts were adopted, and which were not."""
 
 
 @runtime_checkable
 class Preparable(Protocol):
-    """A server object of ours."""
+    """A server object of mcpace."""
 
     def __mcpace__(self) -> Prepared:
-        """All that is registered, ready to be served."""
+        """The server, ready to be served."""
         ...
 
 
 def prepare(server: object) -> Prepared:
-    """The server object, ready to be run.
+    """Prepares a server object to be run.
 
-    Raises ``TypeError`` where it is none that can be.
+    Raises ``TypeError`` for an object that is no known server.
     """
     if isinstance(server, Preparable):
         return server.__mcpace__()
@@ -63,9 +62,8 @@ def prepare(server: object) -> Prepared:
 
 
 def is_server(candidate: object) -> bool:
-    """Whether :func:`prepare` would take it. Cheap: nothing is prepared, and nothing imported that the object didn't
-    bring."""
-    # The class is looked at, not the object: a proxy may answer for something else, or raise outside of a request.
+    """Whether :func:`prepare` accepts an object. Cheap: nothing is prepared, and no SDK is imported."""
+    # The class is inspected, not the object: a proxy may answer for another object, or raise outside of a request.
     if issubclass(type(candidate), type):
         return False
     if hasattr(type(candidate), "__mcpace__"):

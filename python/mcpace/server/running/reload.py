@@ -1,6 +1,6 @@
-"""Changed files, for development: a thread watches folders and tells the parent's loop.
+"""Detection of changed files, for development: a thread watches folders and wakes the parent's loop.
 
-The watching is ``watchfiles``', an optional extra: ``pip install 'mcpace[reload]'``.
+It uses ``watchfiles``, an optional extra: ``pip install 'mcpace[reload]'``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcpace.server.running.settings import Settings
 
 
 class Changes:
-    """The files that changed and nobody has taken yet."""
+    """The changed files that were not taken yet."""
 
     def __init__(self, reading_end: socket.socket) -> None:
         self._reading_end = reading_end
@@ -24,11 +24,11 @@ class Changes:
         self._paths: list[str] = []
 
     def fileno(self) -> int:
-        """Readable when there are some."""
+        """A descriptor that is readable when files have changed."""
         return self._reading_end.fileno()
 
     def take(self) -> list[str]:
-        """Those that changed, in order. Never waits."""
+        """Returns and clears the changed files, sorted. Never blocks."""
         with self._lock:
             try:
                 self._reading_end.recv(4096)
@@ -38,7 +38,7 @@ class Changes:
             return paths
 
     def add(self, paths: list[str], writing_end: socket.socket) -> None:
-        """From the watching thread."""
+        """Adds changed files. Called by the watching thread."""
         with self._lock:
             self._paths += paths
             writing_end.send(b"x")
@@ -46,9 +46,9 @@ class Changes:
 
 @contextmanager
 def watching(settings: Settings) -> Iterator[Changes]:
-    """Watches the folders of the settings, or the one that we are in, for as long as the block lasts.
+    """Watches the folders of the settings, or the current folder, within the block.
 
-    Raises :class:`SetupProblem` where watchfiles isn't installed or a folder isn't there.
+    Raises :class:`SetupProblem` if watchfiles is not installed or a folder does not exist.
     """
     try:
         from watchfiles import PythonFilter, watch

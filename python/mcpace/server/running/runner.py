@@ -1,7 +1,7 @@
-"""From a target or a server object, and settings, to serving and an exit code: the ways that there are.
+"""Entry points of the runner: they serve a target or a server object by settings, and return an exit code.
 
-A target served by one process is served by this one. Several workers, or reloading, have a parent (this process) that
-never imports the author's module. An object that is there already (``MCPServer.run()``) is served by this process.
+A target of one process is served by this process. With several workers, or with reloading, this process is their parent
+and never imports the author's module. An existing object (``MCPServer.run()``) is served by this process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mcpace.server.running.supervisor import Plan, supervise
 
 
 def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> NoReturn:
-    """Serves ``MODULE:SERVER`` to the end of this process. ``arguments`` are what its module finds in ``sys.argv``.
+    """Serves ``MODULE:SERVER`` until this process ends. Its module finds ``arguments`` in ``sys.argv``.
 
     Raises :class:`RunProblem`.
     """
@@ -42,19 +42,19 @@ def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> 
     sys.argv[:] = [text, *arguments]
     if settings.is_http:
         run_prepared(lambda: prepare(loader.load(target)), settings)
-    # What the module prints is no part of the protocol, nor is what it reads.
+    # Output and input of the module are no part of the protocol.
     with in_process.stdio_kept():
         prepared, settings = _ready(lambda: prepare(loader.load(target)), settings)
     in_process.leave(_serve(prepared, settings))
 
 
 def run_prepared(make: Callable[[], Prepared], settings: Settings) -> NoReturn:
-    """Serves what ``make`` returns, in this process, to its end. Raises :class:`RunProblem`."""
+    """Serves the server that ``make`` returns until this process ends. Raises :class:`RunProblem`."""
     in_process.leave(_serve(*_ready(make, settings)))
 
 
 def run_object(server: object, settings: Settings) -> None:
-    """Serves an object in this process; returns where it was told to end, leaves with 130 after Ctrl-C."""
+    """Serves an object in this process. Returns after SIGTERM or the end of stdin; exits with 130 after Ctrl-C."""
     try:
         code = _serve(*_ready(lambda: prepare(server), settings))
     except AuthorProblem as problem:
@@ -62,7 +62,7 @@ def run_object(server: object, settings: Settings) -> None:
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     if code == EXIT_INTERRUPTED:
-        # No traceback, and what stands in `finally` is done.
+        # SystemExit shows no traceback, and `finally` blocks run.
         raise SystemExit(code)
 
 
@@ -83,14 +83,14 @@ async def run_object_async(server: object, settings: Settings) -> None:
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            # Whoever cancels waits: calls in flight get their time.
+            # The canceller waits, so that calls in flight can finish.
             await asyncio.shield(asyncio.to_thread(served.end))
     except AuthorProblem as problem:
         raise problem.cause from None
 
 
 def run_worker(order: Mapping[str, Any], report: Callable[..., None]) -> NoReturn:
-    """Serves as one of several processes, as its parent's ``order`` says. What keeps it from that, it says itself."""
+    """Serves as one of several processes by its parent's ``order``. Prints the reason if it can't serve."""
     settings = Settings.from_json(order["settings"])
     address = Address(*order["address"])
     _core.set_process_key(bytes.fromhex(order["key"]))
@@ -113,7 +113,7 @@ def run_worker(order: Mapping[str, Any], report: Callable[..., None]) -> NoRetur
 
 
 def tell(problem: RunProblem) -> None:
-    """Says what went wrong: one sentence of ours, or the author's own traceback."""
+    """Reports a problem: one sentence, or the author's traceback."""
     if isinstance(problem, AuthorProblem):
         write(tracebacks.shown(problem.cause))
     else:
@@ -134,13 +134,13 @@ def _serve(prepared: Prepared, settings: Settings) -> int:
 def _ready(
     make: Callable[[], Prepared], settings: Settings, parent: Address | None = None
 ) -> tuple[Prepared, Settings]:
-    """A server and the settings that it is served with; ``parent`` is the address that a parent listens on already."""
+    """A server and its effective settings; ``parent`` is the address that a parent listens on."""
     try:
         prepared = make()
     except _core.EnvironmentProblem as problem:
-        # A Redis that counts rate limits, and isn't there.
+        # The Redis of the rate limits is unreachable.
         raise SetupProblem(str(problem)) from problem
-    # After the import: an author who set logging up keeps the handlers.
+    # After the import, so that logging handlers of the author stay.
     log_setup.run_at(settings.log_level)
     return settled(prepared, settings, parent)
 
@@ -149,7 +149,7 @@ def _supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
     with contextlib.ExitStack() as held:
         changes = held.enter_context(watching(settings)) if settings.reload else None
         reserved = held.enter_context(contextlib.closing(Reserved(Address.resolved(settings.host, settings.port))))
-        # Only this user may enter it; in it the workers pass on to each other what is another's.
+        # Only this user may enter the folder. Workers forward requests to each other through sockets in it.
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mcpace-"))
         order = {
             "target": text,
@@ -159,7 +159,7 @@ def _supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
             "family": [str(Path(folder) / str(number)) for number in range(1, settings.workers + 1)],
             "key": secrets.token_hex(32),
         }
-        # -P: our own modules are never looked for in the folder that we are in.
+        # -P: mcpace's modules are never imported from the current folder.
         command = [sys.executable, *_interpreter_flags(), "-P", "-m", "mcpace.server.running.worker"]
 
         def start(number: int) -> Child:
@@ -172,5 +172,5 @@ def _supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
 
 
 def _interpreter_flags() -> list[str]:
-    """Those that this interpreter was started with, as multiprocessing passes them on."""
+    """The flags that this interpreter was started with, as multiprocessing passes them on."""
     return list(subprocess._args_from_interpreter_flags())  # type: ignore[attr-defined]

@@ -1,10 +1,10 @@
-"""A server as a transport of the official SDK's client: ``async with mcp.Client(server) as client`` in tests.
+"""The transport of ``async with mcp.Client(server) as client``, the official SDK's client, in tests.
 
 The SDK's own HTTP client talks to the server's endpoint within the process, without a socket. ``mcpace.Client`` and
 ``mcpace.testing`` need no SDK.
 
-Design constraint: imports the SDK only when its client connects. Guards of the transport (tokens, hosts) are left out,
-as in the SDK's own connection in memory.
+Design constraint: imports the SDK only when its client connects. The checks of the HTTP transport (tokens, hosts) do
+not apply, as in the SDK's own connection in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _URL = "http://localhost/mcp"
 
 @asynccontextmanager
 async def connected(server: MCPServer[Any]) -> AsyncIterator[tuple[Any, Any]]:
-    """The read stream and the write stream of a client of the server. The lifespan lasts as long as the block."""
+    """The read stream and the write stream of a client of the server. The lifespan runs within the block."""
     try:
         streamable_http: Any = import_module("mcp.client.streamable_http")
     except ImportError as error:
@@ -51,16 +51,16 @@ async def connected(server: MCPServer[Any]) -> AsyncIterator[tuple[Any, Any]]:
 
 
 class LowLevel:
-    """``mcp._mcp_server`` of mcp 1.x, for tests that connect a ``ClientSession`` to it. It can do nothing else."""
+    """``mcp._mcp_server`` of mcp 1.x, for tests that connect a ``ClientSession`` to it. It has no other member."""
 
     def __init__(self, server: MCPServer[Any]) -> None:
         self._server = server
 
     def create_initialization_options(self) -> None:
-        """The server knows them itself."""
+        """Returns nothing: the server has its own options."""
 
     async def run(self, read_stream: Any, write_stream: Any, *options: Any, **more: Any) -> None:
-        """Serves the client at the other end of the streams until it leaves."""
+        """Serves the client at the other end of the streams until it disconnects."""
         del options, more
         async with connected(self._server) as (from_server, to_server):
             passing = [
@@ -86,7 +86,7 @@ async def _pass(source: Any, target: Any) -> None:
 
 
 def _open(prepared: Prepared) -> Prepared:
-    """Without what the HTTP transport guards: nobody else reaches an endpoint that has no socket."""
+    """The server without the checks of the HTTP transport: an endpoint without a socket has no other clients."""
     return replace(prepared, options=_unguarded(prepared.options), loopback_only=None)
 
 
@@ -96,7 +96,7 @@ def _unguarded(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _transport(http: Any, begun: Begun) -> Any:
-    """A transport of the SDK's HTTP library, which has the endpoint answer."""
+    """A transport of the SDK's HTTP library that passes requests to the endpoint."""
 
     class Body(http.AsyncByteStream):  # type: ignore[misc]
         def __init__(self, reply: Any) -> None:

@@ -1,7 +1,7 @@
-"""What a host application needs of a mounted server: to begin it and to end it with itself.
+"""The session manager of a mounted server, by which a host application starts and ends it.
 
-The official SDK's way, ``async with server.session_manager.run(): …`` in the host's own lifespan. It isn't needed here,
-since a mounted server begins with its first request; with it, a lifespan that fails is known at the start.
+The official SDK requires ``async with server.session_manager.run(): …`` in the host's lifespan. It is optional here,
+since a mounted server starts with its first request; with it, a failing lifespan is known at the start.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 
 class SessionManager:
-    """Begins and ends an ASGI application by ASGI's own lifespan protocol."""
+    """Starts and ends an ASGI application by ASGI's lifespan protocol."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
 
     async def handle_request(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answers a request of the host's, whatever its path is."""
+        """Answers a request of the host's on any path."""
         await self._application.answer(scope, receive, send, self._application.path)
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """The application lives within the block. Raises ``RuntimeError`` where it can't begin."""
+        """Runs the application within the block. Raises ``RuntimeError`` if it can't start."""
         said: asyncio.Queue[str] = asyncio.Queue()
         answered: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 

@@ -1,6 +1,6 @@
-"""How a server is to be run: what the command line or ``MCPServer.run()`` said, checked once.
+"""The settings of a run, given by the command line or by ``MCPServer.run()``, and checked once.
 
-Design constraint: plain values. The settings travel to worker processes as JSON, and nothing further in looks at words.
+Design constraint: plain values. The settings are sent to worker processes as JSON, and later code never parses text.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MOST_WORKERS = 256
 GRACE_S = 10.0
 MOST_PREFIX = 64
 _UNNAMED = ("mcp-server", "FastMCP")
-"""How servers are called that nobody named, here and by the official SDK."""
+"""Names of servers without a given name, in mcpace and in the official SDK."""
 _DRAWN = re.compile(r"FastMCP-[0-9a-f]+")
-"""FastMCP draws a name for each process."""
+"""The random name that FastMCP gives a server in each process."""
 
 _PATH = re.compile(r"/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*")
 _HOST = re.compile(r"(?:[^\s/?#@:*\[\]]+|\[[0-9A-Fa-f:.]+\])(?::(?:\d{1,5}|\*))?")
@@ -41,7 +41,7 @@ _TRANSPORTS: dict[str, Transport] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """See the module."""
+    """The settings of a run."""
 
     transport: Transport = "http"
     host: str = "127.0.0.1"
@@ -50,30 +50,30 @@ class Settings:
     workers: int = 1
     json_response: bool = False
     response: Literal["auto", "sse"] = "auto"
-    """``sse``: a stream for each reply, whether or not the function has something to say before its result."""
+    """``sse`` answers each request with a stream, even if the function sends nothing before its result."""
     stateless: bool = False
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
     access_log: bool = False
     log_level: LogLevel | None = None
-    """``None``: as the server was made."""
+    """``None`` keeps the level that the server was made with."""
     server_timing: bool = False
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     graceful_timeout_s: float = GRACE_S
     max_body: int | None = None
-    """Bytes of a request's body."""
+    """Limit of a request's body, in bytes."""
     max_sessions: int | None = None
     session_idle_s: float | None = None
     retry_s: float | None = None
-    """After how long a client is to come back for a stream that it lost."""
+    """Delay after which clients should reconnect to a lost stream."""
     store: str | None = None
-    """Where sessions and streams are kept that several processes share; each has its own where this is ``None``."""
+    """The store of sessions and streams that several processes share; ``None`` keeps them in each process."""
     on_store_down: Literal["refuse", "memory"] = "refuse"
     store_prefix: str | None = None
-    """What the store's keys begin with; ``None``: by the server's name (:meth:`prefix_for`)."""
+    """The beginning of the store's keys; ``None`` derives it from the server's name (:meth:`prefix_for`)."""
     session_life_s: float | None = None
-    """However much a session is used."""
+    """Lifetime of a session, however much it is used."""
     reload: bool = False
     reload_dirs: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
@@ -81,11 +81,11 @@ class Settings:
     object's own."""
 
     def completed(self, own: Mapping[str, Any]) -> Self:
-        """With the server object's own settings where none is given. Raises :class:`UsageProblem`."""
+        """These settings, completed by the server object's own. Raises :class:`UsageProblem`."""
         return replace(self, **{name: value for name, value in own.items() if name not in self.given})
 
     def __post_init__(self) -> None:
-        """Raises :class:`UsageProblem` for what makes no sense or doesn't go together."""
+        """Raises :class:`UsageProblem` for invalid settings and for settings that contradict each other."""
         if not 0 <= self.port <= 65_535:
             raise UsageProblem(f"there is no port {self.port}: ports are 0 (any that is free) to 65535")
         if not 1 <= self.workers <= MOST_WORKERS:
@@ -136,24 +136,24 @@ class Settings:
             raise UsageProblem("a stateless server has no sessions to keep: leave the store out")
 
     def prefix_for(self, name: str) -> str:
-        """What the keys of a server of this name begin with: servers of several names on one store know nothing of each
-        other. A name that differs from process to process would part those that belong together."""
+        """The beginning of the store's keys for a server of this name, which separates servers with different names. A
+        name that differs between processes is ignored, because it would separate processes of the same server."""
         if self.store_prefix is not None:
             return self.store_prefix
         return "mcpace:" if name in _UNNAMED or _DRAWN.fullmatch(name) else f"mcpace:{name[:MOST_PREFIX]}:"
 
     @property
     def is_http(self) -> bool:
-        """Whether it listens on a port at all."""
+        """Whether the server listens on a port."""
         return self.transport != "stdio"
 
     def to_json(self) -> str:
-        """One line."""
+        """The settings as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What :meth:`to_json` made."""
+        """Reads the text of :meth:`to_json`."""
         given: dict[str, Any] = json.loads(text)
         for name in ("allowed_hosts", "allowed_origins", "reload_dirs", "given"):
             given[name] = tuple(given[name])

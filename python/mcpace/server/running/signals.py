@@ -1,7 +1,6 @@
-"""Signals as something to wait for: they arrive on a socket beside whatever else is waited for, never in the middle
-of work.
+"""Signals as readable sockets: a loop waits for them together with other events, and they never interrupt work.
 
-Deliberately absent: blocking signals. A mask would be inherited by the processes that an author's tools start.
+Deliberately absent: blocking signals. Processes that an author's tools start would inherit the mask.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Arrivals:
-    """The signals that have come and nobody has taken yet."""
+    """The signals that arrived and were not taken yet."""
 
     def __init__(self, reading_end: socket.socket) -> None:
         self._reading_end = reading_end
 
     def fileno(self) -> int:
-        """Readable when there is one."""
+        """A descriptor that is readable when a signal has arrived."""
         return self._reading_end.fileno()
 
     def take(self) -> list[signal.Signals]:
-        """Those that came; none if none did. Never waits."""
+        """Returns and clears the signals that arrived. Never blocks."""
         try:
             return [signal.Signals(number) for number in self._reading_end.recv(4096)]
         except BlockingIOError:
@@ -36,9 +35,8 @@ class Arrivals:
 
 @contextmanager
 def arriving(numbers: Iterable[signal.Signals]) -> Iterator[Arrivals]:
-    """Takes these signals over for as long as the block lasts; only on the main thread.
-
-    One that is ignored, as SIGINT is under ``nohup`` and in a shell's background, stays ignored.
+    """Takes these signals over within the block. Only on the main thread. An ignored signal, such as SIGINT under
+    ``nohup`` and in a shell's background, stays ignored.
     """
     reading_end, writing_end = socket.socketpair()
     reading_end.setblocking(False)
@@ -53,10 +51,11 @@ def arriving(numbers: Iterable[signal.Signals]) -> Iterator[Arrivals]:
             yield Arrivals(reading_end)
         finally:
             for number, handler in taken.items():
-                with contextlib.suppress(TypeError):  # one that was not set from Python can't be set back
+                with contextlib.suppress(TypeError):  # a handler that was not set from Python can't be restored
                     signal.signal(number, handler)
             signal.set_wakeup_fd(before)
 
 
 def _nothing_more(number: int, frame: FrameType | None) -> None:
-    """The wake-up says it all. A handler, so that a child process begins with the default again."""
+    """Does nothing: the wake-up descriptor reports the signal. It is a handler, so that child processes start with the
+    default action."""

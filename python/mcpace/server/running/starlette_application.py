@@ -1,4 +1,4 @@
-"""The ASGI application of a server as the SDKs make it: a Starlette application of its endpoint and its custom routes.
+"""The Starlette application of a server's endpoint and custom routes, as the official SDK makes it.
 
 Loaded by ``streamable_http_app()`` and ``sse_app()``; needs starlette. ``server.asgi()`` needs no package.
 """
@@ -19,7 +19,7 @@ from mcpace.server.running.session_manager import SessionManager
 
 
 class ServerApplication(Starlette):
-    """A Starlette application that serves MCP. Its lifespan begins and ends the server."""
+    """A Starlette application that serves MCP. Its lifespan starts and ends the server."""
 
     def __init__(self, application: Application, routes: Sequence[Any], *, debug: bool) -> None:
         def lifespan(_: Any) -> AbstractAsyncContextManager[None]:
@@ -70,7 +70,7 @@ def _whole(
 
 
 class _At:
-    """The endpoint at a path of the application's choice; ``path`` is the runtime's own."""
+    """The endpoint at a path of the application; ``path`` is the runtime's own path."""
 
     def __init__(self, application: Application, path: str, messages: str | None = None) -> None:
         self._application = application
@@ -95,7 +95,7 @@ class _Metadata:
 
 
 def _telling(messages: str, send: Send) -> Send:
-    """Sends on a stream of the runtime's, with another address for messages in its first event."""
+    """Forwards a stream of the runtime, with another address for messages in its first event."""
     is_told = False
 
     async def tell(event: Any) -> None:

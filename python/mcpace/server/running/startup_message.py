@@ -1,4 +1,4 @@
-"""What is said at start: what is served, where, and what a user has to know of it."""
+"""The start message: the server, its address, and warnings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcpace.server.running.settings import Settings
 
 
 def facts(prepared: Prepared, settings: Settings, url: str) -> dict[str, Any]:
-    """What :func:`announce` says of a server, as plain values: a worker tells its parent so."""
+    """The values that :func:`announce` needs, which a worker sends to its parent."""
     return {
         "name": prepared.name,
         "tools": prepared.tools,
@@ -27,7 +27,7 @@ def facts(prepared: Prepared, settings: Settings, url: str) -> dict[str, Any]:
 
 
 def announce(facts: Mapping[str, Any], settings: Settings, address: Address | None) -> None:
-    """Says what is served and where, in the first line, and what goes with it in more."""
+    """Prints the start message: the first line names the server and the address, and notes follow."""
     line(first_line(facts, settings))
     for note in facts["notes"]:
         say(note)

@@ -1,10 +1,9 @@
 """The parent of worker processes: it starts them, replaces those that die, and ends them in order.
 
-One loop on the main thread, which waits for signals, for what workers say, for changed files and for the time of the
-next start, and does one thing at a time. The first worker is started alone: what is wrong with the server is then
-said once.
+One loop on the main thread waits for signals, reports of workers, changed files and the time of the next start, and
+handles one event at a time. The first worker is started alone, so that a fault of the server is reported once.
 
-Deliberately absent: any knowledge of what a worker does. It is a program with the contract of :mod:`.child`.
+Deliberately absent: knowledge about serving. A worker is a program with the contract of :mod:`.child`.
 """
 
 from __future__ import annotations
@@ -23,55 +22,55 @@ from mcpace.server.running.restarts import GIVE_UP_AFTER, Restarts
 from mcpace.server.running.signals import STOPPING, Arrivals, arriving
 
 MARGIN_S = 3.0
-"""What a worker gets beyond its own limit to end, before it is killed."""
+"""Time beyond its own limit that a worker has to end before it is killed."""
 FIRST_REPORT_S = 20.0
-"""After how long a first worker's start is said to be slow."""
+"""Time after which the start of the first worker is reported as slow."""
 
 
 class Changes(Protocol):
-    """Changed files, as something to wait for."""
+    """Changed files that the loop can wait for."""
 
     def fileno(self) -> int:
-        """Readable when there are some."""
+        """A descriptor that is readable when files have changed."""
         ...
 
     def take(self) -> list[str]:
-        """Those that changed. Never waits."""
+        """Returns and clears the changed files. Never blocks."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run, and by how many."""
+    """The workers to run."""
 
     start: Callable[[int], Child]
-    """Starts the worker of this number."""
+    """Starts the worker with this index."""
     workers: int
     grace_s: float
-    """How long a worker may take to end."""
+    """Time limit for a worker to end."""
     on_ready: Callable[[dict[str, Any]], None]
-    """Called with the first worker's facts, once all serve."""
+    """Called with the first worker's facts when all workers serve."""
     changes: Changes | None = None
-    """Where there are any, a change starts the workers anew, and a worker that can't start waits for the next."""
+    """If given, a change restarts the workers, and a worker that can't start waits for the next change."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """A worker's place, taken by one process after the other."""
+    """The place of one worker, filled by one process after the other."""
 
     number: int
     child: Child | None = None
     serves_since: float | None = None
     start_at: float | None = None
-    """When the next is to be started; ``None``: not at all, for now."""
+    """When the next process is started; ``None`` if none is due."""
     asked_to_end: bool = False
     kill_at: float | None = None
-    """When one that was asked to end has had its time."""
+    """The deadline of a process that was asked to end."""
     restarts: Restarts = field(default_factory=Restarts)
 
 
 def supervise(plan: Plan) -> int:
-    """Runs until a signal or until nothing can be done, and returns the exit code."""
+    """Runs the workers until a signal arrives or all attempts failed. Returns the exit code."""
     with arriving((*STOPPING, signal.SIGCHLD)) as signals:
         supervisor = _Supervisor(plan, signals)
         try:
@@ -109,7 +108,7 @@ class _Supervisor:
                 self._restart(changed)
 
     def kill_all(self) -> None:
-        """At once; for those that are left however the loop ended."""
+        """Kills the remaining workers, however the loop ended."""
         for place in self._places:
             if place.child is not None:
                 place.child.kill()
@@ -120,7 +119,7 @@ class _Supervisor:
         times = [self._slow_at, *(at for place in self._places for at in (place.start_at, place.kill_at))]
         due = min((at for at in times if at is not None), default=None)
         limit = None if due is None else max(0.0, due - time.monotonic())
-        # A worker that said all it had to say is listened to no more: its end comes as a signal.
+        # A worker's socket is ignored after its report. SIGCHLD announces its end.
         readers: list[Any] = [place.child for place in self._places if place.child and place.serves_since is None]
         readers.append(self._signals)
         if self._plan.changes is not None:
@@ -143,12 +142,13 @@ class _Supervisor:
         try:
             report = place.child.hear()
         except EOFError:
-            return  # its end says the rest
+            return  # the exit status has the rest
         if report is None:
             return
         self._slow_at = None
         if not report.serves:
-            # Why, the worker has said. The first one's reason is everybody's, unless a changed file may mend it.
+            # The worker has printed the reason. The first worker's failure applies to all, unless a changed file may
+            # fix it.
             if not self._said_ready and self._plan.changes is None and self._exit_code is None:
                 self._end_all(int(report.facts.get("exit_code", EXIT_SETUP)))
             return
@@ -168,7 +168,7 @@ class _Supervisor:
         child = place.child
         if child is None or (status := child.ended()) is None:
             return
-        self._hear(place)  # it may have said why before it ended
+        self._hear(place)  # it may have reported the reason before it ended
         now = time.monotonic()
         served_s = None if place.serves_since is None else now - place.serves_since
         asked_to_end = place.asked_to_end

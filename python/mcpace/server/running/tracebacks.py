@@ -1,7 +1,7 @@
-"""An author's exception, shown as if nothing of ours had been on the stack.
+"""Shows an author's exception without mcpace's frames.
 
-Frames of mcpace and of the import machinery are cut at both ends and between: where our own code raised, because of
-what it was given, the last line shown is the author's.
+Frames of mcpace and of the import machinery are removed everywhere. If mcpace raised because of the author's call, the
+last line shown is the author's.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-# As it was imported, and where it really lies: a link may stand between.
+# The path as imported and the resolved path, which differ if the package is behind a link.
 OURS = tuple(f"{place.parents[2]}/" for place in (Path(__file__), Path(__file__).resolve()))
 MACHINERY = ("<frozen ", "<string>")
 
 
 def shown(error: BaseException) -> str:
-    """The traceback of ``error`` and of what led to it, without frames of ours. Ends in a line feed."""
+    """The traceback of ``error`` and its causes, without mcpace's frames. Ends with a line feed."""
     _cut(error, set())
     return "".join(traceback.format_exception(error))
 
@@ -25,7 +25,7 @@ def _cut(error: BaseException | None, seen: set[int]) -> None:
     if error is None or id(error) in seen:
         return
     seen.add(id(error))
-    # Our own reasons for raising are ours to keep: only an exception that the author's code took part in is shown.
+    # A cause is shown only if the author's code took part in it.
     if error.__context__ is not None and not _authors(error.__context__.__traceback__):
         error.__suppress_context__ = True
         if error.__cause__ is error.__context__:
@@ -55,7 +55,7 @@ def _rebuilt(frames: list[TracebackType]) -> TracebackType | None:
 
 
 def _is_ours(filename: str) -> bool:
-    # importlib is the machinery's part that isn't frozen: import_module's own frame.
+    # importlib has the frame of import_module, which is not frozen.
     return (
         filename.startswith((*OURS, *MACHINERY))
         or "/importlib/" in filename

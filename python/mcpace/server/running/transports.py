@@ -1,6 +1,6 @@
-"""From an ``MCPServer`` to a running one: the compiled part's registry, and the official SDK's keywords.
+"""Serves an ``MCPServer`` by the official SDK's keywords: run over a transport, or as an ASGI application.
 
-Design constraint: loaded by whoever runs a server. An option that the runtime doesn't have is refused by its name.
+Design constraint: loaded when a server is run. An option that the runtime doesn't have is refused by its name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcpace.server.running.application import Application
 
 
-# The official SDK's keywords that the runner's settings call otherwise.
+# Keywords of the official SDK with another name in the runner's settings.
 _RENAMED = {
     "streamable_http_path": "path",
     "stateless_http": "stateless",
@@ -28,9 +28,9 @@ _RENAMED = {
     "session_idle_timeout": "session_idle_s",
     "retry_interval": "retry_s",
 }
-# Those whose `None` there means what leaving them out means here.
+# Keywords whose `None` means the default.
 _LIMITS = {"max_request_body_size", "session_idle_timeout", "max_sessions", "retry_interval"}
-# Keywords that a transport of the official SDK has, and the constructor of mcp 1.x.
+# Keywords of the official SDK's transports and of the constructor of mcp 1.x.
 _HTTP = (
     "host",
     "port",
@@ -48,7 +48,7 @@ _PATHS = ("mount_path", "sse_path", "message_path")
 
 
 def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The runner's settings by name. Raises ``UnsupportedOption`` or ``TypeError`` for one that it doesn't have."""
+    """The runner's settings by name. Raises ``UnsupportedOption`` or ``TypeError`` for an unknown option."""
     options: dict[str, Any] = {}
     for name, value in given.items():
         if name in _PATHS:
@@ -66,7 +66,7 @@ def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "transport_security":
             options |= _security(value)
         elif value is not None or name not in _LIMITS:
-            # Retrying is told in milliseconds there.
+            # retry_interval is in milliseconds, retry_s in seconds.
             options[_RENAMED.get(name, name)] = value / 1000 if name == "retry_interval" else value
     if transport == "stdio" and options:
         raise TypeError(f"run(transport='stdio') takes no {', '.join(sorted(options))}: they are of HTTP")
@@ -74,14 +74,14 @@ def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def keywords_of(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The official SDK's keywords for a transport: those that are given, else those of the constructor."""
+    """The official SDK's keywords for a transport: the given ones, completed by those of the constructor."""
     names = {"stdio": (), "sse": _SSE}.get(transport, _HTTP)
     settings = {name: getattr(server.settings, name) for name in names}
     return {name: value for name, value in settings.items() if value != _DEFAULTS[name]} | dict(given)
 
 
 def own_settings(server: MCPServer[Any]) -> dict[str, Any]:
-    """The runner's settings that the constructor was given, for those who run the server object otherwise."""
+    """The runner's settings that the constructor received, for runs that don't go through ``MCPServer.run()``."""
     given = keywords_of(server, "streamable-http", {})
     return options_of("streamable-http", {name: value for name, value in given.items() if name != "event_store"})
 
@@ -93,7 +93,7 @@ def _security(settings: Any) -> dict[str, Any]:
     members = settings if isinstance(settings, Mapping) else settings.model_dump()
     if not members.get("enable_dns_rebinding_protection", True):
         return {"allowed_hosts": ("*",), "allowed_origins": ("*",)}
-    # `name:*` allows any port there; here a name without a port does.
+    # The SDK's `name:*` allows any port; in the runtime a name without a port does.
     return {
         name: tuple(entry.removesuffix(":*") for entry in members.get(name, ()))
         for name in ("allowed_hosts", "allowed_origins")
@@ -101,7 +101,7 @@ def _security(settings: Any) -> dict[str, Any]:
 
 
 def run(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> None:
-    """Serves until it is told to stop."""
+    """Serves until a signal comes, or stdin ends."""
     from mcpace.server.running import run as serve
 
     if transport not in ("stdio", "sse", "streamable-http", "http"):
@@ -155,7 +155,7 @@ def sse_app(server: MCPServer[Any], given: Mapping[str, Any]) -> tuple[Applicati
 
 
 def _endpoint(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> tuple[Application, dict[str, Any]]:
-    """The endpoint of a Starlette application, which has a policy of its own for hosts, and all its keywords."""
+    """The endpoint of a Starlette application, which has its own host policy, and all its keywords."""
     from mcpace.server.running import asgi as application
     from mcpace.server.running.host_policy import policy_of
 

@@ -1,7 +1,6 @@
-"""A worker process: ``python -m mcpace.server.running.worker SOCKET PIPE``, started by :mod:`.child` and by nobody
-else.
+"""A worker process: ``python -m mcpace.server.running.worker SOCKET PIPE``, started by :mod:`.child` only.
 
-Design constraint: light, and tied to its parent before anything of the author's runs.
+Design constraint: light, and tied to its parent before the author's code runs.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from mcpace.server.running import lifeline
 
 
 def main() -> None:
-    """Serves what the order says until it is asked to end."""
+    """Serves by the parent's order until the parent asks it to end."""
     parent = socket.socket(fileno=int(sys.argv[1]))
     tie = int(sys.argv[2])
-    # What the author's code starts has no part in this.
+    # Processes that the author's code starts do not inherit the descriptors.
     parent.set_inheritable(False)
     os.set_inheritable(tie, False)
     lifeline.tie(tie)
     order = json.loads(parent.makefile("r").readline())
-    # Before there is anything to finish, the end is simple.
+    # Before it serves there is nothing to finish.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     sys.argv[:] = [order["target"], *order["arguments"]]
     from mcpace.server.running.runner import run_worker
@@ -35,7 +34,7 @@ def main() -> None:
 
 
 def _report(parent: socket.socket, facts: dict[str, Any]) -> None:
-    # Without a parent this process is about to end.
+    # Without a parent this process ends anyway.
     with contextlib.suppress(OSError):
         parent.sendall(json.dumps(facts).encode() + b"\n")
 
