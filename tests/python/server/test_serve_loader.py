@@ -170,6 +170,7 @@ def test_a_missing_import_of_the_author_is_the_authors_traceback() -> None:
         loaded("one")
     shown = tracebacks.shown(caught.value.cause)
     assert "No module named 'package_that_is_missing'" in shown
+    assert "Install mcpace in the environment that has 'package_that_is_missing'." in shown
     assert shown.count("  File ") == 1
 
 

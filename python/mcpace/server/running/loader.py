@@ -77,6 +77,7 @@ def _imported(target: Target) -> ModuleType:
         if error.name is not None and (target.module == error.name or target.module.startswith(f"{error.name}.")):
             advice = f"; did you mean {target.module}.py?" if Path(f"{target.module}.py").is_file() else ""
             raise SetupProblem(f"there is no module {error.name!r} in {here} or on Python's path{advice}") from error
+        _note_interpreter(error)
         raise AuthorProblem(f"importing {target.module}", error) from error
     except KeyboardInterrupt:
         raise
@@ -103,8 +104,15 @@ def _imported_file(target: Target) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        _note_interpreter(error)
         raise AuthorProblem(f"importing {target.module}", error) from error
     return module
+
+
+def _note_interpreter(error: BaseException) -> None:
+    """Names the searched environment in a missing import: mcpace may have another one than the server."""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        error.add_note(f"mcpace runs with {sys.executable}. Install mcpace in the environment that has {error.name!r}.")
 
 
 def _named(module: ModuleType, target: Target) -> Any:
