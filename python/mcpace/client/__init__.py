@@ -1,8 +1,8 @@
-"""The client: ``Client`` for asyncio, ``SyncClient`` for programs without a loop; one core, in Rust.
+"""The client: ``Client`` for asyncio, ``SyncClient`` for programs without an event loop; both use one core in Rust.
 
-Design constraint: a call costs one object awaited and one result read; what few use (progress, metadata, questions)
-costs only those who use it. Names are the official SDK's. Deliberately absent: validation of results against output
-schemas, the SDK's sessions and transports as objects.
+Design constraint: a call awaits one object and reads one result. Less common features (progress, metadata, requests of
+the server) cost nothing unless they are used. Names are the official SDK's. Deliberately absent: validation of results
+against output schemas, the SDK's sessions and transports as objects.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The server's questions and news, brought to the user's callbacks.
+"""Passes the server's requests and notifications to the user's callbacks.
 
-Design constraint: a callback that fails refuses the question in words, and never takes the client down.
+Design constraint: a failing callback answers the request with an error, and never stops the client.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mcpace.types import (
 logger = logging.getLogger("mcpace.client")
 
 _AT_ONCE = 256
-"""Callbacks for news that are under way at a time."""
+"""Maximum number of concurrent callbacks for notifications."""
 _HELD = 1024
 _HELD_CHARACTERS = 4 << 20
 _LITTLE = ("notifications/message", "notifications/progress")
@@ -41,7 +41,7 @@ _ELICIT: TypeAdapter[ElicitRequestParams] = TypeAdapter(ElicitRequestParams)
 
 @dataclass(frozen=True)
 class ClientRequestContext:
-    """What a callback is told beside the question."""
+    """Context of a server's request, the first argument of a callback."""
 
     session: Any
     """The client."""
@@ -51,7 +51,7 @@ class ClientRequestContext:
 
 @dataclass
 class Callbacks:
-    """What the user answers and hears."""
+    """The user's callbacks for requests and notifications of the server."""
 
     client: Any
     sampling: Callable[..., Any] | None = None
@@ -62,7 +62,7 @@ class Callbacks:
     has_warned: bool = False
 
     def answered(self, sampling_capabilities: Any) -> dict[str, Any]:
-        """What is declared to the server."""
+        """The capabilities to declare to the server, by the callbacks that exist."""
         told: dict[str, Any] = {"roots": self.list_roots is not None}
         if self.sampling is not None:
             told["sampling"] = wire(sampling_capabilities) or {}
@@ -72,11 +72,11 @@ class Callbacks:
 
     @property
     def hear(self) -> bool:
-        """Whether anybody wants the server's news."""
+        """Whether there is a callback for notifications."""
         return self.logging is not None or self.messages is not None
 
     def call(self, question: _core.Question) -> Any:
-        """The callback's own answer: a value, or something to await."""
+        """Calls the callback for a request. Returns a value or an awaitable."""
         params = json.loads(question.params or b"{}")
         if not isinstance(params, dict):
             raise MCPError(INVALID_PARAMS, f"the parameters of {question.method} are an object")
@@ -91,7 +91,7 @@ class Callbacks:
         raise MCPError(METHOD_NOT_FOUND, f"this client has no answer to {question.method}")
 
     def news(self, method: str, params: str | None) -> list[Any]:
-        """What the callbacks for a notification gave; things to await among them."""
+        """Calls the callbacks for a notification. Returns their values, which may be awaitables."""
         members = None if params is None else json.loads(params)
         given: list[Any] = []
         try:
@@ -99,7 +99,7 @@ class Callbacks:
             logged = results.LoggingMessageNotificationParams.model_validate(members) if message else None
             told = results.Notification(method=method, params=members) if self.messages is not None else None
         except ValidationError:
-            # Once: a server may send any number of them.
+            # The warning is logged once, because a server may send any number of such notifications.
             if not self.has_warned:
                 self.has_warned = True
                 logger.warning("the server's %s is not of the protocol's shape: such are passed over", method)
@@ -112,7 +112,8 @@ class Callbacks:
 
 
 class Later:
-    """News whose callbacks have to wait for others: so many, and the oldest log messages make room first."""
+    """Queue of notifications whose callbacks have to wait for others. A full queue drops log and progress notifications
+    first, the oldest of them."""
 
     def __init__(self) -> None:
         self.news: deque[tuple[str, str | None]] = deque()
@@ -140,7 +141,7 @@ class Later:
 
 
 class Soon:
-    """Runs callbacks as tasks of the running loop, and holds them until they are done."""
+    """Runs callbacks as tasks of the running loop, and keeps references to the tasks until they are done."""
 
     def __init__(self, callbacks: Callbacks) -> None:
         self.callbacks = callbacks
@@ -191,7 +192,7 @@ class Soon:
 
 
 def answer_now(callbacks: Callbacks, question: _core.Question) -> None:
-    """Answers on this thread."""
+    """Answers a request on this thread."""
     try:
         answer = callbacks.call(question)
         if inspect.isawaitable(answer):
@@ -203,7 +204,7 @@ def answer_now(callbacks: Callbacks, question: _core.Question) -> None:
 
 
 def give(question: _core.Question, answer: Any) -> None:
-    """Answers with what a callback returned: a result's model, a dict, or ``ErrorData``."""
+    """Answers a request with a callback's return value: a result's model, a dict, or ``ErrorData``."""
     told = wire(answer)
     if isinstance(answer, BaseModel) and "code" in type(answer).model_fields and "message" in type(answer).model_fields:
         data = told.get("data")
@@ -216,7 +217,7 @@ def give(question: _core.Question, answer: Any) -> None:
 
 
 def refuse(question: _core.Question, error: BaseException) -> None:
-    """Tells the server why there is no answer."""
+    """Answers a request with the error that an exception stands for."""
     if isinstance(error, MCPError):
         data = None if error.data is None else json.dumps(error.data)
         question.refuse(error.code, error.message, data)

@@ -1,7 +1,6 @@
-"""``Client``: for asyncio, and for anyio on asyncio.
+"""``Client``, for asyncio and for anyio on asyncio.
 
-Design constraint: each request is one object of the compiled part that is awaited here; what it waits for is seen to
-there.
+Design constraint: each request is one awaitable object of the compiled part, which does all the work.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Client(Requests):
         await self.close()
 
     async def connect(self) -> None:
-        """Connects, authorizes where asked to, agrees on a revision."""
+        """Connects, authorizes if the server requires it, and negotiates a revision."""
         if self._caller_or_none is not None:
             raise RuntimeError("this client is connected already")
         self._soon = Soon(self._callbacks)
@@ -56,7 +55,7 @@ class Client(Requests):
             raise
 
     async def close(self) -> None:
-        """Takes leave of the server; bounded in time. Does nothing where it isn't connected."""
+        """Closes the connection, within a limited time. Does nothing on a client that isn't connected."""
         caller, self._caller_or_none, self._connected = self._caller_or_none, None, None
         if caller is None:
             return
@@ -78,7 +77,7 @@ class Client(Requests):
         request_state: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
-        """Calls a tool. A tool's own failure is no exception: see ``is_error``."""
+        """Calls a tool. A failure of the tool raises no exception but sets ``is_error``."""
         if progress_callback is not None:
             return await self._call_with_progress(
                 name, arguments, read_timeout_seconds, progress_callback, input_responses, request_state, meta
@@ -99,7 +98,7 @@ class Client(Requests):
         try:
             return await _get(self._call_tool(name, arguments, extras(time_s, progress, meta), responses, state))
         finally:
-            # Who was told of progress has heard of it when the call returns.
+            # All progress callbacks have finished when the call returns.
             if told:
                 await asyncio.gather(*told, return_exceptions=True)
 
@@ -140,7 +139,7 @@ class Client(Requests):
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, *, meta: Mapping[str, Any] | None = None
     ) -> GetPromptResult:
-        """Gets a prompt, filled in."""
+        """Gets the messages of a prompt."""
         return await _get(self._get_prompt(name, arguments, extras(meta=meta)))
 
     async def complete(
@@ -150,25 +149,25 @@ class Client(Requests):
         return await _get(self._complete(ref, argument, context_arguments))
 
     async def send_ping(self, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
-        """Asks whether the server is there (legacy revisions)."""
+        """Checks that the server answers (legacy revisions)."""
         return await _get(self._plain("ping", {}, meta))
 
     async def set_logging_level(
         self, level: LoggingLevel, *, meta: Mapping[str, Any] | None = None
     ) -> results.EmptyResult:
-        """From which level on log messages are wanted (legacy revisions; else ``log_level=`` of the client)."""
+        """Sets the lowest level of wanted log messages (legacy revisions; otherwise ``log_level=`` of the client)."""
         return await _get(self._plain("logging/setLevel", {"level": level}, meta))
 
     async def subscribe_resource(self, uri: str, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
-        """Asks to be told when a resource changes (legacy revisions; else :meth:`listen`)."""
+        """Subscribes to changes of a resource (legacy revisions; otherwise :meth:`listen`)."""
         return await _get(self._plain("resources/subscribe", {"uri": uri}, meta))
 
     async def unsubscribe_resource(self, uri: str, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
-        """Ends :meth:`subscribe_resource`."""
+        """Ends a subscription of :meth:`subscribe_resource`."""
         return await _get(self._plain("resources/unsubscribe", {"uri": uri}, meta))
 
     async def send_roots_list_changed(self) -> None:
-        """Tells the server that the roots changed (legacy revisions)."""
+        """Notifies the server that the roots have changed (legacy revisions)."""
         try:
             await self._caller.notify("notifications/roots/list_changed", "{}")
         except _PROBLEMS as problem:

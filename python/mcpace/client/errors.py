@@ -1,6 +1,6 @@
-"""What a request of a client can end with, made of what the compiled part tells.
+"""Exceptions of a client's requests, made of the compiled part's problems.
 
-Design constraint: the only place that knows how :class:`mcpace._core.CallProblem` looks.
+Design constraint: only this module knows the members of :class:`mcpace._core.CallProblem`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ ReadT = TypeVar("ReadT")
 
 
 class ClientError(Exception):
-    """A request failed otherwise than by the server's answer. ``code`` is for programs, the message for people."""
+    """A request failed for a reason other than an error answer of the server. ``code`` is for programs, the message for
+    people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -28,11 +29,11 @@ class ClientError(Exception):
 
 
 class RequestTimeout(ClientError, TimeoutError):
-    """A request, or connecting, took longer than its limit."""
+    """A request or a connection attempt took longer than its limit."""
 
 
 class ServerUnreachable(ClientError, ConnectionError):
-    """The server can't be reached, or is gone."""
+    """The server can't be reached, or has closed the connection."""
 
 
 class ListenNotSupportedError(ClientError, RuntimeError):
@@ -40,7 +41,7 @@ class ListenNotSupportedError(ClientError, RuntimeError):
 
 
 class SubscriptionLost(ClientError, RuntimeError):
-    """A subscription ended without the server's word: listen again, and fetch anew."""
+    """A subscription broke off without having been ended by the server: listen again, and fetch the resources anew."""
 
 
 _CLASSES: dict[str, type[ClientError]] = {
@@ -52,7 +53,7 @@ _CLASSES: dict[str, type[ClientError]] = {
 
 
 def raised(problem: _core.CallProblem | _core.UsageProblem) -> Exception:
-    """The exception to raise in the place of the compiled part's."""
+    """The exception to raise instead of the compiled part's."""
     if isinstance(problem, _core.UsageProblem):
         return ValueError(str(problem))
     code, message, error = problem.args
@@ -63,7 +64,7 @@ def raised(problem: _core.CallProblem | _core.UsageProblem) -> Exception:
 
 
 def understood(raw: bytes | str, read: Callable[[Any], ReadT]) -> ReadT:
-    """What a server sent, as the model that it should be. Raises :class:`ClientError` where it is something else."""
+    """Reads a server's result as a model. Raises :class:`ClientError` for a result that the model doesn't accept."""
     try:
         return read(raw)
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""What a client is told, as the compiled part reads it.
+"""The options of a client, in the form that the compiled part reads.
 
-Design constraint: pure; JSON in the names of ``crates/py/src/caller/settings.rs``.
+Design constraint: pure functions; the JSON has the names of ``crates/py/src/caller/settings.rs``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcpace.types import wire
 if TYPE_CHECKING:
     from mcpace.server.running.prepared import Prepared
 
-# What a program gets of our environment where nothing was said, as the official SDK has it: no secrets.
+# Environment variables that a started server inherits by default, as in the official SDK. None contains secrets.
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
 
@@ -30,35 +30,36 @@ class StdioServerParameters:
     command: str
     args: list[str] = field(default_factory=list)
     env: Mapping[str, str] | None = None
-    """Variables, beside a few of this process (``PATH``, ``HOME``, …)."""
+    """Environment variables, in addition to a few of this process (``PATH``, ``HOME``, …)."""
     cwd: str | Path | None = None
 
 
 @dataclass
 class OAuth:
-    """Authorizes by OAuth 2.1, when the server asks for it."""
+    """Authorization by OAuth 2.1, for servers that require it."""
 
     client_id: str | None = None
-    """The registration with the authorization server; ``None`` registers, where the server lets us."""
+    """Id of the client at the authorization server; ``None`` registers a client, where the server permits that."""
     client_secret: str | None = field(default=None, repr=False)
     client_metadata_url: str | None = None
-    """Where our client-id metadata document is, an ``https`` URL."""
+    """URL (``https``) of the client's metadata document, which serves as its id."""
     scope: str | None = None
-    """Scopes to ask for, separated by spaces; ``None`` asks for what the server names."""
+    """Requested scopes, separated by spaces; ``None`` requests those that the server names."""
     open: Callable[[str], Any] | None = None
-    """Shows the page where the user consents; ``None`` opens the browser."""
+    """Shows the user the page for consent; ``None`` opens the browser."""
     follow: bool = False
-    """Ask for the page ourselves: for servers that consent by themselves, in tests."""
+    """Whether the client itself requests the page for consent, for test servers that consent automatically."""
     port: int = 0
-    """Port of the callback on this machine; 0 takes a free one."""
+    """Port of the callback on this machine; 0 takes a free port."""
     timeout: float = 300.0
-    """Seconds that the user may take."""
+    """Maximum time for the user's consent, in seconds."""
     client_credentials: bool = False
-    """Without a user: the client's own credentials, by its secret or by ``private_key``."""
+    """Whether the client authorizes without a user, by its secret or by ``private_key``."""
     private_key: str | None = field(default=None, repr=False)
-    """A PEM key (ES256) that signs our assertions (``private_key_jwt``)."""
+    """A PEM key (ES256) that signs the client's assertions (``private_key_jwt``)."""
     assertion: str | None = field(default=None, repr=False)
-    """Without a user: a JWT that the platform gave to this workload (workload identity federation)."""
+    """A JWT that the platform issued to this workload, for authorization without a user (workload identity
+    federation)."""
     idp_id_token: str | None = field(default=None, repr=False)
     """The user's ID token: the identity provider exchanges it for an assertion (enterprise-managed authorization)."""
     idp_token_endpoint: str | None = None
@@ -67,7 +68,7 @@ class OAuth:
     """The client id at the identity provider."""
 
     def settings(self) -> dict[str, Any]:
-        """As the compiled part reads it."""
+        """The options as the compiled part reads them."""
         told = {
             "client_id": self.client_id,
             "client_secret": self.client_secret,
@@ -88,28 +89,28 @@ class OAuth:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the server is, as the compiled part takes it."""
+    """The location of a server, in the form that the compiled part accepts."""
 
     target: Any
     environment: list[tuple[str, str]] | None = None
     folder: str | None = None
     prepared: Prepared | None = None
-    """Of a server object of this process: all of it."""
+    """The prepared server, for a server object of this process."""
     principal: Any = None
-    """On whose behalf the client of a server object speaks."""
+    """The caller that a client of a server object acts for."""
 
 
 @dataclass(frozen=True)
 class OnBehalf:
-    """A server object, as somebody's client sees it: for tests, where no token is sent and none verified."""
+    """A server object with the principal of its client, for tests in which no token is sent or verified."""
 
     server: Any
     principal: Any
-    """An ``AccessToken``; ``None`` for a client without."""
+    """An ``AccessToken``; ``None`` for a client without a token."""
 
 
 def place(server: Any) -> Place:
-    """What a user named: a URL, a command, parameters of a program, or a server object."""
+    """The location that a user named by a URL, a command, parameters of a program, or a server object."""
     if isinstance(server, str):
         return Place(server)
     if isinstance(server, _core.Server):
@@ -142,12 +143,12 @@ def _environment(named: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def settings(told: Mapping[str, Any]) -> bytes:
-    """The options that were given, without those that weren't."""
+    """The options as JSON, without those that are ``None``."""
     return json.dumps({name: wire(value) for name, value in told.items() if value is not None}).encode()
 
 
 def opener(oauth: OAuth | None) -> Callable[[str], Any] | None:
-    """What shows a page to the user."""
+    """The function that shows the user the page for consent."""
     if oauth is None or oauth.follow:
         return None
     if oauth.open is not None:

@@ -1,6 +1,6 @@
-"""The requests of the protocol: what goes to the compiled part, and what its answers are read as.
+"""The requests of the protocol: the parameters for the compiled part, and the models of the results.
 
-Design constraint: nothing here waits, so that both clients share it.
+Design constraint: nothing here waits, so that both clients can share the module.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=wi
 
 
 class Requests:
-    """What both clients have in common: their options, their state, and each request of the protocol."""
+    """The common base of both clients: their options, their state, and each request of the protocol."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Requests:
         )
         self._oauth = auth if isinstance(auth, OAuth) else None
         if connect_timeout_seconds is None and self._oauth is None:
-            # The handshake is requests, too. Not where somebody may have to consent in a browser.
+            # The limit also applies to the handshake's requests, unless a user may have to consent in a browser.
             connect_timeout_seconds = read_timeout_seconds
         self._settings = opt.settings(
             {
@@ -105,7 +105,7 @@ class Requests:
             **({} if place.principal is None else {"principal": place.principal}),
         )
 
-    # What the server said of itself ------------------------------------------------------------------------------
+    # Description of the server -----------------------------------------------------------------------------------
 
     @property
     def protocol_version(self) -> str:
@@ -126,17 +126,17 @@ class Requests:
 
     @property
     def server_info(self) -> Implementation | None:
-        """Name and version; a server of 2026-07-28 may keep them to itself."""
+        """Name and version of the server, which a server of 2026-07-28 may omit."""
         return self._told.told_server_info
 
     @property
     def server_capabilities(self) -> results.ServerCapabilities:
-        """What the server can do."""
+        """The capabilities that the server declared."""
         return self._told.capabilities
 
     @property
     def instructions(self) -> str | None:
-        """How to use the server, for a model."""
+        """The server's instructions for a model."""
         return self._told.instructions
 
     # Requests ----------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def extras(
     meta: Mapping[str, Any] | None = None,
     cache: CacheMode | None = None,
 ) -> dict[str, Any] | None:
-    """What a request says beside its parameters; ``None`` for nothing, which costs nothing."""
+    """The options of a request beside its parameters; ``None`` where there are none, which costs nothing."""
     if time_s is None and progress is None and meta is None and cache is None:
         return None
     told = {

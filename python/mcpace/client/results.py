@@ -1,4 +1,4 @@
-"""Results of a client's requests: the protocol's own, and what connecting finds out."""
+"""Results of a client's requests: those of the protocol, and the result of connecting."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Connected(Result):
 
     @property
     def told_server_info(self) -> Implementation | None:
-        """Who the server says it is, wherever its revision has it."""
+        """The server's own name and version, from the member that its revision uses."""
         if self.server_info is not None or self.meta is None:
             return self.server_info
         told = self.meta.get("io.modelcontextprotocol/serverInfo")

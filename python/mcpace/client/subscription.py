@@ -1,4 +1,4 @@
-"""Changes that a server of 2026-07-28 tells whoever listens."""
+"""Subscriptions to the changes that a server of 2026-07-28 announces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTS: dict[str, ServerEvent] = {
 
 
 def event(told: str) -> ServerEvent | None:
-    """The event that the compiled part tells; ``None`` for one that has no class here."""
+    """The event for a text of the compiled part; ``None`` for one that has no class here."""
     kind, _, uri = told.partition(" ")
     return ResourceUpdated(uri) if kind == "resource" else _LISTS.get(kind)
 
@@ -37,12 +37,12 @@ class Subscription:
 
     @property
     def subscription_id(self) -> int:
-        """The id of the request that listens."""
+        """The id of the ``subscriptions/listen`` request."""
         return self._open.id
 
     @property
     def honored(self) -> SubscriptionFilter:
-        """What the server agreed to tell."""
+        """The changes that the server agreed to announce."""
         return SubscriptionFilter.model_validate_json(self._open.agreed)
 
     @property

@@ -1,7 +1,7 @@
-"""``SyncClient``: the same client without ``await``, for scripts, notebooks and threads.
+"""``SyncClient``: the client without ``await``, for scripts, notebooks and threads.
 
-Design constraint: no event loop of its own; a request is waited for on the calling thread, and Ctrl-C ends it.
-Callbacks are ordinary functions, called on other threads.
+Design constraint: there is no event loop. The calling thread waits for a request, and Ctrl-C ends the wait. Callbacks
+are ordinary functions, called on other threads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SyncClient(Requests):
         self.close()
 
     def connect(self) -> None:
-        """Connects, authorizes where asked to, agrees on a revision."""
+        """Connects, authorizes if the server requires it, and negotiates a revision."""
         if self._caller_or_none is not None:
             raise RuntimeError("this client is connected already")
         callbacks = self._callbacks
@@ -49,7 +49,7 @@ class SyncClient(Requests):
             raise
 
     def close(self) -> None:
-        """Takes leave of the server; bounded in time. Does nothing where it isn't connected."""
+        """Closes the connection, within a limited time. Does nothing on a client that isn't connected."""
         caller, self._caller_or_none, self._connected = self._caller_or_none, None, None
         if caller is None:
             return
@@ -69,7 +69,7 @@ class SyncClient(Requests):
         request_state: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
-        """Calls a tool. A tool's own failure is no exception: see ``is_error``."""
+        """Calls a tool. A failure of the tool raises no exception but sets ``is_error``."""
         more = extras(read_timeout_seconds, progress_callback, meta)
         return _get(self._call_tool(name, arguments, more, input_responses, request_state))
 
@@ -110,7 +110,7 @@ class SyncClient(Requests):
     def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, *, meta: Mapping[str, Any] | None = None
     ) -> GetPromptResult:
-        """Gets a prompt, filled in."""
+        """Gets the messages of a prompt."""
         return _get(self._get_prompt(name, arguments, extras(meta=meta)))
 
     def complete(
@@ -120,11 +120,11 @@ class SyncClient(Requests):
         return _get(self._complete(ref, argument, context_arguments))
 
     def send_ping(self, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
-        """Asks whether the server is there (legacy revisions)."""
+        """Checks that the server answers (legacy revisions)."""
         return _get(self._plain("ping", {}, meta))
 
     def set_logging_level(self, level: LoggingLevel, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
-        """From which level on log messages are wanted (legacy revisions; else ``log_level=`` of the client)."""
+        """Sets the lowest level of wanted log messages (legacy revisions; otherwise ``log_level=`` of the client)."""
         return _get(self._plain("logging/setLevel", {"level": level}, meta))
 
 

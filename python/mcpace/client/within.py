@@ -1,6 +1,7 @@
-"""A server of this process: its lifespan, for as long as its client is connected.
+"""The lifespan of a server of this process, which lasts as long as its client is connected.
 
-Constraint: it is entered and left as when it is served: by one task of the loop that its functions run on.
+Constraint: one task of the loop on which the server's functions run enters and leaves the lifespan, as for a server
+that is served.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from mcpace.server.running.lifespans import Entered
 
 
 def enter(place: Place) -> Entered | None:
-    """Waits until the lifespan is entered, where there is one. Raises what the author's code raised."""
+    """Waits until the lifespan is entered, where there is one. Raises the exceptions of the author's code."""
     if place.prepared is None or place.prepared.lifespan is None:
         return None
     try:
@@ -21,7 +22,7 @@ def enter(place: Place) -> Entered | None:
 
 
 def leave(entered: Entered | None) -> None:
-    """Waits until it is left. Raises what the author's code raised."""
+    """Waits until the lifespan is left. Raises the exceptions of the author's code."""
     if entered is None:
         return
     try:

@@ -1,12 +1,12 @@
-"""For tests of servers: clients in memory that speak on anybody's behalf, tokens made up, a clock of rate limits that
-stands still.
+"""Support for tests of servers: in-memory clients for any principal, made-up tokens, and a frozen clock for rate
+limits.
 
-Everything here reaches the server by the same road as a client over HTTP: dispatch, guards, validation, results. Only
-the network and the verifying of tokens are left out. With pytest, the fixtures ``mcp_client`` and
-``frozen_rate_limits`` are there by themselves (:mod:`mcpace.testing.plugin`).
+A call of such a client passes dispatch, guards, validation and results, like a call over HTTP. Only the network and the
+verification of tokens are left out. pytest finds the fixtures ``mcp_client`` and ``frozen_rate_limits`` automatically
+(:mod:`mcpace.testing.plugin`).
 
-Design constraint: nothing here is needed to serve. Light to import, for pytest imports it with the plugin; nothing of
-pytest's is imported.
+Design constraint: serving never needs this package. The package is quick to import, because pytest imports it with the
+plugin, and it doesn't import pytest.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = ["RateLimitClock", "connect", "connect_sync", "freeze_rate_limits", "t
 def connect(server: Any, *, principal: Any = None, **options: Any) -> Client:
     """A client of a server object: ``async with connect(server, principal=token("ada")) as client: …``.
 
-    ``principal``: on whose behalf it speaks, as the verifier would have returned it; ``None`` for a caller without a
-    token. ``options`` are the client's.
+    ``principal``: the caller, as the verifier would have returned it; ``None`` for a caller without a token.
+    ``options`` are those of the client.
     """
     from mcpace.client import Client
     from mcpace.client.options import OnBehalf
@@ -34,7 +34,7 @@ def connect(server: Any, *, principal: Any = None, **options: Any) -> Client:
 
 
 def connect_sync(server: Any, *, principal: Any = None, **options: Any) -> SyncClient:
-    """The same for tests without an event loop: ``with connect_sync(server) as client: …``."""
+    """A client of a server object for tests without an event loop: ``with connect_sync(server) as client: …``."""
     from mcpace.client import SyncClient
     from mcpace.client.options import OnBehalf
 
@@ -42,7 +42,7 @@ def connect_sync(server: Any, *, principal: Any = None, **options: Any) -> SyncC
 
 
 def token(subject: str = "tester", *, scopes: Any = (), client_id: str = "test-client", **claims: Any) -> AccessToken:
-    """A token as a verifier would have returned it. ``claims`` are what else it says."""
+    """A token as a verifier would have returned it. ``claims`` are its additional claims."""
     from mcpace.server.auth.bearer_tokens import AccessToken
 
     granted = [scopes] if isinstance(scopes, str) else list(scopes)
@@ -56,20 +56,20 @@ def token(subject: str = "tester", *, scopes: Any = (), client_id: str = "test-c
 
 
 class RateLimitClock:
-    """The time by which a server's rate limits count."""
+    """The clock of a server's rate limits."""
 
     def __init__(self, limiter: Any) -> None:
         self._limiter = limiter
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Moves the clock forward."""
         self._limiter.advance(seconds)
 
 
 def freeze_rate_limits(server: MCPServer[Any]) -> RateLimitClock:
-    """Has a server's rate limits count by a clock that stands still until it is moved.
+    """Gives a server's rate limits a clock that moves only by :meth:`RateLimitClock.advance`.
 
-    All counts begin at nothing. Before the server's first guarded call; raises ``RuntimeError`` later.
+    All counts begin at 0. Raises ``RuntimeError`` after the server's first guarded call.
     """
     from mcpace import _core
 

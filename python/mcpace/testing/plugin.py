@@ -1,7 +1,7 @@
-"""pytest's fixtures for servers. pytest finds them by itself where mcpace is installed.
+"""pytest fixtures for servers, which pytest finds automatically where mcpace is installed.
 
-Design constraint: imported by every pytest run of an environment that has mcpace, so it imports pytest and nothing
-else.
+Design constraint: every pytest run of an environment with mcpace imports this module, so the module imports only
+pytest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def mcp_client() -> Iterator[Callable[..., SyncClient]]:
-    """Connects to server objects: ``mcp_client(server, principal=token("ada"))`` is a client until the test is over."""
+    """Connects to server objects: ``mcp_client(server, principal=token("ada"))`` returns a client that is closed at the
+    end of the test."""
     from mcpace.testing import connect_sync
 
     with ExitStack() as stack:
@@ -32,7 +33,7 @@ def mcp_client() -> Iterator[Callable[..., SyncClient]]:
 
 @pytest.fixture
 def frozen_rate_limits() -> Callable[[Any], RateLimitClock]:
-    """Stops the clock of a server's rate limits: ``clock = frozen_rate_limits(server)``, ``clock.advance(60)``."""
+    """Freezes the clock of a server's rate limits: ``clock = frozen_rate_limits(server)``, ``clock.advance(60)``."""
     from mcpace.testing import freeze_rate_limits
 
     return freeze_rate_limits

@@ -1,8 +1,8 @@
-"""A folder of runs: what is in it, one run, two of them, one in progress.
+"""A folder of runs: its listing, one run, a comparison of two, a run in progress.
 
-Design constraint: only what the folder itself lists is ever opened, by its name in that list; so no request can name a
-path. Files are bounded, and one that is no run, or can't be shown, is told of or passed over, never a failure of the
-rest.
+Design constraint: a file is opened only by its name in the folder's own listing, so no request can name a path. The
+size of files is limited. A file that isn't a run or can't be shown is reported or skipped, and never affects the
+others.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from mcpace.report.words.quantities import clean
 from mcpace.ui.live import Journal
 
 MOST_FILES = 500
-"""The newest are listed."""
+"""Maximum number of listed files, the newest."""
 MARK = b'"mcpace.run/'
 MARKED_WITHIN = 4096
-"""Where a run has its schema: other JSON files are nobody's business here."""
+"""Number of leading bytes in which a run has its schema. JSON files without it are ignored."""
 
 
 class Compare(Protocol):
-    """How two runs are held against each other, as a run of its own; ``names`` are what they are called."""
+    """Compares two runs; the result is a run, too. ``names`` are the names of the two."""
 
     def __call__(self, base: Run, now: Run, /, *, names: tuple[str, str]) -> Run: ...
 
 
 class Missing(LookupError):
-    """There is no such run, or no such one any more."""
+    """The run does not exist, or no longer exists."""
 
 
 class Folder:
-    """Its runs."""
+    """The runs of a folder."""
 
     def __init__(self, path: Path, compare: Compare) -> None:
         self._path = path
@@ -45,28 +45,28 @@ class Folder:
         self._journals: dict[str, Journal] = {}
 
     def listing(self) -> Listing:
-        """Runs in progress first, then the others by the time at which they started, the newest first."""
+        """All runs: those in progress first, then the others by the time at which they started, the newest first."""
         files = self._files()
         self._forget(files)
         entries = [entry for file in files[:MOST_FILES] if (entry := self._entry(file)) is not None]
-        # A file that was copied or downloaded is newer than its run.
+        # The time of a copied or downloaded file is later than that of its run.
         entries.sort(key=lambda entry: entry.head.started if entry.head else "", reverse=True)
         entries.sort(key=lambda entry: entry.state != "live")
         return Listing(folder=clean(self._path, 300), entries=entries, left_out=max(0, len(files) - MOST_FILES))
 
     def page(self, name: str) -> Page:
-        """One run.
+        """The page of one run.
 
-        Raises :class:`Missing` and :class:`RunFormatError`; of a run that nobody has foreseen, whatever came of it.
+        Raises :class:`Missing` and :class:`RunFormatError`. An unforeseen run may raise any other exception.
         """
         return page_of(Run.load(self._file(name)))
 
     def comparison(self, first: str, second: str) -> Page:
-        """Two, the second held against the first. Raises as :meth:`page` does."""
+        """The page of a comparison of two runs, the second with the first. Raises the exceptions of :meth:`page`."""
         return page_of(self._compare(Run.load(self._file(first)), Run.load(self._file(second)), names=(first, second)))
 
     def live(self, name: str) -> Live:
-        """One in progress.
+        """The state of a run in progress.
 
         Raises :class:`Missing`.
         """
@@ -96,7 +96,7 @@ class Folder:
         return self._journals.setdefault(file.name, Journal(file))
 
     def _forget(self, files: list[Path]) -> None:
-        """What is gone."""
+        """Removes the state of files that no longer exist."""
         names = {file.name for file in files}
         for held in (self._known, self._journals):
             for name in [name for name in list(held) if name not in names]:
@@ -113,7 +113,7 @@ class Folder:
                 known = self._known[file.name] = (stamp, _entry(file, found.st_mtime))
             return known[1]
         except OSError:
-            return None  # gone meanwhile
+            return None  # deleted meanwhile
 
     def _live_entry(self, file: Path, changed: float) -> Entry | None:
         found = self._journal(file).look()
@@ -126,7 +126,7 @@ class Folder:
 
 
 def why(problem: Exception) -> str:
-    """Why a run that could be read can't be shown: a later release's, or nobody's."""
+    """The reason why a readable run can't be shown. It may be a later release's, or hand-made."""
     return f"mcpace can't show this run ({type(problem).__name__}: {clean(problem, 120)})"
 
 
@@ -141,7 +141,7 @@ def _entry(file: Path, changed: float) -> Entry | None:
         reason = clean(error, 300)
     except OSError:
         raise
-    except Exception as error:  # anybody's file: whatever it does, the others are listed
+    except Exception as error:  # the file may contain anything, and must not prevent listing the others
         reason = why(error)
     else:
         return Entry(id=_id(file), state="done", changed=changed, head=told)
@@ -149,5 +149,5 @@ def _entry(file: Path, changed: float) -> Entry | None:
 
 
 def _id(file: Path) -> str:
-    """Its name; bytes that are no text stand there as such."""
+    """The name of a file, with bytes that aren't UTF-8 escaped."""
     return file.name.encode("utf-8", "backslashreplace").decode()

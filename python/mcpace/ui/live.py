@@ -1,7 +1,7 @@
-"""Reads the journal of a run in progress (:mod:`mcpace.lab.journal`) into what is shown of it.
+"""Reads the journal of a run in progress (:mod:`mcpace.lab.journal`), as far as the page shows it.
 
-Design constraint: the last line may be half written, and the file may be anybody's: what makes no sense is passed over.
-A journal only grows, so each look reads on from where the last one ended, and keeps no more than is shown.
+Design constraint: the last line may be incomplete, and the file may be no journal, so unintelligible lines are skipped.
+A journal only grows, so each reading continues where the last one ended, and keeps only the data that is shown.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from mcpace.report.page.model import Head, Live, Sample
 from mcpace.report.words.quantities import clean
 
 CHUNK_BYTES = 2**20
-"""Of a read, and of a line: a longer one is none of ours."""
+"""Size of one read, and maximum length of a line. A journal has no longer lines."""
 MOST_BYTES = 256 * 2**20
-"""Of a look: the next one goes on from there."""
+"""Maximum number of bytes that one call of :meth:`Journal.look` reads. The next call continues there."""
 MOST_NOTES = 50
 MOST_VALUES = 400
-"""Of a row of samples: the newest."""
+"""Maximum number of values in a row of samples; the newest are kept."""
 MOST_ROWS = 200
 MOST_SECONDS = 86_400
-"""Of a load: the newest day."""
+"""Maximum number of seconds of a load; the newest are kept."""
 MOST_STEPS = 2**31
 
 
 class Journal:
-    """A file that is looked at again and again."""
+    """A journal that is read repeatedly while it grows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,7 +46,8 @@ class Journal:
         self._begin()
 
     def look(self) -> Live | None:
-        """What is known by now; ``None`` where there is nothing, or nothing of ours."""
+        """Reads the new lines and returns the state of the run; ``None`` where the file is missing or isn't a
+        journal."""
         with self._lock:
             try:
                 with self._path.open("rb") as file:
@@ -63,7 +64,7 @@ class Journal:
         self._skipping = False
 
     def _read_on(self, file: IO[bytes]) -> None:
-        # By its first line, which has the moment and the process: another run writes into the same file.
+        # A changed first line, which contains the time and the process, means that another run has replaced the file.
         if file.read(len(self._mark)) != self._mark or os.fstat(file.fileno()).st_size < self._position:
             self._begin()
         file.seek(self._position)
@@ -74,7 +75,7 @@ class Journal:
                 self._take(line)
 
     def _lines(self, chunk: bytes) -> list[bytes] | None:
-        """The whole lines of what was read; ``None`` where there is nothing more by now."""
+        """The complete lines of a chunk; ``None`` where there is no complete line yet."""
         whole, newline, _ = chunk.rpartition(b"\n")
         if not newline:
             if len(chunk) < CHUNK_BYTES:
@@ -130,7 +131,7 @@ class _Row:
 
 @dataclass
 class _Told:
-    """What the lines have told so far."""
+    """State of a run according to the lines that were read."""
 
     step: str = ""
     done: int = 0
@@ -142,7 +143,7 @@ class _Told:
     _stepped: bool = False
 
     def take(self, line: dict[str, Any]) -> None:
-        """One line; unknown ones are a later release's."""
+        """Applies one line. Unknown lines, from a later release, are ignored."""
         match line:
             case {"preparing": what}:
                 self.step = f"preparing {clean(what, 200)}"
@@ -162,7 +163,7 @@ class _Told:
                 self._second(second)
 
     def rows(self) -> Iterator[Sample]:
-        """The samples as they are shown."""
+        """The samples for the page."""
         for (group, row), one in self.samples.items():
             yield Sample(group=group, row=row, values=list(one.values), unit=one.unit)
 
@@ -182,7 +183,7 @@ def _is_ours(first: dict[str, Any]) -> bool:
 
 
 def _is_time(value: float) -> bool:
-    """Neither of what JSON has beyond numbers, nor of integers that no float holds."""
+    """Whether a value is a possible time: neither NaN, infinite nor negative, nor too large an integer for a float."""
     return 0 <= value < 2**63
 
 
@@ -195,7 +196,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _alive(pid: object) -> bool:
-    """Whether that process still is; of one that can't be asked after, it is taken to."""
+    """Whether a process exists. A process that may not be signalled exists."""
     if not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 2**31:
         return False
     try:

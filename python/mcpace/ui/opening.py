@@ -1,7 +1,7 @@
-"""Opens the browser at an address that only its own user may know.
+"""Opens the browser at an address that only the current user may know.
 
-Design constraint: a command line is everybody's of this machine to read, and the address holds the token: so the
-browser is handed a file of the user's own, which leads on to the address.
+Design constraint: the address contains the token, and every user of the machine can read command lines. The browser
+therefore gets the path of a private file, which redirects to the address.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from html import escape
 from pathlib import Path
 
 CONSOLE_BROWSERS = frozenset({"www-browser", "browsh", "elinks", "links", "links2", "lynx", "w3m"})
-"""They know no script, and would take the terminal."""
+"""Browsers that run no scripts and would take over the terminal."""
 FILE = "open-mcpace-ui.html"
 
 
 @contextmanager
 def opened(url: str) -> Iterator[None]:
-    """The browser at ``url``, as soon as it comes; the file that leads there is gone at the end.
+    """Opens the browser at ``url`` and removes the redirecting file at the end of the block.
 
-    It comes on a thread of its own: some stay until they are closed, and all want to be served meanwhile.
+    The browser is started on another thread, because the call may last until the browser is closed, and the page has to
+    be served meanwhile.
     """
-    # A folder that only its owner may enter, since it is made so.
+    # Only its owner may enter a temporary folder.
     with tempfile.TemporaryDirectory(prefix="mcpace-ui-") as folder:
         place = Path(folder, FILE)
         place.touch(0o600)
@@ -36,7 +37,7 @@ def opened(url: str) -> Iterator[None]:
 
 
 def leading_to(url: str) -> str:
-    """A page that leads to another."""
+    """An HTML page that redirects to ``url``."""
     to = escape(url)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -47,7 +48,7 @@ def leading_to(url: str) -> str:
 
 
 def has_browser(environment: Mapping[str, str], platform: str = sys.platform) -> bool:
-    """Whether there is one to open: where there is no screen only what ``BROWSER`` names."""
+    """Whether a browser can be opened. Without a screen, only one that ``BROWSER`` names can."""
     wanted = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return platform in ("darwin", "win32") or any(environment.get(name) for name in wanted)
 
@@ -58,4 +59,4 @@ def _open(url: str) -> None:
         if Path(getattr(browser, "name", "")).name not in CONSOLE_BROWSERS:
             browser.open(url)
     except (OSError, ValueError, webbrowser.Error):
-        return  # the address is printed, too
+        return  # the command also prints the address

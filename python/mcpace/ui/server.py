@@ -1,8 +1,8 @@
-"""Serves the page and a folder of runs on loopback, to nobody but who has the token.
+"""Serves the page and a folder of runs on loopback, to clients with the token.
 
-Design constraint: read only; no path of a request ever reaches the file system. Each request must be for this very host
-and port (another site's name may resolve to loopback), from this very page, and bring the token, in a header that no
-other site can set.
+Design constraint: the server is read-only, and no path of a request reaches the file system. Each request must name
+this host and port (another site's name may resolve to loopback), must come from this page, and must have the token in a
+header that no other site can set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HOST = "127.0.0.1"
 TOKEN = "x-mcpace-token"
 IDLE_LIMIT_S = 20.0
 MOST_AT_ONCE = 64
-"""Connections. One more takes the place of the one that has said nothing for longest."""
+"""Maximum number of connections. A further connection replaces the one that has been idle for longest."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -42,7 +42,7 @@ HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Bound to loopback; ``serve_forever`` until ``shutdown``."""
+    """An HTTP server on loopback, which serves until ``shutdown``."""
 
     daemon_threads = True
     block_on_close = False
@@ -58,16 +58,17 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """With the token, in the part that no browser sends."""
+        """The address with the token in its fragment, which no browser sends."""
         return f"http://{HOST}:{self.server_port}/#token={self.token}"
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What this server is called."""
+        """Accepted values of the header ``Host``."""
         return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Silent connections are anybody's of this machine: they keep nobody out."""
+        """Accepts a connection. Any program of this machine may open idle connections, so an idle connection is closed
+        to make room."""
         with self._lock:
             silent = next((one for one, answered in self._open.items() if not answered), None)
             if len(self._open) >= MOST_AT_ONCE and silent is not None:
@@ -81,7 +82,7 @@ class Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """A connection, to its end."""
+        """Serves a connection to its end."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -90,7 +91,8 @@ class Server(ThreadingHTTPServer):
 
     @contextmanager
     def answering(self, request: socket) -> Iterator[None]:
-        """While an answer is being made its connection is nobody's to take; who doesn't fetch it then is silent."""
+        """Protects a connection from being replaced while its answer is computed. Afterwards it counts as idle, even if
+        the client doesn't read the answer."""
         self._mark(request, answered=True)
         try:
             yield
@@ -98,16 +100,16 @@ class Server(ThreadingHTTPServer):
             self._mark(request, answered=False)
 
     def made(self, request: socket) -> None:
-        """The answer is there, and is only to be sent."""
+        """Marks a connection as idle: its answer is complete and only has to be sent."""
         self._mark(request, answered=False)
 
     def _mark(self, request: socket, *, answered: bool) -> None:
         with self._lock:
             if self._open.pop(request, None) is not None:
-                self._open[request] = answered  # at the end: the one silent for longest stays first
+                self._open[request] = answered  # at the end, so that the connection idle for longest is first
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
-        """Who hangs up does no harm."""
+        """Ignores errors of a connection, because a client may disconnect at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -118,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout: ClassVar[float] = IDLE_LIMIT_S
 
     def do_GET(self) -> None:
-        """All there is."""
+        """Answers a request. There are no other methods."""
         with self.server.answering(self.connection):
             if refusal := self._refusal():
                 return self._refuse(HTTPStatus.FORBIDDEN, refusal)
@@ -140,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._told(path.removeprefix("/api/"), query)
 
     def _refusal(self) -> str:
-        """Why a request is nobody's who opened this page; empty where it is."""
+        """The reason for refusing a request that doesn't come from this page; empty for others."""
         if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
             return "this server answers to its own address only"
         origin = self.headers.get("Origin")
@@ -151,7 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
         return ""
 
     def _is_opened(self) -> bool:
-        """The page itself, which holds nothing, may be come to from anywhere: mcpace's own file leads here."""
+        """Whether the request opens the page itself. Every site may link to the page, which contains no data; mcpace's
+        redirecting file does."""
         return self.path == "/" and self.headers.get("Sec-Fetch-Mode") == "navigate"
 
     def _told(self, what: str, query: dict[str, list[str]]) -> None:
@@ -180,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file is {problem}")
         except OSError as problem:
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file can't be read: {problem.strerror}")
-        except Exception as problem:  # anybody's file: whatever it does, the page says so
+        except Exception as problem:  # the file may contain anything, and the page reports the failure
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, why(problem))
         else:
             self._answer(HTTPStatus.OK, "application/json", body)
@@ -197,11 +200,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody asked."""
+        """Discards the log of requests."""
 
 
 def _hang_up(connection: socket) -> None:
     try:
         connection.shutdown(SHUT_RDWR)
     except OSError:
-        return  # it has gone by itself
+        return  # it is closed already
