@@ -1,9 +1,10 @@
 """FastMCP's names, keywords and behaviours on the runtime: ``from mcpace.fastmcp import FastMCP``.
 
-For servers that are to be written so. A server that *is* FastMCP's is adopted as it is (:mod:`mcpace.server.adopt`).
+This package is for new servers in FastMCP's style. An existing FastMCP server is adopted unchanged
+(:mod:`mcpace.server.adopt`).
 
-Design constraint: a face on :class:`mcpace.MCPServer`, whose machinery does the work. What FastMCP has and this has not
-raises an error that says so, never silence. The client is loaded when its name is first used.
+Design constraint: the package is an interface to :class:`mcpace.MCPServer`, which does the work. A feature of FastMCP
+that is missing here raises an error and is never ignored. The client is imported when its name is first used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""``FastMCP``: functions in, a server out. The names, keywords and behaviours are FastMCP's.
+"""``FastMCP``, a server of functions with FastMCP's names, keywords and behaviours.
 
-Design constraint: a face on :class:`mcpace.MCPServer`. What FastMCP has and the runtime has not is refused by its name.
+Design constraint: the class is an interface to :class:`mcpace.MCPServer`. An option of FastMCP that the runtime lacks
+is refused by its name.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _INSTEAD = {
 
 
 def _refused(name: str, instead: str) -> Any:
-    """A method of FastMCP's that says what to do instead of it."""
+    """A method of FastMCP that mcpace lacks: it raises an error which names the alternative."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise UnsupportedOption(f"FastMCP.{name}(): {instead}")
@@ -110,10 +111,10 @@ class FastMCP(MCPServer[Any]):
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         **options: Any,
     ) -> None:
-        """A server. Options of FastMCP that mcpace doesn't have raise ``UnsupportedOption``.
+        """Creates a server. Options of FastMCP that mcpace lacks raise ``UnsupportedOption``.
 
-        ``auth`` is a verifier of tokens, such as ``JWTVerifier``; ``auth_settings`` tell clients where to get a token.
-        ``cache_ttl``: the seconds for which clients may keep lists and resources.
+        ``auth`` is a token verifier, such as ``JWTVerifier``; ``auth_settings`` name the issuer of tokens for clients.
+        ``cache_ttl``: the seconds for which clients may cache lists and resources.
         """
         for option, value in options.items():
             if option in _REMOVED:
@@ -138,7 +139,7 @@ class FastMCP(MCPServer[Any]):
         self._on_duplicate: Duplicates = on_duplicate or "warn"
         self._above: list[tuple[FastMCP, str | None]] = []
         self.masks_errors = bool(mask_error_details)
-        """Whether clients are told only that something failed."""
+        """Whether error messages for clients omit the details."""
         self.strict_input_validation = bool(strict_input_validation)
         """Whether arguments are validated without converting types."""
         self._tasks = tasks
@@ -175,7 +176,7 @@ class FastMCP(MCPServer[Any]):
         auth: Any = None,
         run_in_thread: bool = True,
     ) -> Any:
-        """Registers a function as a tool, with or without parentheses; with a function as argument, at once."""
+        """Registers a function as a tool: as a decorator with or without parentheses, or called with the function."""
         _refuse(version=version, app=app)
 
         def register(function: FunctionT) -> FunctionT:
@@ -200,12 +201,12 @@ class FastMCP(MCPServer[Any]):
         return register(name_or_fn) if callable(name_or_fn) else register
 
     def add_tool(self, tool: Any, **options: Any) -> Any:  # type: ignore[override]
-        """Registers a tool, or a function as one, with the options of :meth:`tool`. Also while the server runs."""
+        """Registers a tool, or a function as one with the options of :meth:`tool`. Works while the server runs, too."""
         self._put("tool", tool if isinstance(tool, Tool) else _made("tool", FunctionTool.of, tool, options))
         return tool
 
     def remove_tool(self, name: str) -> None:
-        """Takes a tool away, also while the server runs. Raises ``ToolError`` where there is none."""
+        """Removes a tool. Works while the server runs, too. Raises ``ToolError`` where there is none."""
         if ("tool", name) not in self._parts:
             raise ToolError(f"Unknown tool: {name}")
         self._take("tool", name)
@@ -221,8 +222,8 @@ class FastMCP(MCPServer[Any]):
     ) -> Any:
         """Calls a tool in this process. Raises ``ToolError`` where it fails.
 
-        With ``principal``, as that caller's client would; without, no guard looks at it. Gives a ``ToolResult``, or
-        what the tool asks the client (``InputRequiredResult``).
+        The guards check a given ``principal``; without one they are skipped. Returns a ``ToolResult``, or the tool's
+        questions to the client (``InputRequiredResult``).
         """
         result = await super().call_tool(name, arguments, context or self._here(), principal=principal)
         if isinstance(result, InputRequiredResult):
@@ -249,7 +250,7 @@ class FastMCP(MCPServer[Any]):
         auth: Any = None,
         security: Any = UNSET,
     ) -> Callable[[FunctionT], FunctionT]:
-        """Registers a function as a resource, or as a family of them where the URI has variables."""
+        """Registers a function as a resource, or as a resource template where the URI has variables."""
         if callable(uri):
             raise TypeError("The @resource decorator needs a URI: @resource('resource://…')")
         _refuse(version=version, task=task, app=app)
@@ -276,7 +277,7 @@ class FastMCP(MCPServer[Any]):
         return register
 
     def add_resource(self, resource: Any) -> Any:
-        """Registers a resource, or a function that ``@resource`` marked. Also while the server runs."""
+        """Registers a resource, or a function that ``@resource`` marked. Works while the server runs, too."""
         if isinstance(resource, FunctionTemplate):
             return self.add_template(resource)
         if callable(resource) and not hasattr(resource, "uri"):
@@ -288,7 +289,7 @@ class FastMCP(MCPServer[Any]):
         return resource
 
     def add_template(self, template: Any) -> Any:
-        """Registers a family of resources. Also while the server runs."""
+        """Registers a resource template. Works while the server runs, too."""
         if not isinstance(template, plain.ResourceTemplate):
             raise RegistrationError(
                 f"add_template takes a ResourceTemplate of mcpace.fastmcp, not {_kind_of(template)}; a function is one "
@@ -298,16 +299,17 @@ class FastMCP(MCPServer[Any]):
         return template
 
     def remove_resource(self, uri: str) -> None:
-        """Takes a resource or a template away. Raises ``ValueError`` where there is none."""
+        """Removes a resource or a resource template. Raises ``ValueError`` where there is none."""
         kind = next((kind for kind in ("resource", "template") if (kind, uri) in self._parts), None)
         if kind is None:
             raise ValueError(f"Unknown resource: {uri}")
         self._take(cast("Kind", kind), uri)
 
     async def read_resource(self, uri: Any, context: Any = None, *, principal: Any = TRUSTED, **_: Any) -> Any:
-        """Reads a resource in this process: a ``ResourceResult``, or what it asks (``InputRequiredResult``).
+        """Reads a resource in this process. Returns a ``ResourceResult``, or the resource's questions to the client
+        (``InputRequiredResult``).
 
-        Raises ``NotFoundError`` where there is none, ``ResourceError`` where reading fails.
+        Raises ``NotFoundError`` for an unknown resource, ``ResourceError`` where reading fails.
         """
         try:
             contents = await super().read_resource(uri, context or self._here(), principal=principal)
@@ -354,18 +356,18 @@ class FastMCP(MCPServer[Any]):
         return register(name_or_fn) if callable(name_or_fn) else register
 
     def add_prompt(self, prompt: Any) -> Any:
-        """Registers a prompt, or a function as one. Also while the server runs."""
+        """Registers a prompt, or a function as one. Works while the server runs, too."""
         self._put("prompt", prompt if isinstance(prompt, Prompt) else _made("prompt", FunctionPrompt.of, prompt))
         return prompt
 
     def remove_prompt(self, name: str) -> None:
-        """Takes a prompt away, also while the server runs. Raises ``ValueError`` where there is none."""
+        """Removes a prompt. Works while the server runs, too. Raises ``ValueError`` where there is none."""
         if ("prompt", name) not in self._parts:
             raise ValueError(f"Unknown prompt: {name}")
         self._take("prompt", name)
 
     async def render_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> PromptResult:
-        """Fills a prompt in, in this process. Raises ``NotFoundError`` where there is none, ``PromptError`` where it
+        """Renders a prompt in this process. Raises ``NotFoundError`` for an unknown prompt, ``PromptError`` where it
         fails."""
         prompt = self.registry.prompts.get(name)
         if prompt is None:
@@ -381,11 +383,11 @@ class FastMCP(MCPServer[Any]):
         return PromptResult(list(rendered), getattr(rendered, "description", None), getattr(rendered, "meta", None))
 
     def completion(self, function: Any = None) -> Any:
-        """Registers the function that proposes values of arguments, with or without parentheses."""
+        """Registers the function that completes arguments, as a decorator with or without parentheses."""
         return super().completion() if function is None else super().completion()(function)
 
     def add_completion_handler(self, function: Callable[..., Any]) -> None:
-        """Registers the function that proposes values of arguments."""
+        """Registers the function that completes arguments."""
         self.completion(function)
 
     def add_extension(self, extension: Any) -> None:
@@ -399,35 +401,37 @@ class FastMCP(MCPServer[Any]):
 
     @property
     def local_provider(self) -> FastMCP:
-        """The store of the components: this server itself."""
+        """The provider of the components, which is this server itself."""
         return self
 
     async def get_tool(self, name: str, version: Any = None) -> Any:
-        """A tool by its name; ``None`` where there is none, or it is disabled."""
+        """A tool by its name; ``None`` for an unknown or disabled tool."""
         return self.registry.tools.get(name)
 
     async def get_resource(self, uri: Any, version: Any = None) -> Any:
-        """A resource by its URI; ``None`` where there is none, or it is disabled."""
+        """A resource by its URI; ``None`` for an unknown or disabled resource."""
         return self.registry.resources.get(str(uri))
 
     async def get_resource_template(self, uri: Any, version: Any = None) -> Any:
-        """The family that a URI belongs to; ``None`` where there is none."""
+        """The resource template that matches a URI; ``None`` where none does."""
         return next((one for one in self.registry.templates.values() if one.matches(str(uri)) is not None), None)
 
     async def get_prompt(self, name: str, version: Any = None) -> Any:  # type: ignore[override]
-        """A prompt by its name; ``None`` where there is none, or it is disabled. ``render_prompt`` fills it in."""
+        """A prompt by its name; ``None`` for an unknown or disabled prompt. ``render_prompt`` renders it."""
         return self.registry.prompts.get(name)
 
     # Visibility --------------------------------------------------------------------------------------------------
 
     def enable(self, *, only: bool = False, **criteria: Any) -> FastMCP:
-        """Shows what fits: ``names``, ``keys``, ``tags``, ``components``; with ``only=True``, nothing else."""
+        """Shows the components that match ``names``, ``keys``, ``tags`` and ``components``; with ``only=True``, hides
+        all others."""
         if only:
             self._visibility.add(False, {"match_all": True})
         return self._show(True, criteria)
 
     def disable(self, **criteria: Any) -> FastMCP:
-        """Hides what fits: ``names``, ``keys``, ``tags``, ``components``. It can be neither listed nor used."""
+        """Hides the components that match ``names``, ``keys``, ``tags`` and ``components``. They can be neither listed
+        nor used."""
         return self._show(False, criteria)
 
     def _show(self, enabled: bool, criteria: Mapping[str, Any]) -> FastMCP:
@@ -499,14 +503,14 @@ class FastMCP(MCPServer[Any]):
         return shelves[kind]
 
     def _here(self) -> Context:
-        """The context of the current call; outside of one, a context of no call."""
+        """A context nested in that of the current call; outside of a call, a context without one."""
         context = current.get(None)
         return Context(server=self) if context is None else context.nested()
 
     # Servers within servers, and middleware ----------------------------------------------------------------------
 
     def mount(self, server: Any, namespace: str | None = None, **more: Any) -> None:
-        """Puts another server's tools, resources and prompts into this one, now and whenever it gets new ones.
+        """Adds another server's tools, resources and prompts to this server, including those that are registered later.
 
         Tools and prompts are named ``namespace_name``, resources ``scheme://namespace/path``."""
         if more:
@@ -527,7 +531,7 @@ class FastMCP(MCPServer[Any]):
         server._above.append((self, namespace))
 
     def add_middleware(self, middleware: Any) -> None:
-        """Adds middleware, innermost of those that are there. Before the server is run."""
+        """Adds middleware inside the existing middleware. Call it before the server runs."""
         foreign = next((base for base in type(middleware).__mro__ if base.__module__.startswith("fastmcp.")), None)
         if foreign is not None:
             raise UnsupportedOption(
@@ -549,12 +553,12 @@ class FastMCP(MCPServer[Any]):
     # Running -----------------------------------------------------------------------------------------------------
 
     def run(self, transport: Any = None, show_banner: bool | None = None, **kwargs: Any) -> None:
-        """Serves until it is told to stop: over ``stdio``, or ``http`` (``streamable-http``) with ``host``, ``port``,
-        ``path``."""
+        """Serves until it is stopped: over ``stdio``, or over ``http`` (``streamable-http``) with ``host``, ``port``
+        and ``path``."""
         super().run(_transport(transport), **_keywords(kwargs))
 
     async def run_async(self, transport: Any = None, show_banner: bool | None = None, **kwargs: Any) -> None:
-        """The same, within a running event loop."""
+        """Serves as :meth:`run` does, within a running event loop."""
         from mcpace.server.running.transports import run_async
 
         await run_async(self, _transport(transport), _keywords(kwargs))
@@ -579,8 +583,8 @@ class FastMCP(MCPServer[Any]):
     ) -> Any:
         """A Starlette application: the endpoint, custom routes, Starlette's own ``middleware``, and a ``lifespan``.
 
-        ``allowed_hosts`` and ``allowed_origins`` name those that are served besides loopback;
-        ``host_origin_protection=False`` serves any. Streams can be taken up again without an ``event_store``.
+        ``allowed_hosts`` and ``allowed_origins`` are accepted in addition to loopback;
+        ``host_origin_protection=False`` accepts any. Streams can be resumed without an ``event_store``.
         """
         if event_store is not None:
             raise UnsupportedOption("event_store=…: streams can be taken up again without one; leave it out")
@@ -606,7 +610,7 @@ class FastMCP(MCPServer[Any]):
         return application
 
     def _context(self, call: Any, method: str) -> Context:
-        """A call's context, which functions also find by themselves."""
+        """The context of a call, which also becomes the current context of functions that request it."""
         context = Context(call=call, server=self, method=method)
         current.set(context)
         return context
@@ -688,7 +692,7 @@ def _cache_hints(
 
 
 def _auth_settings(verifier: Any, given: AuthSettings | None) -> AuthSettings | None:
-    """The settings of a server with a verifier of tokens. Raises ``UnsupportedOption`` for what is none."""
+    """The settings of a server with a token verifier. Raises ``UnsupportedOption`` for an object that isn't one."""
     if verifier is None or given is not None:
         return given
     is_foreign = any(base.__module__.startswith("fastmcp.") for base in type(verifier).__mro__)
@@ -707,7 +711,7 @@ def _auth_settings(verifier: Any, given: AuthSettings | None) -> AuthSettings | 
     issuers = getattr(verifier, "issuer", None) or ()
     named = [issuers] if isinstance(issuers, str) else list(issuers)
     addresses = [one for one in named if one.startswith(("http://", "https://"))]
-    # Clients are told of the first issuer, and of the server's usual address.
+    # The metadata for clients names the first issuer and the server's default address.
     issuer = addresses[0] if addresses else _ADDRESS
     return AuthSettings.model_validate({"issuer_url": issuer, "resource_server_url": f"{_ADDRESS}/mcp"})
 
@@ -718,7 +722,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _made(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str, Any] | None = None) -> Any:
-    """A component of a function: of its own options where a decorator marked it."""
+    """A component of a function, with the options of the decorator that marked the function."""
     if not callable(function) or _kind_of(function).startswith("fastmcp."):
         raise RegistrationError(
             f"add_{kind}() takes a function, or a {kind} of mcpace.fastmcp, not {_kind_of(function)}: register the "
@@ -731,7 +735,7 @@ def _made(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str
     _refuse(version=options.pop("version", None), app=options.pop("app", None))
     if kind != "tool":
         _refuse(task=options.pop("task", None))
-    # How FastMCP's own decorators say that an option was not given.
+    # FastMCP's own decorators mark options that were not given by objects of these types.
     unset = {"output_schema": ("ellipsis", "NotSetT"), "security": ("InheritSecurity",)}
     left = {key: value for key, value in options.items() if type(value).__name__ not in unset.get(key, ())}
     return make(function, **left)

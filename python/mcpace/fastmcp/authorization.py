@@ -1,11 +1,11 @@
-"""FastMCP's checks of who may use what (``auth=``), as permissions of the runtime.
+"""FastMCP's authorization checks (``auth=``), as permissions of the runtime.
 
-A check is a function, or a coroutine function, of an :class:`AuthContext`. All of several must agree. As in FastMCP
-they are not asked over stdio, where whoever started the server is its user; they are of everybody else, a client in
-memory and a call within the process on somebody's behalf among them. Other than there a call that is refused is
-answered with 403 and the scopes that would help, not as if there were no such tool.
+A check is a function, or a coroutine function, of an :class:`AuthContext`. All checks of a component must agree. As in
+FastMCP, checks are skipped over stdio, where the user is the one who started the server. They apply to every other
+caller, including clients in memory and calls within the process with a principal. Unlike FastMCP, which hides the tool,
+the runtime answers a refused call with 403 and the missing scopes.
 
-Design constraint: made into permissions at registration; what they decide is asked where all permissions are.
+Design constraint: a check becomes a permission at registration, and is evaluated with all other permissions.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Component:
-    """A resource, a family of resources or a prompt, as a check sees it."""
+    """A resource, a resource template or a prompt, as a check sees it."""
 
     name: str
     tags: frozenset[str]
     meta: dict[str, Any] | None
     uri: str | None = None
-    """A resource's. A family has ``uri_template``, and here what is read of it, where something is."""
+    """URI of a resource. For a template, the URI that is read, if any."""
     uri_template: str | None = None
 
 
 @dataclass(frozen=True)
 class AuthContext:
-    """What a check is asked."""
+    """The argument of a check."""
 
     token: Any
     """The caller's token; ``None`` where there is none."""
     component: Any
-    """What is to be used: it has ``name``, ``tags`` and ``meta``."""
+    """The component to be used, which has ``name``, ``tags`` and ``meta``."""
 
     @property
     def tool(self) -> Any:
@@ -54,11 +54,11 @@ AuthCheck = Callable[[AuthContext], bool | Awaitable[bool]]
 
 
 class AuthorizationError(Denied):
-    """Raise it in a check to say no in words of your own."""
+    """An exception that a check may raise in order to deny with a message of its own."""
 
 
 class _Scopes:
-    """The caller's token must have these, where the component has the tag, if one is named."""
+    """Requires scopes of the caller's token. With a tag, only components with that tag require them."""
 
     def __init__(self, scopes: Iterable[str], tag: str | None = None) -> None:
         self.scopes = frozenset(scopes)
@@ -68,24 +68,24 @@ class _Scopes:
         return not self.missing(context)
 
     def missing(self, context: AuthContext) -> list[str]:
-        """Those that the token lacks."""
+        """The scopes that the token lacks."""
         if self.tag is not None and self.tag not in context.component.tags:
             return []
         return sorted(self.scopes - set(getattr(context.token, "scopes", None) or ()))
 
 
 def require_scopes(*scopes: str) -> AuthCheck:
-    """The caller's token must have all these scopes."""
+    """A check that the caller's token has all these scopes."""
     return _Scopes(scopes)
 
 
 def restrict_tag(tag: str, *, scopes: list[str]) -> AuthCheck:
-    """What has this tag needs these scopes."""
+    """A check that requires these scopes for components with the tag."""
     return _Scopes(scopes, tag)
 
 
 def require_roles(*roles: str, extract: Callable[[dict[str, Any]], Iterable[str]]) -> AuthCheck:
-    """The caller must have all these roles; ``extract`` finds them among the token's claims."""
+    """A check that the caller has all these roles, which ``extract`` finds in the token's claims."""
     if not roles:
         raise ValueError("require_roles() needs at least one role")
 
@@ -102,7 +102,7 @@ def require_roles(*roles: str, extract: Callable[[dict[str, Any]], Iterable[str]
 
 
 def guarded(auth: Any, component: Any, timeout: float | None = None) -> Guards:
-    """The guards of a component. Raises ``RegistrationError`` where a check is none."""
+    """The guards of a component. Raises ``RegistrationError`` for a check that isn't a function."""
     checks = [] if auth is None else list(auth) if isinstance(auth, list | tuple) else [auth]
     for check in checks:
         if not callable(check):
@@ -136,5 +136,5 @@ def _permission(check: AuthCheck, component: Any) -> Permission:
 
 
 def _read(component: Any, asked: AccessRequest) -> Any:
-    """The component; one of a family with what is read of it."""
+    """The component; a resource template includes the URI that is read."""
     return component if asked.uri is None else replace(component, uri=asked.uri)

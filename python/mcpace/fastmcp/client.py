@@ -1,6 +1,7 @@
 """``Client`` with FastMCP's names: for tests of a server in memory, and for URLs and commands.
 
-Design constraint: a face on :class:`mcpace.Client`. Options that it has not are refused by their names.
+Design constraint: the class is an interface to :class:`mcpace.Client`. Options that it lacks are refused by their
+names.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ _CALLBACKS = {
 
 
 class ToolCallResult(CallToolResult):
-    """A tool's result, and in ``data`` its value: structured content without the wrapping."""
+    """A tool's result. ``data`` is its value: the structured content without the wrapping."""
 
     @property
     def data(self) -> Any:
-        """The value: of a wrapped result, what is wrapped. JSON's own types; ``None`` without structured content."""
+        """The value of the structured content, unwrapped where it is wrapped, as JSON types; ``None`` without
+        structured content."""
         structured = self.structured_content
         own = (self.meta or {}).get("fastmcp") or {}
         return structured["result"] if structured and own.get("wrap_result") else structured
@@ -58,7 +60,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Takes leave of the server."""
+        """Closes the connection."""
         self._is_connected = False
         await self._plain.close()
 
@@ -67,7 +69,7 @@ class Client:
         return self._is_connected
 
     async def ping(self) -> bool:
-        """Asks whether the server is there."""
+        """Checks that the server answers."""
         await (
             self._plain.list_tools()
         ) if self._plain.protocol_version >= "2026-07-28" else await self._plain.send_ping()
@@ -103,7 +105,7 @@ class Client:
         return await self._all("list_resources", "resources")
 
     async def list_resource_templates(self) -> list[Any]:
-        """All families of resources."""
+        """All resource templates."""
         return await self._all("list_resource_templates", "resource_templates")
 
     async def list_prompts(self) -> list[Any]:
@@ -115,7 +117,7 @@ class Client:
         return list((await self._plain.read_resource(str(uri))).contents)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        """A prompt, filled in. Arguments that are no text are written as JSON."""
+        """A rendered prompt. Arguments that are no text are written as JSON."""
         from mcpace.fastmcp.content import text_of
 
         given = {key: one if isinstance(one, str) else text_of(one) for key, one in (arguments or {}).items()}
@@ -126,7 +128,7 @@ class Client:
         return (await self._plain.complete(ref, argument, context_arguments)).completion
 
     async def set_logging_level(self, level: Any) -> None:
-        """From which level on log messages are wanted."""
+        """Sets the lowest level of wanted log messages."""
         await self._plain.set_logging_level(level)
 
     async def _all(self, method: str, member: str) -> list[Any]:

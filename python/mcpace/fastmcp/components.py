@@ -1,4 +1,4 @@
-"""Components of a server of FastMCP's kind: by kind and name, moved into another server, shown or hidden."""
+"""Components of a FastMCP server: their keys, their names in another server, and their visibility."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def key_of(kind: Kind, entry: Any) -> str:
 
 
 def moved(kind: Kind, entry: Any, namespace: str | None) -> Any:
-    """A component within another server: ``namespace_name``, or ``scheme://namespace/path``."""
+    """A copy of a component for another server, renamed to ``namespace_name`` or ``scheme://namespace/path``."""
     if not namespace:
         return entry
     if kind in ("tool", "prompt"):
@@ -36,13 +36,13 @@ def _within(uri: str, namespace: str) -> str:
 
 
 class Visibility:
-    """The rules of ``enable()`` and ``disable()``: of those that fit a component, the last one decides."""
+    """The rules of ``enable()`` and ``disable()``. The last rule that matches a component decides."""
 
     def __init__(self) -> None:
         self._rules: list[tuple[bool, Mapping[str, Any]]] = []
 
     def add(self, enabled: bool, criteria: Mapping[str, Any]) -> None:
-        """Adds a rule. Raises ``TypeError`` for a criterion that there is not."""
+        """Adds a rule. Raises ``TypeError`` for an unknown criterion."""
         unknown = criteria.keys() - _CRITERIA
         if unknown:
             raise TypeError(f"enable() and disable() take {', '.join(sorted(_CRITERIA))}; not {min(unknown)!r}")

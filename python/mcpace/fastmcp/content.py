@@ -1,7 +1,8 @@
-"""From what a function returned to content blocks and structured content, as FastMCP makes them.
+"""Converts a function's return value into content blocks and structured content, as FastMCP does.
 
-Text is a text block, a block stays one, a picture, sound or file becomes one, and anything else is one text block of
-its JSON. Objects of FastMCP's and the official SDK's own types count as ours do, without importing them.
+Text becomes a text block, a content block stays unchanged, an image, audio or file becomes a block of its kind, and any
+other value becomes one text block of its JSON. Objects of FastMCP's and the official SDK's types are recognised without
+importing those packages.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mcpace.types import (
 )
 
 ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
-"""Writes values of any type."""
+"""Serializer of values of any type."""
 _TEXT_FORMATS = {
     "plain": "text/plain",
     "txt": "text/plain",
@@ -63,7 +64,7 @@ class File:
 
     @property
     def mime_type(self) -> str:
-        """The media type, by the format or the file's suffix."""
+        """The media type, according to the format or the file's suffix."""
         if self._format:
             return _TEXT_FORMATS.get(self._format, f"application/{self._format}")
         guessed = mimetypes.guess_type(self.path)[0] if self.path else None
@@ -95,17 +96,17 @@ def _decoded(raw: bytes) -> str:
 
 
 def is_media(kind: Any) -> bool:
-    """Whether a class is a picture's, a sound's or a file's."""
+    """Whether a class is that of an image, of audio or of a file."""
     return is_kind(kind, (Image, Audio, File), "Image", "Audio", "File")
 
 
 def is_block(value: Any) -> bool:
-    """Whether a value is a content block, or becomes one of its own."""
+    """Whether a value is a content block, or a media object that becomes one."""
     return is_content_type(type(value)) or is_media(type(value))
 
 
 def has_blocks(value: Any) -> bool:
-    """Whether a value is content, or a list with some."""
+    """Whether a value is content, or a list that contains some."""
     return is_block(value) or (isinstance(value, list | tuple) and any(is_block(one) for one in value))
 
 
@@ -121,12 +122,12 @@ def blocks_of(value: Any) -> list[ContentBlock]:
 
 
 def text_of(value: Any) -> str:
-    """A value's JSON."""
+    """The JSON of a value."""
     return ANYTHING.dump_json(value, fallback=str).decode()
 
 
 def adapter_of(annotation: Any) -> TypeAdapter[Any]:
-    """The serializer of an annotation's values, made once at registration."""
+    """The serializer for values of an annotation, built once at registration."""
     if annotation in (inspect.Signature.empty, None, Any, ...) or isinstance(annotation, str):
         return ANYTHING
     try:
@@ -136,7 +137,7 @@ def adapter_of(annotation: Any) -> TypeAdapter[Any]:
 
 
 def jsonable(value: Any, adapter: TypeAdapter[Any] = ANYTHING) -> Any:
-    """A value as JSON can carry it. Raises ``PydanticSerializationError``."""
+    """A value converted to JSON types. Raises ``PydanticSerializationError``."""
     return adapter.serializer.to_python(value, mode="json", warnings=False)
 
 

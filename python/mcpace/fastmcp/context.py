@@ -1,4 +1,4 @@
-"""FastMCP's context: the runtime's, with state, forms of any simple type, and sampling."""
+"""FastMCP's context: the runtime's context with state, forms of any simple type, and sampling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcpace.server.calls.context import Call
 
 MOST_SESSIONS = 10_000
-"""Of so many sessions the state is kept; the one that was used least lately goes first."""
+"""Maximum number of sessions with kept state. The least recently used state is dropped first."""
 
 current: ContextVar[Context] = ContextVar("mcpace_fastmcp_context")
 
@@ -39,7 +39,8 @@ def get_context() -> Context:
 
 
 class Context(plain.Context[Any, Any]):
-    """What a call knows and can do. A parameter annotated with it is filled in by the server."""
+    """The facts of a call, and its means of communicating with the client. The server fills in parameters with this
+    annotation."""
 
     __slots__ = ("_own_state",)
 
@@ -63,7 +64,7 @@ class Context(plain.Context[Any, Any]):
 
     @property
     def session_id(self) -> str:
-        """The session's id; over stdio, the process's; without a session, an id of this request alone."""
+        """The id of the session; over stdio that of the process; without a session that of this request."""
         call = self._required()
         if call.session_id is not None:
             return call.session_id
@@ -73,7 +74,7 @@ class Context(plain.Context[Any, Any]):
 
     @property
     def is_stateless(self) -> bool:
-        """Whether what is kept by ``set_state`` goes with the call: there is no session."""
+        """Whether there is no session, so that state lasts only for the call."""
         return self._session_key() is None
 
     @property
@@ -89,8 +90,8 @@ class Context(plain.Context[Any, Any]):
     # State -------------------------------------------------------------------------------------------------------
 
     async def set_state(self, key: str, value: Any, *, serializable: bool = True) -> None:
-        """Keeps a value that JSON can carry for the session's later calls; ``serializable=False`` keeps any value for
-        this request alone. Raises ``TypeError`` for a value that JSON can't carry."""
+        """Stores a JSON-serializable value for the session's later calls; ``serializable=False`` stores any value for
+        this request only. Raises ``TypeError`` for a value that isn't serializable."""
         if not serializable:
             self._own_state[key] = value
             return
@@ -106,13 +107,13 @@ class Context(plain.Context[Any, Any]):
         self._state()[key] = kept
 
     async def get_state(self, key: str) -> Any:
-        """What was kept; ``None`` where there is nothing."""
+        """A stored value; ``None`` where there is none."""
         if key in self._own_state:
             return self._own_state[key]
         return self._state().get(key)
 
     async def delete_state(self, key: str) -> None:
-        """Forgets what was kept."""
+        """Deletes a stored value."""
         self._own_state.pop(key, None)
         self._state().pop(key, None)
 
@@ -157,8 +158,8 @@ class Context(plain.Context[Any, Any]):
     ) -> Any:
         """Asks the user. ``response_type``: a scalar, choices, a dataclass, or a pydantic model.
 
-        Choices are ``["a", "b"]``, ``{"a": {"title": "A"}}``, and for several of them a list around either. The
-        answer's ``action`` is ``accept`` (then ``data`` is of that type), ``decline`` or ``cancel``.
+        Choices are ``["a", "b"]`` or ``{"a": {"title": "A"}}``; a list around either allows several. The answer's
+        ``action`` is ``accept`` (``data`` is of that type then), ``decline`` or ``cancel``.
         """
         told = {"title": response_title, "description": response_description}
         label = {key: text for key, text in told.items() if text is not None}
@@ -219,7 +220,7 @@ class Context(plain.Context[Any, Any]):
         return await self.fastmcp.list_prompts()
 
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
-        """One of the server's prompts, filled in."""
+        """One of the server's prompts, rendered."""
         return await MCPServer.get_prompt(self.fastmcp, name, arguments, self.nested())
 
     async def read_resource(self, uri: Any) -> Any:
@@ -240,7 +241,7 @@ class Context(plain.Context[Any, Any]):
             raise UnsupportedOption(f"send_notification() of {method!r}: use ctx.report_progress or ctx.log")
 
     async def enable_components(self, **_: Any) -> None:
-        """Refused: what a session sees can't be changed one by one."""
+        """Raises ``UnsupportedOption``: the visible components of a single session can't be changed."""
         raise UnsupportedOption(VISIBILITY)
 
     disable_components = enable_components
@@ -249,11 +250,12 @@ class Context(plain.Context[Any, Any]):
     # Within the package ------------------------------------------------------------------------------------------
 
     def nested(self) -> Context:
-        """For another function run within this request: it starts its own first round."""
+        """A context for another function within this request, whose questions to the client start a first round of
+        their own."""
         return self._alike(nested=True)
 
     def within(self, surroundings: plain.RequestContext[Any, Any]) -> Context:
-        """This call, in the surroundings that middleware passed on."""
+        """The context of this call with the request context that middleware passed on."""
         context = self._alike(method=surroundings.method)
         context._request_context = surroundings
         return context
@@ -305,24 +307,24 @@ class SamplingResult:
     """The answer of the client's model."""
 
     text: str | None
-    """The answer's text; ``None`` for a picture or a sound."""
+    """The answer's text; ``None`` for an image or audio."""
     result: Any
     """The text, or the content block."""
     history: list[SamplingMessage]
-    """The messages, with the answer."""
+    """The messages, including the answer."""
 
 
 class States:
-    """What sessions keep."""
+    """The state of all sessions."""
 
     def __init__(self, most: int = MOST_SESSIONS) -> None:
         self.process = str(uuid4())
-        """Stands for the one session that a process has over stdio."""
+        """Id of the only session that a process has over stdio."""
         self._most = most
         self._sessions: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     def of(self, session: str) -> dict[str, Any]:
-        """A session's state."""
+        """The state of a session."""
         state = self._sessions.setdefault(session, {})
         self._sessions.move_to_end(session)
         if len(self._sessions) > self._most:
@@ -344,7 +346,7 @@ def _is_choice_of_several(kind: Any) -> bool:
 
 
 def _form(kind: Any, label: Mapping[str, str]) -> tuple[type[BaseModel], bool]:
-    """A form for a type, and whether it has one field for the whole of it."""
+    """A form for a type, and whether a single field of the form holds the whole value."""
     if kind is None:
         return create_model("Empty"), False
     is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
@@ -359,7 +361,7 @@ def _form(kind: Any, label: Mapping[str, str]) -> tuple[type[BaseModel], bool]:
             default = ... if field.default is dataclasses.MISSING else field.default
             fields[field.name] = (hints[field.name], default)
         name, words = getattr(kind, "__name__", "Form"), kind.__doc__ or ""
-        # A dataclass without words of its own has its signature there.
+        # The generated docstring of a dataclass is its signature.
         return create_model(name, __doc__=None if words.startswith(f"{name}(") else words, **fields), False
     if is_typeddict(kind):
         fields = {

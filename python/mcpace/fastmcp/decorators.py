@@ -1,4 +1,4 @@
-"""Decorators that belong to no server: they mark a function, which ``add_tool`` and its like register later."""
+"""Decorators without a server: they mark a function for a later ``add_tool``, ``add_resource`` or ``add_prompt``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Dependencies of FastMCP: parameters whose defaults, or annotations, say where their values come from.
+"""FastMCP's dependencies: parameters whose defaults or annotations name the source of their values.
 
-Design constraint: the dependencies of a function, and of the functions that those call, are collected and checked at
-registration. A function without dependencies is called bare. A client never sends a value for a dependency.
+Design constraint: the dependencies of a function, and those of its dependencies, are collected and checked at
+registration. A function without dependencies is called directly. A client never sends a value for a dependency.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ValueT = TypeVar("ValueT")
 
 
 class Dependency(Marker, Generic[ValueT]):
-    """Base of dependencies: ``__aenter__`` gives a call's value, ``__aexit__`` cleans up when the call is over.
+    """Base class of dependencies. ``__aenter__`` returns the value for a call, ``__aexit__`` cleans up after the call.
 
-    Derive from it for a dependency of your own, and use an instance as a parameter's default.
+    An instance of a subclass is the default of a parameter.
     """
 
     async def __aenter__(self) -> ValueT:
@@ -43,16 +43,16 @@ class _Depends(Dependency[Any]):
         self.bindings = bindings
 
     def key(self) -> Hashable:
-        """Equal for two dependencies that share a value within a call."""
+        """A key that is equal for dependencies which share a value within a call."""
         return self.function, tuple((name, _key(self.bindings[name], name)) for name in sorted(self.bindings))
 
 
 def Depends(function: Callable[..., Any], **bindings: Any) -> Any:
-    """A parameter's value is what ``function`` gives, made once a call.
+    """A dependency on the return value of ``function``, which is called once in each call.
 
-    The function may be a coroutine function or a generator, or give a context manager, which is left when the call is
-    over. It may have dependencies of its own. ``bindings`` are arguments for it: values, or dependencies such as
-    ``CallArgument("owner")``. Also as ``Annotated[T, Depends(function)]``.
+    The function may be a coroutine function or a generator, or may return a context manager, which is exited after the
+    call. The function may have dependencies, too. ``bindings`` are its arguments: values, or dependencies such as
+    ``CallArgument("owner")``. ``Annotated[T, Depends(function)]`` is equivalent to a default.
     """
     if not callable(function):
         raise TypeError(f"Depends takes a function, not {type(function).__name__}")
@@ -69,19 +69,19 @@ class _CallArgument(Dependency[Any]):
 
     @property
     def has_fallback(self) -> bool:
-        """Whether there is a value where the outer function has no such argument."""
+        """Whether there is a fallback for an outer function without the argument."""
         return self.optional or self.default is not inspect.Parameter.empty
 
     @property
     def fallback(self) -> Any:
-        """The value where the outer function has no such argument."""
+        """The value for an outer function without the argument."""
         return None if self.optional else self.default
 
 
 def CallArgument(
     parameter: str | None = None, optional: bool = False, *, default: Any = inspect.Parameter.empty
 ) -> Any:
-    """Within a dependency: the value of an argument of the outer function, by default the one of the same name."""
+    """A dependency on an argument of the outer function, by default the argument of the parameter's name."""
     return _CallArgument(parameter, optional, default)
 
 
@@ -94,27 +94,27 @@ class _Current(Dependency[Any]):
 
 
 def CurrentContext() -> Any:
-    """The call's context."""
+    """A dependency on the context of the call."""
     return _Current(get_context)
 
 
 def CurrentFastMCP() -> Any:
-    """The server."""
+    """A dependency on the server."""
     return _Current(get_server)
 
 
 def CurrentRequest() -> Any:
-    """The HTTP request. The call fails where there is none."""
+    """A dependency on the HTTP request. The call fails where there is none."""
     return _Current(get_http_request)
 
 
 def CurrentHeaders() -> Any:
-    """The HTTP request's headers, ``authorization`` and ``cookie`` included; empty over stdio."""
+    """A dependency on the HTTP request's headers, including ``authorization`` and ``cookie``; empty over stdio."""
     return _Current(lambda: get_http_headers(include={"authorization", "cookie"}))
 
 
 def CurrentAccessToken() -> Any:
-    """The caller's token. The call fails where there is none."""
+    """A dependency on the caller's token. The call fails where there is none."""
 
     def find() -> Any:
         token = get_access_token()
@@ -126,7 +126,7 @@ def CurrentAccessToken() -> Any:
 
 
 def TokenClaim(name: str) -> Any:
-    """A claim of the caller's token, as text. The call fails where there is none of this name."""
+    """A dependency on a claim of the caller's token, as text. The call fails where the token lacks the claim."""
 
     def find() -> str:
         token = get_access_token()
@@ -141,7 +141,7 @@ def TokenClaim(name: str) -> Any:
 
 
 class Progress(Dependency["Progress"]):
-    """Counts up to a total, and reports it to the client."""
+    """A counter up to a total, which reports its progress to the client."""
 
     def __init__(self) -> None:
         self.current: float | None = None
@@ -152,20 +152,20 @@ class Progress(Dependency["Progress"]):
         return Progress()
 
     async def set_total(self, total: float) -> None:
-        """Sets how far it goes."""
+        """Sets the total."""
         if total < 1:
             raise ValueError("Total must be at least 1")
         self.total = total
 
     async def increment(self, amount: float = 1) -> None:
-        """Goes on, and reports it."""
+        """Increases the counter and reports it."""
         if amount < 1:
             raise ValueError("Amount must be at least 1")
         self.current = (self.current or 0) + amount
         await self._report()
 
     async def set_message(self, message: str | None) -> None:
-        """Says what is being done, and reports it."""
+        """Sets the message and reports it."""
         self.message = message
         await self._report()
 
@@ -188,7 +188,7 @@ def get_server() -> Any:
 def get_http_headers(include_all: bool = False, include: set[str] | None = None) -> dict[str, str]:
     """The HTTP request's headers in lower case; empty where there is no request.
 
-    Credentials, and what belongs to the connection, are left out unless they are asked for."""
+    Credentials, and headers that belong to the connection, are left out unless ``include`` names them."""
     context = current.get(None)
     headers = None if context is None or context.call is None else context.headers
     left_out = frozenset() if include_all else _NOT_FORWARDED - {name.lower() for name in include or ()}
@@ -198,7 +198,7 @@ def get_http_headers(include_all: bool = False, include: set[str] | None = None)
 def get_http_request() -> Any:
     """The HTTP request: Starlette's, where that is installed. Raises ``RuntimeError`` where there is none.
 
-    It has the headers and the client's address; its path and body are the runtime's."""
+    The request has the client's headers and address. Its path and body are placeholders."""
     context = current.get(None)
     surroundings = None if context is None or context.call is None else context.request_context
     if surroundings is None or surroundings.request is None:
@@ -227,7 +227,7 @@ def _starlette_request(request: Any) -> Any:
 
 
 def get_access_token() -> Any:
-    """The caller's token, as the verifier gave it; ``None`` where there is none."""
+    """The caller's token, as the verifier returned it; ``None`` where there is none."""
     context = current.get(None)
     return None if context is None or context.call is None else context.call.principal
 
@@ -236,10 +236,12 @@ def get_access_token() -> Any:
 
 
 def injected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without the parameters that the server fills in; itself where it has none.
+    """Wraps a function so that its signature lacks the parameters that the server fills in; a function without such
+    parameters isn't wrapped.
 
-    A generator function becomes one that gives the list of its values. Raises ``InvalidSignature`` for a parameter of
-    a dependency that nobody fills in, and ``UnsupportedOption`` where the function changes what its session sees.
+    A generator function becomes one that returns the list of its values. Raises ``InvalidSignature`` for a parameter of
+    a dependency that has no source, and ``UnsupportedOption`` for a function that changes the visible components of its
+    session.
     """
     changes = uses(function, CHANGES)
     if changes is not None:
@@ -262,7 +264,7 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
             return _answerable(await call_function(target, runs_async, keywords | found), name_of(function))
 
     call.__name__ = name_of(function)
-    # Read by whoever looks at the signature; `wraps` would lead them to the function within.
+    # `inspect.signature` reads this attribute. With `__wrapped__` it would read the wrapped function instead.
     call.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
     del call.__wrapped__
     hints = hints_of(function)
@@ -273,7 +275,7 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency[Any]]:
-    """The parameters that dependencies fill in, by their defaults or the metadata of their annotations."""
+    """The dependencies of a function by parameter, from defaults and from the metadata of annotations."""
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:  # Some built-in types have no signature.
@@ -289,7 +291,7 @@ def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency[Any]]:
 
 
 def check_dependencies(outer: str, dependencies: Mapping[str, Dependency[Any]], arguments: Collection[str]) -> None:
-    """Raises ``InvalidSignature`` where a dependency, or one that it needs, can't be resolved."""
+    """Raises ``InvalidSignature`` where a dependency, direct or indirect, can't be resolved."""
     for parameter, dependency in dependencies.items():
         if isinstance(dependency, _CallArgument):
             wanted = dependency.parameter or parameter
@@ -321,7 +323,8 @@ def _check_function(outer: str, dependency: _Depends, arguments: Collection[str]
 
 
 def _answerable(value: Any, function: str) -> Any:
-    """A function's value. Raises ``MCPError`` for questions that the client's revision has no result for."""
+    """Returns a function's value. Raises ``MCPError`` for questions to a client whose revision doesn't support them as
+    a result."""
     if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
         revision = get_context().protocol_version
         if revision is not None and revision < MODERN:
@@ -335,7 +338,7 @@ def _answerable(value: Any, function: str) -> Any:
 
 
 def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator function as one that gives a list; any other function as it is."""
+    """Wraps a generator function so that it returns a list; returns any other function unchanged."""
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
@@ -370,14 +373,14 @@ def _metadata(annotation: Any) -> Iterator[Any]:
 async def resolved(
     function: Callable[..., Any], dependencies: Mapping[str, Dependency[Any]], arguments: Mapping[str, Any]
 ) -> AsyncIterator[dict[str, Any]]:
-    """The values of a function's dependencies, for as long as the block lasts."""
+    """Resolves a function's dependencies for the duration of the block."""
     async with AsyncExitStack() as stack:
         call = _Call(function, dependencies, arguments, stack)
         yield {name: await call.parameter(name) for name in dependencies}
 
 
 class _Call:
-    """The values of one call's dependencies. Each is made once."""
+    """Resolves the dependencies of one call, each of them once."""
 
     def __init__(
         self,
@@ -395,7 +398,7 @@ class _Call:
         self._under_way: list[str] = []
 
     async def parameter(self, name: str) -> Any:
-        """The value that the function gets for a parameter which a dependency fills in."""
+        """The value of a parameter that a dependency fills in."""
         if name in self._parameters:
             return self._parameters[name]
         if name in self._under_way:
@@ -457,7 +460,7 @@ class _Call:
 
 
 def _key(value: Any, name: str) -> Hashable:
-    """Equal for two bindings that mean the same value."""
+    """A key that is equal for bindings of the same value."""
     if isinstance(value, _Depends):
         return value.key()
     if isinstance(value, _CallArgument):

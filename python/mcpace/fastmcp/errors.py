@@ -7,7 +7,7 @@ from mcpace.types import INTERNAL_ERROR, INVALID_PARAMS
 
 
 class FastMCPError(Exception):
-    """Base of the errors whose message a client is told."""
+    """Base of the errors whose message is sent to the client."""
 
 
 class ValidationError(FastMCPError):
@@ -15,23 +15,23 @@ class ValidationError(FastMCPError):
 
 
 class PromptError(FastMCPError):
-    """Raise it in a prompt for a failure that you saw coming."""
+    """An exception for expected failures of a prompt."""
 
 
 class NotFoundError(Exception):
-    """There is no such tool, resource or prompt."""
+    """The tool, resource or prompt does not exist."""
 
 
 class DisabledError(Exception):
-    """It is disabled."""
+    """The component is disabled."""
 
 
 TOLD = (FastMCPError, ToolError, ResourceError)
-"""Errors whose message is told as it is."""
+"""Errors whose message is sent to the client unchanged."""
 
 
 def protocol_error(error: Exception, words: str, masks: bool) -> MCPError:
-    """The protocol error that a failed reading or prompt is answered with."""
+    """The protocol error that answers a failed reading or prompt."""
     if isinstance(error, TOLD) or _is_foreign(error):
         code = INVALID_PARAMS if type(error).__name__ == "ValidationError" else INTERNAL_ERROR
         return MCPError(code, str(error))
@@ -41,7 +41,7 @@ def protocol_error(error: Exception, words: str, masks: bool) -> MCPError:
 
 
 def is_told(error: BaseException) -> bool:
-    """Whether an error's message is told as it is: of ours, or of FastMCP's own."""
+    """Whether an error's message is sent unchanged, because it is one of this package's errors or of FastMCP's own."""
     return isinstance(error, TOLD) or _is_foreign(error)
 
 

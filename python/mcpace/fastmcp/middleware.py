@@ -1,4 +1,4 @@
-"""FastMCP's middleware: a class whose hooks wrap messages, on the runtime's own middleware."""
+"""FastMCP's middleware, a class whose hooks wrap messages, implemented by the runtime's own middleware."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ CallNext = Callable[["MiddlewareContext[Any]"], Awaitable[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class MiddlewareContext(Generic[MessageT]):
-    """A message on its way through the middleware."""
+    """A message that passes through the middleware."""
 
     message: MessageT
-    """Of ``tools/call``: ``name``, ``arguments``; of others their parameters, as attributes."""
+    """The parameters of the request as attributes; for ``tools/call`` these are ``name`` and ``arguments``."""
     fastmcp_context: Context | None = None
     source: Literal["client", "server"] = "client"
     type: Literal["request", "notification"] = "request"
     method: str | None = None
 
     def copy(self, **changes: Any) -> MiddlewareContext[Any]:
-        """The same, with changes, for ``call_next``."""
+        """A copy with changes, for ``call_next``."""
         return dataclasses.replace(self, **changes)
 
 
 class Middleware:
-    """Base of middleware: override the hooks that are wanted; each calls ``await call_next(context)``."""
+    """Base class of middleware. A subclass overrides hooks, each of which calls ``await call_next(context)``."""
 
     async def __call__(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
         """Runs the hooks of a message, the general ones outermost."""
@@ -53,39 +53,39 @@ class Middleware:
         return await chain(context)
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """Any message."""
+        """Wraps any message."""
         return await call_next(context)
 
     async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """Any request."""
+        """Wraps any request."""
         return await call_next(context)
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """``tools/call``; gives a ``ToolResult``."""
+        """Wraps ``tools/call``; returns a ``ToolResult``."""
         return await call_next(context)
 
     async def on_read_resource(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """``resources/read``."""
+        """Wraps ``resources/read``."""
         return await call_next(context)
 
     async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """``prompts/get``."""
+        """Wraps ``prompts/get``."""
         return await call_next(context)
 
     async def on_list_tools(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """``tools/list``; gives the tools."""
+        """Wraps ``tools/list``; returns the tools."""
         return await call_next(context)
 
     async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """``resources/list``; gives the resources."""
+        """Wraps ``resources/list``; returns the resources."""
         return await call_next(context)
 
     async def on_list_resource_templates(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """``resources/templates/list``; gives the templates."""
+        """Wraps ``resources/templates/list``; returns the templates."""
         return await call_next(context)
 
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
-        """``prompts/list``; gives the prompts."""
+        """Wraps ``prompts/list``; returns the prompts."""
         return await call_next(context)
 
 
@@ -112,7 +112,7 @@ _RESULTS: dict[str, Any] = {
 
 
 class Adapted:
-    """A FastMCP middleware as the runtime's: ``async (surroundings, call_next)``."""
+    """Adapts a FastMCP middleware to the runtime's interface, ``async (surroundings, call_next)``."""
 
     def __init__(self, server: FastMCP, middleware: Any) -> None:
         self._server = server
@@ -133,7 +133,7 @@ class Adapted:
 
 
 async def outermost(surroundings: RequestContext[Any, Any], call_next: Any) -> Any:
-    """What middleware raised for the model to read becomes a tool's result, as what the tool itself raised."""
+    """Turns a ``ToolError`` of middleware into a tool's result, as if the tool had raised it."""
     try:
         return await call_next(surroundings)
     except Exception as error:
@@ -149,7 +149,7 @@ def _params(message: Any) -> dict[str, Any]:
 
 
 def _typed(method: str, result: Any) -> Any:
-    """A result as hooks see it."""
+    """A result in the form that hooks expect."""
     if isinstance(result, bytes):
         result = from_json(result)
     if method in _LISTS:
@@ -160,7 +160,7 @@ def _typed(method: str, result: Any) -> Any:
 
 
 def _plain(method: str, result: Any) -> Any:
-    """What a hook gave, as the runtime takes it."""
+    """A hook's return value in the form that the runtime expects."""
     if method in _LISTS:
         return {_LISTS[method][0]: [wire(entry) for entry in result]}
     return result

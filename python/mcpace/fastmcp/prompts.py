@@ -1,4 +1,4 @@
-"""FastMCP's prompts: messages of any content, whole results, arguments of any type that travel as text."""
+"""FastMCP's prompts: messages with any content, complete results, and arguments of any type, which are sent as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Message(plain.Message):
-    """One message of a prompt, by default the user's. Content that is neither text nor a block is written as JSON."""
+    """One message of a prompt, by default of the user. Content that is neither text nor a block is written as JSON."""
 
     def __init__(self, content: Any, role: Literal["user", "assistant"] = "user") -> None:
         shown = content if isinstance(content, str) or is_block(content) else text_of(content)
@@ -35,7 +35,7 @@ class Message(plain.Message):
 
 
 class PromptResult(BaseModel):
-    """A prompt's whole result: messages, a description, metadata."""
+    """The complete result of a prompt: messages, a description, metadata."""
 
     messages: list[Message]
     description: str | None = None
@@ -47,12 +47,12 @@ class PromptResult(BaseModel):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionPrompt(plain.Prompt):
-    """A function as a prompt of FastMCP's kind."""
+    """A prompt that calls a function."""
 
     tags: frozenset[str] = frozenset()
     meta: dict[str, Any] | None = None
     readers: Mapping[str, tuple[Any, TypeAdapter[Any]]] = field(default_factory=dict)
-    """The types of arguments that are no text, and what reads them, by name."""
+    """Types and readers of the arguments that are not text, by name."""
 
     @classmethod
     def of(
@@ -108,7 +108,7 @@ class FunctionPrompt(plain.Prompt):
         return cls.of(fn, **options)
 
     def listed(self) -> dict[str, Any]:
-        """The prompt's entry in lists, in wire names."""
+        """The prompt's entry in lists, with the names of the wire format."""
         entry = {
             "name": self.name,
             "title": self.title,
@@ -140,13 +140,13 @@ class FunctionPrompt(plain.Prompt):
             raise protocol_error(error, words, context.mcp_server.masks_errors) from error
 
     async def call(self, arguments: Mapping[str, Any], context: Any) -> Any:
-        """Calls the function, its arguments as its types want them. Those that it doesn't have are passed over."""
+        """Calls the function with arguments converted to its types. Unknown arguments are ignored."""
         known = {name: self._read(name, value) for name, value in arguments.items() if name in self.taken.names}
         keywords = cast("CallArguments", self.taken).validate(known)
         return await call_function(self.fn, self.is_async, keywords)
 
     def result(self, value: Any) -> plain.Messages:
-        """A function's value, as messages with a description and metadata."""
+        """A function's value as messages with a description and metadata."""
         if is_kind(type(value), PromptResult, "PromptResult"):
             return plain.Messages(_messages(list(value.messages)), value.description, value.meta)
         if not isinstance(value, str | list | tuple):
@@ -154,7 +154,7 @@ class FunctionPrompt(plain.Prompt):
         return plain.Messages(_messages(value), self.description or None, public_meta(self.meta))
 
     def _read(self, name: str, value: Any) -> Any:
-        """An argument's text as the parameter's type wants it."""
+        """An argument's text, converted to the parameter's type."""
         if name not in self.readers or not isinstance(value, str):
             return value
         kind, adapter = self.readers[name]
@@ -174,7 +174,7 @@ _UNTYPED = signature_of(lambda _value: None).parameters["_value"].annotation
 
 
 def public_meta(meta: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A component's metadata as its results carry it: without what is FastMCP's own."""
+    """A component's metadata for its results, without FastMCP's private members."""
     if not meta:
         return None
     public = {key: value for key, value in meta.items() if key != "fastmcp"}
@@ -183,7 +183,7 @@ def public_meta(meta: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _or(adapter: TypeAdapter[Any], text: str, read: Any) -> Any:
-    """The text read as JSON, where that is a value of this type."""
+    """The text parsed as JSON, where that is a value of the type; ``read`` otherwise."""
     try:
         return adapter.validate_json(text)
     except ValueError:
@@ -191,12 +191,12 @@ def _or(adapter: TypeAdapter[Any], text: str, read: Any) -> Any:
 
 
 def _argument(description: str | None, reader: tuple[Any, TypeAdapter[Any]] | None) -> str | None:
-    """A description that says how to write the argument, which is text on the wire."""
+    """The description of an argument, which also explains its encoding as text."""
     if reader is None:
         return description
     try:
         schema = json.dumps(reader[1].json_schema(), separators=(",", ":"))
-    except Exception:  # What pydantic raises for types without a schema has no common base.
+    except Exception:  # pydantic's exceptions for types without a schema have no common base
         return description
     note = f"Provide a value matching the following JSON schema: {schema}. Encode non-string values as JSON."
     return f"{description}\n\n{note}" if description else note

@@ -1,4 +1,4 @@
-"""Classes of FastMCP that mcpace does not have: making an object of one says what to do instead."""
+"""Classes of FastMCP that mcpace lacks: instantiating one raises an error that names the alternative."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""FastMCP's resources and families of them: whole results, several contents, files, texts, URLs.
+"""FastMCP's resources and resource templates: complete results, several contents, files, texts, URLs.
 
-Text and bytes are sent as they are, what JSON can carry as JSON.
+Text and bytes are sent unchanged, other serializable values as JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mcpace.types import InputRequiredResult, is_kind, wire
 
 
 class ResourceContent(BaseModel):
-    """One of a result's contents: text, bytes, or anything that is told as JSON."""
+    """One content of a result: text, bytes, or a value that is sent as JSON."""
 
     content: str | bytes
     mime_type: str | None = None
@@ -57,7 +57,7 @@ class ResourceResult(BaseModel):
 
 
 class Resource(plain.Resource):
-    """Base of resources: derive from it, and say in ``read`` what they hold: text, bytes or a ``ResourceResult``."""
+    """Base class of resources. A subclass implements ``read``, which returns text, bytes or a ``ResourceResult``."""
 
     tags: frozenset[str] = frozenset()
     auth: Any = Field(default=None, exclude=True, repr=False)
@@ -68,7 +68,7 @@ class Resource(plain.Resource):
         return str(uri)
 
     def model_post_init(self, _: Any) -> None:
-        """Makes the guards of ``auth``."""
+        """Creates the guards for ``auth``."""
         if self.auth is not None:
             self.guards = guarded(self.auth, Component(self.name or self.uri, self.tags, self.meta, uri=self.uri))
 
@@ -89,12 +89,12 @@ class Resource(plain.Resource):
             raise reading_failed(self.uri, error) from error
 
     def listed(self) -> dict[str, Any]:
-        """The entry in lists, in wire names."""
+        """The entry in lists, with the names of the wire format."""
         return _listed(self, {"uri": self.uri, "name": self.name or self.uri})
 
 
 class FunctionResource(Resource):
-    """The value of a function without parameters, called for each reading."""
+    """A resource whose content is the value of a function without parameters, which is called for each reading."""
 
     fn: Callable[[], Any] = Field(exclude=True)
 
@@ -126,7 +126,7 @@ class FunctionResource(Resource):
 
 
 class TextResource(Resource):
-    """A text."""
+    """A resource with a fixed text."""
 
     text: str
 
@@ -136,7 +136,7 @@ class TextResource(Resource):
 
 
 class BinaryResource(Resource):
-    """Bytes."""
+    """A resource with fixed bytes."""
 
     data: bytes
 
@@ -146,7 +146,8 @@ class BinaryResource(Resource):
 
 
 class FileResource(Resource):
-    """A file: text where its media type is ``text/…``, bytes otherwise, or as ``is_binary`` says."""
+    """A resource whose content is a file: text for a media type ``text/…``, otherwise bytes; ``is_binary`` overrides
+    this."""
 
     path: plain.AbsolutePath
     is_binary: bool | None = None
@@ -161,16 +162,16 @@ class FileResource(Resource):
 
 
 class HttpResource(plain.HttpResource, Resource):
-    """The answer of a URL, as text."""
+    """A resource whose content is the response of a URL, as text."""
 
 
 class DirectoryResource(plain.DirectoryResource, Resource):
-    """The names of a folder's files, as JSON."""
+    """A resource whose content is the names of a folder's files, as JSON."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTemplate(plain.ResourceTemplate):
-    """A family of resources of FastMCP's kind: a function of the variables of a URI template."""
+    """A resource template that calls a function with the variables of its URI."""
 
     tags: frozenset[str] = frozenset()
 
@@ -191,7 +192,7 @@ class FunctionTemplate(plain.ResourceTemplate):
         auth: Any = None,
         security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
     ) -> FunctionTemplate:
-        """A template of a function: its parameters are variables of the template, or have defaults."""
+        """A template of a function, whose parameters are variables of the template or have defaults."""
         fn = injected(function)
         written = spanning(uri_template)
         template = UriTemplate.parse(written)
@@ -240,13 +241,13 @@ class FunctionTemplate(plain.ResourceTemplate):
             raise reading_failed(uri, error) from error
 
     def keywords(self, values: Values) -> dict[str, Any]:
-        """The function's arguments: the variables' values, as the parameters' types want them."""
+        """The function's arguments: the variables' values, converted to the parameters' types."""
         return cast("CallArguments", self.arguments).validate(
             {name: _converted(value, self.fn, name) for name, value in values.items()}
         )
 
     def listed(self) -> dict[str, Any]:
-        """The entry in lists, in wire names."""
+        """The entry in lists, with the names of the wire format."""
         return _listed(self, {"uriTemplate": self.uri_template, "name": self.name})
 
 
@@ -277,7 +278,7 @@ class ForeignResource:
         return other
 
     async def read(self) -> Any:
-        """The contents, as the resource gives them."""
+        """The contents, as the resource returns them."""
         return await self._resource.read()
 
     async def contents(self) -> plain.Contents:
@@ -288,7 +289,7 @@ class ForeignResource:
             raise reading_failed(self.uri, error) from error
 
     def listed(self) -> dict[str, Any]:
-        """The entry in lists, in wire names."""
+        """The entry in lists, with the names of the wire format."""
         return _listed(self._resource, {"uri": self.uri, "name": self.name})
 
 
@@ -321,7 +322,7 @@ def reading_failed(uri: str, error: Exception) -> Exception:
 
 
 def spanning(uri_template: str) -> str:
-    """FastMCP's ``{path*}`` is RFC 6570's ``{+path}``."""
+    """Rewrites FastMCP's ``{path*}`` as RFC 6570's ``{+path}``."""
     return re.sub(r"\{(\w+)\*\}", r"{+\1}", uri_template)
 
 
@@ -379,7 +380,7 @@ def _check_variables(fn: Callable[..., Any], template: UriTemplate, written: str
 
 
 def _converted(value: Any, fn: Callable[..., Any], name: str) -> Any:
-    """A variable's text as a number or a truth value, where the parameter is one."""
+    """A variable's text, converted to a number or a truth value where the parameter is one."""
     annotation = signature_of(fn).parameters[name].annotation if isinstance(value, str) else None
     if annotation in (int, float):
         return annotation(value)

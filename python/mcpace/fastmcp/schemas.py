@@ -1,10 +1,10 @@
-"""JSON Schemas of arguments and results as FastMCP makes them, and the validators that belong to them.
+"""JSON Schemas of arguments and results as in FastMCP, with their validators.
 
-A schema of arguments has no titles that pydantic derives from names, refuses unknown arguments, takes descriptions from
-the docstring where the annotations have none, and has its references resolved.
+A schema of arguments lacks the titles that pydantic derives from names, refuses unknown arguments, takes descriptions
+from the docstring where the annotations have none, and has its references resolved.
 
-Design constraint: pydantic's own schema of a call is the source for both schema and validation, so that they agree and
-validation errors read as FastMCP's. Everything is made at registration.
+Design constraint: pydantic's schema of a call is the source of both the JSON Schema and the validation, so the two
+agree and validation errors are worded as FastMCP's. Both are built at registration.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class CallArguments(Arguments):
-    """A function's arguments, validated as a call of it."""
+    """A function's arguments, validated as a call of the function."""
 
     adapter: TypeAdapter[Any] | None = None
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """From parsed arguments to keyword arguments. Raises ``InvalidArguments``."""
+        """Validates parsed arguments and returns keyword arguments. Raises ``InvalidArguments``."""
         assert self.adapter is not None
         try:
             return dict(self.adapter.validate_python(dict(arguments)))
@@ -55,7 +55,7 @@ class CallArguments(Arguments):
 
 
 def arguments_of(function: Callable[..., Any], descriptions: Mapping[str, str]) -> CallArguments:
-    """The input schema of a function. Raises ``InvalidSignature`` for what JSON can't carry."""
+    """The arguments of a function. Raises ``InvalidSignature`` for types that have no JSON Schema."""
     name = name_of(function)
     signature = signature_of(function)
     refuse_markers(name, signature.parameters.values())
@@ -101,7 +101,7 @@ def _validator(adapter: TypeAdapter[Any], strict: bool | None = None) -> Callabl
         except PydanticValidationError as error:
             if strict:
                 raise InvalidArguments(str(error)) from error
-        # Parsed first, as FastMCP validates: its words for errors, and its last word.
+        # FastMCP validates parsed JSON, so this second validation decides and words the errors.
         try:
             return adapter.validator.validate_python(from_json(raw))  # type: ignore[no-any-return]
         except PydanticValidationError as error:
@@ -111,7 +111,7 @@ def _validator(adapter: TypeAdapter[Any], strict: bool | None = None) -> Callabl
 
 
 def _described(annotation: Any) -> Any:
-    """``Annotated[T, "text"]`` has a description, as FastMCP reads it."""
+    """Turns ``Annotated[T, "text"]`` into a field with a description, as FastMCP does."""
     if get_origin(annotation) is Annotated:
         kind, *metadata = get_args(annotation)
         if len(metadata) == 1 and isinstance(metadata[0], str):
@@ -120,7 +120,7 @@ def _described(annotation: Any) -> Any:
 
 
 def _complete(schema: dict[str, Any], raw: Mapping[str, Any], descriptions: Mapping[str, str]) -> None:
-    """Puts back the titles that the author wrote, and descriptions from the docstring."""
+    """Restores the author's own titles, and adds descriptions from the docstring."""
     title_of = GenerateJsonSchema().get_title_from_name
     for name, described in schema.get("properties", {}).items():
         title = raw["properties"][name].get("title")
@@ -143,7 +143,7 @@ _ANY_FIELD = re.compile(r":(?:param|parameter|arg|argument|type|returns?|rtype|r
 
 
 def documented(function: Callable[..., Any]) -> tuple[str | None, dict[str, str]]:
-    """A docstring's description, and the descriptions of parameters: of Google's style or Sphinx's."""
+    """The description of a docstring, and those of its parameters, in Google's or Sphinx's style."""
     document = inspect.getdoc(function)
     if not document:
         return None, {}
@@ -223,7 +223,7 @@ class _WrappedResult(Generic[ResultT]):
 
 
 def output_schema_of(returned: Any) -> dict[str, Any] | None:
-    """The schema of what a function returns; ``None`` where it says nothing, or returns content of its own making."""
+    """The schema of a return annotation; ``None`` where it is missing or uninformative, or names content."""
     returned = _without_questions(returned)
     if returned in (inspect.Signature.empty, None, Any, ...) or isinstance(returned, str):
         return None
@@ -239,7 +239,7 @@ def output_schema_of(returned: Any) -> dict[str, Any] | None:
 
 
 def is_object(schema: Any) -> bool:
-    """Whether a schema is an object's, directly or by reference."""
+    """Whether a schema describes an object, directly or by reference."""
     seen: set[str] = set()
     target = schema
     while isinstance(target, dict):
@@ -254,7 +254,7 @@ def is_object(schema: Any) -> bool:
 
 
 class _OutputSchema(GenerateJsonSchema):
-    """Each model's fields by the names that it is serialized with."""
+    """Generates schemas in which the fields of a model have the names of its serialization."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         return self._named(bool(schema["cls"].model_config.get("serialize_by_alias")), super().model_schema, schema)
@@ -286,18 +286,18 @@ def _is_union(kind: Any) -> bool:
 
 
 def _without_questions(kind: Any) -> Any:
-    """An annotation without the arms that are no data: questions to the client."""
+    """An annotation without the members of a union that are questions to the client, not data."""
     plain = _unaliased(kind)
     if not _is_union(plain):
         return kind
     arms = [arm for arm in get_args(plain) if not is_kind(_unaliased(arm), InputRequiredResult, "InputRequiredResult")]
     if len(arms) == len(get_args(plain)) or not arms:
         return kind
-    return Union[tuple(arms)]  # noqa: UP007 - of a tuple known at run time
+    return Union[tuple(arms)]  # noqa: UP007 - the members are known only at run time
 
 
 def _is_open_sequence(kind: Any) -> bool:
-    """A sequence whose annotation says nothing of its items."""
+    """Whether an annotation is a sequence without an item type."""
     kind = _unaliased(kind)
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
@@ -310,7 +310,7 @@ def _is_open_sequence(kind: Any) -> bool:
 
 
 def _has_content(kind: Any) -> bool:
-    """Whether an annotation names content, whole results, or bytes, for which there is no schema."""
+    """Whether an annotation names content, complete results or bytes, for which there is no schema."""
     kind = _unaliased(kind)
     if isinstance(kind, type) and get_origin(kind) is None:
         names = ("CallToolResult", "ToolResult", "InputRequiredResult", "File")
@@ -326,7 +326,7 @@ _LITERALS = frozenset({"default", "const", "examples", "enum", "required"})
 
 
 def untitled(schema: Any) -> Any:
-    """A schema without titles; what the author's own keywords (``x-…``) and defaults hold stays."""
+    """A schema without titles. The values of the author's own keywords (``x-…``) and defaults are unchanged."""
     if isinstance(schema, list):
         return [untitled(one) for one in schema]
     if not isinstance(schema, dict):
@@ -343,7 +343,7 @@ def untitled(schema: Any) -> Any:
 
 
 def inlined(schema: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A schema whose references are replaced by what they refer to; as it is where they form a circle."""
+    """A schema with all references replaced by their targets; unchanged where the references are recursive."""
     if schema is None or ("$defs" not in schema and "$ref" not in schema):
         return schema
     try:
@@ -385,7 +385,7 @@ def _requiring(schema: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose root is a reference gets the root that it refers to, which the protocol wants."""
+    """Replaces a reference at the root of a schema by its target, because the protocol requires an object there."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or "$defs" not in schema:
         return schema

@@ -1,4 +1,4 @@
-"""FastMCP's tools: its schemas, its results and its words for failures, over the machinery of :mod:`mcpace.server`."""
+"""FastMCP's tools: its schemas, results and error messages, on the machinery of :mod:`mcpace.server`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class Unset:
-    """Stands for an option that was not given, where ``None`` has a meaning."""
+    """Type of the default of options for which ``None`` has a meaning."""
 
 
 UNSET = Unset()
 
 
 class ToolResult(CallToolResult):
-    """A tool's whole result: content for the model, structured content for programs."""
+    """The complete result of a tool: content for the model, structured content for programs."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class ToolResult(CallToolResult):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTool(Tool):
-    """A function as a tool of FastMCP's kind."""
+    """A tool that calls a function."""
 
     tags: frozenset[str] = frozenset()
     timeout: float | None = None
     run_in_thread: bool = True
     schema: dict[str, Any] | None = None
-    """Of the structured content."""
+    """JSON Schema of the structured content."""
     writer: TypeAdapter[Any] = ANYTHING
-    """Writes what the function returns."""
+    """Serializer of the function's return value."""
     bare: Callable[..., Any] = field(default=lambda: None)
     """The author's function."""
 
@@ -147,7 +147,7 @@ class FunctionTool(Tool):
 
     @classmethod
     def from_tool(cls, tool: Any, **_: Any) -> FunctionTool:
-        """Refused: tools aren't transformed."""
+        """Raises ``UnsupportedOption``, because tools can't be transformed."""
         raise UnsupportedOption(
             f"Tool.from_tool({getattr(tool, 'name', tool)!r}): register a function with the name, description and "
             "parameters that you want, which calls the other"
@@ -165,11 +165,11 @@ class FunctionTool(Tool):
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """The structured content's JSON Schema."""
+        """JSON Schema of the structured content."""
         return self.schema
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The tool's entry in lists, with the names of the wire format."""
         entry = {
             "name": self.name,
             "title": self.title or getattr(self.annotations, "title", None) or _title(self.name),
@@ -183,7 +183,7 @@ class FunctionTool(Tool):
         return {key: value for key, value in entry.items() if value is not None}
 
     def plan(self, server: FastMCP) -> Plan:
-        """How the compiled part calls it."""
+        """The instructions by which the compiled part calls the tool."""
         needs_context = self.fn is not self.bare or looks_around(self.bare, server) is not None
         function, kind = self.fn, "async" if self.is_async else "sync"
         if not self.is_async and not self.run_in_thread:
@@ -204,7 +204,7 @@ class FunctionTool(Tool):
         )
 
     def finish(self, value: Any) -> bytes:
-        """A returned value as a whole result's JSON."""
+        """The JSON of the complete result for a return value."""
         if self.is_wrapped and type(value) is str:
             text = to_json(value)
             head = b'{"content":[{"type":"text","text":' + text + b'}],"structuredContent":{"result":'
@@ -228,7 +228,8 @@ class FunctionTool(Tool):
         return b"".join([*parts, b',"isError":false}'])
 
     def failure(self, server: FastMCP) -> Callable[[BaseException], Answer]:
-        """What an exception is answered with: FastMCP tells what it was, unless its details are masked."""
+        """The function that turns an exception into an answer. As in FastMCP, the answer includes the exception's
+        message unless details are masked."""
 
         def fail(error: BaseException) -> Answer:
             known = protocol_answer(error)
@@ -239,7 +240,7 @@ class FunctionTool(Tool):
         return fail
 
     def words(self, error: BaseException, server: FastMCP) -> str:
-        """What a failure is told as. A crash is logged."""
+        """The message for a failure. A crash is also logged."""
         if isinstance(error, InvalidArguments):
             return str(error.__cause__ or error)
         if is_tool_error(error) or is_told(error):
@@ -266,7 +267,7 @@ class FunctionTool(Tool):
             current.reset(token)
 
     def _data(self, value: Any) -> bytes | None:
-        """A value as JSON; ``None`` where there is none and there need not be."""
+        """A value as JSON; ``None`` for a value that isn't serializable where no output schema requires it."""
         try:
             return self.writer.serializer.to_json(value, warnings=False)
         except (PydanticSerializationError, UnicodeDecodeError) as error:
@@ -283,7 +284,7 @@ def _blocks_json(value: Any) -> bytes:
 
 
 def _data_json(data: bytes) -> bytes:
-    """The content of a value that is data, by its JSON: text as it is, anything else as text of the JSON."""
+    """The content for a value, from its JSON: a string becomes its own text, any other value the text of the JSON."""
     if data in (b"null", b"[]"):
         return b"[]"
     if data.startswith(b'"'):
@@ -292,7 +293,7 @@ def _data_json(data: bytes) -> bytes:
 
 
 def own_result(value: Any) -> ToolResult:
-    """A ``ToolResult`` of FastMCP's as ours."""
+    """Converts FastMCP's own ``ToolResult``."""
     return ToolResult(
         content=list(value.content),
         structured_content=value.structured_content,
@@ -302,7 +303,7 @@ def own_result(value: Any) -> ToolResult:
 
 
 def tagged(meta: dict[str, Any] | None, tags: Iterable[str]) -> dict[str, Any]:
-    """A component's metadata as lists show it: with its tags."""
+    """A component's metadata for lists, including its tags."""
     own = meta or {}
     public = {key: value for key, value in own.get("fastmcp", {}).items() if not key.startswith("_")}
     return {**own, "fastmcp": {**public, "tags": sorted(tags)}}
@@ -329,7 +330,7 @@ def _on_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_wire(value: Any) -> bool:
-    """Whether content is blocks already, as objects or as JSON."""
+    """Whether content consists of blocks already, as objects or as JSON."""
     if not isinstance(value, list) or not value:
         return False
     return all(is_content_type(type(one)) or (isinstance(one, dict) and _is_block_json(one)) for one in value)
@@ -340,4 +341,4 @@ def _is_block_json(value: dict[str, Any]) -> bool:
 
 
 _NO_OUTPUT = unstructured()
-"""Results are written here, not by the official SDK's rules."""
+"""Results are written by this module, not by the official SDK's rules."""
