@@ -1,10 +1,10 @@
-// What `mcpace ui` answers. The token comes in the address's fragment, which no browser sends anywhere.
+// Requests to `mcpace ui`. The token is in the fragment of the address, which no browser sends to a server.
 
 import type { Listing, Live, Page } from "./page.gen";
 
 const KEPT = "mcpace-token";
 
-/** Why there is no answer, in a sentence for people. */
+/** The server refused a request; the message is a sentence for people. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -14,10 +14,10 @@ export class Refused extends Error {
   }
 }
 
-/** Nobody answers. */
+/** The server doesn't answer. */
 export class Silent extends Error {}
 
-/** Takes the token out of the address, so that it is not copied along with it. */
+/** Moves the token from the address into storage, so that a copied address doesn't contain it. */
 export function settle(): void {
   const match = /^#token=([\w-]+)$/.exec(location.hash);
   if (!match?.[1]) return;

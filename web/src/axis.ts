@@ -1,13 +1,16 @@
-// Labels under and beside plots. Read by nobody but the eye: rows say their values themselves.
+// Labels below and beside plots. They are hidden from screen readers, because the rows contain their values as text.
 
 import { at, h, s } from "./dom";
 import { tick } from "./quantities";
 import type { Scale } from "./scale";
 
-/** Percent from one label to the next, at least. */
+/** Minimum distance between two labels, in percent. */
 const CLOSEST = 8.5;
 
-/** Below a plot. Of more than `most` values every second or third is named, and none where it would touch another. */
+/**
+ * Labels below a plot. Where there are more than `most` ticks, only every second or third has a label. A label that
+ * would touch the one before it is left out.
+ */
 export function horizontal(scale: Scale, words: (value: number) => string = tick, most = 9): HTMLElement {
   const every = Math.ceil(scale.ticks.length / most);
   const named = scale.ticks
@@ -24,7 +27,7 @@ export function horizontal(scale: Scale, words: (value: number) => string = tick
   return h("div", { class: crowd, "aria-hidden": "true" }, labels);
 }
 
-/** Beside a plot, upwards. */
+/** Labels beside a plot, from bottom to top. */
 export function vertical(scale: Scale, words: (value: number) => string): HTMLElement {
   const labels = scale.ticks.map((value) => {
     const label = h("span", {}, words(value));
@@ -34,7 +37,7 @@ export function vertical(scale: Scale, words: (value: number) => string): HTMLEl
   return h("div", { class: "upright", "aria-hidden": "true" }, labels);
 }
 
-/** A line at each tick of a strip. */
+/** Vertical lines at the ticks of a strip. */
 export function grid(scale: Scale, height: number | string): SVGLineElement[] {
   return scale.ticks.map((value) => {
     const x = `${scale.percent(value).toFixed(2)}%`;

@@ -1,4 +1,4 @@
-// Calls seen on the wire: one, or two side by side; the evidence of the chosen finding is marked in them.
+// Recorded calls: one, or two side by side, with the evidence of the chosen finding marked in them.
 
 import { choice, h, legend, section } from "./dom";
 import type { Page } from "./page.gen";
@@ -6,16 +6,16 @@ import { times } from "./quantities";
 import { waterfall } from "./waterfall";
 
 const NONE = -1;
-/** A call so many times longer than the other makes it a sliver on its scale. */
+/** Ratio of two calls' lengths from which each is drawn on its own scale, since a common one would hide the shorter. */
 const FAR_APART = 8;
 
 export interface Calls {
   readonly element: HTMLElement;
-  /** Shows a case's call, with a finding's evidence where it has some. */
+  /** Shows the call of a case, with the evidence of a finding where it has any. */
   show(index: number, finding?: number): void;
 }
 
-/** The section; `null` where no call was recorded. */
+/** The section with the calls; `null` where no call was recorded. */
 export function calls(page: Page): Calls | null {
   if (!page.pairs.length) return null;
   const view = new View(page);

@@ -1,5 +1,5 @@
-// Lines over a common axis. Paths are stretched by the browser, so a chart follows its column without a script;
-// texts are HTML beside them, so they keep their size.
+// Charts of lines over a common axis. The browser stretches the paths, so a chart follows the width of its column
+// without a script. Texts are HTML elements outside the picture, so they keep their size.
 
 import { horizontal, vertical } from "./axis";
 import { at, h, s } from "./dom";
@@ -10,16 +10,16 @@ const WIDE = 1000;
 export interface Line {
   readonly name: string;
   readonly kind: string;
-  /** In the order of the places; `undefined` and `null` are gaps. */
+  /** Values in the order of `places`; `undefined` and `null` are gaps. */
   readonly values: readonly (number | null | undefined)[];
-  /** `area` is filled to the floor, `steps` are that with each value as wide as its place; `bars` stand apart. */
+  /** `area` is filled to zero; `steps` is an area with values as wide as their places; `bars` are separate. */
   readonly form?: "line" | "area" | "steps" | "bars";
 }
 
 export interface Chart {
   readonly title: string;
   readonly height: number;
-  /** Places of the values, in percent of the width. */
+  /** Horizontal positions of the values, in percent of the width. */
   readonly places: readonly number[];
   readonly y: Scale;
   readonly words: (value: number) => string;
@@ -27,7 +27,7 @@ export interface Chart {
   readonly said: string;
 }
 
-/** A chart; what lies over it is `overlay`. */
+/** A chart, with the elements of `overlay` drawn over it. */
 export function chart(one: Chart, ...overlay: (Element | null)[]): HTMLElement {
   const picture = s("svg", {
     class: "lines",
@@ -64,7 +64,7 @@ export function chart(one: Chart, ...overlay: (Element | null)[]): HTMLElement {
   );
 }
 
-/** The axis of a column of charts. */
+/** The common axis below a column of charts. */
 export function foot(scale: Scale, words: (value: number) => string): HTMLElement {
   return h(
     "div",
@@ -103,7 +103,7 @@ function drawn(line: Line, one: Chart): SVGPathElement[] {
 }
 
 function path(points: readonly [number, number][]): string {
-  // A lone point would be no line: it gets a short one.
+  // A path with a single point would be invisible, so it becomes a short line.
   const [x, y] = points[0] ?? [0, 0];
   if (points.length === 1) return `M${x.toFixed(1)} ${y.toFixed(1)}h1`;
   return points.map(([left, top], index) => `${index ? "L" : "M"}${left.toFixed(1)} ${top.toFixed(1)}`).join("");
@@ -121,7 +121,7 @@ function bars(line: Line, one: Chart): string {
     .join("");
 }
 
-/** From one place to the next. */
+/** The distance between two neighbouring places. */
 function apart({ places }: Chart): number {
   const [first, last] = [places[0] ?? 0, places.at(-1) ?? 0];
   return places.length > 1 ? ((last - first) * WIDE) / 100 / (places.length - 1) : WIDE;
@@ -131,7 +131,7 @@ function up(percent: number, height: number): number {
   return height * (1 - percent / 100);
 }
 
-/** One place of a column of charts is told in words, by pointer or arrow keys. */
+/** A column of charts whose values at one place are shown as text, chosen by the pointer or the arrow keys. */
 export function reading(
   charts: readonly HTMLElement[],
   below: HTMLElement,

@@ -1,4 +1,4 @@
-// Two sides held against each other: each figure's ratio with its interval around "no change", and the trials behind it.
+// A comparison of two sides: each figure's ratio with its interval around "no change", and the trials behind it.
 
 import { horizontal } from "./axis";
 import { h, legend, s, section } from "./dom";
@@ -10,12 +10,12 @@ import { strip } from "./strip";
 
 const HEIGHT = 22;
 const ROUND = [1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000];
-/** Stands between the parts of a place. */
+/** Separator between the parts of a place. */
 const BETWEEN = " · ";
-/** Beside each other; more would be too narrow for their axes. */
+/** Maximum number of panels side by side; more would be too narrow for their axes. */
 const PANELS = 4;
 
-/** The sections. */
+/** The sections of a comparison. */
 export function comparison(told: ComparisonShown): HTMLElement[] {
   const pairs = told.rows.filter((row) => row.first_s.length && row.second_s.length);
   return [
@@ -69,7 +69,7 @@ export function comparison(told: ComparisonShown): HTMLElement[] {
   ];
 }
 
-/** Experiments on a live target: what each change made of a call's time. */
+/** Experiments on a live target: the effect of each change on the time of a call. */
 export function factors(told: FactorsShown): HTMLElement {
   return section(
     "factors",
@@ -84,7 +84,7 @@ export function factors(told: FactorsShown): HTMLElement {
   );
 }
 
-/** Ratios on one logarithmic scale: what lies right of the line is more in the second. */
+/** Ratios on one logarithmic scale. A mark to the right of the line means a greater figure on the second side. */
 function ratios(rows: readonly ComparedShown[], names: readonly [string, string, string, string]): HTMLElement | null {
   if (!rows.length) return null;
   const measured = rows.some((row) => row.metric);
@@ -130,7 +130,7 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
             },
             h("th", { scope: "row" }, row.place),
             measured ? h("td", { class: "metric" }, row.metric) : null,
-            // Their names again, for where there is no room for columns.
+            // The names of the columns, for narrow screens without columns.
             h("td", { class: "figure first", "data-name": names[0] }, row.first),
             h("td", { class: "figure", "data-name": names[1] }, row.second),
             h("td", { class: "drawn-ratio" }, interval(row, scale)),
@@ -156,7 +156,7 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
   );
 }
 
-/** No change, and as much to its left as to its right: half is as far from it as double. */
+/** Ticks on both sides of "no change" at equal distances: a half is as far from it as a double. */
 function symmetric(far: number): number[] {
   const [inner, outer] = [far ** 0.4, far ** 0.85].map((wanted) =>
     ROUND.reduce((best, each) => (Math.abs(Math.log(each / wanted)) < Math.abs(Math.log(best / wanted)) ? each : best)),
@@ -203,7 +203,7 @@ function pair(row: ComparedShown, place: string): HTMLElement {
   );
 }
 
-/** Rows by subject and target, in their order. */
+/** Groups the rows by subject and target, keeping their order. */
 function grouped(rows: readonly ComparedShown[]): [string, ComparedShown[]][] {
   const groups = new Map<string, ComparedShown[]>();
   for (const row of rows) {
@@ -217,7 +217,7 @@ function operation(row: ComparedShown): string {
   return row.place.split(BETWEEN).at(-1) ?? "";
 }
 
-/** Lines as even as they can be, of `most` at most. */
+/** Divides a list into lines of nearly equal length, with at most `most` entries each. */
 function rowsOf<T>(all: readonly T[], most: number): T[][] {
   const lines = Math.ceil(all.length / most);
   const each = Math.ceil(all.length / lines);

@@ -1,4 +1,4 @@
-// Latencies on a logarithmic scale: a histogram with its percentiles, and the percentiles as a curve.
+// Latencies on a logarithmic scale: a histogram with percentiles, and the percentiles as a curve.
 
 import { chart, foot, reading, type Line } from "./chart";
 import { at, h, section, choice } from "./dom";
@@ -19,10 +19,10 @@ const QUANTILES = [
   ["p99.9", 0.999],
 ] as const;
 const COLOURS = 8;
-/** Of a histogram: a bin is 6 % wide. */
+/** Minimum number of bins in a histogram. A bin is 6 % wide. */
 const LEAST_BINS = 24;
 
-/** Several of them as one. */
+/** The sum of several distributions. */
 export function together(all: readonly Distribution[]): Distribution | null {
   const [one] = all;
   if (!one) return null;
@@ -33,7 +33,7 @@ export function together(all: readonly Distribution[]): Distribution | null {
   return { per_decade: one.per_decade, first, counts };
 }
 
-/** One at a time as a histogram, all of them as curves. */
+/** A section with one chosen distribution as a histogram, and all of them as curves. */
 export function distributions(all: readonly Told[], id = "distribution", title = "Latency"): HTMLElement | null {
   if (!all.length) return null;
   const body = h("div", {});
@@ -63,7 +63,7 @@ export function distributions(all: readonly Told[], id = "distribution", title =
   );
 }
 
-/** How many calls took how long. */
+/** The histogram of a distribution: the number of calls by latency. */
 export function histogram(one: Told): HTMLElement {
   const { per_decade, first, counts } = roomy(one.distribution);
   const low = 10 ** (first / per_decade);
@@ -96,7 +96,7 @@ export function histogram(one: Told): HTMLElement {
   return h("div", {}, reading([drawn], foot(x, tick), places, words), figures(one.latency));
 }
 
-/** With free room at both ends, where all is so close together that a few bins would fill the drawing. */
+/** A distribution padded with empty bins at both ends, where a few bins would otherwise fill the whole drawing. */
 function roomy(told: Distribution): Distribution {
   const before = Math.ceil(Math.max(LEAST_BINS - told.counts.length, 0) / 2);
   const room = new Array<number>(before).fill(0);
@@ -135,7 +135,7 @@ function figures(latency: Percentiles | undefined): HTMLElement | null {
   );
 }
 
-/** Which share of the calls took no longer than that: the tail has as much room as the body. */
+/** Latency by percentile. The scale gives each further nine (90 %, 99 %, 99.9 %) as much room as the one before. */
 export function curves(all: readonly Told[]): HTMLElement {
   const largest = Math.max(...all.map((one) => total(one.distribution)));
   const nines = Math.min(Math.max(Math.log10(largest), 1), 5);
@@ -177,7 +177,10 @@ function percentile(step: number): string {
   return `p${Number(share.toFixed(Math.max(0, Math.ceil(step) - 1)))}`;
 }
 
-/** By the bins; the least and the greatest as they were measured. `undefined` beyond what so few calls can say. */
+/**
+ * A quantile, estimated from the bins and limited to the measured minimum and maximum. `undefined` where there are too
+ * few calls for it.
+ */
 function quantile(one: Told, share: number): number | undefined {
   const { per_decade, first, counts } = one.distribution;
   const sum = total(one.distribution);

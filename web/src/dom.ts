@@ -1,4 +1,4 @@
-// Elements made from code. Text goes in as text and nothing else: there is no way here to hand markup to the browser.
+// Creates elements. Text is always inserted as text; no function here passes markup to the browser.
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[];
 
@@ -7,7 +7,7 @@ export type Attributes = Readonly<Record<string, Value>>;
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An HTML element. */
+/** Creates an HTML element. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -16,7 +16,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return furnish(document.createElement(tag), attributes, children);
 }
 
-/** An SVG element. */
+/** Creates an SVG element. */
 export function s<K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -43,19 +43,19 @@ function add(element: Element, children: readonly Child[]): void {
   }
 }
 
-/** A place in percent: of an element that hangs in its chart's own box. */
+/** Positions an element inside the box of its chart, in percent. */
 export function at(element: HTMLElement, left: number, top?: number): HTMLElement {
   element.style.left = `${left.toFixed(3)}%`;
   if (top !== undefined) element.style.top = `${top.toFixed(3)}%`;
   return element;
 }
 
-/** A section with a heading, by which the page's index has it. */
+/** A section with a heading, which is also its name in the index of the page. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement {
   return h("section", { id, "aria-label": title }, h("h2", {}, title), ...children);
 }
 
-/** The same section under a shorter name in the index; none leaves it out there. */
+/** Gives a section another name in the index; an empty name removes it from the index. */
 export function indexed(element: HTMLElement, name: string): HTMLElement {
   element.dataset["index"] = name;
   return element;
@@ -63,7 +63,7 @@ export function indexed(element: HTMLElement, name: string): HTMLElement {
 
 const MOST_BUTTONS = 6;
 
-/** Buttons of which one is pressed; of many names a list. */
+/** A choice of one name: a row of buttons, or a list where there are many names. */
 export function choice(
   label: string,
   names: readonly string[],
@@ -90,7 +90,7 @@ export function choice(
   return h("div", { class: "choice", role: "group", "aria-label": label }, buttons);
 }
 
-/** What a key's colours mean. */
+/** A legend of colours. */
 export function legend(entries: readonly (readonly [kind: string, name: string, tip?: string])[]): HTMLElement {
   return h(
     "ul",

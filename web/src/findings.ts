@@ -1,10 +1,10 @@
-// What was found: each cause once, with its evidence numbered as it is marked in the call.
+// The findings: each cause once, with its evidence numbered as in the drawing of the call.
 
 import { h, section } from "./dom";
 import type { FindingShown, Page } from "./page.gen";
 import { duration } from "./quantities";
 
-/** The section; `open` shows a finding's evidence in its call. */
+/** The section with the findings. `open` shows the evidence of a finding in its call. */
 export function findings(page: Page, open: ((index: number, finding: number) => void) | null): HTMLElement | null {
   if (!page.findings.length) return null;
   return section(

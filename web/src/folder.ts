@@ -1,10 +1,10 @@
-// The runs of a folder: those in progress first, any two to be compared.
+// The runs of a folder, those in progress first. Any two can be compared.
 
 import type { Entry, Listing } from "./page.gen";
 import { h, section, type Child } from "./dom";
 import { when } from "./run";
 
-/** The list. */
+/** The list of runs. */
 export function folder(told: Listing): Child[] {
   const chosen: string[] = [];
   const compare = h("a", { class: "compare", "aria-disabled": "true" }, "Choose two to compare");

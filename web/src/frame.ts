@@ -1,4 +1,4 @@
-// What every view stands in: the bar with its index, light and dark, the keys.
+// The frame of every view: the bar with the index, the colour theme, the keyboard shortcuts.
 
 import { h, type Child } from "./dom";
 import { hide } from "./tip";
@@ -35,7 +35,7 @@ const help = h(
 let theme: Theme = "auto";
 let watcher: IntersectionObserver | null = null;
 
-/** Puts the frame up, once; returns where views go. */
+/** Creates the frame, once. Returns the element that contains the views. */
 export function frame({ served }: { readonly served: boolean }): HTMLElement {
   const main = h("main", { id: "main", tabindex: -1 });
   const brand = served
@@ -75,7 +75,7 @@ export function frame({ served }: { readonly served: boolean }): HTMLElement {
   return main;
 }
 
-/** A view instead of the one before; where `keep`, the reader stays where they are. */
+/** Replaces the current view. `keep` preserves the scroll position. */
 export function show(main: HTMLElement, what: string, parts: readonly Child[], keep = false): void {
   const place = window.scrollY;
   hide();
@@ -147,7 +147,7 @@ function dress(wanted: Theme): void {
   try {
     localStorage.setItem(KEPT, wanted);
   } catch {
-    // A file may have no storage: then it is forgotten, and that is all.
+    // A page opened from a file may have no storage; the theme is not remembered then.
   }
 }
 

@@ -1,18 +1,18 @@
-// Names on the pieces of a bar: shown where they fit, which the style decides by each piece's own width, on paper too.
+// Names on the pieces of a bar. The style sheet shows a name where it fits the width of its piece, also on paper.
 
 import { at, h } from "./dom";
 
-/** Letters for which the style has a width. */
+/** Numbers of letters for which the style sheet has a width. */
 const SIZES = [4, 6, 7, 8, 10, 11, 14, 18, 22, 27, 33, 40];
-/** Percent below which no name fits on any screen. */
+/** Minimum width of a piece with a name, in percent. Below it no name fits on any screen. */
 const LEAST = 1.5;
 
-/** A bar with the names of its pieces over it. */
+/** A bar with the names of its pieces. */
 export function named(bar: SVGSVGElement, labels: readonly (HTMLElement | null)[]): HTMLElement {
   return h("div", { class: "named" }, bar, labels);
 }
 
-/** The longest of some words, from long to short, that has room on a piece; places in percent. */
+/** A label with the longest of `words`, ordered from long to short, that fits a piece; positions in percent. */
 export function label(left: number, width: number, kind: string, ...words: readonly string[]): HTMLElement | null {
   if (width < LEAST) return null;
   let longer = "";

@@ -1,4 +1,4 @@
-// One server's layers: what each adds as one stacked bar, each batch as a dot.
+// The layers of one server: their times as one stacked bar, and each batch as a dot.
 
 import { horizontal } from "./axis";
 import { h, s, section } from "./dom";
@@ -11,7 +11,7 @@ import { covering } from "./scale";
 import { strip } from "./strip";
 
 const HEIGHT = 34;
-/** Each layer in the colour that the ledger has for the same kind of work. */
+/** Colours of the layers, which are those of the ledger for the same kind of work. */
 const COLOURS: Record<string, string> = {
   direct: "k-service",
   handler: "k-dispatch",
@@ -19,7 +19,7 @@ const COLOURS: Record<string, string> = {
   socket: "k-transport",
 };
 
-/** The sections. */
+/** The sections of a measurement of layers. */
 export function layers(told: LayersShown): HTMLElement[] {
   const measured = told.layers.filter((one) => one.median_s !== undefined);
   const scale = covering(measured.flatMap((one) => one.batches_s));
@@ -58,7 +58,7 @@ export function layers(told: LayersShown): HTMLElement[] {
   ];
 }
 
-/** What the outermost layer is made of. */
+/** The outermost layer as a bar of the layers inside it. */
 function bar(measured: readonly LayerShown[]): HTMLElement | null {
   const adding = measured.filter((one) => one.inside && (one.adds_s ?? 0) > 0);
   const whole = adding.reduce((sum, one) => sum + (one.adds_s ?? 0), 0);

@@ -1,4 +1,4 @@
-// Where the time went: each case's ledger as one stacked bar, in seconds or as shares of itself.
+// The ledgers: one stacked bar for each case, in seconds or as shares of its total.
 
 import { horizontal } from "./axis";
 import { choice, h, legend, s, section } from "./dom";
@@ -11,7 +11,7 @@ import { linear, most } from "./scale";
 
 const HEIGHT = 22;
 
-/** The section; `null` where nothing was recorded. */
+/** The section with the ledgers; `null` where no case has one. */
 export function ledger(page: Page): HTMLElement | null {
   const found = bands(page, (one) => one.ledger.length > 0);
   if (!found.length) return null;
@@ -100,13 +100,13 @@ function bar(shown: CaseShown, whole: number, words: ReadonlyMap<string, string>
     if (part.key === "server") picture.append(...layers(shown.split, from, width, words));
     from += width;
   }
-  // Thinner than the gaps between its parts: one mark, so that it is seen at all.
+  // A bar that is thinner than the gaps between its parts is drawn as a single mark, so that it is visible.
   if (from > 0 && from < 0.5)
     picture.replaceChildren(rect(0, 0.5, 2, HEIGHT - 4, "sliver", `all parts: ${duration(sum)}`));
   return named(picture, names);
 }
 
-/** The server's own account as a strip along the foot of its part. */
+/** The layers that the server reported, as a strip along the bottom of the server's part. */
 function layers(
   split: readonly Share[],
   from: number,
@@ -124,7 +124,7 @@ function layers(
   });
 }
 
-/** A piece of a bar; places in percent. */
+/** A piece of a bar; positions in percent. */
 export function rect(x: number, width: number, y: number, height: number, type: string, tip = ""): SVGRectElement {
   return s("rect", {
     class: type,
@@ -136,7 +136,7 @@ export function rect(x: number, width: number, y: number, height: number, type: 
   });
 }
 
-/** A class of our own keys, never of a peer's text. */
+/** The CSS class of a key. Text from a peer never becomes a class. */
 export function kind(key: string): string {
   return /^[a-z][a-z.-]{0,30}$/.test(key) ? `k-${key.replace(/\./g, "-")}` : "k-other";
 }

@@ -1,4 +1,4 @@
-// A run in progress: what it is doing, and what it has measured so far.
+// A run in progress: its current step, and the figures measured so far.
 
 import { horizontal } from "./axis";
 import { h, section, type Child } from "./dom";
@@ -10,7 +10,7 @@ import { covering } from "./scale";
 import { series } from "./series";
 import { strip } from "./strip";
 
-/** The view, drawn anew each time. */
+/** The view of a run in progress, which is drawn anew after each request. */
 export function live(told: Live): Child[] {
   const groups = [...new Set(told.samples.map((one) => one.group))];
   return [
@@ -71,7 +71,7 @@ export function live(told: Live): Child[] {
   ];
 }
 
-/** The newest second in figures. */
+/** The figures of the newest second. */
 function now(told: Series): HTMLElement {
   const [p50, p99] = [told.p50_s.at(-1), told.p99_s.at(-1)];
   const failed = told.errors.reduce((sum, count) => sum + count, 0);

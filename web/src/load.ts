@@ -1,4 +1,4 @@
-// A load: its figures, its course, its latencies, its operations, its thresholds.
+// A load: its figures, time series, latencies, operations and thresholds.
 
 import { distributions, together } from "./distribution";
 import { h, indexed, section, type Child } from "./dom";
@@ -27,7 +27,7 @@ export function load(one: LoadShown, number: number, many: boolean): HTMLElement
     ...(latency ? [latency] : []),
     section(id("operations"), title("Operations"), operations(one.operations), facts(one)),
   ];
-  // Of several loads each is one entry in the index.
+  // Each of several loads is one entry in the index.
   return many ? sections.map((each, index) => indexed(each, index ? "" : `Load ${number + 1}`)) : sections;
 }
 
@@ -78,7 +78,7 @@ function facts(one: LoadShown): HTMLElement {
 
 const COLUMNS = ["calls/s", "good", "failed", "mean", "p50", "p90", "p99", "p99.9", "max", "p99, sent"];
 
-/** A row each; those that are no calls apart. */
+/** A table of operations, one row each. Operations other than calls are marked. */
 export function operations(all: readonly OperationShown[]): HTMLElement {
   return h(
     "div",

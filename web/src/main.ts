@@ -1,4 +1,4 @@
-// The bundle's beginning: a run that lies in this file, or, where `mcpace ui` serves it, whatever the address names.
+// Entry point of the bundle. It shows the run in this file, or, served by `mcpace ui`, the view that the address names.
 
 import * as api from "./api";
 import type { Child } from "./dom";
@@ -26,7 +26,7 @@ function begin(): void {
   listen();
 }
 
-/** One view after another; only the newest one's answer counts. */
+/** Shows the view of the current address. Answers for an earlier address are ignored. */
 class Routed {
   private turn = 0;
 
@@ -59,7 +59,7 @@ class Routed {
     }
   }
 
-  /** A run in progress, until it is saved: then the saved one. */
+  /** Follows a run in progress until it is saved, and then shows the saved run. */
   private async follow(turn: number, id: string): Promise<void> {
     for (let before = ""; turn === this.turn; await pause()) {
       try {
@@ -76,7 +76,7 @@ class Routed {
     }
   }
 
-  /** The folder: looked at again while nobody is choosing. */
+  /** Shows the folder, and refreshes it unless the reader is choosing runs. */
   private async watch(turn: number): Promise<void> {
     for (let before = ""; turn === this.turn; await pause()) {
       const told = await api.listing();

@@ -1,4 +1,5 @@
-// Cases as small multiples: a band a target, a panel an operation, a row a subject; one scale a band.
+// Cases as small multiples: a band for each target, a panel for each operation, a row for each subject. The panels of a
+// band share one scale.
 
 import { h, type Child } from "./dom";
 import type { CaseShown, Page } from "./page.gen";
@@ -17,7 +18,7 @@ const LIFE = ["provider", "connect", "list", "call", "disconnect"];
 
 const DIFFERENT = ["much-slower", "much-faster"];
 
-/** The cases that `wanted` takes, by target and operation. Targets with a difference come first. */
+/** The cases that `wanted` accepts, by target and operation. Targets with a difference come first. */
 export function bands(page: Page, wanted: (one: CaseShown) => boolean): Band[] {
   const targets = [...new Set(page.cases.map((one) => one.target))];
   return targets
@@ -53,7 +54,7 @@ export interface Row {
   readonly tip?: string;
 }
 
-/** A panel's rows under its title, over its axis. */
+/** A panel: its title, its rows and its axis, from top to bottom. */
 export function panel(title: Child, rows: readonly Row[], axis: Child): HTMLElement {
   return h(
     "div",
@@ -80,7 +81,7 @@ export function panel(title: Child, rows: readonly Row[], axis: Child): HTMLElem
   );
 }
 
-/** A band: its target over its panels, side by side where there is room. */
+/** A band: its target above its panels, which are side by side where there is room. */
 export function band(target: string, drawn: readonly HTMLElement[], remark = ""): HTMLElement {
   return h(
     "div",

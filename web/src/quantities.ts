@@ -1,8 +1,8 @@
-// Figures as people read them: the same as python/mcpace/report/words/quantities.py, which a test holds this to.
+// Formats figures for readers, like python/mcpace/report/words/quantities.py. A test compares the two.
 
 const NO_BREAK = "\u00a0";
 
-/** `3.01 s`, `4.1 ms`, `870 µs`; `0 s` is nothing. */
+/** `3.01 s`, `4.1 ms`, `870 µs`; zero is always `0 s`. */
 export function duration(seconds: number): string {
   if (seconds === 0) return `0${NO_BREAK}s`;
   const size = Math.abs(seconds);
@@ -11,7 +11,7 @@ export function duration(seconds: number): string {
   return `${figure(seconds / 1e-6)}${NO_BREAK}µs`;
 }
 
-/** A number to about three significant digits, whole above a hundred. */
+/** A number with about three significant digits, and without decimals from a hundred on. */
 export function figure(value: number): string {
   const size = Math.abs(value);
   if (size >= 99.95) return grouped(value, 0);
@@ -20,7 +20,7 @@ export function figure(value: number): string {
   return value.toFixed(3);
 }
 
-/** Calls or users: `50`, `12,345`, `0.5`. */
+/** A number of calls or users: `50`, `12,345`, `0.5`. */
 export function amount(value: number): string {
   return Number.isInteger(value) || value >= 100 ? grouped(value, 0) : figure(value);
 }
@@ -33,7 +33,7 @@ export function times(ratio: number): string {
   return `${ratio >= 1.995 ? ratio.toFixed(1) : ratio.toFixed(2)}×`;
 }
 
-/** `97 %`; `<1 %` rather than a zero that isn't one. */
+/** `97 %`; a share that isn't 0 is never rounded to 0 but written as `<1 %`. */
 export function share(part: number, whole: number): string {
   const percent = whole > 0 ? (100 * part) / whole : 0;
   if (percent > 0 && percent < 1) return `<1${NO_BREAK}%`;
@@ -53,7 +53,7 @@ export function size(bytes: number): string {
   return `${bytes.toFixed(0)}${NO_BREAK}B`;
 }
 
-/** A round duration of an axis: no digits that it doesn't need. */
+/** A round duration on an axis, without unnecessary digits. */
 export function tick(seconds: number): string {
   if (seconds === 0) return "0";
   const [value = "", unit = ""] = duration(seconds).split(NO_BREAK);

@@ -1,8 +1,8 @@
-// One stop of the Tab key for many rows: the arrow keys go from one to the next.
+// A group of rows with a single tab stop, in which the arrow keys move from row to row.
 
 const STEPS: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 };
 
-/** Makes what `selector` finds in a group such rows, in the order of the page. */
+/** Makes the elements of `group` that match `selector` the rows of such a group, in the order of the page. */
 export function roving<E extends HTMLElement>(group: E, selector: string): E {
   const rows = [...group.querySelectorAll<HTMLElement | SVGElement>(selector)];
   rows.forEach((row, index) => row.setAttribute("tabindex", index ? "-1" : "0"));
@@ -10,7 +10,7 @@ export function roving<E extends HTMLElement>(group: E, selector: string): E {
     const by = STEPS[event.key];
     const now = rows.findIndex((row) => row === event.target);
     if (by === undefined || now < 0) return;
-    // What is folded away is no stop.
+    // Folded rows are skipped.
     let next = now + by;
     while (rows[next] && !rows[next]?.getClientRects().length) next += by;
     const row = rows[next];

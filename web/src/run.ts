@@ -1,4 +1,4 @@
-// A run, from its verdict to how it was measured.
+// The view of a run, from its verdict to its set-up.
 
 import { calls } from "./calls";
 import { comparison, factors } from "./compare";
@@ -14,7 +14,7 @@ import { setup } from "./setup";
 import { tables } from "./tables";
 import { trials } from "./trials";
 
-/** All of it. The findings follow the verdict; which part comes next depends on what was measured. */
+/** All parts of a run. The findings follow the verdict; the order of the other parts depends on the experiment. */
 export function run(page: Page): Child[] {
   const wire = part("The calls", () => calls(page));
   const shown = wire !== null && "show" in wire ? wire : null;
@@ -25,7 +25,7 @@ export function run(page: Page): Child[] {
     ...sections("The servers", () => (page.servers ? servers(page.servers) : [])),
     ...sections("The layers", () => (page.layers ? layers(page.layers) : [])),
   ];
-  // A comparison has these of its second side alone.
+  // A comparison has these parts for its second side only.
   const ofSecond = <T extends HTMLElement | null>(element: T): T => (compared ? sided(element) : element);
   const whereTimeWent = ofSecond(part("The ledger", () => ledger(page)));
   return [
@@ -39,7 +39,7 @@ export function run(page: Page): Child[] {
     drawnWithFirst(page) ? null : ofSecond(part("The trials", () => trials(page, (index) => open?.(index)))),
     ofSecond(shown ? shown.element : (wire as HTMLElement | null)),
     compared ? null : rest,
-    // Of a run that is a load it comes first; beside other things, after them.
+    // The ledger precedes the loads where there are calls, and follows them in a run that is only a load.
     shown ? whereTimeWent : null,
     page.loads.flatMap((one, number) => sections("A load", () => load(one, number, page.loads.length > 1))),
     shown ? null : whereTimeWent,
@@ -47,13 +47,13 @@ export function run(page: Page): Child[] {
   ];
 }
 
-/** Whether every trial stands beside the first side's already. */
+/** Whether the comparison already shows every trial beside those of the first side. */
 function drawnWithFirst(page: Page): boolean {
   const drawn = page.comparison?.rows.filter((row) => row.second_s.length).length ?? 0;
   return drawn > 0 && drawn === page.cases.filter((one) => one.trials).length;
 }
 
-/** Says whose it is; the index has room for the title alone. */
+/** Marks a section as one of the second side. The index has no room for the mark and contains only the title. */
 function sided<T extends HTMLElement | null>(element: T): T {
   const title = element?.querySelector("h2");
   if (element && title) {
@@ -63,7 +63,7 @@ function sided<T extends HTMLElement | null>(element: T): T {
   return element;
 }
 
-/** A part of the page. Where a run is one that nobody foresaw, that is said in its place, and the others stay. */
+/** A part of the page. If an unforeseen run makes it fail, a note replaces this part, and the others are drawn. */
 function part<T>(name: string, draw: () => T): T | HTMLElement {
   try {
     return draw();
@@ -77,7 +77,7 @@ function sections(name: string, draw: () => HTMLElement[]): HTMLElement[] {
   return Array.isArray(drawn) ? drawn : [drawn];
 }
 
-/** What a run is and what it found. */
+/** The head of a run: its kind, its time, its machine and its verdict. */
 export function head(told: Head): HTMLElement {
   const [verdict = "", ...more] = told.verdict;
   return h(
@@ -103,7 +103,7 @@ export function head(told: Head): HTMLElement {
   );
 }
 
-/** A moment as it was written, less what nobody reads. */
+/** A time stamp without its seconds and time zone. */
 export function when(started: string): string {
   const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)/.exec(started);
   return match ? `${match[1]} ${match[2]}` : started;

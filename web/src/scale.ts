@@ -1,20 +1,20 @@
-// From values to percent of a plot's width or height, and round values to name on its axis.
+// Scales, which convert values to percent of a plot's width or height and choose round values for the axis.
 
 export interface Scale {
   readonly logarithmic: boolean;
-  /** Where a value lies, kept inside the plot. */
+  /** Position of a value, limited to the plot. */
   percent(value: number): number;
   readonly ticks: readonly number[];
 }
 
 const LOGARITHMIC_FROM = 20;
-/** Below it a number's parts are no numbers any more. */
+/** Smallest usable value. Fractions of smaller numbers would underflow. */
 const SMALLEST = 1e-290;
 const TENTHS = Array.from({ length: 90 }, (_, number) => 1 + number / 10);
-/** Percent kept free at both ends, so that no dot is cut. */
+/** Margin at both ends in percent, so that no dot is clipped. */
 const INSET = 2;
 
-/** Shows all values: from zero where they are close together, over whole decades where not. */
+/** A scale for all values: linear from zero where they are close together, otherwise logarithmic over whole decades. */
 export function covering(values: Iterable<number>, inset = INSET): Scale {
   const positive = [...values].filter((value) => value > 0 && Number.isFinite(value));
   const [low, high] = [least(positive), most(positive)];
@@ -22,23 +22,23 @@ export function covering(values: Iterable<number>, inset = INSET): Scale {
   return high / low < LOGARITHMIC_FROM ? linear(high, inset) : logarithmic(low, high, inset);
 }
 
-/** The smallest of as many as there are: `Math.min` takes no more than a stack holds. */
+/** The smallest value of a list of any length. `Math.min` accepts only as many arguments as fit on the stack. */
 export function least(values: readonly number[]): number {
   return values.reduce((before, value) => Math.min(before, value), Infinity);
 }
 
-/** The greatest of them. */
+/** The greatest value of a list of any length. */
 export function most(values: readonly number[]): number {
   return values.reduce((before, value) => Math.max(before, value), -Infinity);
 }
 
-/** From zero to `high`. */
+/** A linear scale from zero to `high`. */
 export function linear(high: number, inset = 0, named = 5): Scale {
   const top = high > SMALLEST && Number.isFinite(high) ? high : 1;
   return { logarithmic: false, percent: (value) => placed(value / top, inset), ticks: round(top, named) };
 }
 
-/** From `low` to `high`, at least; `tight` ends there, otherwise at whole decades. */
+/** A logarithmic scale from `low` to `high`: exactly that range with `tight`, otherwise extended to whole decades. */
 export function logarithmic(low: number, high: number, inset = 0, tight = false): Scale {
   let from = Math.log10(Math.max(low, SMALLEST));
   let to = Math.log10(Math.max(high, SMALLEST));
@@ -60,7 +60,7 @@ function decades(from: number, to: number): number[] {
   const ticks: number[] = [];
   for (let power = Math.ceil(from - 1e-9); power <= to + 1e-9; power += step) ticks.push(10 ** power);
   if (ticks.length > 2) return ticks;
-  // Within one or two decades powers of ten alone say too little; within a part of one every figure counts.
+  // Powers of ten alone are too few ticks for one or two decades, and a part of a decade needs ticks at every figure.
   const finer = [[1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9], TENTHS].map((factors) => within(from, to, factors));
   return finer.find((each) => each.length > 2) ?? finer.at(-1) ?? [];
 }

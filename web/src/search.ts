@@ -1,4 +1,4 @@
-// A bisection: every release that was run, in the order of the releases, each with its verdict.
+// A bisection: every tested release with its verdict, in the order of the releases.
 
 import { horizontal } from "./axis";
 import { h, section } from "./dom";
@@ -8,7 +8,7 @@ import { duration } from "./quantities";
 import { covering } from "./scale";
 import { strip } from "./strip";
 
-/** The section. */
+/** The section with the bisection. */
 export function search(told: SearchShown): HTMLElement {
   const scale = covering(told.probes.flatMap((probe) => probe.medians_s.flatMap((value) => value ?? [])));
   const ordered = told.ordered.flatMap((number) =>

@@ -1,4 +1,4 @@
-// A load over time: good replies and errors, latencies, users, the generator; one axis under all.
+// A load over time: successful replies and errors, latencies, users and the generator, over one common axis.
 
 import { chart, foot, reading, type Line } from "./chart";
 import { h } from "./dom";
@@ -8,7 +8,7 @@ import { linear, logarithmic, type Scale } from "./scale";
 
 const BUSY_FROM = 0.5;
 
-/** All that is known of a load second by second; of one in progress the axis goes to where it will end. */
+/** The time series of a load. For a load in progress, the axis extends to its planned end. */
 export function series(told: Series, planned_s = 0): HTMLElement {
   const end = Math.max((told.at_s.at(-1) ?? 0) + told.step_s, planned_s);
   const start = told.at_s[0] ?? 0;
@@ -54,7 +54,7 @@ export function series(told: Series, planned_s = 0): HTMLElement {
 function rates(told: Series, places: readonly number[]): HTMLElement {
   const most = Math.max(...told.ok, ...told.due, 1);
   const lines: Line[] = [{ name: "good replies", kind: "good", values: told.ok, form: "steps" }];
-  // In a closed load whoever is ready is due: the two lines would be one.
+  // In a closed load a call is due when its user is ready, so the line would coincide with that of the replies.
   if (told.due.some((due, index) => due > 1.05 * ((told.ok[index] ?? 0) + (told.errors[index] ?? 0) / told.step_s))) {
     lines.push({ name: "due", kind: "due", values: told.due });
   }
@@ -70,7 +70,7 @@ function rates(told: Series, places: readonly number[]): HTMLElement {
   });
 }
 
-/** On a scale of their own: beside thousands of good replies a few would not be seen. */
+/** Errors on a separate scale, because a few errors would be invisible beside thousands of successful replies. */
 function errors(told: Series, places: readonly number[]): HTMLElement | null {
   const most = Math.max(...told.errors);
   if (!most) return null;

@@ -1,4 +1,4 @@
-// Servers under the same load: each round a dot, latencies from p50 to p99.9, all figures as a table.
+// Servers under the same load: rounds as dots, latencies from p50 to p99.9, and all figures as a table.
 
 import { horizontal } from "./axis";
 import { curves, distributions, together, type Told } from "./distribution";
@@ -9,7 +9,7 @@ import { amount, duration, size } from "./quantities";
 import { covering, type Scale } from "./scale";
 import { strip } from "./strip";
 
-/** The sections. */
+/** The sections of a comparison of servers. */
 export function servers(told: ServersShown): HTMLElement[] {
   return [rates(told), latency(told), tools(told), ran(told)].flatMap((one) => one ?? []);
 }
@@ -75,7 +75,7 @@ function throughput(all: readonly ServerShown[], floor: ServerShown | undefined)
   );
 }
 
-/** From p50 to p99.9 as a line, p90 and p99 on it. */
+/** Latencies as lines from p50 to p99.9, with marks at p90 and p99. */
 function spans(all: readonly ServerShown[], floor: ServerShown | undefined): HTMLElement {
   const rows = floor ? [...all, floor] : all;
   const timed = rows.flatMap((one) => (one.latency ? [one.latency.p50, one.latency.p999] : []));

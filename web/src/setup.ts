@@ -1,9 +1,9 @@
-// The foot of the page: what was measured on, with and how.
+// The foot of the page: the machine, the set-up and the method.
 
 import { h, section } from "./dom";
 import type { Page } from "./page.gen";
 
-/** The sections. */
+/** The sections of the set-up. */
 export function setup(page: Page): HTMLElement[] {
   return [
     section(

@@ -1,4 +1,4 @@
-// Trials as dots on one row: the cold one hollow, the warm ones solid, their median a line.
+// Trials as dots on one row: the cold trial hollow, the warm trials solid, their median a line.
 
 import { grid } from "./axis";
 import { s } from "./dom";
@@ -6,14 +6,14 @@ import { duration } from "./quantities";
 import { least, most, type Scale } from "./scale";
 
 const HEIGHT = 26;
-/** Equal trials would hide each other: neighbours in time are drawn a little apart. */
+/** Vertical offsets of consecutive trials, so that equal trials don't hide each other. */
 const SPREAD = [-4, 4, -1.5, 1.5];
 const SMALL_FROM = 60;
 
 export interface Strip {
   readonly values: readonly number[];
   readonly median?: number | undefined;
-  /** Drawn through all rows: what the others are held against. */
+  /** Median of the first subject, drawn as a line through all rows. */
   readonly baseline?: number | undefined;
   readonly tone: string;
   /** Whether the first value is a cold trial. */
@@ -22,21 +22,21 @@ export interface Strip {
   readonly words?: (value: number) => string;
 }
 
-/** One row of a chart whose values lie on `scale`. */
+/** One row of a chart, with its values on `scale`. */
 export function strip(row: Strip, scale: Scale): SVGSVGElement {
   const words = row.words ?? duration;
   const middle = HEIGHT / 2;
   const picture = s("svg", { class: `strip ${row.tone}`, height: HEIGHT, role: "img", "aria-label": said(row, words) });
   picture.append(...grid(scale, HEIGHT));
   if (row.baseline !== undefined) picture.append(upright(scale.percent(row.baseline), 0, HEIGHT, "baseline"));
-  // Under the dots: a line through a heap of them would hide what it is the middle of.
+  // The median is drawn below the dots, because a line above them would hide those at the median.
   if (row.median !== undefined) {
     const line = upright(scale.percent(row.median), 2, HEIGHT - 2, "median");
     line.setAttribute("data-tip", `median ${words(row.median)}`);
     picture.append(line);
   }
   const radius = row.values.length > SMALL_FROM ? 2.6 : 4;
-  // The cold one last, so that it lies on top.
+  // The cold trial is drawn last, so that it is on top.
   for (let number = row.values.length - 1; number >= 0; number--) {
     const value = row.values[number] ?? 0;
     const cold = row.cold && number === 0;
@@ -59,7 +59,7 @@ function upright(x: number, top: number, bottom: number, kind: string): SVGLineE
   return s("line", { class: kind, x1: place, x2: place, y1: top, y2: bottom });
 }
 
-/** Between -1 and 1, the same for the same dot each time. */
+/** A pseudo-random number between -1 and 1, which is always the same for the same dot. */
 function hashed(number: number): number {
   return ((number * 2654435761) % 1000) / 500 - 1;
 }

@@ -1,9 +1,9 @@
-// Small tables in words: what a session waits for, what a recorded client asked.
+// Small tables of text: the waits of a session, the requests of a recorded client.
 
 import { h, section } from "./dom";
 import type { TableShown } from "./page.gen";
 
-/** A section for each. */
+/** One section for each table. */
 export function tables(found: readonly TableShown[]): HTMLElement[] {
   return found.map((one, number) => section(`table-${number}`, one.title, lead(one), drawn(one), notes(one)));
 }

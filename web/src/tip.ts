@@ -1,10 +1,10 @@
-// Exact values at the pointer or the focus: of whatever has a `data-tip`.
+// Tooltips with exact values, at the pointer or the focus, for all elements with `data-tip`.
 
 import { h } from "./dom";
 
 const box = h("div", { id: "tip", role: "status", hidden: true });
 
-/** Listens for as long as the page lives. */
+/** Registers the listeners, once for the lifetime of the page. */
 export function listen(): void {
   document.body.append(box);
   document.addEventListener("pointermove", (event) => {
@@ -22,7 +22,7 @@ export function listen(): void {
   document.addEventListener("scroll", hide, { passive: true });
 }
 
-/** At a place of the window. */
+/** Shows the tooltip at a position in the window. */
 export function show(text: string, x: number, y: number): void {
   if (!text) return hide();
   box.textContent = text;
@@ -33,7 +33,7 @@ export function show(text: string, x: number, y: number): void {
   box.style.top = `${above > 8 ? above : y + 18}px`;
 }
 
-/** Away with it. */
+/** Hides the tooltip. */
 export function hide(): void {
   box.hidden = true;
 }

@@ -1,4 +1,4 @@
-// Every trial as a dot: cold and warm, each subject beside the others.
+// Every trial as a dot, cold and warm, with the subjects below each other.
 
 import { horizontal } from "./axis";
 import { h, legend, section, type Child } from "./dom";
@@ -9,7 +9,7 @@ import { roving } from "./roving";
 import { covering, type Scale } from "./scale";
 import { strip } from "./strip";
 
-/** The section; `open` shows a case's call. */
+/** The section with the trials. `open` shows the call of a case. */
 export function trials(page: Page, open: (index: number) => void): HTMLElement | null {
   const found = bands(page, (one) => one.trials > 0 || one.state !== "");
   if (!found.length) return null;
@@ -54,7 +54,7 @@ class View {
     );
   }
 
-  /** One subject: its operations are the rows. */
+  /** The panel of a single subject, whose rows are the operations. */
   private alone(one: Band, scale: Scale): HTMLElement {
     const rows = one.panels.map((each) => this.row(each.cases[0] as CaseShown, undefined, scale, each.title));
     return panel([one.panels[0]?.cases[0]?.subject ?? "", logarithmic(scale)], rows, horizontal(scale));
@@ -109,7 +109,7 @@ function logarithmic(scale: Scale): Child {
   return scale.logarithmic ? h("small", { "data-tip": "Equal widths are equal ratios" }, "log") : null;
 }
 
-/** All of it as a table, for reading and copying. */
+/** All figures as a table, for reading and copying. */
 function figures(page: Page): HTMLElement {
   const columns = ["cold", "median", "mean", "fastest", "slowest"];
   const rows = page.cases.filter((one) => one.trials || one.state);

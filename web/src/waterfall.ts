@@ -1,4 +1,4 @@
-// One call on its time axis: each exchange a row, what it waited for, and the events that prove a finding.
+// One call on its time axis: a row for each exchange with its phases, and the events that prove a finding.
 
 import { horizontal } from "./axis";
 import { at, h, s, type Child } from "./dom";
@@ -9,22 +9,22 @@ import { duration } from "./quantities";
 import { roving } from "./roving";
 import { linear, type Scale } from "./scale";
 
-/** How far the axis goes, in lengths of the call: a reply may stay open long after it. */
+/** Length of the axis, in lengths of the call. A reply that stays open longer is cut off. */
 const BEYOND = 1.06;
 const ROW = 18;
 const NARROWEST = 0.25;
-/** Percent that two pins need between them to stand on one level. */
+/** Minimum distance of two pins on one level, in percent. */
 const APART = 3.2;
 const SHOWN_ROWS = 16;
 
 export interface Options {
-  /** End of the axis, where it is another call's. */
+  /** End of the axis, where it is determined by another call. */
   readonly end_ms?: number | undefined;
-  /** Whose evidence is marked. */
+  /** Index of the finding whose evidence is marked. */
   readonly finding?: number | undefined;
 }
 
-/** The call of a case that has one. */
+/** The drawing of a case's call. */
 export function waterfall(page: Page, shown: CaseShown, call: Call, options: Options): HTMLElement {
   return new Drawing(page, shown, call, options).card();
 }
@@ -99,7 +99,7 @@ class Drawing {
     return this.call.pins.filter((pin) => pin.finding === this.options.finding && this.percent(pin.at_ms) <= 100);
   }
 
-  /** Numbered moments over all rows, with a line down through them. */
+  /** Numbered moments above all rows, with vertical lines through the rows. */
   private pins(): HTMLElement | null {
     const pins = this.chosen();
     if (!pins.length) return null;
@@ -131,7 +131,7 @@ class Drawing {
     return lane;
   }
 
-  /** The whole call, and in it the times in which nothing but waiting went on. */
+  /** The row of the whole call, with the times in which it only waited. */
   private span(): HTMLElement {
     const { call } = this;
     const told = `the call: ${duration(call.total_ms / 1000)}`;
