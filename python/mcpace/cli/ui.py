@@ -17,7 +17,7 @@ from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.report.page.html import NotBuilt
 from mcpace.report.words.quantities import LONGEST, clean
 from mcpace.ui.folder import Folder
-from mcpace.ui.opening import has_browser, opened
+from mcpace.ui.opening import has_browser, open_browser
 from mcpace.ui.server import HOST, Server
 
 
@@ -49,7 +49,7 @@ def ui(
         print(f"mcpace ui of {clean(folder.resolve(), LONGEST)} at {server.url}", flush=True)
         shown = browser and sys.stdout.isatty() and has_browser(os.environ)
         try:
-            with opened(server.url) if shown else nullcontext():
+            with open_browser(server.url) if shown else nullcontext():
                 server.serve_forever()
         except KeyboardInterrupt:
             note("ended")

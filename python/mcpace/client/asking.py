@@ -61,7 +61,7 @@ class Callbacks:
     messages: Callable[..., Any] | None = None
     has_warned: bool = False
 
-    def answered(self, sampling_capabilities: Any) -> dict[str, Any]:
+    def capabilities(self, sampling_capabilities: Any) -> dict[str, Any]:
         """The capabilities to declare to the server, by the callbacks that exist."""
         told: dict[str, Any] = {"roots": self.list_roots is not None}
         if self.sampling is not None:
@@ -71,7 +71,7 @@ class Callbacks:
         return told
 
     @property
-    def hear(self) -> bool:
+    def hears_notifications(self) -> bool:
         """Whether there is a callback for notifications."""
         return self.logging is not None or self.messages is not None
 
@@ -156,7 +156,7 @@ class Soon:
         if self.hearing >= _AT_ONCE or self.later.news:
             self.later.put(method, params)
         else:
-            self._tell(method, params)
+            self._call_back(method, params)
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -164,19 +164,19 @@ class Soon:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def _tell(self, method: str, params: str | None) -> None:
+    def _call_back(self, method: str, params: str | None) -> None:
         try:
             for given in self.callbacks.news(method, params):
                 if inspect.isawaitable(given):
                     self.hearing += 1
-                    self.start(_heard(given)).add_done_callback(self._heard_one)
+                    self.start(_await_callback(given)).add_done_callback(self._callback_done)
         except Exception:
             logger.exception("a callback for %s failed", method)
 
-    def _heard_one(self, _: asyncio.Task[Any]) -> None:
+    def _callback_done(self, _: asyncio.Task[Any]) -> None:
         self.hearing -= 1
         while self.later.news and self.hearing < _AT_ONCE:
-            self._tell(*self.later.take())
+            self._call_back(*self.later.take())
 
     async def _answer(self, question: _core.Question) -> None:
         try:
@@ -228,7 +228,7 @@ def refuse(question: _core.Question, error: BaseException) -> None:
         question.refuse(INTERNAL_ERROR, f"the client's callback failed: {type(error).__name__}")
 
 
-async def _heard(given: Any) -> None:
+async def _await_callback(given: Any) -> None:
     try:
         await given
     except Exception:

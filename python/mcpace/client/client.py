@@ -13,7 +13,7 @@ from typing import Any, Self
 from mcpace import _core
 from mcpace.client import results, within
 from mcpace.client.asking import Soon
-from mcpace.client.errors import ListenNotSupportedError, raised, understood
+from mcpace.client.errors import ListenNotSupportedError, parse_result, user_exception
 from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
 from mcpace.client.subscription import Subscription
 from mcpace.types import MODERN, CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
@@ -49,7 +49,7 @@ class Client(Requests):
             self._caller_or_none = await self._opens(self._soon.ask, self._soon.hear, in_loop=True)
         except _PROBLEMS as problem:
             await asyncio.to_thread(within.leave, self._entered)
-            raise raised(problem) from None
+            raise user_exception(problem) from None
         except BaseException:
             await asyncio.to_thread(within.leave, self._entered)
             raise
@@ -171,7 +171,7 @@ class Client(Requests):
         try:
             await self._caller.notify("notifications/roots/list_changed", "{}")
         except _PROBLEMS as problem:
-            raise raised(problem) from None
+            raise user_exception(problem) from None
 
     def listen(
         self,
@@ -195,5 +195,5 @@ async def _get(request: Request[ResultT]) -> ResultT:
     try:
         raw = await pending
     except _PROBLEMS as problem:
-        raise raised(problem) from None
-    return understood(raw, read)
+        raise user_exception(problem) from None
+    return parse_result(raw, read)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from mcpace import _core
 from mcpace.server.errors import MCPError
 
-__all__ = ["ClientError", "ListenNotSupportedError", "MCPError", "SubscriptionLost", "raised", "understood"]
+__all__ = ["ClientError", "ListenNotSupportedError", "MCPError", "SubscriptionLost", "parse_result", "user_exception"]
 
 ReadT = TypeVar("ReadT")
 
@@ -52,7 +52,7 @@ _CLASSES: dict[str, type[ClientError]] = {
 }
 
 
-def raised(problem: _core.CallProblem | _core.UsageProblem) -> Exception:
+def user_exception(problem: _core.CallProblem | _core.UsageProblem) -> Exception:
     """The exception to raise instead of the compiled part's."""
     if isinstance(problem, _core.UsageProblem):
         return ValueError(str(problem))
@@ -63,7 +63,7 @@ def raised(problem: _core.CallProblem | _core.UsageProblem) -> Exception:
     return MCPError(number, words, _data(data))
 
 
-def understood(raw: bytes | str, read: Callable[[Any], ReadT]) -> ReadT:
+def parse_result(raw: bytes | str, read: Callable[[Any], ReadT]) -> ReadT:
     """Reads a server's result as a model. Raises :class:`ClientError` for a result that the model doesn't accept."""
     try:
         return read(raw)

@@ -13,7 +13,7 @@ from mcpace import _core
 from mcpace.client import options as opt
 from mcpace.client import results
 from mcpace.client.asking import Callbacks
-from mcpace.client.errors import understood
+from mcpace.client.errors import parse_result
 from mcpace.client.options import OAuth
 from mcpace.types import CallToolResult, GetPromptResult, Implementation, ReadResourceResult, wire
 
@@ -78,7 +78,7 @@ class Requests:
                 "connections": max_connections,
                 "bearer": auth if isinstance(auth, str) else None,
                 "oauth": None if self._oauth is None else self._oauth.settings(),
-                "answered": self._callbacks.answered(sampling_capabilities),
+                "answered": self._callbacks.capabilities(sampling_capabilities),
             }
         )
         self._caller_or_none: _core.Caller | None = None
@@ -97,7 +97,7 @@ class Requests:
             place.target,
             self._settings,
             asks,
-            hears=hears if self._callbacks.hear else None,
+            hears=hears if self._callbacks.hears_notifications else None,
             opens=opt.opener(self._oauth),
             in_loop=in_loop,
             environment=place.environment,
@@ -118,26 +118,26 @@ class Requests:
         return self._caller.server()[1]
 
     @property
-    def _told(self) -> results.Connected:
+    def _server_description(self) -> results.Connected:
         raw = self._caller.server()[2]
         if self._connected is None:
-            self._connected = understood(raw, results.Connected.model_validate_json)
+            self._connected = parse_result(raw, results.Connected.model_validate_json)
         return self._connected
 
     @property
     def server_info(self) -> Implementation | None:
         """Name and version of the server, which a server of 2026-07-28 may omit."""
-        return self._told.told_server_info
+        return self._server_description.declared_server_info
 
     @property
     def server_capabilities(self) -> results.ServerCapabilities:
         """The capabilities that the server declared."""
-        return self._told.capabilities
+        return self._server_description.capabilities
 
     @property
     def instructions(self) -> str | None:
         """The server's instructions for a model."""
-        return self._told.instructions
+        return self._server_description.instructions
 
     # Requests ----------------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class Connected(Result):
     instructions: str | None = None
 
     @property
-    def told_server_info(self) -> Implementation | None:
+    def declared_server_info(self) -> Implementation | None:
         """The server's own name and version, from the member that its revision uses."""
         if self.server_info is not None or self.meta is None:
             return self.server_info

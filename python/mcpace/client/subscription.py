@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcpace import _core
-from mcpace.client.errors import SubscriptionLost, raised
+from mcpace.client.errors import SubscriptionLost, user_exception
 from mcpace.client.results import SubscriptionFilter
 from mcpace.server.core.subscriptions import (
     PromptsListChanged,
@@ -55,7 +55,7 @@ class Subscription:
         try:
             self._listening = await self._opening()
         except _core.CallProblem as problem:
-            raise raised(problem) from None
+            raise user_exception(problem) from None
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from mcpace import _core
 from mcpace.client import asking, results, within
-from mcpace.client.errors import raised, understood
+from mcpace.client.errors import parse_result, user_exception
 from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
 from mcpace.types import CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
 
@@ -132,9 +132,9 @@ def _wait(pending: _core.Pending) -> Any:
     try:
         return pending.wait()
     except _PROBLEMS as problem:
-        raise raised(problem) from None
+        raise user_exception(problem) from None
 
 
 def _get(request: Request[ResultT]) -> ResultT:
     pending, read = request
-    return understood(_wait(pending), read)
+    return parse_result(_wait(pending), read)

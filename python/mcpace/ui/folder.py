@@ -125,7 +125,7 @@ class Folder:
         return Entry(id=_id(file), state="live", changed=changed, head=told)
 
 
-def why(problem: Exception) -> str:
+def refusal_reason(problem: Exception) -> str:
     """The reason why a readable run can't be shown. It may be a later release's, or hand-made."""
     return f"mcpace can't show this run ({type(problem).__name__}: {clean(problem, 120)})"
 
@@ -142,7 +142,7 @@ def _entry(file: Path, changed: float) -> Entry | None:
     except OSError:
         raise
     except Exception as error:  # the file may contain anything, and must not prevent listing the others
-        reason = why(error)
+        reason = refusal_reason(error)
     else:
         return Entry(id=_id(file), state="done", changed=changed, head=told)
     return Entry(id=_id(file), state="unreadable", changed=changed, reason=reason)

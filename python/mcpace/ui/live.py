@@ -60,7 +60,7 @@ class Journal:
         self._position = 0
         self._mark = b""
         self._first: dict[str, Any] | None = None
-        self._told = _Told()
+        self._state = _JournalState()
         self._skipping = False
 
     def _read_on(self, file: IO[bytes]) -> None:
@@ -91,14 +91,14 @@ class Journal:
         return lines
 
     def _take(self, line: bytes) -> None:
-        found = _parsed(line)
+        found = _parse_line(line)
         if self._first is None:
             self._first, self._mark = found or {}, line
         elif found is not None and _is_ours(self._first):
-            self._told.take(found)
+            self._state.take(found)
 
     def _live(self) -> Live | None:
-        first, told = self._first, self._told
+        first, told = self._first, self._state
         if first is None or not _is_ours(first):
             return None
         return Live(
@@ -117,7 +117,7 @@ class Journal:
             notes=list(told.notes),
             samples=list(told.rows()),
             series=series(list(told.seconds)),
-            ended=not _alive(first.get("pid")),
+            ended=not _is_alive(first.get("pid")),
         )
 
 
@@ -130,7 +130,7 @@ class _Row:
 
 
 @dataclass
-class _Told:
+class _JournalState:
     """State of a run according to the lines that were read."""
 
     step: str = ""
@@ -187,7 +187,7 @@ def _is_time(value: float) -> bool:
     return 0 <= value < 2**63
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse_line(line: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -195,7 +195,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _alive(pid: object) -> bool:
+def _is_alive(pid: object) -> bool:
     """Whether a process exists. A process that may not be signalled exists."""
     if not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 2**31:
         return False

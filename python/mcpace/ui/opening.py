@@ -21,7 +21,7 @@ FILE = "open-mcpace-ui.html"
 
 
 @contextmanager
-def opened(url: str) -> Iterator[None]:
+def open_browser(url: str) -> Iterator[None]:
     """Opens the browser at ``url`` and removes the redirecting file at the end of the block.
 
     The browser is started on another thread, because the call may last until the browser is closed, and the page has to
@@ -31,12 +31,12 @@ def opened(url: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="mcpace-ui-") as folder:
         place = Path(folder, FILE)
         place.touch(0o600)
-        place.write_text(leading_to(url), encoding="utf-8")
+        place.write_text(redirect_page(url), encoding="utf-8")
         threading.Thread(target=_open, args=(place.as_uri(),), daemon=True).start()
         yield
 
 
-def leading_to(url: str) -> str:
+def redirect_page(url: str) -> str:
     """An HTML page that redirects to ``url``."""
     to = escape(url)
     return (

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from mcpace.report.model.run import RunFormatError
 from mcpace.report.page.html import shell
-from mcpace.ui.folder import Folder, Missing, why
+from mcpace.ui.folder import Folder, Missing, refusal_reason
 
 HOST = "127.0.0.1"
 TOKEN = "x-mcpace-token"
@@ -99,7 +99,7 @@ class Server(ThreadingHTTPServer):
         finally:
             self._mark(request, answered=False)
 
-    def made(self, request: socket) -> None:
+    def mark_idle(self, request: socket) -> None:
         """Marks a connection as idle: its answer is complete and only has to be sent."""
         self._mark(request, answered=False)
 
@@ -139,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), self.server.token.encode()):
             self._refuse(HTTPStatus.UNAUTHORIZED, "open the address that mcpace ui printed: its token is missing here")
         else:
-            self._told(path.removeprefix("/api/"), query)
+            self._answer_api(path.removeprefix("/api/"), query)
 
     def _refusal(self) -> str:
         """The reason for refusing a request that doesn't come from this page; empty for others."""
@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         redirecting file does."""
         return self.path == "/" and self.headers.get("Sec-Fetch-Mode") == "navigate"
 
-    def _told(self, what: str, query: dict[str, list[str]]) -> None:
+    def _answer_api(self, what: str, query: dict[str, list[str]]) -> None:
         folder = self.server.folder
 
         def one(name: str) -> str:
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError as problem:
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file can't be read: {problem.strerror}")
         except Exception as problem:  # the file may contain anything, and the page reports the failure
-            self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, why(problem))
+            self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, refusal_reason(problem))
         else:
             self._answer(HTTPStatus.OK, "application/json", body)
 
@@ -192,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(status, "application/json", json.dumps({"error": reason}).encode())
 
     def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
-        self.server.made(self.connection)
+        self.server.mark_idle(self.connection)
         self.send_response(status)
         for name, value in {**HEADERS, "Content-Type": content_type, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
