@@ -684,6 +684,9 @@ def may_see(
     Whether a list would show them, to ``principal`` or to who sent ``exchange``: a :class:`Pending` of a list of bools.
     """
 
+def _stop_all() -> None:
+    """Stops all servers and threads; ``atexit`` calls it."""
+
 def set_process_key(key: bytes) -> None:
     """The key (32 bytes) of servers made from now on that are given none; once in a process."""
 

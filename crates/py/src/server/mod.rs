@@ -10,6 +10,7 @@
 
 mod auth;
 mod call;
+mod exit_hook;
 mod http;
 mod process_key;
 mod registry;
@@ -24,8 +25,9 @@ pub(crate) use auth::access_request::AccessRequest;
 pub(crate) use auth::guards::{Guard, RateLimit};
 pub(crate) use auth::permission_callback::GuardAnswer;
 pub(crate) use auth::rate_limiter::Limiter;
+pub(crate) use auth::token_object::set_access_token;
 pub(crate) use auth::token_verifier::on_behalf;
-pub(crate) use auth::tokens::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier, set_access_token};
+pub(crate) use auth::tokens::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier};
 pub(crate) use call::context::Context;
 pub(crate) use call::delegate::Exchange;
 pub(crate) use call::handler::Handler;
@@ -34,5 +36,6 @@ pub(crate) use http::options::HttpOptions;
 pub(crate) use process_key::set_process_key;
 pub(crate) use registry::Server;
 pub(crate) use server_handle::Running;
+pub(crate) use shutdown::stop_all;
 pub(crate) use store::redis_limiter;
 pub(crate) use telemetry::Observations;

@@ -1,7 +1,7 @@
 //! `Running`: a server that serves, and its end.
 
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -10,8 +10,23 @@ use pyo3::prelude::*;
 
 use crate::problem::EnvironmentProblem;
 use crate::runtime::SIGNAL_PERIOD;
-use crate::server::shutdown;
+use crate::server::exit_hook;
 use crate::server::stdio_guard::OwnStdio;
+
+/// Servers of this process, for its end.
+static RUNNING: Mutex<Vec<Weak<Serving>>> = Mutex::new(Vec::new());
+
+fn running_servers() -> MutexGuard<'static, Vec<Weak<Serving>>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stops all servers of this process.
+pub(crate) fn stop_all() {
+    let running = std::mem::take(&mut *running_servers());
+    for serving in running.iter().filter_map(Weak::upgrade) {
+        let _ = serving.stop();
+    }
+}
 
 /// How long a client on stdio is still served after a signal.
 const INTERRUPTED: Duration = Duration::from_secs(2);
@@ -28,16 +43,19 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn new(py: Python<'_>, running: http::ServerHandle) -> PyResult<Self> {
-        shutdown::at_exit(py)?;
+        exit_hook::register(py)?;
         let address = running.address();
         let inner = Arc::new(Serving { running: Mutex::new(Some(running)) });
-        shutdown::remember(Arc::downgrade(&inner));
+        let mut running = running_servers();
+        running.retain(|serving| serving.strong_count() > 0);
+        running.push(Arc::downgrade(&inner));
+        drop(running);
         Ok(Self { inner, address: address.to_string(), port: address.port() })
     }
 }
 
 /// State of [`Running`], which the end of the process stops, too.
-pub(crate) struct Serving {
+struct Serving {
     running: Mutex<Option<http::ServerHandle>>,
 }
 
@@ -47,7 +65,7 @@ impl Serving {
     }
 
     /// Blocks until all that was in flight is finished or cut off; how many connections were.
-    pub(crate) fn stop(&self) -> usize {
+    fn stop(&self) -> usize {
         let running = self.lock().take();
         running.map_or(0, http::ServerHandle::stop)
     }

@@ -4,7 +4,8 @@ use mcpace_serve::{Headers, Principal, guard};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::server::call::context;
+use crate::server::auth::token_object;
+use crate::server::call::header_dict;
 
 /// One access request. Python objects of its members are made when they are read.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -56,7 +57,7 @@ impl AccessRequest {
     /// Return value of the token verifier.
     #[getter]
     fn principal(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.principal.as_ref().map_or(Ok(None), |principal| context::principal_of(py, principal))
+        self.principal.as_ref().map_or(Ok(None), |principal| token_object::principal_of(py, principal))
     }
 
     #[getter]
@@ -67,7 +68,7 @@ impl AccessRequest {
     /// As `Context.headers`; `None` where there are none.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.headers.as_ref().map(|headers| context::headers_by_name(py, headers)).transpose()
+        self.headers.as_ref().map(|headers| header_dict::headers_by_name(py, headers)).transpose()
     }
 
     /// Transport of the request.

@@ -4,5 +4,6 @@ pub(crate) mod access_request;
 pub(crate) mod guards;
 pub(crate) mod permission_callback;
 pub(crate) mod rate_limiter;
+pub(crate) mod token_object;
 pub(crate) mod token_verifier;
 pub(crate) mod tokens;

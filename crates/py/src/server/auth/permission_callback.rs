@@ -6,15 +6,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use mcpace_serve::HandlerError;
 use mcpace_serve::guard::{self, BoxFuture, Denial, KeyOf, Keyed, Permission, Verdict};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use tokio::sync::oneshot;
 
 use crate::attaching::attached;
 use crate::problem::UsageProblem;
 use crate::server::auth::access_request::AccessRequest;
 use crate::server::call::exceptions;
 use crate::server::call::handler::{Callable, Kind};
+use crate::server::call::job::{Completion, InternalRecipient};
 use crate::server::call::submission::Target;
 use crate::server::threads::function_host::FunctionHost;
 use crate::server::threads::inline_policy::{InlinePolicy, now_ms};
@@ -53,6 +57,27 @@ impl GuardAnswer {
 impl GuardAnswer {
     pub(crate) fn outcome(value: &Bound<'_, PyAny>) -> PyResult<Result<Option<String>, Denial>> {
         Ok(value.cast::<Self>()?.get().outcome.clone())
+    }
+}
+
+/// Recipient of a [`GuardAnswer`]. A function that fails or is not called refuses.
+struct AnswerRecipient(oneshot::Sender<Result<Option<String>, Denial>>);
+
+impl InternalRecipient for AnswerRecipient {
+    fn is_abandoned(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn deliver(self: Box<Self>, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) {
+        let answer = returned.and_then(|value| GuardAnswer::outcome(&value)).unwrap_or_else(|error| {
+            exceptions::log(py, "what is asked by a guard", &error);
+            Err(Denial::default())
+        });
+        let _ = self.0.send(answer);
+    }
+
+    fn fail(self: Box<Self>, _: HandlerError) {
+        let _ = self.0.send(Err(Denial::default()));
     }
 }
 
@@ -128,7 +153,7 @@ impl PermissionCallback {
             let watch = inline_policy.is_watched().then(ThreadTimer::start);
             let started = Instant::now();
             let answered = || {
-                let variables = self.shared.variables(py)?;
+                let variables = self.shared.variables.copy(py)?;
                 let arguments = (self.asking.function.bind(py), Bound::new(py, asked)?);
                 GuardAnswer::outcome(&variables.call_method1(pyo3::intern!(py, "run"), arguments)?)
             };
@@ -151,7 +176,9 @@ impl PermissionCallback {
         let limit = self.limit;
         Box::pin(async move {
             let begun = Instant::now();
-            target.ask_guard().await.unwrap_or_else(|_| {
+            let (sender, receiver) = oneshot::channel();
+            let guard = target.submit_call(Bytes::new(), None, Completion::internal(AnswerRecipient(sender)), 0);
+            target.wait(receiver, guard).await.unwrap_or_else(|_| {
                 log_timeout(limit, begun);
                 Err(Denial::default())
             })

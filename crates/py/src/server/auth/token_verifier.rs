@@ -10,16 +10,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use mcpace_serve::http::{TokenError, TokenVerifier};
-use mcpace_serve::{Identity, Principal};
+use mcpace_serve::{HandlerError, Identity, Principal};
 use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::sync::oneshot;
 
 use crate::problem::UsageProblem;
-use crate::server::call::context::Verified;
+use crate::server::auth::token_object::Verified;
 use crate::server::call::exceptions;
 use crate::server::call::handler::Callable;
-use crate::server::call::job::Completion;
+use crate::server::call::job::{Completion, InternalRecipient};
 use crate::server::call::submission::Target;
 use crate::server::threads::function_host::FunctionHost;
 
@@ -43,14 +43,30 @@ impl TokenVerifier for PythonVerifier {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
             let token = Bytes::copy_from_slice(token.as_bytes());
-            let guard = self.target.submit_call(token, None, Completion::token(sender), 0);
+            let guard = self.target.submit_call(token, None, Completion::internal(VerdictRecipient(sender)), 0);
             self.target.wait(receiver, guard).await.unwrap_or(Err(TokenError::Unavailable))
         })
     }
 }
 
+struct VerdictRecipient(oneshot::Sender<Result<Principal, TokenError>>);
+
+impl InternalRecipient for VerdictRecipient {
+    fn is_abandoned(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn deliver(self: Box<Self>, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) {
+        let _ = self.0.send(verdict(py, returned));
+    }
+
+    fn fail(self: Box<Self>, _: HandlerError) {
+        let _ = self.0.send(Err(TokenError::Unavailable));
+    }
+}
+
 /// Turns a verifier's return value or exception into a verdict.
-pub(crate) fn verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Result<Principal, TokenError> {
+fn verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Result<Principal, TokenError> {
     let principal = returned.and_then(|token| match read_token(&token)? {
         TokenMeaning::Nobody => Err(UsageProblem::new_err(NOBODY)),
         TokenMeaning::Principal(principal) => Ok(Ok(principal)),

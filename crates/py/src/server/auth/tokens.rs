@@ -1,27 +1,24 @@
 //! Verifiers of tokens that need no Python: `crates/auth`'s, as Python makes them and as `HttpOptions` takes them.
 //!
 //! Constraint: a request's token costs no interpreter's lock. What it says becomes an object of Python's only where a function
-//! asks for it, made by what [`set_access_token`] was given.
+//! asks for it, as [`super::token_object`] makes it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcpace_auth::{
-    Access, AllowAny, AuthError, ClientAuth, Demands, Failure, IntrospectionOptions, JwtOptions, Keys, Reach, Refusal,
-    Report, Secret, StaticToken, StaticTokens,
+    AllowAny, AuthError, ClientAuth, Demands, Failure, IntrospectionOptions, JwtOptions, Keys, Reach, Refusal, Report,
+    Secret, StaticToken, StaticTokens,
 };
 use mcpace_serve::http::{TokenError, TokenVerifier};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 
 use crate::attaching::attached;
 use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
 use crate::runtime::runtime;
 use crate::seconds::seconds;
-use crate::server::call::context::principal_of;
+use crate::server::auth::token_object::principal_of;
 use crate::server::threads::awaitable::{self, Given};
 
 /// A verifier that needs no Python. Base of those that can be made.
@@ -188,41 +185,6 @@ impl StaticVerifier {
 fn listed((token, client_id, subject, scopes, end, audiences, claims): Listed) -> PyResult<(String, StaticToken)> {
     let expires = end.map(|end| seconds("expires_at", end)).transpose()?;
     Ok((token, StaticToken { client_id, subject, scopes, expires, audiences, claims }))
-}
-
-/// Makes an access token of keyword arguments.
-static ACCESS_TOKEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-/// Sets the factory of the token objects that functions see. Its keywords are `token`, `client_id`, `scopes`, `expires_at`,
-/// `resource`, `subject`, `claims` (JSON), `caller` and `good_until`. The first call of a process counts.
-#[pyfunction]
-pub(crate) fn set_access_token(py: Python<'_>, make: Py<PyAny>) {
-    // A second call changes nothing.
-    let _ = ACCESS_TOKEN.set(py, make);
-}
-
-/// Makes the token object that functions see. A failure is an error and never `None`, because functions read `None` as a local caller
-/// without a token.
-pub(crate) fn shown(py: Python<'_>, access: &Access) -> PyResult<Py<PyAny>> {
-    let Access { token, grant } = access;
-    let keywords = PyDict::new(py);
-    keywords.set_item(intern!(py, "token"), token.reveal())?;
-    keywords.set_item(intern!(py, "client_id"), &grant.client_id)?;
-    keywords.set_item(intern!(py, "scopes"), &*grant.scopes)?;
-    keywords.set_item(intern!(py, "expires_at"), grant.expires.map(|end| end.as_secs()))?;
-    let resource = match grant.audiences.as_slice() {
-        [only] => Some(only),
-        _ => None,
-    };
-    keywords.set_item(intern!(py, "resource"), resource)?;
-    keywords.set_item(intern!(py, "subject"), grant.subject.as_deref())?;
-    keywords.set_item(intern!(py, "claims"), &*grant.claims)?;
-    // What `token_verifier::told` wants back, where somebody's own verifier hands the token on.
-    keywords.set_item(intern!(py, "caller"), &*grant.principal)?;
-    keywords.set_item(intern!(py, "good_until"), grant.good_until.map(|end| end.as_secs_f64()))?;
-    let make = ACCESS_TOKEN
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("types")?.getattr("SimpleNamespace")?.unbind()))?;
-    make.call(py, (), Some(&keywords))
 }
 
 fn reach(timeout_s: f64, extra_root: Option<String>, without_tls: bool) -> PyResult<Reach> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 
-use mcpace_serve::{AskError, HandlerError, Headers};
+use mcpace_serve::AskError;
 use mcpace_wire::jsonrpc::Id;
 use mcpace_wire::mcp::{CreateMessageParams, ElicitParams, Json, LoggingLevel, key};
 use pyo3::exceptions::PyValueError;
@@ -14,8 +14,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 
-use crate::problem::{AskProblem, InputRequired};
-use crate::server::auth::tokens;
+use crate::server::auth::token_object::principal_of;
+use crate::server::call::client_question::ask_exception;
+use crate::server::call::header_dict::headers_by_name;
 use crate::server::call::output::text_of;
 use crate::server::http::connection_ends;
 use crate::server::threads::awaitable::{self, Given};
@@ -26,18 +27,6 @@ pub(crate) struct Context {
     inner: mcpace_serve::Context,
     /// Runtime on which questions to the client wait for answers.
     runtime: Handle,
-}
-
-/// Return value of a Python token verifier, kept in the principal's details.
-pub(crate) struct Verified(pub(crate) Py<PyAny>);
-
-/// The token verifier's knowledge of a caller, as functions see it; `None` without any.
-pub(crate) fn principal_of(py: Python<'_>, principal: &mcpace_serve::Principal) -> PyResult<Option<Py<PyAny>>> {
-    let Some(details) = &principal.details else { return Ok(None) };
-    match details.downcast_ref::<Verified>() {
-        Some(verified) => Ok(Some(verified.0.clone_ref(py))),
-        None => details.downcast_ref().map(|access| tokens::shown(py, access)).transpose(),
-    }
 }
 
 impl Context {
@@ -73,7 +62,7 @@ impl Context {
             });
             Box::new(move |py: Python<'_>| match answer {
                 Ok(json) => Ok(PyBytes::new(py, json.as_bytes()).into_any().unbind()),
-                Err(error) => Err(raised(py, error)),
+                Err(error) => Err(ask_exception(py, error)),
             }) as Given
         })
     }
@@ -240,67 +229,6 @@ impl Context {
     }
 }
 
-/// Headers by lower-case name; of several values of a name, all, joined by commas.
-pub(crate) fn headers_by_name<'py>(py: Python<'py>, headers: &Headers) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, value) in headers.iter() {
-        let name = name.to_ascii_lowercase();
-        // As HTTP's own bytes: Latin-1 (RFC 9110 §5.5), the reading of ASGI servers.
-        let value: String = value.iter().map(|&byte| char::from(byte)).collect();
-        let value = match dict.get_item(&name)? {
-            Some(before) => format!("{}, {value}", before.extract::<String>()?),
-            None => value,
-        };
-        dict.set_item(name, value)?;
-    }
-    Ok(dict)
-}
-
 fn parse<T: DeserializeOwned>(json: &str) -> PyResult<T> {
     serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-/// A question's failure, kept so that it is the same one when it comes back.
-#[pyclass(frozen)]
-pub(crate) struct ClientQuestionError {
-    error: AskError,
-}
-
-fn raised(py: Python<'_>, error: AskError) -> PyErr {
-    let text = error.to_string();
-    let (kind, code) = match &error {
-        AskError::InputRequired(_) => ("input-required", None),
-        AskError::Undeclared { .. } => ("undeclared", None),
-        AskError::Unreachable => ("unreachable", None),
-        AskError::TooMany => ("too-many", None),
-        AskError::TimedOut => ("timed-out", None),
-        AskError::Refused { code, .. } => ("refused", Some(*code)),
-        AskError::BadAnswer(_) => ("bad-answer", None),
-        AskError::Unwritable(_) => ("unwritable", None),
-    };
-    let message = match &error {
-        AskError::Refused { message, .. } => message.clone(),
-        _ => text.clone(),
-    };
-    let raised = match &error {
-        AskError::InputRequired(_) => InputRequired::new_err(text),
-        _ => AskProblem::new_err(text),
-    };
-    let value = raised.value(py);
-    // Attributes of an exception that was just made can be set.
-    let _ = value.setattr("kind", kind);
-    let _ = value.setattr("code", code);
-    let _ = value.setattr("message", message);
-    let _ = value.setattr("_asked", ClientQuestionError { error });
-    raised
-}
-
-/// The failure of a question that came back unchanged, where the protocol has an answer of its own for it.
-pub(crate) fn unanswered(py: Python<'_>, error: &PyErr) -> Option<HandlerError> {
-    if !error.is_instance_of::<InputRequired>(py) && !error.is_instance_of::<AskProblem>(py) {
-        return None;
-    }
-    let asked = error.value(py).getattr("_asked").ok()?;
-    let asked = asked.cast::<ClientQuestionError>().ok()?.get();
-    matches!(asked.error, AskError::InputRequired(_) | AskError::Undeclared { .. }).then(|| asked.error.clone().into())
 }

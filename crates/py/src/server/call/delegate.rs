@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::problem::UsageProblem;
-use crate::server::call::context::principal_of;
+use crate::server::auth::token_object::principal_of;
 use crate::server::call::exceptions;
 use crate::server::call::output::text_of;
 use crate::server::http::connection_ends;

@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
-use crate::server::call::context;
+use crate::server::call::client_question;
 use crate::server::call::output::text_of;
 
 /// Turns an exception into the error that ends the call.
 pub(crate) fn to_handler_error(py: Python<'_>, error: PyErr, fail: Option<&Py<PyAny>>) -> HandlerError {
-    if let Some(unanswered) = context::unanswered(py, &error) {
+    if let Some(unanswered) = client_question::unanswered(py, &error) {
         return unanswered;
     }
     let Some(fail) = fail else { return default_error(py, &error) };

@@ -3,28 +3,24 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpace_serve::guard::Denial;
-use mcpace_serve::http::TokenError;
-use mcpace_serve::{Context, HandlerError, Principal, RawDone, RawReply};
+use mcpace_serve::{Context, HandlerError, RawDone, RawReply};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::server::auth::permission_callback::GuardAnswer;
-use crate::server::auth::token_verifier;
 use crate::server::call::context;
 use crate::server::call::handler::Callable;
 use crate::server::telemetry::{self, Observed};
-use crate::server::threads::function_host::FunctionHost;
+use crate::server::threads::context_variables::ContextVariables;
 use crate::server::threads::inline_policy::InlinePolicy;
 use crate::server::threads::queue::Client;
 
 /// A call that waits for its thread.
 pub(crate) struct Job {
     pub(crate) callable: Arc<Callable>,
-    pub(crate) shared: Arc<FunctionHost>,
+    pub(crate) variables: Arc<ContextVariables>,
     pub(crate) arguments: Bytes,
     /// Context of the request, and the runtime on which questions to the client wait.
     pub(crate) context: Option<(Context, Handle)>,
@@ -43,18 +39,25 @@ pub(crate) struct Completion {
 
 /// Kinds of recipients, each with its channel.
 enum Recipient {
-    /// A tool's.
+    /// The reply to a tool call.
     Tool(RawReply, oneshot::Sender<RawDone>),
-    /// A verifier's.
-    Token(oneshot::Sender<Result<Principal, TokenError>>),
-    /// Any other's: JSON text.
+    /// The JSON text of another result.
     Text(oneshot::Sender<Result<String, HandlerError>>),
-    /// A guard's: a permission or a rate limit's key.
-    Guard(oneshot::Sender<GuardOutcome>),
+    /// A result that stays in this process, such as a guard's answer.
+    Internal(Box<dyn InternalRecipient>),
 }
 
-/// The answer to a guard, or why there is none.
-type GuardOutcome = Result<Result<Option<String>, Denial>, HandlerError>;
+/// Recipient of a value that is not part of a reply: a guard or a token verifier that asks a Python function.
+pub(crate) trait InternalRecipient: Send {
+    /// Whether nobody waits for the value any more.
+    fn is_abandoned(&self) -> bool;
+
+    /// Takes the function's result or exception.
+    fn deliver(self: Box<Self>, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>);
+
+    /// The function was not called.
+    fn fail(self: Box<Self>, error: HandlerError);
+}
 
 /// A call that is ready to be made.
 pub(crate) struct Prepared<'py> {
@@ -66,12 +69,12 @@ pub(crate) struct Prepared<'py> {
 pub(crate) fn call<'py>(
     py: Python<'py>,
     callable: &Callable,
-    shared: &FunctionHost,
+    variables: &ContextVariables,
     arguments: &[u8],
     context: Option<(Context, Handle)>,
     observed: Option<&Observed>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let Prepared { keywords, variables } = prepare(py, callable, shared, arguments, context, observed)?;
+    let Prepared { keywords, variables } = prepare(py, callable, variables, arguments, context, observed)?;
     let returned = variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords));
     if let Some(observed) = observed {
         observed.mark_served();
@@ -83,13 +86,13 @@ pub(crate) fn call<'py>(
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
     callable: &Callable,
-    shared: &FunctionHost,
+    variables: &ContextVariables,
     arguments: &[u8],
     context: Option<(Context, Handle)>,
     observed: Option<&Observed>,
 ) -> PyResult<Prepared<'py>> {
     let keywords = callable.keywords(py, arguments)?;
-    let variables = shared.variables(py)?;
+    let variables = variables.copy(py)?;
     if let Some(observed) = observed {
         observed.call(py, &variables);
     }
@@ -105,18 +108,13 @@ impl Completion {
         Self { recipient: Recipient::Tool(reply, sender), observed: telemetry::current() }
     }
 
-    /// No request's own: one token may be asked about for many.
-    pub(crate) fn token(sender: oneshot::Sender<Result<Principal, TokenError>>) -> Self {
-        Self { recipient: Recipient::Token(sender), observed: None }
+    /// A value about a request that is not served yet, so the request's observation is not part of it.
+    pub(crate) fn internal(recipient: impl InternalRecipient + 'static) -> Self {
+        Self { recipient: Recipient::Internal(Box::new(recipient)), observed: None }
     }
 
     pub(crate) fn text(sender: oneshot::Sender<Result<String, HandlerError>>) -> Self {
         Self { recipient: Recipient::Text(sender), observed: telemetry::current() }
-    }
-
-    /// A guard asks about a request before the request is served, so the request's observation is not part of it.
-    pub(crate) fn guard(sender: oneshot::Sender<GuardOutcome>) -> Self {
-        Self { recipient: Recipient::Guard(sender), observed: None }
     }
 
     /// The request that it is of, where that is observed.
@@ -128,9 +126,8 @@ impl Completion {
     pub(crate) fn is_given_up(&self) -> bool {
         match &self.recipient {
             Recipient::Tool(_, sender) => sender.is_closed(),
-            Recipient::Token(sender) => sender.is_closed(),
             Recipient::Text(sender) => sender.is_closed(),
-            Recipient::Guard(sender) => sender.is_closed(),
+            Recipient::Internal(recipient) => recipient.is_abandoned(),
         }
     }
 
@@ -147,17 +144,11 @@ impl Completion {
                 };
                 let _ = sender.send(reply.done(outcome));
             }
-            Recipient::Token(sender) => {
-                let _ = sender.send(token_verifier::verdict(py, returned));
-            }
             Recipient::Text(sender) => {
                 let outcome = returned.and_then(|value| callable.text(&value));
                 let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
             }
-            Recipient::Guard(sender) => {
-                let outcome = returned.and_then(|value| GuardAnswer::outcome(&value));
-                let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
-            }
+            Recipient::Internal(recipient) => recipient.deliver(py, returned),
         }
     }
 
@@ -167,15 +158,10 @@ impl Completion {
             Recipient::Tool(reply, sender) => {
                 let _ = sender.send(reply.done(Err(error)));
             }
-            Recipient::Token(sender) => {
-                let _ = sender.send(Err(TokenError::Unavailable));
-            }
             Recipient::Text(sender) => {
                 let _ = sender.send(Err(error));
             }
-            Recipient::Guard(sender) => {
-                let _ = sender.send(Err(error));
-            }
+            Recipient::Internal(recipient) => recipient.fail(error),
         }
     }
 }

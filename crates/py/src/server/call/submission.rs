@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpace_serve::guard::Denial;
 use mcpace_serve::{Context, HandlerError};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::server::call::handler::{Callable, Kind};
 use crate::server::call::job::{Completion, Job};
-use crate::server::threads::coroutine_call::CoroutineCall;
+use crate::server::threads::coroutine_call::{self, CoroutineCall};
 use crate::server::threads::event_loop_thread::EventLoopThread;
 use crate::server::threads::function_host::FunctionHost;
 use crate::server::threads::inline_policy::InlinePolicy;
@@ -58,7 +57,7 @@ impl Target {
         let Self { callable, shared, inline_policy, .. } = self;
         let job = Job {
             callable: Arc::clone(callable),
-            shared: Arc::clone(shared),
+            variables: Arc::clone(&shared.variables),
             arguments,
             context: context.map(|context| (context, Handle::current())),
             inline_policy: inline_policy.clone(),
@@ -76,7 +75,7 @@ impl Target {
                     return Guard { on_loop: None };
                 };
                 let flight = Arc::new(CoroutineCall::default());
-                event_loop_thread.submit(job, Arc::clone(&flight));
+                coroutine_call::submit(event_loop_thread, job, &flight);
                 Guard { on_loop: Some((Arc::clone(event_loop_thread), flight)) }
             }
         }
@@ -101,13 +100,6 @@ impl Target {
         let client = context.client_key();
         let context = self.callable.wants_context().then_some(context);
         let guard = self.submit_call(arguments, context, Completion::text(sender), client);
-        self.wait(receiver, guard).await?
-    }
-
-    /// Calls a function that a guard asks, for its answer. The function has no context of the request.
-    pub(crate) async fn ask_guard(&self) -> Result<Result<Option<String>, Denial>, HandlerError> {
-        let (sender, receiver) = oneshot::channel();
-        let guard = self.submit_call(Bytes::new(), None, Completion::guard(sender), 0);
         self.wait(receiver, guard).await?
     }
 }

@@ -47,10 +47,11 @@ impl PythonTool {
             let watch =
                 inline_policy.as_ref().filter(|inline_policy| inline_policy.is_watched()).map(|_| ThreadTimer::start());
             let started = Instant::now();
-            let outcome = match job::call(py, callable, shared, arguments.as_bytes(), context, observed.as_deref()) {
-                Ok(value) => callable.write(&value, &mut reply),
-                Err(error) => Err(callable.failed(py, error)),
-            };
+            let outcome =
+                match job::call(py, callable, &shared.variables, arguments.as_bytes(), context, observed.as_deref()) {
+                    Ok(value) => callable.write(&value, &mut reply),
+                    Err(error) => Err(callable.failed(py, error)),
+                };
             (outcome, started.elapsed(), watch.map(|watch| watch.read().held))
         });
         if let Some(inline_policy) = inline_policy {

@@ -43,16 +43,21 @@ impl CoroutineCall {
     }
 }
 
-/// Begins a call. On the loop's thread.
-pub(crate) fn begin(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<CoroutineCall>) {
+/// Begins a call on the loop's thread.
+pub(crate) fn submit(event_loop_thread: &EventLoopThread, job: Job, flight: &Arc<CoroutineCall>) {
+    let (event_loop, flight) = (event_loop_thread.event_loop_shared(), Arc::clone(flight));
+    event_loop_thread.run_soon(move |py| begin(event_loop.bind(py), job, &flight));
+}
+
+fn begin(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<CoroutineCall>) {
     if flight.is_cancelled.load(Ordering::Acquire) || job.end.is_given_up() {
         return;
     }
     let py = event_loop.py();
-    let Job { callable, shared, arguments, context, end, .. } = job;
+    let Job { callable, variables, arguments, context, end, .. } = job;
     let begun = || -> PyResult<(Bound<'_, PyIterator>, Bound<'_, PyAny>)> {
         let Prepared { keywords, variables } =
-            job::prepare(py, &callable, &shared, &arguments, context, end.observed())?;
+            job::prepare(py, &callable, &variables, &arguments, context, end.observed())?;
         // A coroutine function runs nothing yet; any other function has its variables all the same.
         let awaitable = variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords))?;
         Ok((awaitable.call_method0(intern!(py, "__await__"))?.try_iter()?, variables))

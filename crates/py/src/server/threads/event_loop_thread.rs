@@ -13,8 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
 
 use crate::server::call::exceptions;
-use crate::server::call::job::Job;
-use crate::server::threads::coroutine_call::{self, CoroutineCall};
+use crate::server::exit_hook;
 
 /// The event loop and its thread.
 pub(crate) struct EventLoopThread {
@@ -29,18 +28,13 @@ pub(crate) struct EventLoopThread {
 
 #[derive(Default)]
 struct Queue {
-    messages: Vec<Message>,
+    work: Vec<Work>,
     /// A byte is on its way.
     is_awake: bool,
     over: bool,
 }
 
 type Work = Box<dyn for<'py> FnOnce(Python<'py>) + Send>;
-
-enum Message {
-    Call(Job, Arc<CoroutineCall>),
-    Run(Work),
-}
 
 static CURRENT: Mutex<Option<Arc<EventLoopThread>>> = Mutex::new(None);
 
@@ -88,7 +82,7 @@ impl EventLoopThread {
         event_loop.call_method1("add_reader", (event_loop_thread.woken.as_raw_fd(), drain))?;
         let its = Arc::clone(&event_loop_thread);
         std::thread::Builder::new().name("mcpace-loop".to_owned()).spawn(move || its.run())?;
-        crate::server::shutdown::at_exit(py)?;
+        exit_hook::register(py)?;
         Ok(event_loop_thread)
     }
 
@@ -106,7 +100,7 @@ impl EventLoopThread {
             let left = {
                 let mut queue = self.queue();
                 queue.over = true;
-                std::mem::take(&mut queue.messages)
+                std::mem::take(&mut queue.work)
             };
             drop(left);
             if let Err(error) = close(event_loop) {
@@ -126,25 +120,16 @@ impl EventLoopThread {
         Arc::clone(&self.event_loop)
     }
 
-    /// Hands a call over.
-    pub(crate) fn submit(&self, job: Job, flight: Arc<CoroutineCall>) {
-        self.push(Message::Call(job, flight));
-    }
-
-    /// Has something done on the loop's thread.
+    /// Runs work on the loop's thread. Work for a loop that has ended is dropped, which its waiting side notices.
     pub(crate) fn run_soon(&self, work: impl for<'py> FnOnce(Python<'py>) + Send + 'static) {
-        self.push(Message::Run(Box::new(work)));
-    }
-
-    fn push(&self, message: Message) {
+        let work: Work = Box::new(work);
         let mut queue = self.queue();
         if queue.over {
             drop(queue);
-            // Whoever waits learns that there will be no answer.
-            drop(message);
+            drop(work);
             return;
         }
-        queue.messages.push(message);
+        queue.work.push(work);
         let wakes = !std::mem::replace(&mut queue.is_awake, true);
         drop(queue);
         if wakes {
@@ -161,18 +146,12 @@ impl EventLoopThread {
     fn drain(&self, py: Python<'_>) {
         let mut bytes = [0; 64];
         let _ = (&self.woken).read(&mut bytes);
-        let messages = {
+        let work = {
             let mut queue = self.queue();
             queue.is_awake = false;
-            std::mem::take(&mut queue.messages)
+            std::mem::take(&mut queue.work)
         };
-        let event_loop = self.event_loop.bind(py);
-        for message in messages {
-            match message {
-                Message::Call(job, flight) => coroutine_call::begin(event_loop, job, &flight),
-                Message::Run(work) => work(py),
-            }
-        }
+        work.into_iter().for_each(|work| work(py));
     }
 
     /// Ends the loop, and waits for its thread, for so long; whether it has ended.

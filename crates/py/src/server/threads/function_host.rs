@@ -3,18 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::server::shutdown;
+use crate::server::exit_hook;
+use crate::server::threads::context_variables::ContextVariables;
 use crate::server::threads::event_loop_thread::EventLoopThread;
 use crate::server::threads::pool::Pool;
 
 /// Threads, event loop and context variables of one server's functions.
 pub(crate) struct FunctionHost {
     pub(crate) pool: Pool,
-    /// The `contextvars.Context` that was current where serving began.
-    base: OnceLock<Py<PyAny>>,
+    pub(crate) variables: Arc<ContextVariables>,
     event_loop_thread: OnceLock<Arc<EventLoopThread>>,
     wants_loop: AtomicBool,
 }
@@ -23,7 +22,7 @@ impl FunctionHost {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
             pool: Pool::new(threads),
-            base: OnceLock::new(),
+            variables: Arc::default(),
             event_loop_thread: OnceLock::new(),
             wants_loop: false.into(),
         }
@@ -32,10 +31,8 @@ impl FunctionHost {
     /// Captures the caller's context variables for the functions. Called when serving begins.
     pub(crate) fn begin(&self, py: Python<'_>) -> PyResult<()> {
         // Calls start threads, which must end before the interpreter does.
-        shutdown::at_exit(py)?;
-        let current = py.import("contextvars")?.call_method0("copy_context")?;
-        // The first server of the process sets it.
-        let _ = self.base.set(current.unbind());
+        exit_hook::register(py)?;
+        self.variables.capture(py)?;
         if self.wants_loop.load(Ordering::Relaxed) {
             self.start_loop(py)?;
         }
@@ -45,7 +42,7 @@ impl FunctionHost {
     /// Requires the event loop: a function was registered that runs there.
     pub(crate) fn want_loop(&self, py: Python<'_>) -> PyResult<()> {
         self.wants_loop.store(true, Ordering::Relaxed);
-        if self.base.get().is_some() {
+        if self.variables.is_captured() {
             self.start_loop(py)?;
         }
         Ok(())
@@ -62,13 +59,5 @@ impl FunctionHost {
     /// Event loop, or `None` while no function requires it.
     pub(crate) fn event_loop_thread(&self) -> Option<&Arc<EventLoopThread>> {
         self.event_loop_thread.get()
-    }
-
-    /// Copies the context variables for one call, so that its changes stay its own.
-    pub(crate) fn variables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.base.get() {
-            Some(base) => base.bind(py).call_method0(intern!(py, "copy")),
-            None => py.import("contextvars")?.call_method0("copy_context"),
-        }
     }
 }

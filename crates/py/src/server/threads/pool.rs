@@ -22,7 +22,6 @@ use pyo3::types::PyDict;
 
 use crate::server::call::handler::Callable;
 use crate::server::call::job::{self, Completion, Job, Prepared};
-use crate::server::shutdown;
 use crate::server::threads::inline_policy::{InlinePolicy, now_ms};
 use crate::server::threads::queue::{Manner, Place, Queue, Taken};
 use crate::server::threads::thread_time::ThreadTimer;
@@ -42,13 +41,27 @@ def work(take):
         del call, run, function, keywords, finish, value
 ";
 
+/// Pools of this process, for its end.
+static POOLS: Mutex<Vec<Weak<Threads>>> = Mutex::new(Vec::new());
+
+fn running_pools() -> MutexGuard<'static, Vec<Weak<Threads>>> {
+    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the threads of all pools, and waits for them within a limit for each pool.
+pub(crate) fn end_all(limit: Duration) {
+    let pools: Vec<_> = std::mem::take(&mut *running_pools()).iter().filter_map(Weak::upgrade).collect();
+    pools.iter().for_each(|threads| threads.end());
+    pools.iter().for_each(|threads| threads.wait_for_end(limit));
+}
+
 /// Thread pool. Dropping it ends each thread after its current call.
 pub(crate) struct Pool {
     inner: Arc<Threads>,
 }
 
 /// State that the threads of a pool share.
-pub(crate) struct Threads {
+struct Threads {
     state: Mutex<State>,
     ready: Condvar,
     /// For the lookout.
@@ -80,7 +93,10 @@ impl Pool {
             limit,
         };
         let inner = Arc::new(inner);
-        shutdown::remember_threads(Arc::downgrade(&inner));
+        let mut pools = running_pools();
+        pools.retain(|threads| threads.strong_count() > 0);
+        pools.push(Arc::downgrade(&inner));
+        drop(pools);
         Self { inner }
     }
 
@@ -112,7 +128,7 @@ impl Threads {
     }
 
     /// Ends the threads that have nothing to do, and lets the others end after their call. What waits is dropped.
-    pub(crate) fn end(&self) {
+    fn end(&self) {
         let waiting = {
             let mut state = self.lock();
             state.over = true;
@@ -125,7 +141,7 @@ impl Threads {
     }
 
     /// Waits for the threads' end, for so long.
-    pub(crate) fn wait_for_end(&self, limit: Duration) {
+    fn wait_for_end(&self, limit: Duration) {
         let is_busy = |state: &mut State| state.threads > 0;
         let waited = self.ended.wait_timeout_while(self.lock(), limit, is_busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -232,9 +248,6 @@ impl Threads {
     }
 }
 
-/// Remembered for the process's end.
-pub(crate) type WeakThreads = Weak<Threads>;
-
 /// Gives a thread its next call: `(run, function, keywords, finish)`, or `None` at the end.
 #[pyclass(frozen)]
 struct Take {
@@ -260,10 +273,10 @@ impl Take {
             if job.end.is_given_up() {
                 continue;
             }
-            let Job { callable, shared, arguments, context, inline_policy, end, client: _ } = job;
+            let Job { callable, variables, arguments, context, inline_policy, end, client: _ } = job;
             let watch = ThreadTimer::start();
             let prepared =
-                job::prepare(py, &callable, &shared, &arguments, context, end.observed()).and_then(|prepared| {
+                job::prepare(py, &callable, &variables, &arguments, context, end.observed()).and_then(|prepared| {
                     let Prepared { keywords, variables } = prepared;
                     Ok((variables.getattr(pyo3::intern!(py, "run"))?, keywords))
                 });
