@@ -67,10 +67,12 @@ class Outcome:
     spots: list[tuple[str, Spot, str]] = field(default_factory=list)
     """The run, the spot, and the name of the documented difference that covers it, or nothing."""
     failure: str = ""
+    unsteady: int = 0
+    """Places that differed in the first runs, and changed by themselves in a later one."""
 
     def to_json(self) -> dict[str, Any]:
         shown = [{"run": run, **spot.to_json(), "documented": name} for run, spot, name in self.spots]
-        return {"verdict": self.verdict, "failure": self.failure, "spots": shown}
+        return {"verdict": self.verdict, "failure": self.failure, "unsteady": self.unsteady, "spots": shown}
 
 
 def measure(host: Host, subject: Subject, way: str, runs: list[tuple[str, str]], steps: dict[str, list[Step]]) -> Runs:
@@ -106,26 +108,39 @@ def _one(done: Runs, transport: str, revision: str, peer: Any, steps: dict[str, 
     done.transcripts[key] = transcript
 
 
-def judge(
-    way: str, subject: Subject, original: Runs, other: Runs, repeated: list[Runs], known: list[Documented]
-) -> Outcome:
-    """The answers that a user of the object gets."""
+def judge(way: str, subject: Subject, originals: list[Runs], others: list[Runs], known: list[Documented]) -> Outcome:
+    """Compares the first runs of the original and of the other server; later runs show what changes by itself.
+
+    A place counts if it is equal in all runs of the original and differs from it in all runs of the other server. A
+    place that changes by itself over one transport or in one revision does not count in the others.
+    """
+    original, other = originals[0], others[0]
     if other.status == NOT_SWAPPED:
         return Outcome(LEFT)
     found: list[tuple[str, Spot, str]] = []
+    spots = {key: differences(transcript, other.transcripts[key]) for key, transcript in original.transcripts.items()}
+    moving: set[Any] = set()
     for key, transcript in original.transcripts.items():
-        moved = {spot.place for runs in repeated for spot in differences(transcript, runs.transcripts[key])}
-        for spot in differences(transcript, other.transcripts[key]):
-            if spot.place in moved:
+        for runs in originals[1:]:
+            moving |= {spot.place for spot in differences(transcript, runs.transcripts[key])}
+        for runs in others[1:]:
+            moving |= {spot.place for spot in spots[key]} - {
+                spot.place for spot in differences(transcript, runs.transcripts[key])
+            }
+    unsteady = 0
+    for key in original.transcripts:
+        for spot in spots[key]:
+            if spot.place in moving:
+                unsteady += 1
                 continue
             line = subject.corpus.line.name
             name = next((one.name for one in known if one.covers(way, line, subject.label, key, spot)), "")
             found.append((key, spot, name))
     if other.failure and not original.failure:
-        return Outcome(REFUSED if REFUSALS.search(other.failure) else CRASHED, found, other.failure)
+        return Outcome(REFUSED if REFUSALS.search(other.failure) else CRASHED, found, other.failure, unsteady)
     if any(not name for _, _, name in found):
-        return Outcome(DIFFERENT, found)
-    return Outcome(TOLD if found else SAME, found)
+        return Outcome(DIFFERENT, found, unsteady=unsteady)
+    return Outcome(TOLD if found else SAME, found, unsteady=unsteady)
 
 
 def runs_of(subject: Subject, transports: list[str], revisions: list[str]) -> list[tuple[str, str]]:

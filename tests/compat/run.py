@@ -30,7 +30,6 @@ from measuring import (
     STDIO,
     SWAPPED,
     Outcome,
-    Runs,
     Subject,
     judge,
     measure,
@@ -41,9 +40,9 @@ from table import judged_again, stale, summary
 WAYS = (SWAPPED, ADOPTED)
 SAVED_EVERY = 20
 REPEATED = 4
-"""Further runs of the original, which show the values that differ from run to run."""
-REPEAT_LIMIT_S = 60
-"""No further run of the original begins after this time."""
+"""Further runs of the original and of the other server, which show the values that change by themselves."""
+REPEAT_LIMIT_S = 240
+"""No further run but the first begins after this time."""
 
 
 def main() -> int:
@@ -183,18 +182,21 @@ def compared(
 ) -> dict[str, Outcome]:
     runs = runs_of(subject, asked.transport or [STDIO, HTTP], asked.revision or [*LEGACY, MODERN])
     steps: dict[str, Any] = {}
-    original = measure(host, subject, ORIGINAL, runs, steps)
+    originals = [measure(host, subject, ORIGINAL, runs, steps)]
     found: dict[str, Outcome] = {}
-    again: list[Runs] = []
     deadline = time.monotonic() + REPEAT_LIMIT_S
     for way in ways:
         if way == SWAPPED and subject.kind == "low-level":
             continue
-        other = measure(host, subject, way, runs, steps)
-        outcome = judge(way, subject, original, other, again, known)
-        while outcome.verdict == DIFFERENT and len(again) < REPEATED and time.monotonic() < deadline:
-            again.append(measure(host, subject, ORIGINAL, runs, steps))
-            outcome = judge(way, subject, original, other, again, known)
+        others = [measure(host, subject, way, runs, steps)]
+        outcome = judge(way, subject, originals, others, known)
+        while outcome.verdict == DIFFERENT and len(others) <= REPEATED:
+            if len(others) > 1 and time.monotonic() > deadline:
+                break
+            if len(originals) == len(others):
+                originals.append(measure(host, subject, ORIGINAL, runs, steps))
+            others.append(measure(host, subject, way, runs, steps))
+            outcome = judge(way, subject, originals, others, known)
         found[way] = outcome
     return {way: told for way, told in found.items() if told.verdict != LEFT}
 
