@@ -90,7 +90,7 @@ def install_packages(packages: dict[str, str]) -> None:
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
     for command in (install, ["apt-get", "update"], install):
-        # The lists may be older than what the archive has, or not there at all.
+        # The package lists may be older than the archive, or missing.
         done = subprocess.run(command, env=quiet, stdout=sys.stderr, timeout=INSTALL_LIMIT_S, check=False)
         if command is install and done.returncode == 0:
             return
@@ -102,7 +102,7 @@ def rust_version() -> tuple[int, int] | None:
 
 
 def version_of(program: str, pattern: str) -> tuple[int, int] | None:
-    """What a program says of itself; ``None`` where there is none."""
+    """Version that a program prints; ``None`` where it is missing."""
     found = shutil.which(program)
     if found is None:
         return None

@@ -48,7 +48,7 @@ class Driver(driving.Driver):
             return error
 
     def listed(self, reply: Any) -> dict[str, Any]:
-        """It asks for all pages itself."""
+        """The contract's summary of a list. FastMCP's client requests all pages itself."""
         return listing(reply)
 
     def called(self, reply: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Driver(driving.Driver):
 
 
 class Blocks:
-    """What the first releases gave: the content alone."""
+    """Result of a call in the first releases, which returned only the content."""
 
     is_error = False
 

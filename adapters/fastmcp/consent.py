@@ -65,7 +65,7 @@ class Prepared:
 
 
 class Follower(webbrowser.BaseBrowser):
-    """Somebody who agrees to everything."""
+    """A browser that consents to everything."""
 
     def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
         threading.Thread(target=follow, args=(url,), daemon=True).start()
@@ -73,8 +73,9 @@ class Follower(webbrowser.BaseBrowser):
 
 
 def follow(url: str) -> None:
-    """To the last redirect, and that again until somebody listens there. What fails shows as no answer in time."""
-    # Scripted targets are on this machine: a proxy from the environment has no business here.
+    """Follows redirects to the last one, which is retried until its server listens. A failure shows as a timeout of the
+    operation."""
+    # Scripted targets are on this machine, so a proxy from the environment must not be used.
     browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), Last())
     deadline = time.monotonic() + FOLLOW_LIMIT_S
     while time.monotonic() < deadline:
@@ -90,7 +91,7 @@ def follow(url: str) -> None:
 
 
 class Last(urllib.request.HTTPRedirectHandler):
-    """Each redirect is a step of its own: only the step that failed is tried again."""
+    """Stops at each redirect, so that only the request that failed is retried."""
 
     def redirect_request(self, *arguments: Any, **named: Any) -> None:
         return None

@@ -1,4 +1,5 @@
-"""FastMCP as a server program (adapters/README.md). What a release offers is found by looking."""
+"""FastMCP as a server program (adapters/README.md). The features of a release are detected, not looked up by
+version."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def main() -> None:
 
     server = FastMCP("shop")
     for tool in tools.registered():
-        # Text alone: no structured copy of it.
+        # Results are text only, without a structured copy.
         server.add_tool(Tool.from_function(telling(tool, ToolError), name=tool.__name__, output_schema=None))
     app = server.http_app(json_response=chosen.mode == "json", stateless_http=chosen.state == "stateless")
     program.serve_asgi(chosen, PACKAGE, app)

@@ -55,7 +55,7 @@ class Driver(driving.Driver):
         return super().authorization(command)
 
     def listed(self, reply: Any) -> dict[str, Any]:
-        """It asks for all pages itself."""
+        """The contract's summary of a list. LangChain's client requests all pages itself."""
         return listing(reply)
 
     def called(self, reply: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Driver(driving.Driver):
 
 
 class Toolbox:
-    """What an agent would hold."""
+    """The tools as an agent would keep them."""
 
     def __init__(self, tools: Callable[[], Any]) -> None:
         self._tools = tools

@@ -1,7 +1,7 @@
 """mcpace's Python face as a server program (adapters/README.md), run as its users run it.
 
-Of mcpace, only what it shows everybody is used, but for whether it was built for debugging: it is under test here like
-anybody else's SDK.
+Only the public API of mcpace is used, because it is tested here like any other SDK. The one exception is the flag that
+marks a debug build.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def main() -> None:
     if chosen.mode not in MODES:
         program.unsupported(f"mcpace has no mode {chosen.mode}: it is one of {', '.join(MODES)}")
     if chosen.site:
-        # Last, so that mcpace finds what it was installed with.
+        # The folder is searched last, so that mcpace finds the packages that it was installed with.
         sys.path.append(chosen.site)
     from mcpace import MCPServer, _core
 
     notes = ("mcpace's compiled part is a debug build: its figures mean nothing",) if _core.DEBUG else ()
     server = MCPServer("shop", log_level="ERROR")
     for tool in tools.registered():
-        # Text alone: no structured copy of it.
+        # Results are text only, without a structured copy.
         server.add_tool(telling(tool), name=tool.__name__, structured_output=False)
-    # Where it listens it says on stderr, in its first line.
+    # mcpace prints its address on stderr, in the first line.
     sys.stderr = overheard = Overheard(sys.stderr, lambda url: program.say_ready(chosen, PACKAGE, url, notes))
     # Before it listens, nobody takes the signal.
     program.at_stdin_s_end(lambda: os.kill(os.getpid(), signal.SIGTERM) if overheard.told else os._exit(0))

@@ -1,4 +1,5 @@
-"""The official Python SDK as a server program (adapters/README.md). What a release offers is found by looking."""
+"""The official Python SDK as a server program (adapters/README.md). The features of a release are detected, not looked
+up by version."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def main() -> None:
         program.unsupported(f"this SDK has no mode {chosen.mode}")
     wanted = {"json_response": chosen.mode == "json", "stateless_http": chosen.state == "stateless"}
     server, app = made(wanted, chosen.host)
-    # Text alone, where a release would add a structured copy of it.
+    # Results are text only, without the structured copy that newer releases add.
     plain = {"structured_output": False} if "structured_output" in parameters(server.add_tool) else {}
     for tool in tools.registered():
         server.add_tool(telling(tool), name=tool.__name__, **plain)

@@ -1,9 +1,10 @@
 """The process contract of ../README.md, for client programs in Python.
 
-Commands come in as JSON lines on stdin, one answer a line goes out on stdout. This file holds the contract only; a
-program's own driver drives its SDK.
+Commands are JSON lines on stdin; each is answered by one line on stdout. This file contains only the contract; the
+driver of each program drives its SDK.
 
-Runs inside the release under test, so: Python 3.10 syntax, nothing imported but the standard library.
+The program runs inside the environment of the release under test, so this file has Python 3.10 syntax and imports only
+the standard library.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ MESSAGE_LIMIT = 2_000
 
 
 def run(sdk: str, load: Callable[[], Any], lacking: str) -> NoReturn:
-    """Serves commands until the end. `load` makes the driver; where it can't be imported, this release is `lacking`."""
+    """Serves commands until the end. `load` creates the driver. `lacking` describes the missing feature of a release
+    whose driver can't be imported."""
     answers = claim_stdout()
     last_log = mute_logging()
     try:
@@ -35,7 +37,7 @@ def run(sdk: str, load: Callable[[], Any], lacking: str) -> NoReturn:
     else:
         code = asyncio.run(serve(sdk, driver, answers, last_log))
     sys.stderr.flush()
-    # The stdin thread may still be blocked in `read`: the interpreter's own shutdown would wait for it.
+    # The stdin thread may still be blocked in `read`, and the interpreter's own shutdown would wait for it.
     os._exit(code)
 
 
@@ -62,7 +64,7 @@ async def serve(sdk: str, driver: Any, answers: Callable[[dict[str, Any]], None]
 
 
 async def answer(driver: Any, command: dict[str, Any], last_log: LastLog) -> dict[str, Any]:
-    """Runs one command. Whatever goes wrong becomes an answer: the next command can still run."""
+    """Runs one command. Every failure becomes an answer, so the next command can still run."""
     name = str(command.get("cmd"))
     operation = driver.operations.get(name)
     if operation is None:
@@ -79,7 +81,7 @@ async def answer(driver: Any, command: dict[str, Any], last_log: LastLog) -> dic
         answered["result"] = outcome.result
     else:
         message = outcome.error.message
-        # The 1.x transport logs a failed request and lets the caller wait: the log has the reason.
+        # The 1.x transport logs a failed request and leaves the caller waiting, so the reason is in the log.
         if outcome.error.kind == "timeout" and last_log.text:
             message += f"; the SDK logged: {last_log.text}"
         answered["error"] = {"kind": outcome.error.kind, "message": message[:MESSAGE_LIMIT]}
@@ -100,9 +102,9 @@ def parse(line: bytes) -> dict[str, Any]:
 
 
 def read_lines(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) -> None:
-    """Feeds stdin's lines to the loop; an empty one says that stdin has ended.
+    """Passes the lines of stdin to the loop; an empty line stands for the end of stdin.
 
-    A thread that is blocked in `read` costs the timed operations nothing.
+    A thread that is blocked in `read` doesn't affect the timed operations.
     """
     try:
         for line in sys.stdin.buffer:
@@ -110,11 +112,11 @@ def read_lines(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) -> 
                 loop.call_soon_threadsafe(lines.put_nowait, line)
         loop.call_soon_threadsafe(lines.put_nowait, b"")
     except (RuntimeError, ValueError):
-        pass  # the loop or stdin was closed under us: the program is leaving
+        pass  # the loop or stdin was closed, because the program is ending
 
 
 def claim_stdout() -> Callable[[dict[str, Any]], None]:
-    """Keeps the real stdout for answers; whatever a library prints goes to stderr instead."""
+    """Reserves the real stdout for answers; output of libraries goes to stderr instead."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -127,7 +129,7 @@ def claim_stdout() -> Callable[[dict[str, Any]], None]:
 
 
 class LastLog(logging.Handler):
-    """Remembers the last warning or error, and formats nothing while an operation is being timed."""
+    """Keeps the last warning or error, without formatting it while an operation is timed."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

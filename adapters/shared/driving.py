@@ -1,13 +1,13 @@
-"""A client program's driver: one provider, one connection, four timed operations.
+"""The driver of a client program: one provider, one connection, four timed operations.
 
-What an SDK's own driver adds is how a session is opened and called. Only an SDK's ordinary public API is used, in
-the way of its own quickstart, and what a release offers is found by looking for it, never by comparing version numbers.
+The driver of each SDK adds only how a session is opened and called. Drivers use an SDK's ordinary public API as in its
+own quickstart, and detect the features of a release instead of comparing version numbers.
 
-Timing: `monotonic_ns` is read immediately before and after the SDK calls. Everything of our own (queues,
-summaries, building the request's parameters) lies outside.
+Timing: `monotonic_ns` is read immediately before and after the SDK calls. All other work (queues, summaries, building
+the request's parameters) is outside.
 
-A connection lives in one task from its first context to its last: anyio's cancel scopes must be left in the
-task that entered them.
+One task enters and leaves all contexts of a connection, because anyio's cancel scopes must be left in the task that
+entered them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from wallet import Wallet
 
 TEXT_LIMIT = 200
 NAMES_LIMIT = 200
-# How long leaving a connection may take when nobody asked for it with a limit of their own.
+# Time limit for closing a connection without a command that has a limit of its own.
 ABANDON_LIMIT_S = 2.0
 
 SessionOpener = Callable[[], Any]
-"""Gives an async context manager that yields (session, summary of the server)."""
+"""Returns an async context manager that yields (session, summary of the server)."""
 
 
 @dataclass
 class Failure:
     kind: str
-    """unsupported, timeout, auth, connection, protocol or other."""
+    """One of unsupported, timeout, auth, connection, protocol and other."""
     message: str
 
 
@@ -49,11 +49,11 @@ class Outcome:
 
 
 class Unsupported(Exception):
-    """This release has no API for what was asked."""
+    """This release has no API for the request."""
 
 
 class Driver(ABC):
-    """What the commands of the contract do."""
+    """The commands of the contract."""
 
     def __init__(self, package: str, wallet: Wallet) -> None:
         self.version = importlib.metadata.version(package)
@@ -69,10 +69,10 @@ class Driver(ABC):
 
     @abstractmethod
     def session_opener(self, command: dict[str, Any]) -> SessionOpener:
-        """Chooses how to open a session; may build a provider, so it runs before the clock starts."""
+        """Chooses how to open a session. It may build a provider, so it runs before the clock starts."""
 
     def authorization(self, command: dict[str, Any]) -> tuple[str | None, Any]:
-        """A bearer token, or a provider, or neither: whichever the command asks for."""
+        """A bearer token, a provider, or neither, as the command requests."""
         auth = command.get("auth") or {"kind": "none"}
         match auth["kind"]:
             case "none":
@@ -85,19 +85,19 @@ class Driver(ABC):
                 raise Unsupported(f"unknown kind of authorization: {kind!r}")
 
     async def list_session(self, session: Any) -> Any:
-        """One page of tools."""
+        """Requests one page of tools."""
         return await session.list_tools()
 
     async def call_session(self, session: Any, name: str, arguments: dict[str, Any]) -> Any:
-        """One call."""
+        """Calls a tool."""
         return await session.call_tool(name, arguments)
 
     def listed(self, reply: Any) -> dict[str, Any]:
-        """What the contract says of a list."""
+        """The contract's summary of a list."""
         return tools_summary(reply)
 
     def called(self, reply: Any) -> dict[str, Any]:
-        """What the contract says of a call's result."""
+        """The contract's summary of a call's result."""
         return call_summary(reply)
 
     async def provider(self, command: dict[str, Any], limit_s: float) -> Outcome:
@@ -140,7 +140,7 @@ class Driver(ABC):
         return await connection.leave(limit_s)
 
     async def abandon(self) -> None:
-        """Leaves what is still open, on the way out of the program."""
+        """Closes the connection, if one is open, at the end of the program."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.leave(ABANDON_LIMIT_S)
@@ -170,7 +170,7 @@ class Connection:
         await asyncio.wait({self._opened, self._task}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         if self._opened.done():
             return self._opened.result()
-        # A cancel scope round the contexts could not be left before them, so the task itself is cancelled.
+        # A cancel scope around the contexts could not be left before them, so the task itself is cancelled.
         end_ns = monotonic_ns()
         timed_out = not self._task.done()
         error = await self._cancel()
@@ -181,7 +181,7 @@ class Connection:
     async def perform(
         self, call: Callable[[Any], Awaitable[Any]], summary: Callable[[Any], dict[str, Any]], limit_s: float
     ) -> Outcome:
-        assert self._task is not None  # open() made it, or there would be no connection to call on
+        assert self._task is not None  # open() has created it
         asked_ns = monotonic_ns()
         if self._task.done():
             return failed(asked_ns, await self._cancel() or RuntimeError("the connection is closed"))
@@ -223,7 +223,7 @@ class Connection:
         self._left_at_ns = monotonic_ns()
 
     async def _cancel(self) -> BaseException | None:
-        """Ends the task if it still runs and gives what it died of, if anything."""
+        """Ends the task if it still runs, and returns the exception that ended it, if any."""
         assert self._task is not None  # see perform
         if not self._task.done():
             self._task.cancel()
@@ -234,7 +234,7 @@ class Connection:
 
 
 class Job:
-    """One request on the connection, run in the connection's task."""
+    """One request on the connection, which runs in the connection's task."""
 
     def __init__(
         self, call: Callable[[Any], Awaitable[Any]], summary: Callable[[Any], dict[str, Any]], limit_s: float
@@ -291,21 +291,21 @@ def not_connected() -> Outcome:
 def failed(start_ns: int, error: BaseException, end_ns: int | None = None) -> Outcome:
     end_ns = monotonic_ns() if end_ns is None else end_ns
     cause = first_cause(error)
-    # The first line: what follows it is a link to somebody's manual.
+    # Only the first line, because pydantic's messages continue with a link to its manual.
     said = str(cause).strip().partition("\n")[0]
     message = f"{type(cause).__name__}: {said}" if said else type(cause).__name__
     return Outcome(start_ns, end_ns, error=Failure(kind_of(cause), message))
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """Task groups wrap what went wrong in groups of groups; the first leaf is what a user wants to read."""
+    """The first leaf of nested exception groups, in which task groups wrap the actual failure."""
     while nested := getattr(error, "exceptions", None):
         error = nested[0]
     return error
 
 
 def kind_of(error: BaseException) -> str:
-    # Some SDKs put an error of their own before what it was caused by.
+    # Some SDKs wrap the cause in an error of their own.
     names = {kind.__name__ for one in (error, error.__cause__) if one is not None for kind in type(one).__mro__}
     status = getattr(getattr(error, "response", None), "status_code", None)
     if "Unsupported" in names:
@@ -329,5 +329,5 @@ def kind_of(error: BaseException) -> str:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Leaves out what is None, so that a release without that option is still called as it expects."""
+    """Leaves out options that are None, so that releases without such an option can be called, too."""
     return {name: value for name, value in options.items() if value is not None}

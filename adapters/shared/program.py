@@ -1,6 +1,6 @@
-"""A Python server program's edges (adapters/README.md): its options, its one line on stdout, and its end.
+"""The process contract of Python server programs (adapters/README.md): options, the line on stdout, and the end.
 
-Runs on Python 3.10, and imports nothing of any SDK. Stdout is the contract's alone: whatever a library prints goes to
+The file runs on Python 3.10 and imports no SDK. Stdout is reserved for the contract; output of libraries goes to
 stderr.
 """
 
@@ -20,11 +20,11 @@ from typing import Any, NoReturn
 
 UNSUPPORTED = 127
 GRACE_S = 2
-"""For calls in flight at the end; load has ended by then."""
+"""Time for calls in flight at the end, after the load has ended."""
 
 
 def options() -> argparse.Namespace:
-    """What the program was started with; stdout is kept for `say_ready` from here on."""
+    """The options of the command line. From here on, stdout is reserved for `say_ready`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
@@ -32,20 +32,21 @@ def options() -> argparse.Namespace:
     parser.add_argument("--state", choices=["stateless", "stateful"], default="stateless")
     parser.add_argument("--site", help="a folder of further packages")
     chosen = parser.parse_args()
-    # A number and no file: that would be closed well before a slow interpreter's end, and look like something else.
+    # A descriptor, not a file object: a file would be closed well before a slow interpreter's end, and the reader would
+    # take that for the end of the program.
     chosen.answers = os.dup(1)
     os.dup2(2, 1)
     return chosen
 
 
 def unsupported(reason: str) -> NoReturn:
-    """This version can't do that."""
+    """Ends the program, because this release doesn't support the request."""
     print(reason, file=sys.stderr)
     sys.exit(UNSUPPORTED)
 
 
 def say_ready(chosen: argparse.Namespace, package: str, url: str, notes: tuple[str, ...] = ()) -> None:
-    """Once it listens."""
+    """Prints the line that tells that the server listens."""
     try:
         number = version(package)
     except PackageNotFoundError:
@@ -55,10 +56,10 @@ def say_ready(chosen: argparse.Namespace, package: str, url: str, notes: tuple[s
 
 
 def at_stdin_s_end(do: Callable[[], Any]) -> None:
-    """Whoever started us is gone, or wants no more."""
+    """Calls `do` when stdin ends, because the parent process has ended or has closed it."""
 
     def wait() -> None:
-        # Not through sys.stdin: its lock would hold up the interpreter's end.
+        # The lock of sys.stdin would delay the interpreter's end.
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
@@ -68,7 +69,7 @@ def at_stdin_s_end(do: Callable[[], Any]) -> None:
 
 
 def serve_asgi(chosen: argparse.Namespace, package: str, app: Any, path: str = "/mcp") -> None:
-    """Serves by uvicorn, as the SDKs themselves do, until stdin ends or SIGTERM."""
+    """Serves with uvicorn, as the SDKs themselves do, until stdin ends or SIGTERM arrives."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -77,12 +78,12 @@ def serve_asgi(chosen: argparse.Namespace, package: str, app: Any, path: str = "
             if self.started:
                 say_ready(chosen, package, f"http://{chosen.host}:{listener.getsockname()[1]}{path}")
 
-        # uvicorn's own handlers send themselves the signal again at the end, which would be the exit code.
+        # uvicorn's own handlers raise the signal again at the end, which would determine the exit code.
         def capture_signals(self) -> Any:
             return contextlib.nullcontext()
 
         def install_signal_handlers(self) -> None:
-            """Of earlier uvicorns."""
+            """Does nothing. Earlier releases of uvicorn call it."""
 
     try:
         listener = listening(chosen.host, chosen.port)
@@ -103,8 +104,8 @@ def serve_asgi(chosen: argparse.Namespace, package: str, app: Any, path: str = "
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket as the SDKs' own servers get theirs, which names its protocol: asyncio sets TCP_NODELAY on no other, and
-    each small reply in two writes would then wait for the client's kernel."""
+    """A listening socket that names its protocol, as those of the SDKs' own servers. asyncio sets TCP_NODELAY only on
+    such sockets; without it, each small reply in two writes would wait for the client's kernel."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)

@@ -1,8 +1,9 @@
-//! Speed and memory of `explain`: a recording of a million exchanges, read from its file, split into ledgers and searched for
-//! causes. To reach: 10 s and 1 GB.
+//! Speed and memory of `explain`: a recording of a million exchanges, read from its file, split into ledgers and
+//! searched for causes. To reach: 10 s and 1 GB.
 //!
-//! Each recording is written by a process of its own and explained by another, so that the memory that is printed is the
-//! reader's alone. Processor time is printed beside the clock's, since that is what a busy machine leaves alone, nearly.
+//! Each recording is written by a process of its own and explained by another, so that the memory that is printed is
+//! the reader's alone. Processor time is printed beside the clock's, since that is what a busy machine leaves alone,
+//! nearly.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -34,8 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// What `mcpace record` writes before a foreign client, the same where replies are events, and what the lab writes, whose
-/// programs tell their operations.
+/// Kinds of recordings: those that `mcpace record` writes for a foreign client, those with replies as events, and those
+/// of the lab, whose programs mark their operations.
 const KINDS: [&str; 3] = ["without operations", EVENTS, OPERATIONS];
 const EVENTS: &str = "without operations, replies as events";
 const OPERATIONS: &str = "with operations";
@@ -95,7 +96,8 @@ fn peak() -> Option<String> {
     Some(format!("{:.2} GB", kilobytes * 1024.0 / 1e9))
 }
 
-/// Calls through the recorder as the Python SDK makes them: a session for each thousand, one connection each, JSON replies.
+/// Calls through the recorder as the Python SDK makes them: a session for each thousand, one connection each, JSON
+/// replies.
 fn write(file: &Path, count: u64, kind: &str) -> Result<(), Box<dyn std::error::Error>> {
     let head = RecordingHead {
         instrument: Instrument::Recorder,

@@ -1,8 +1,8 @@
-"""How often an issuer is asked about tokens: an identity provider of 200 ms, many connections, many tokens.
+"""Number of requests to an issuer about tokens, with an identity provider of 200 ms, many connections, many tokens.
 
-Connections go in pairs: both of a pair use the pair's tokens for the first time, and at the same moment, so that each
-first question has two who wait for it. Then all use all tokens, at random. That is done once more after the kept
-answers' lifetime.
+Connections are paired. Both connections of a pair use the pair's tokens for the first time at the same moment, so that
+two calls wait for each first request to the issuer. Then all connections use all tokens at random. All of this is
+repeated after the lifetime of the cached answers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ RESOURCE = "https://mcp.example/mcp"
 
 @dataclass(frozen=True)
 class Size:
-    """Of the measurement."""
+    """Size of the measurement."""
 
     tokens: int = 1_000
     connections: int = 50
     further: int = 200
-    """Calls of each connection with tokens that are known by then."""
+    """Number of later calls of each connection, whose tokens are known."""
     answer_s: float = 0.2
     lifetime_s: float = 30.0
     lifetimes: int = 2
@@ -67,12 +67,12 @@ class Issuer:
 
 
 def measure(size: Size) -> dict[str, Any]:
-    """The row. Raises ``RuntimeError`` where a call failed, or took longer than what was to be measured."""
+    """The row of the table. Raises ``RuntimeError`` where a call failed or exceeded the time of the measurement."""
     return asyncio.run(_measured(size))
 
 
 def target(row: dict[str, Any]) -> dict[str, Any]:
-    """What was to be reached."""
+    """The target, and whether it was met."""
     what = (
         f"introspection with a {row['answer_s'] * 1e3:g} ms identity provider, {row['connections']} connections, "
         f"{row['tokens']:,} tokens: requests a token and lifetime"

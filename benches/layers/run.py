@@ -176,7 +176,7 @@ def rows(name: str, turns: list[Turn]) -> list[dict[str, Any]]:
 
 
 def targets(turns: dict[str, list[Turn]]) -> list[dict[str, Any]]:
-    """What was to be reached, and what came."""
+    """The targets, each with the measured value."""
     told: list[dict[str, Any]] = []
     for what, name, layer, limit_s in TARGETS:
         if name in turns:

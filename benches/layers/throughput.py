@@ -1,8 +1,8 @@
 """Requests a second: ``manage.py mcpace`` beside djangorestframework-mcp-server on uvicorn and on gunicorn.
 
-The same service and serializer, one process each, sessions in memory, without a line of log for each call. uvicorn has
-uvloop and httptools, gunicorn threads (its other worker closes each connection). The load is ``mcpace load``'s, from
-the same machine: what it takes of the processors it takes from the quicker server first.
+Both have one service and serializer, one process, sessions in memory, and no log line for each call. uvicorn has uvloop
+and httptools, gunicorn has threads (its other worker closes each connection). ``mcpace load`` on the same machine makes
+the load. The processor time that it uses slows down the faster server first.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def rows(turns: Turns) -> list[dict[str, Any]]:
 
 
 def target(turns: Turns) -> dict[str, Any]:
-    """What was to be reached, beside the better of theirs."""
+    """The target: the ratio to the faster configuration of djangorestframework-mcp-server."""
     better = max(THEIRS, key=lambda way: statistics.median(turns[way.by])).by
     ratio = statistics.median(ours / theirs for ours, theirs in zip(turns[OURS.by], turns[better], strict=True))
     what = f"requests/s: manage.py mcpace ÷ djangorestframework-mcp-server 0.54.0 on {better}"

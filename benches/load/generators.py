@@ -117,7 +117,7 @@ def waited(child: subprocess.Popen[str], limit_s: float) -> Any:
 
 
 def plan(url: str, seconds: float, **changes: Any) -> dict[str, Any]:
-    """The same load as a plan of the engine's."""
+    """The load as a plan of the engine."""
     call = {"name": "echo", "kind": "call", "tool": "echo", "arguments": {"text": "hi"}, "weight": 1.0}
     return {
         "target": {"kind": "http", "url": url, "headers": []},
@@ -239,7 +239,7 @@ def _install(*command: str, **variables: str) -> None:
 
 
 def versions() -> dict[str, str]:
-    """What was compared."""
+    """Versions of the compared generators."""
     from importlib.metadata import version
 
     said = subprocess.run(["wrk", "--version"], capture_output=True, text=True, timeout=10, check=False).stdout

@@ -197,7 +197,7 @@ def known_answer(seconds: float, folder: Path) -> dict[str, Any]:
         wait_until_it_listens(child, address)
         call = {"name": "scripted", "kind": "call", "tool": "echo", "arguments": {"n": "{{counter}}"}}
         model = {"kind": "open", "rate": OPEN_RPS, "arrivals": "constant", "max_in_flight": 5000}
-        # Calls are numbered when they are sent: in the warm-up they may overtake each other while they connect.
+        # Calls are numbered when they are sent. In the warm-up they may overtake each other while connecting.
         changes = {"model": model, "cores": [GENERATOR_CORE], "operations": [call], "fixed_id": None, "warm_up_s": 1.0}
         outcome, _ = engine(generators.plan(f"http://{address}/mcp", seconds, **changes), folder)
         written, _ = child.communicate(timeout=LISTEN_LIMIT_S)
@@ -208,7 +208,7 @@ def known_answer(seconds: float, folder: Path) -> dict[str, Any]:
     [told] = [one for one in outcome["operations"] if one["kind"] == "call"]
     if not told["ok"] == told["count"] == outcome["intended"]:
         raise RuntimeError(f"{outcome['intended']} calls were due, {told['count']} ended, {told['ok']} well")
-    # Of the warm-up's some may never have begun: counted from the end, each call has its time all the same.
+    # Some calls of the warm-up may never have started. Counting from the end assigns each measured call its due time.
     answered = sorted(json.loads(written))[-told["ok"] :]
     due_s = (outcome["started_ns"] / 1e9 + 1.0 + place / OPEN_RPS for place in range(len(answered)))
     ways = [(before / 1e9 - due, after / 1e9 - due) for (_, before, after), due in zip(answered, due_s, strict=True)]

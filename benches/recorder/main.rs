@@ -1,7 +1,7 @@
-//! What the recorder costs: added latency, exchanges a second, memory of open streams. See README.md.
+//! Costs of the recorder: added latency, exchanges a second, memory of open streams. See README.md.
 //!
-//! Direct and recorded exchanges alternate in one run, so that drift of the machine hits both alike. Nothing is asserted:
-//! a benchmark prints, people judge.
+//! Direct and recorded exchanges alternate in one run, so that drift of the machine affects both equally. A benchmark
+//! prints figures and asserts nothing.
 
 mod peer;
 

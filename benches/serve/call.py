@@ -14,7 +14,7 @@ EXPECTED = [{"type": "text", "text": "hi"}]
 
 @dataclass(frozen=True)
 class Call:
-    """A tool's call in a revision."""
+    """A call of a tool in a revision of the protocol."""
 
     revision: str
     tool: str = "echo"
@@ -23,7 +23,7 @@ class Call:
 
 
 def headers(of: Call) -> dict[str, str]:
-    """What the revision wants to be sent with the call."""
+    """The headers that the revision requires for the call."""
     common = {
         "Content-Type": "application/json",
         "Accept": "text/event-stream" if of.events_only else "application/json, text/event-stream",

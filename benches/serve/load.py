@@ -1,4 +1,4 @@
-"""Load from wrk: a closed loop over kept-alive connections, and its figures as wrk's own script sees them."""
+"""Load by wrk: a closed loop over kept-alive connections, with the figures of a wrk script."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 import call
 
 STALL_S = (0.035, 0.060)
-"""Where Nagle's algorithm against delayed ACK shows: 40 ms on Linux, and what the call itself takes."""
+"""Times of calls that wait for a delayed ACK because of Nagle's algorithm: 40 ms on Linux, and the time of the call."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one run of wrk saw. Times in seconds."""
+    """Figures of one run of wrk, with times in seconds."""
 
     requests: int
     duration_s: float
@@ -24,7 +24,7 @@ class Figures:
     p99_s: float
     max_s: float
     stalled_share: float
-    """The share of calls that took 35 to 60 ms; says something only where calls are short."""
+    """Share of calls that took 35 to 60 ms, which is meaningful only where calls are short."""
 
     @property
     def rps(self) -> float:
@@ -33,7 +33,7 @@ class Figures:
 
 
 def measure(port: int, of: call.Call, seconds: float, connections: int, folder: Path) -> Figures:
-    """Runs wrk with one thread. Refuses a run with failed calls: its figures would be of something else."""
+    """Runs wrk with one thread. Refuses a run with failed calls, whose figures would be misleading."""
     script = folder / f"{abs(hash(of))}.lua"
     script.write_text(lua(of))
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", "--timeout", "10s", "-s", str(script)]
@@ -76,7 +76,6 @@ function done(summary, latency, requests)
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
   io.write(string.format(
     '{{"requests":%d,"duration_us":%d,"failed":%d,"p50_us":%d,"p90_us":%d,"p99_us":%d,"max_us":%d,"counted":%d,"stalled":%d}}\\n',
-    summary.requests, summary.duration, failed, latency:percentile(50), latency:percentile(90),
-    latency:percentile(99), latency.max, counted, stalled))
-end
+    summary.requests, summary.duration, failed, latency:percentile(50), latency:percentile(90), latency:percentile(99),
+    latency.max, counted, stalled)) end
 """

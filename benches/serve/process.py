@@ -57,7 +57,7 @@ class Process:
 
     def cpu_s(self) -> float:
         """CPU time of the tree so far, user and system."""
-        # Fields 14 and 15 of stat(5); counted here from the state, which is field 3.
+        # Fields 14 and 15 of stat(5); the list begins with the state, which is field 3.
         return sum(int(fields[11]) + int(fields[12]) for fields in self.stats()) / TICKS_PER_SECOND
 
     def rss_bytes(self) -> int:
@@ -65,11 +65,11 @@ class Process:
         return sum(int(fields[21]) for fields in self.stats()) * os.sysconf("SC_PAGE_SIZE")
 
     def stats(self) -> list[list[str]]:
-        """What /proc says of each process of the session, from the state on."""
+        """The fields of /proc/PID/stat from the state on, for each process of the session."""
         found = []
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
-                # A process' name may have spaces and brackets; what follows the last one is regular.
+                # The name of a process may contain spaces and brackets, so the fields are those after the last bracket.
                 fields = stat.read_text().rpartition(")")[2].split()
                 if int(fields[3]) == self.child.pid:
                     found.append(fields)
@@ -77,7 +77,7 @@ class Process:
 
 
 def run_to_end(command: tuple[str, ...], folder: Path) -> None:
-    """Runs a build step; when this program is ended meanwhile, so is whatever the step started."""
+    """Runs a build step. If this program is ended meanwhile, all processes of the step are ended, too."""
     with subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True) as child:
         try:
             status = child.wait()

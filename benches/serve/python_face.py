@@ -1,4 +1,4 @@
-"""What the rows don't show of the Python face: blocking tools, structured results, the client, start, workers."""
+"""Figures of the Python interface beside the table: blocking tools, structured results, the client, start, workers."""
 
 from __future__ import annotations
 
@@ -160,14 +160,14 @@ def starts(commands: dict[str, tuple[str, ...]], time_of: Any) -> dict[str, list
 
 
 def read_seconds(command: tuple[str, ...]) -> float:
-    """What an import takes, the interpreter's own start left out."""
+    """Time of an import, without the start of the interpreter."""
     python, flag, statement = command
     timed = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
     return float(said(python, flag, timed))
 
 
 def first_reply(command: tuple[str, ...]) -> float:
-    """From the start of a stdio server's process to its answer to `initialize`."""
+    """Time from the start of a stdio server's process to its answer to `initialize`."""
     return float(said(sys.executable, str(HERE / "first_reply.py"), *command))
 
 
@@ -183,7 +183,7 @@ def workers(rounds: int, seconds: int, folder: Path) -> dict[str, list[float]]:
 
 
 def said(*command: str) -> str:
-    """What a program prints last."""
+    """The last line that a program prints."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr[-500:]}")

@@ -1,4 +1,4 @@
-"""Memory of idle stateful sessions: opens many over a few connections, leaves them alone, and looks at the server."""
+"""Memory of idle stateful sessions: opens many sessions over a few connections and measures the idle server."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from subjects import LEGACY, stateful_echo
 
 CONNECTIONS = 8
 WARM_UP = 1_000
-"""Sessions opened before memory is first looked at, so that the server's own start is not counted."""
+"""Number of sessions opened before memory is first measured, so that the server's own start is not counted."""
 
 
 @dataclass(frozen=True)
 class SessionMemory:
-    """What idle sessions cost."""
+    """Memory of idle sessions."""
 
     sessions: int
     rss_before_bytes: int

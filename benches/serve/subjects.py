@@ -1,4 +1,4 @@
-"""What is compared: each server, how it is built, how it is started, and where its version stands."""
+"""The compared servers: their builds, their commands and the sources of their versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUILT = ROOT / "target" / "bench-serve"
 SERVERS = HERE / "servers"
 
 IMPORTABLE = (("PYTHONPATH", str(ROOT / "python")),)
-"""Where mcpace is, for environments that it isn't installed in."""
+"""Path of mcpace, for environments in which it isn't installed."""
 
 LEGACY = "2025-06-18"
 MODERN = "2026-07-28"
@@ -34,13 +34,13 @@ class Subject:
     name: str
     mode: str
     command: tuple[str, ...]
-    """What starts it. `{port}` and `{address}` stand for where it is to listen."""
+    """Command that starts the server. `{port}` and `{address}` are replaced by the port and address to listen on."""
     built_by: Callable[[], None]
     revisions: tuple[str, ...] = (LEGACY,)
     tools: int = 1
     environment: tuple[tuple[str, str], ...] = ()
     events_only: bool = False
-    """Whether the generator says that it reads events only: for servers that choose JSON where they may."""
+    """Whether the generator accepts events only, for servers that prefer JSON."""
 
     @property
     def label(self) -> str:
@@ -49,7 +49,7 @@ class Subject:
 
 
 class Missing(Exception):
-    """A program that is needed and not there; the text says how to get it."""
+    """A required program is missing; the message says how to install it."""
 
 
 def subjects() -> list[Subject]:
@@ -189,7 +189,7 @@ def run(command: tuple[str, ...], folder: Path, remedy: str) -> None:
 
 
 def versions() -> dict[str, str]:
-    """What was compared, as the locks and the tools say."""
+    """Versions of the compared servers and of the tools, from locks and from the tools' output."""
     requirement = {
         name: pinned(SERVERS / name / "requirements.txt", f"{package}==")
         for name, package in (("python-mcp", "mcp"), ("fastmcp", "fastmcp"))
@@ -220,12 +220,12 @@ def locked(lock: Path, package: str) -> str:
 
 
 def pinned(lock: Path, start: str) -> str:
-    """What follows `start` on its line."""
+    """The rest of the line that begins with `start`."""
     return next(line.removeprefix(start).split()[0] for line in lock.read_text().splitlines() if line.startswith(start))
 
 
 def said(*command: str) -> str:
-    """What a tool prints, wherever it prints it; `unknown ?` when it isn't there."""
+    """The output of a tool, from stdout or stderr; `unknown unknown` where the tool is missing."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     except FileNotFoundError:

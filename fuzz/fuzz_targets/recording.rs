@@ -1,5 +1,6 @@
-//! Recordings: whatever a file holds, compressed or plain, it is read or refused without a panic; whole and event by event it is
-//! the same; what was read, our writer writes so that it reads again; and a file that is cut is never taken for a whole one.
+//! Recordings: any file, compressed or plain, is read or refused without a panic. Reading it whole and event by event
+//! gives the same result. A recording that was read and written again is unchanged. A truncated file is never taken for
+//! a complete one.
 #![no_main]
 
 use std::io::{self, Read};
@@ -12,7 +13,7 @@ fuzz_target!(|input: &[u8]| {
     let in_steps = || InSteps { rest: file, step: usize::from(step) + 1 };
     let whole = Reader::read(in_steps());
     agrees(&one_by_one(in_steps()), &whole);
-    // Of a file with several faults, how much is read at once decides which is found first.
+    // Where a file has several faults, the size of the reads determines which one is found first.
     assert_eq!(Reader::read(file).ok(), whole.as_ref().ok().cloned());
     let Ok(whole) = whole else { return };
     let written = written(&whole);
@@ -23,14 +24,15 @@ fuzz_target!(|input: &[u8]| {
     match Reader::read(&written[..cut]) {
         Ok(cut) => {
             assert!(cut.partial);
-            // The order of the file is that of time here, so what is there is the beginning.
+            // The events of the file are in the order of time, so those that were read are the first ones.
             assert_eq!(cut.events(), &whole.events()[..cut.events().len()]);
         }
         Err(error) => assert_eq!(error.code(), "not-a-recording", "{error}"),
     }
 });
 
-/// What was read event by event says the same as the whole, unless its order is too far from that of time.
+/// Asserts that reading event by event gives the result of reading the whole file, unless the events are too far from
+/// the order of time.
 fn agrees(one_by_one: &Result<Recording, RecordError>, whole: &Result<Recording, RecordError>) {
     match (one_by_one, whole) {
         (Err(RecordError::OutOfOrder), _) => {}
@@ -56,7 +58,7 @@ fn written(recording: &Recording) -> Vec<u8> {
     writer.finish().expect("a vector takes all")
 }
 
-/// Hands out so many bytes at once.
+/// A reader that returns at most `step` bytes at once.
 struct InSteps<'i> {
     rest: &'i [u8],
     step: usize,

@@ -1,6 +1,6 @@
-//! HTTP/1.1: how a connection's bytes are cut on their way decides nothing. The same requests get the same statuses, in one
-//! piece or in many: were it otherwise, two readers of one connection could take it for different requests. Where it ends is
-//! open: rubbish is told to be such or just ends it, and so does a refused request whose body has not come yet.
+//! HTTP/1.1: the division of a connection's bytes into pieces has no effect on the statuses of its requests. Otherwise
+//! two readers of one connection could see different requests. Only the end of a connection may differ: invalid bytes
+//! are either answered or end the connection, and so does a refused request whose body has not arrived yet.
 #![no_main]
 
 mod serving;
@@ -16,7 +16,7 @@ const STATUS_LINE: &[u8] = b"HTTP/1.1 ";
 
 fuzz_target!(|input: &[u8]| {
     let Some((&pieces, bytes)) = input.split_first() else { return };
-    // A bad head that came in one piece is refused at once, one in pieces at its end: so it has one.
+    // An invalid head in one piece is refused at once, and one in several pieces at its end, so it needs an end.
     let bytes = [bytes, b"\r\n\r\n"].concat();
     if bytes.starts_with(b"PRI") {
         // HTTP/2's frames have no status lines.

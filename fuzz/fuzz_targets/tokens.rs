@@ -1,5 +1,5 @@
-//! Bearer tokens: whatever text comes as one, and whatever an issuer answers about one, ends in a verdict, without a panic; and
-//! no good verdict comes of a signature that isn't the key's, nor of claims that break what is demanded.
+//! Bearer tokens: whatever text comes as one, and whatever an issuer answers about one, ends in a verdict, without a
+//! panic; and no good verdict comes of a signature that isn't the key's, nor of claims that break what is demanded.
 #![no_main]
 
 use std::future::Future;
@@ -74,12 +74,12 @@ fuzz_target!(|input: &[u8]| {
                 assert_eq!(grant.claims.as_bytes(), claims);
             }
         }
-        // A head that stands in every token, claims, and a signature that isn't.
+        // The head of every token, arbitrary claims, and an invalid signature.
         2 => {
             let token = format!("eyJhbGciOiJIUzI1NiJ9.{}.AAAA", URL_SAFE_NO_PAD.encode(rest));
             assert!(taken(&SHARED, &token).is_none(), "a forged one");
         }
-        // What an issuer answers.
+        // An issuer's answer to introspection.
         _ => {
             if let Ok(grant) = judge_answer(rest, "token", &demands(), NOW) {
                 meets(&grant);
@@ -89,7 +89,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What a good token says: it is for us, and goes on.
+/// Asserts that an accepted token was issued for this audience and has not expired.
 fn meets(grant: &Grant) {
     assert!(grant.audiences.iter().any(|audience| audience == "https://mcp"));
     assert_eq!(grant.issuer.as_deref(), Some("https://id"));
@@ -97,7 +97,7 @@ fn meets(grant: &Grant) {
     assert!(!grant.principal.is_empty() || grant.subject.as_deref() == Some(""));
 }
 
-/// Of keys that are there nothing is waited for.
+/// Verifies a token, which never waits, because the keys are present.
 fn taken(verifier: &JwtVerifier, token: &str) -> Option<Arc<Grant>> {
     let verdict = match pin!(verifier.verify(token)).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(verdict) => verdict,

@@ -1,4 +1,4 @@
-//! The program's side of the contract: what it is told, what it says, when it ends. Nothing of MCP.
+//! The program's side of the process contract: its options, its output, its end. Knows nothing of MCP.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 
 /// Why the program ends early.
 pub enum Failure {
-    /// This release can't do that.
+    /// This release doesn't support the request.
     Unsupported(String),
-    /// Anything else: how it was called, a port that is taken.
+    /// Any other failure, such as a wrong option or a port in use.
     Other(String),
 }
 
 impl Failure {
-    /// One line on stderr, and the exit code that means it.
+    /// Prints one line on stderr and returns the exit code.
     pub fn tell(&self) -> ExitCode {
         let (Self::Unsupported(why) | Self::Other(why)) = self;
         eprintln!("{why}");
@@ -27,7 +27,7 @@ impl Failure {
     }
 }
 
-/// What the command line says.
+/// The options of the command line.
 pub struct Given {
     pub host: String,
     pub port: u16,

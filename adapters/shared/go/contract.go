@@ -1,7 +1,7 @@
 // The process contract of ../../README.md, for client programs in Go.
 //
-// This file holds the contract only; a program's own driver drives its SDK. Nothing is imported but the standard library,
-// so that a release is built with the dependencies that it asks for and no others.
+// This file holds the contract only; a program's own driver drives its SDK. Nothing is imported but the standard
+// library, so that a release is built with the dependencies that it asks for and no others.
 
 package main
 
@@ -60,8 +60,8 @@ type authorization struct {
 type driver interface {
 	module() string
 	provider(ctx context.Context, asked *command) outcome
-	// connect gets a context that lives as long as the connection: SDKs keep it. Whether its connection is taken is said
-	// afterwards, by the outcome's `keep` or `drop`.
+	// connect gets a context that lives as long as the connection, because SDKs keep it. Afterwards the outcome's `keep`
+	// or `drop` is called, depending on whether the connection was established in time.
 	connect(ctx context.Context, asked *command) outcome
 	listTools(ctx context.Context) outcome
 	callTool(ctx context.Context, asked *command) outcome
@@ -69,12 +69,12 @@ type driver interface {
 	connected() bool
 }
 
-// outcome is what an operation came to. Its stamps are 0 where nothing was started.
+// outcome is the result of an operation. Its stamps are 0 where nothing was started.
 type outcome struct {
 	start, end int64
 	result     any
 	err        error
-	// Of a connection: what takes it, once it was in time, and what closes it, where it came too late.
+	// For a new connection: keep stores a connection that was established in time, drop closes one that came too late.
 	keep, drop func()
 }
 
@@ -142,7 +142,7 @@ func run(sdk string, made driver) {
 	leave()
 }
 
-// perform runs one command. Whatever goes wrong becomes an answer: the next command can still run.
+// perform runs one command. Every failure becomes an answer, so the next command can still run.
 func (p *program) perform(asked *command) outcome {
 	limit := defaultLimit
 	if asked.TimeoutS > 0 {
@@ -184,7 +184,7 @@ func (p *program) connect(limit time.Duration, asked *command) outcome {
 	return done
 }
 
-// within gives an operation its limit, at which `cancel` is called. One that doesn't listen to that is left behind.
+// within runs an operation and calls `cancel` at its limit. An operation that ignores the cancellation is abandoned.
 func within(limit time.Duration, cancel context.CancelFunc, operation func(context.Context) outcome) outcome {
 	began := now()
 	finished := make(chan outcome, 1)
@@ -211,15 +211,15 @@ type problem struct{ kind, message string }
 
 func (p *problem) Error() string { return p.message }
 
-// unsupported says that this release has no API for what was asked.
+// unsupported is the error of a release that has no API for the request.
 func unsupported(format string, words ...any) error {
 	return &problem{"unsupported", fmt.Sprintf(format, words...)}
 }
 
-// failed is an operation that ended in an error now.
+// failed is the outcome of an operation that has just ended in an error.
 func failed(start int64, err error) outcome { return outcome{start: start, end: now(), err: err} }
 
-// ended is an operation that ended. What it came to is summed up only now: the clock has stopped.
+// ended is the outcome of an operation that has ended. It calls `summary` only now, after the clock has stopped.
 func ended(start, end int64, err error, summary func() any) outcome {
 	if err != nil {
 		return outcome{start: start, end: end, err: err}
@@ -227,7 +227,7 @@ func ended(start, end int64, err error, summary func() any) outcome {
 	return outcome{start: start, end: end, result: summary()}
 }
 
-// nothing is what an operation came to that has nothing to say.
+// nothing is the result of an operation without a summary.
 func nothing() any { return nil }
 
 func listed[T any](tools []T, name func(T) string, more bool) any {

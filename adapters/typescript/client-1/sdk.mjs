@@ -1,4 +1,4 @@
-// What of the official TypeScript SDK 1.x the driver uses.
+// The parts of the official TypeScript SDK 1.x that the driver uses.
 
 import { readFileSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-// What of the official TypeScript SDK 2.x the driver uses.
+// The parts of the official TypeScript SDK 2.x that the driver uses.
 
 import { readFileSync } from 'node:fs';
 
@@ -13,7 +13,7 @@ export const { version } = JSON.parse(
 
 const MODES = { legacy: 'legacy', auto: 'auto', '2026-07-28': { pin: '2026-07-28' } };
 
-/** Without a mode, the SDK's own default. */
+/** Creates a client; without a mode it uses the SDK's default. */
 export function newClient(mode) {
   const options = mode === undefined ? {} : { versionNegotiation: { mode: MODES[mode] ?? mode } };
   return new Client({ name: 'mcpace', version }, options);

@@ -1,7 +1,7 @@
 // The client program for the official TypeScript SDK: the process contract of ../../README.md.
 //
-// This file holds the contract only; `driver.mjs` drives the SDK, `authorization.mjs` gives the consent of an OAuth flow,
-// and `sdk.mjs` is what differs between generations of the SDK.
+// This file contains only the contract. `driver.mjs` drives the SDK, `authorization.mjs` consents in OAuth flows, and
+// `sdk.mjs` contains the differences between the generations of the SDK.
 
 import { createInterface } from 'node:readline';
 
@@ -10,7 +10,7 @@ import { failure, message } from './outcome.mjs';
 const UNSUPPORTED_EXIT = 127;
 const DEFAULT_LIMIT_S = 60;
 
-/** Keeps stdout for answers; whatever a library prints goes to stderr instead. */
+/** Reserves stdout for answers; output of libraries goes to stderr instead. */
 function claimStdout() {
   const write = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
@@ -28,7 +28,7 @@ async function loadDriver() {
   }
 }
 
-/** Runs one command. Whatever goes wrong becomes an answer: the next command can still run. */
+/** Runs one command. Every failure becomes an answer, so the next command can still run. */
 async function answer(driver, line) {
   let command;
   try {

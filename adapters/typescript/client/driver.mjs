@@ -1,7 +1,7 @@
 // Drives the SDK: one provider, one connection, four timed operations.
 //
-// Only the SDK's ordinary public API is used, in the way of its own examples. `hrtime` is read immediately before and
-// after its calls; everything of our own (providers, summaries) lies outside.
+// Only the SDK's ordinary public API is used, as in its own examples. `hrtime` is read immediately before and after its
+// calls; all other work (providers, summaries) is outside.
 
 import { Wallet } from './authorization.mjs';
 import { Unsupported, failed, message, now, refused, within } from './outcome.mjs';
@@ -9,7 +9,7 @@ import * as sdk from './sdk.mjs';
 
 const NAMES_LIMIT = 200;
 const TEXT_LIMIT = 200;
-/** How long leaving a connection may take when nobody asked for it with a limit of their own. */
+/** Time limit for closing a connection without a command that has a limit of its own. */
 const ABANDON_LIMIT_MS = 2_000;
 const NOT_CONNECTED = () => refused('protocol', 'not connected: connect first');
 
@@ -17,7 +17,7 @@ export class Driver {
   version = sdk.version;
   #wallet = new Wallet();
   #connection = null;
-  /** What the SDK said last of its own accord: a time-out's reason is often there. */
+  /** The SDK's last report of an error outside a call, which often contains the reason for a timeout. */
   #said = '';
 
   operations = {
@@ -31,7 +31,7 @@ export class Driver {
     disconnect: (_, limitMs) => this.#disconnect(limitMs)
   };
 
-  /** Leaves what is still open, on the way out of the program. */
+  /** Closes the connection, if one is open, at the end of the program. */
   async abandon() {
     if (this.#connection !== null) await this.#disconnect(ABANDON_LIMIT_MS);
   }

@@ -1,17 +1,17 @@
-// What an operation came to: stamps of CLOCK_MONOTONIC, which is what `hrtime` reads, and a result or an error.
+// Results of operations: time stamps of CLOCK_MONOTONIC, which `hrtime` reads, and a result or an error.
 
 const MESSAGE_LIMIT = 2_000;
 
-/** Nanoseconds; beyond 104 days of uptime the last few are rounded. */
+/** The time in nanoseconds, which is rounded after 104 days of uptime. */
 export const now = () => Number(process.hrtime.bigint());
 
-/** This release has no API for what was asked. */
+/** This release has no API for the request. */
 export class Unsupported extends Error {}
 
-/** The authorization server said no, or nothing. */
+/** The authorization server refused consent, or didn't answer. */
 export class ConsentRefused extends Error {}
 
-/** Ran into the operation's own limit. */
+/** The operation reached its time limit. */
 export class TimedOut extends Error {}
 
 export function failure(name, kind, text) {
@@ -28,7 +28,7 @@ export function failed(startNs, endNs, error) {
   return { start_ns: startNs, end_ns: endNs, error: { kind: kindOf(error), message: message(error) } };
 }
 
-/** The first line, with what it was caused by: `fetch failed` alone says nothing. */
+/** The first line of the message, and its cause, because `fetch failed` alone is uninformative. */
 export function message(error) {
   const said = String(error?.message || error).split('\n', 1)[0];
   const cause = error?.cause?.code ?? error?.cause?.message;
@@ -36,7 +36,7 @@ export function message(error) {
   return `${name}${said}${cause === undefined ? '' : ` (${cause})`}`.slice(0, MESSAGE_LIMIT);
 }
 
-/** By names and codes, not by classes: these differ from release to release. */
+/** Classifies an error by names and codes, because its classes differ between releases. */
 function kindOf(error) {
   if (error instanceof Unsupported) return 'unsupported';
   if (error instanceof ConsentRefused) return 'auth';
@@ -52,7 +52,7 @@ function kindOf(error) {
 
 const REQUEST_TIMEOUT = -32_001;
 
-/** What a promise comes to, or `TimedOut`. The promise goes on: what it holds is closed by whoever asked. */
+/** The value of a promise, or `TimedOut`. The promise itself continues, and the caller closes what it opens. */
 export async function within(limitMs, promise, what) {
   let timer;
   const limit = new Promise((_, reject) => {

@@ -1,10 +1,10 @@
-// The program's side of the contract: what it is told, what it says, when it ends. Nothing of MCP.
+// The program's side of the process contract: its options, its output, its end. Knows nothing of MCP.
 
 import { readFileSync } from 'node:fs';
 
 const UNSUPPORTED = 127;
 
-/** What the command line says. */
+/** The options of the command line. */
 export function parse(words) {
   const given = { host: '127.0.0.1', port: 0, mode: 'json', state: 'stateless' };
   for (let at = 0; at < words.length; at += 2) {
@@ -23,13 +23,13 @@ export function parse(words) {
   return given;
 }
 
-/** One line on stderr, and the end. */
+/** Prints one line on stderr and ends the program. */
 export function fail(why, code = 1) {
   console.error(why);
   process.exit(code);
 }
 
-/** Listens, says so on stdout, and ends with whoever holds stdin, or at SIGTERM. */
+/** Listens, prints the address on stdout, and ends at the end of stdin or at SIGTERM. */
 export function serve(app, { host, port }, version) {
   const listening = app.listen(port, host, (error) => {
     if (error) fail(`can't listen on ${host}:${port}: ${error.message}`);
@@ -42,7 +42,7 @@ export function serve(app, { host, port }, version) {
   process.stdin.on('end', end).on('error', end).resume();
 }
 
-/** What the installed package says of itself. */
+/** Version of an installed package. */
 export function installed(name) {
   return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url), 'utf8')).version;
 }

@@ -1,4 +1,4 @@
-"""Who calls while the project is developed: the first superuser, or nobody."""
+"""Authentication during development: every caller is the first superuser, or anonymous where there is none."""
 
 from django.contrib.auth import get_user_model
 
@@ -6,7 +6,7 @@ from mcpace.django import AllowAny
 
 
 class Development(AllowAny):
-    """Never in production: every caller has a superuser's rights."""
+    """Gives every caller a superuser's rights, so it must never be used in production."""
 
     def __init__(self):
         super().__init__(user=lambda: get_user_model().objects.filter(is_superuser=True).first())

@@ -1,4 +1,4 @@
-"""What there is: customers, and invoices with lines."""
+"""Customers, and invoices with lines."""
 
 from decimal import Decimal
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Customer(models.Model):
-    """Who pays."""
+    """A customer, who pays invoices."""
 
     name = models.CharField(max_length=80, unique=True)
 
@@ -15,10 +15,10 @@ class Customer(models.Model):
 
 
 class Invoice(models.Model):
-    """What is to be paid."""
+    """An invoice."""
 
     class Status(models.TextChoices):
-        """How far it is."""
+        """Status of an invoice."""
 
         DRAFT = "draft"
         SENT = "sent"
@@ -37,12 +37,12 @@ class Invoice(models.Model):
 
     @property
     def total(self):
-        """Of all lines."""
+        """Sum of the amounts of all lines."""
         return sum((line.amount for line in self.lines.all()), Decimal(0))
 
 
 class Line(models.Model):
-    """What for."""
+    """One line of an invoice."""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines")
     what = models.CharField(max_length=120)

@@ -1,4 +1,4 @@
-"""What comes in and goes out."""
+"""Serializers for arguments and results."""
 
 from rest_framework import serializers
 
@@ -6,7 +6,7 @@ from invoices.models import Customer, Invoice, Line
 
 
 class CustomerInput(serializers.ModelSerializer):
-    """A new customer, of a name that none has yet."""
+    """A new customer with a unique name."""
 
     class Meta:
         model = Customer
@@ -32,7 +32,7 @@ class InvoiceInput(serializers.Serializer):
     lines = LineSerializer(many=True)
 
     def validate_lines(self, lines):
-        """An invoice over nothing is none."""
+        """Refuses an invoice without lines."""
         if not lines:
             raise serializers.ValidationError("An invoice needs a line.")
         return lines

@@ -1,4 +1,4 @@
-"""What can be done, and what can be read: plain functions, which know neither HTTP nor MCP."""
+"""Services and selectors: plain functions, which know neither HTTP nor MCP."""
 
 from rest_framework_services import ServiceError
 

@@ -1,4 +1,4 @@
-"""The same project under ASGI."""
+"""Settings of the project under ASGI."""
 
 from project.settings import *  # noqa: F403
 

@@ -3,9 +3,10 @@
 use mcpace_serve::http::Endpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Sends, ends our side if so wanted, reads to the end. What never ends is cut off by the endpoint, in virtual time.
+/// Sends the bytes, closes the sending side if `ends` is set, and reads to the end. The endpoint cuts off an endless
+/// connection, in virtual time.
 pub async fn exchange(endpoint: &Endpoint, bytes: &[u8], pieces: usize, ends: bool) -> Vec<u8> {
-    // Small pieces are to arrive as such.
+    // A small buffer, so that small pieces arrive separately.
     let (ours, theirs) = tokio::io::duplex(pieces.clamp(256, 1 << 16));
     let (mut output, mut input) = tokio::io::split(ours);
     let writing = async {
@@ -24,7 +25,7 @@ pub async fn exchange(endpoint: &Endpoint, bytes: &[u8], pieces: usize, ends: bo
         let _ = output.read_to_end(&mut read).await;
         read
     };
-    // A stream of events that is never cut off has keep-alives without end: an hour of them is enough.
+    // An event stream that is never cut off sends keep-alives forever; one hour of them is enough.
     let all = async { tokio::join!(endpoint.serve(theirs), writing, reading).2 };
     tokio::time::timeout(std::time::Duration::from_secs(3600), all).await.unwrap_or_default()
 }

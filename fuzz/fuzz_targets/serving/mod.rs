@@ -1,4 +1,4 @@
-//! What the transports' targets share: a server with a tool of each kind, and virtual time.
+//! Common parts of the targets for transports: a server with a tool of each kind, and virtual time.
 
 use mcpace_serve::{Context, NoArguments, Prompt, Resource, Server, Tool, ToolError};
 

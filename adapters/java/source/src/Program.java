@@ -1,4 +1,5 @@
-// The program's side of the contract: what it is told, what it says, when it ends. Of MCP, only the SDK's version.
+// The program's side of the process contract: its options, its output, its end. Knows nothing of MCP but the SDK's
+// version.
 
 import io.modelcontextprotocol.json.McpJsonDefaults;
 import io.modelcontextprotocol.spec.McpSchema;
@@ -13,14 +14,14 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import reactor.core.scheduler.Schedulers;
 
-/** What the command line says. */
+/** The options of the command line. */
 record Program(String host, int port, String mode, boolean stateful) {
   static final int UNSUPPORTED = 127;
 
-  /** Where the SDK runs tools unless it is told to run them on the servlet's thread. */
+  /** Size of the pool on which the SDK runs tools, unless it is configured to use the servlet's thread. */
   private static final int POOL = Schedulers.DEFAULT_BOUNDED_ELASTIC_SIZE;
 
-  /** One line for stderr, and the exit code that means it. */
+  /** A failure: one line for stderr, and the exit code. */
   static final class Failure extends Exception {
     final int code;
 
@@ -106,18 +107,18 @@ record Program(String host, int port, String mode, boolean stateful) {
     System.out.flush();
   }
 
-  /** With 0: the JVM alone would say 143. */
+  /** Makes SIGTERM end the program with exit code 0; the JVM's default is 143. */
   static void endAtSigterm() {
     Runtime.getRuntime().addShutdownHook(new Thread(() -> Runtime.getRuntime().halt(0)));
   }
 
-  /** Returns never: whoever started this program holds its stdin. */
+  /** Waits for the end of stdin, which the parent process holds, and ends the program. Never returns. */
   static void endWithStdin() throws IOException {
     System.in.transferTo(OutputStream.nullOutputStream());
     Runtime.getRuntime().halt(0);
   }
 
-  /** What really went wrong, below what wraps it. */
+  /** Message of the innermost cause of a failure. */
   static String deepest(Throwable failure) {
     while (failure.getCause() != null) {
       failure = failure.getCause();
@@ -126,7 +127,7 @@ record Program(String host, int port, String mode, boolean stateful) {
   }
 
   static {
-    // Tomcat tells each step of its start.
+    // Tomcat would log each step of its start.
     Logger.getLogger("").setLevel(Level.OFF);
   }
 }

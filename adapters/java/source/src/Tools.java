@@ -15,7 +15,7 @@ final class Tools {
   private static final long LARGEST_PAYLOAD = 10_000_000;
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
-  /** What a tool says to the model where it can't do what it is asked. */
+  /** A tool's refusal, with a message for the model. */
   static final class Refused extends Exception {
     Refused(String why) {
       super(why);

@@ -45,7 +45,8 @@ pub struct Auth {
     pub fresh: bool,
 }
 
-/// What an operation came to, with stamps read immediately before and after the SDK's calls; 0 where nothing was started.
+/// Result of an operation, with time stamps read immediately before and after the SDK's calls; 0 where nothing was
+/// started.
 pub struct Outcome {
     pub start: u64,
     pub end: u64,

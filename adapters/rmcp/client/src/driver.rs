@@ -1,4 +1,4 @@
-//! Drives the SDK: one provider, one connection, four timed operations, as its own quickstart does them.
+//! Drives the SDK: one provider, one connection and four timed operations, written as in its own quickstart.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,7 +24,7 @@ type Session = RunningService<RoleClient, ()>;
 pub struct Driver<C: StreamableHttpClient> {
     plain: fn(String) -> StreamableHttpClientTransport<C>,
     session: Option<Session>,
-    /// Authorized clients by server: they have the tokens, and are used again from one connection to the next.
+    /// Authorized clients by server. They keep the tokens and are reused by later connections.
     authorized: HashMap<String, AuthClient<C>>,
 }
 
@@ -36,7 +36,7 @@ where
         Self { plain, session: None, authorized: HashMap::new() }
     }
 
-    /// Runs one command. Whatever goes wrong becomes an answer: the next command can still run.
+    /// Runs one command. Every failure becomes an answer, so the next command can still run.
     pub async fn perform(&mut self, command: &Command, limit: Duration) -> Outcome {
         match command.cmd.as_str() {
             "provider" => self.provider(command).await,
@@ -49,7 +49,7 @@ where
         }
     }
 
-    /// Leaves what is open, if anything.
+    /// Closes the connection, if one is open.
     pub async fn leave(&mut self, limit: Duration) -> Outcome {
         let Some(session) = self.session.take() else { return not_connected() };
         timed(limit, async { Ok(session.cancel().await?) }, |_| json!({})).await.1
@@ -127,7 +127,7 @@ where
 
     async fn call_tool(&mut self, command: &Command, limit: Duration) -> Outcome {
         let Some(session) = &self.session else { return not_connected() };
-        // By JSON, since the type has had two names.
+        // Built from JSON, because the name of the type differs between releases.
         let params = json!({"name": command.name, "arguments": command.arguments});
         let params = match serde_json::from_value(params) {
             Ok(params) => params,
@@ -137,7 +137,8 @@ where
     }
 }
 
-/// Stamps an operation, within its limit. What it gave comes beside the outcome, which says of it what `summary` does.
+/// Runs an operation with its limit and stamps its start and end. Returns the operation's value, and the outcome with
+/// the `summary` of that value.
 async fn timed<T>(
     limit: Duration,
     operation: impl Future<Output = Result<T, Failure>>,

@@ -1,9 +1,9 @@
-//! What kind of failure an SDK's words are of: it has no codes for it. Knows no SDK.
+//! Classifies failures by an SDK's error messages, because the SDK has no codes. Knows no SDK.
 
 const LOST: [&str; 6] =
     ["connection", "connect error", "sending request", "transport closed", "no such file", "broken pipe"];
 
-/// `auth`, `connection` or `protocol`.
+/// The kind of a failure: `auth`, `connection` or `protocol`.
 pub fn kind_of(message: &str) -> &'static str {
     let text = message.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -18,7 +18,7 @@ pub fn kind_of(message: &str) -> &'static str {
     }
 }
 
-/// The status, and no port nor a part of one.
+/// Whether the text contains the status 401, not as a port or as part of another number.
 fn has_status_401(text: &str) -> bool {
     text.match_indices("401").any(|(at, found)| {
         let before = text[..at].chars().next_back();

@@ -12,12 +12,12 @@ use tokio::sync::oneshot;
 pub enum Failure {
     /// This release can't do that.
     Unsupported(String),
-    /// Anything else: how it was called, a port that is taken.
+    /// Any other failure, such as a wrong option or a port in use.
     Other(String),
 }
 
 impl Failure {
-    /// One line on stderr, and the exit code that means it.
+    /// Prints one line on stderr and returns the exit code.
     pub fn tell(&self) -> ExitCode {
         let (Self::Unsupported(why) | Self::Other(why)) = self;
         eprintln!("{why}");
@@ -28,7 +28,7 @@ impl Failure {
     }
 }
 
-/// What the command line says.
+/// The options of the command line.
 pub struct Given {
     pub host: String,
     pub port: u16,
