@@ -89,9 +89,9 @@ def test_a_busy_loop_holds_so_much_and_drops_the_oldest_log_messages(
     assert logged[0] == "first"
     # One load before the loop stood still, one that was held, and what the end may have brought.
     assert len(logged) < MANY / 2, len(logged)
-    # What tells of a change is kept, though it is the oldest.
+    # A notification of a change is kept, although it is the oldest.
     assert "notifications/tools/list_changed" in news
-    # Of progress the newest is kept.
+    # The newest progress notification is kept.
     assert len(progress) < MANY / 2
     assert progress[-1] == MANY
     said = [record.getMessage() for record in caplog.records]

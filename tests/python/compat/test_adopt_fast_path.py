@@ -1,4 +1,4 @@
-"""What an adopted tool's failure is told as."""
+"""Error messages for failures of adopted tools."""
 
 from __future__ import annotations
 

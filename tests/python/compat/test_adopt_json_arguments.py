@@ -140,6 +140,6 @@ def test_the_quick_way_is_taken() -> None:
     validate = of_model(model, never)
     assert validate(b'{"text": "[1]"}') == {"text": "[1]", "number": 1, "maybe": None}
     assert validate(b'{"text": "a", "number": "5", "maybe": "word"}') == {"text": "a", "number": 5, "maybe": "word"}
-    # What might be JSON in a string, is not decided here.
+    # A string that might be JSON is left to the SDK.
     with pytest.raises(AssertionError):
         validate(b'{"text": "a", "maybe": "null"}')

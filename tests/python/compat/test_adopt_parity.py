@@ -1,6 +1,6 @@
-"""Servers of other SDKs, adopted, answer as they do on their own transport: request by request, in every mode and era.
+"""Adopted servers of other SDKs answer as on their own transport: request by request, in every mode and era.
 
-What differs on purpose is in `alike`, with the reason.
+`alike` removes the intended differences, each with its reason.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def dialogue(subject: Subject) -> list[dict[str, Any]]:
 
 
 def alike(told: Any) -> Any:
-    """What was told, without what differs on purpose."""
+    """A reply without the intended differences."""
     if isinstance(told, list):
         return [alike(one) for one in told]
     if not isinstance(told, dict):

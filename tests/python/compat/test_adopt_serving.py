@@ -1,4 +1,5 @@
-"""What holds of adopted servers beyond their replies: what is said of them, who may call, who hangs up."""
+"""Properties of adopted servers other than their replies: messages at the start, authorization, disconnecting
+clients."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ EXAMPLES = (
     "resuming",
 )
 
-# What is adopted, and what is not; an example that an SDK has not is not asked for.
+# The number of adopted tools by example and SDK. An example that an SDK lacks is not tested with it.
 NOTES = {
     "quickstart": "adopted 4 of 4 tools",
     "context": {"mcp-1": "adopted 0 of 9 tools", "mcp-2": "adopted 0 of 9 tools", "fastmcp": "adopted 0 of 12 tools"},

@@ -230,7 +230,7 @@ def test_contexts_state_and_dependencies(contextual: FastMCP) -> None:
             assert read["answer"]["result"]["contents"][0]["text"] == said
         prompt = peer.ask({"method": "prompts/get", "params": {"name": "asks", "arguments": {"topic": "x"}}})
         assert prompt["answer"]["result"]["messages"][0]["content"]["text"] == "x for Life"
-        # What is injected is no parameter.
+        # Injected values are no parameters.
         for tool in peer.ask({"method": "tools/list"})["answer"]["result"]["tools"]:
             assert set(tool["inputSchema"]["properties"]) <= {"word", "value"}, tool
     with connected(contextual, response="json") as other:

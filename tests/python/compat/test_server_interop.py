@@ -1,6 +1,6 @@
-"""Foreign clients against the 'everything' server of the Python face: the newest ones, over HTTP and stdio.
+"""The newest foreign clients against the 'everything' server in Python, over HTTP and stdio.
 
-The same dialogue as with the server in Rust, held by the same test; that one tries every SDK and mode.
+The dialogue and its checks are those of the test of the server in Rust, which covers every SDK and mode.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The same server, written once, run with the official SDK and with mcpace: every reply is compared, in both eras.
+"""Servers that run unchanged with the official SDK and with mcpace: every reply is compared, in both eras.
 
-The servers and their dialogues are in `tests/server/parity/servers`. What differs on purpose is listed here, each with
-its reason; a difference that is no longer there fails too.
+The servers and their dialogues are in `tests/server/parity/servers`. Intended differences are listed here, each with
+its reason; a listed difference that no longer exists fails, too.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs on purpose in some replies: which members, and why."""
+    """An intended difference in some replies: its reason, and the members that differ."""
 
     reason: str
     paths: frozenset[str]
     applies: Callable[[str, str, Any], bool]
-    """To the era, the request's method and the official SDK's reply."""
+    """Whether the difference applies, by era, method of the request and reply of the official SDK."""
 
 
 def message(reply: Any) -> str:
@@ -97,13 +97,13 @@ DIFFERENCES = [
 
 @pytest.fixture(scope="session")
 def original() -> dict[str, Any]:
-    """What the official SDK replies."""
+    """Replies of the official SDK."""
     return replies(interop.official(), "mcp")
 
 
 @pytest.fixture(scope="session")
 def ours() -> dict[str, Any]:
-    """What mcpace replies."""
+    """Replies of mcpace."""
     return replies(sys.executable, "mcpace")
 
 
@@ -122,7 +122,7 @@ def test_replies_are_the_original_s(name: str, era: str, original: dict[str, Any
             if not allowed and difference.applies(era, request[0], expected[0]):
                 allowed = difference.paths
         differing = set(differences(expected, found))
-        # What is listed must differ in something: a reason that no longer holds goes.
+        # A listed difference must exist; one that no longer exists has to be removed from the list.
         if not differing <= allowed or (allowed and not differing):
             wrong += [
                 f"{index} {json.dumps(request)} differs in {sorted(differing)}, may in {sorted(allowed)}",

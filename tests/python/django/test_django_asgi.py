@@ -169,7 +169,7 @@ def test_a_dropped_stream_cancels_the_call_where_there_is_no_session() -> None:
 
 @pytest.fixture
 def tokens() -> Iterator[dict[str, str]]:
-    """Of two users."""
+    """Tokens of two users."""
     application = get_application_model().objects.create(
         name="app", client_type="public", authorization_grant_type="authorization-code", user=USER
     )

@@ -112,7 +112,7 @@ def test_what_is_read_without_the_serializer_is_what_it_says(make: Callable[[], 
 
 
 def typed(data: Any) -> Any:
-    """What tells 1 from True and 1.0, and -0.0 from 0.0; in order."""
+    """A form that distinguishes 1 from True and 1.0, and -0.0 from 0.0, and keeps the order."""
     return type(data), [(key, type(value), repr(value)) for key, value in data.items()]
 
 
@@ -263,7 +263,7 @@ def test_who_wants_a_kept_call_still_gets_what_was_refused_from_the_serializer()
         reader.read({"n": -1}, call)
 
 
-# What is decided each time a serializer is made ----------------------------------------------------------------------
+# Properties that are decided at each construction of a serializer ----------------------------------------------------
 
 CALL: Any = type("Call", (), {"context": lambda self: {}})()
 
@@ -303,7 +303,7 @@ def serializer_of(model: type[models.Model], *names: str) -> type[serializers.Mo
 
 
 def follows(reader: Reader, change: Callable[[], None], value: Callable[[str], Any]) -> None:
-    """What was withdrawn after registration is refused, what was added is taken."""
+    """A choice that was removed after registration is refused, one that was added is accepted."""
     assert list(reader.read({"n": value("old")}, CALL)["n"]) == list(value("old"))
     change()
     with pytest.raises(serializers.ValidationError, match="is not a valid"):

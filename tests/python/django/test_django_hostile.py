@@ -1,4 +1,4 @@
-"""What a caller tries with a Django server, and what an author's code does in its worst moments."""
+"""Hostile callers of a Django server, and misbehaving code of authors."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_a_sliding_window_never_lets_more_pass(counting: str, clock: Any) -> Non
             passed.append(clock.now)
             clock.now += 0.3
         else:
-            # Whoever is refused isn't held to it: trying again costs nothing.
+            # A refused call doesn't count, so retrying costs nothing.
             assert taken(limit) is not None
             clock.now += wait_s
             assert taken(limit) is None
@@ -117,7 +117,7 @@ def test_calls_at_once_are_each_counted(counting: str, algorithm: Algorithm, clo
 
 
 def test_a_count_without_an_end_locks_nobody_out(redis: RedisServer, clock: Any) -> None:
-    """What Redis' ``INCR`` makes of a key that ended a moment before has no end."""
+    """Redis' ``INCR`` recreates a key that has just expired, and the new key never expires."""
     with override_settings(CACHES={"default": {"BACKEND": REDIS, "LOCATION": redis.url}}):
         limit = CacheRateLimit("2/10s")
         assert taken(limit) is None

@@ -1,5 +1,5 @@
-"""The same tests of Django's face with the oldest release of Django that is served, and with one that needs a newer
-Python than these tests, each in an environment of its own."""
+"""Runs the tests of the Django package with the oldest supported release of Django, and with one that needs a newer
+Python than these tests, each in its own environment."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from mcpace.django import request_cycle
 
 
 def in_a_thread(work: Callable[[], Any]) -> Any:
-    """What it gives, in a thread that has no connections yet."""
+    """The value of `work`, called in a thread without connections."""
     given: list[Any] = []
     thread = threading.Thread(target=lambda: given.append(work()))
     thread.start()

@@ -150,12 +150,12 @@ def test_a_wrapped_verifiers_callers_and_times_are_its_own() -> None:
     for named in ("ada-elsewhere", "root"):
         first, second = (jwt(sub=named, iss=issuer, exp=past) for issuer in issuers)
         assert [asked(made, token)[1] for token in (first, first)] == [{"n": 1}, None]
-        # Of one issuer and the other: two callers, unless they are one user of this project.
+        # Subjects of two issuers are two callers, unless both are one user of this project.
         assert asked(made, second)[1] == (None if named == "root" else {"n": 1})
 
 
 class Names:
-    """A backend of somebody's own, that says no more than whose a token is."""
+    """A custom backend, whose tokens have only a subject."""
 
     resource_url, authorization_servers, required_scopes = RESOURCE, (ISSUER,), ()
 

@@ -345,7 +345,7 @@ def test_a_token_of_a_client_alone_has_no_user(token: Any) -> None:
 
 
 def test_a_client_is_no_user(token: Any, application: Any) -> None:
-    """Whoever chose the id of a user for a client's neither uses up that user's limit nor has their sessions."""
+    """A client whose id equals that of a user shares neither that user's limit nor their sessions."""
     application.client_id = str(USER.pk)
     application.save()
     made = MCPServer("shop", auth=DjangoOAuthToolkit(RESOURCE, ["http://testserver"]))

@@ -1,4 +1,4 @@
-"""Whatever the schema lets through can be shown, and nothing in it can act: in every form that a run is shown in."""
+"""Any run that the schema accepts can be rendered in every format, and no text in it is executed or interpreted."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def test_odd_figures_are_drawn_and_what_cannot_be_is_said_in_its_place(browser: 
         expect(page.locator("#ledger")).to_be_visible()
         assert watched.troubles == []
     with Watched(browser) as watched:
-        # Of a run that nobody foresaw one part can't be drawn: here, since the browser lacks what it needs.
+        # One part of an unforeseen run can't be drawn; here, because the browser lacks a required feature.
         watched.page.add_init_script(
             "const made = document.createElementNS.bind(document);"
             "document.createElementNS = (space, tag) => {"
@@ -364,7 +364,7 @@ process.stdout.write(JSON.stringify(scales.map(one => [one.ticks, one.percent(5e
 
 
 def in_node(module: str, program: str, given: object) -> Any:
-    """What a program says of a module of the page without imports, which it calls ``s``."""
+    """The output of a program for Node.js that uses a module of the page without imports as ``s``."""
     done = subprocess.run(
         ["node", "-e", NODE + program, str(ROOT), module],
         input=json.dumps(given),
@@ -388,11 +388,11 @@ def test_figures_are_the_same_in_both_languages() -> None:
 
 
 def _nearly(mine: str, theirs: str) -> bool:
-    """The same shape, and a difference of one in the last digit."""
+    """Whether two figures have one format and differ by at most one in the last digit."""
     if re.sub(r"\d", "0", mine) != re.sub(r"\d", "0", theirs):
         return False
     one, other = (int(re.sub(r"\D", "", text)) for text in (mine, theirs))
-    # Of a ratio past a thousand two digits are left, the others are zeros.
+    # A ratio above a thousand has two significant digits, followed by zeros.
     return abs(one - other) <= 10 ** (len(str(one)) - len(str(one).rstrip("0")) if mine.endswith("×") else 0)
 
 

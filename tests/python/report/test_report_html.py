@@ -64,7 +64,7 @@ def parsed(text: str) -> Document:
 
 
 def data(text: str) -> dict[str, Any]:
-    """What the page hands its script."""
+    """The data that the page contains for its script."""
     [block] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
     told: dict[str, Any] = json.loads(block)
     return told

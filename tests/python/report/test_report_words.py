@@ -95,7 +95,7 @@ def test_each_alternative_says_what_would_be_seen_if_it_were_that() -> None:
 
 
 def test_an_alternative_that_this_release_does_not_know_has_its_experiment_alone() -> None:
-    """What would disprove the finding speaks for the other cause."""
+    """The result that would disprove the finding supports the other cause."""
     told = findings.alternative_for(Alternative(code="serial-session", decided_by="drain-replies"))
     assert told.endswith("(Read each reply to its end before the next request)")
     assert findings.alternative_for(Alternative(code="gremlins", decided_by="pray")) == "gremlins was seen"
@@ -289,7 +289,7 @@ def test_verdict_counts_what_failed() -> None:
     run = load("measure")
     run.cases = [case]
     assert plain(run) == "Nothing could be measured. 1 of 1 case failed or could not be measured."
-    # What was measured until its server was gone has not failed as a whole.
+    # A case that was measured until its server ended has not failed completely.
     run.cases = [case, case.model_copy(update={"trials_s": [0.1, 0.1], "failures": ["no"]})]
     assert plain(run).endswith("1 of 2 cases failed or could not be measured. In 1 of 2 cases some trials failed.")
 

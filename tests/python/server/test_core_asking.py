@@ -110,7 +110,7 @@ def test_a_question_ends_the_round_since_2026_07_28() -> None:
         answers = {key: {"action": "decline"} for key in asked["inputRequests"]}
         params |= {"inputResponses": answers, "requestState": asked["requestState"]}
         assert json.loads(wire.ask("tools/call", params)["result"]["content"][0]["text"]) == {"action": "decline"}
-        # Who can't answer is told what it would have to declare, though the function catches what it can.
+        # A client that can't answer is told which capability is missing, although the function catches exceptions.
         params = {"name": "ask", "arguments": {}, "_meta": modern()}
         assert wire.ask("tools/call", params)["result"]["content"][0]["text"] == "caught"
 

@@ -1,4 +1,4 @@
-"""What waits to be told of requests: bounded, whatever clients send."""
+"""The queue of observed requests is bounded, whatever clients send."""
 
 from __future__ import annotations
 

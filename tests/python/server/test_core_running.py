@@ -229,7 +229,7 @@ def test_a_function_that_always_worked_and_now_waits_holds_up_nobody() -> None:
         blocks.set()
         first.begin("tools/call", {"name": "work"})
         eventually(lambda: not blocks.is_set())
-        # Of the same kind, so it waits for a turn's end, and no longer.
+        # A further call of the function waits at most until the end of a turn.
         assert second.text("work") == "done"
         release.set()
         assert first.answer()["result"]["content"][0]["text"] == "done"

@@ -23,7 +23,7 @@ LEGACY = "2025-11-25"
 
 
 class Events(list[str]):
-    """What the server's functions say, on threads of their own."""
+    """Events that the server's functions report, from other threads."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -56,7 +56,7 @@ def test_the_first_server_works_with_inspector_over_stdio(
 
 
 def check(inspect: Inspect, *target: str) -> None:
-    """What the README's server has."""
+    """Checks the components of the README's server."""
     listed = inspect(*target, "--method", "tools/list")["tools"]
     [add] = [tool for tool in listed if tool["name"] == "add"]
     assert set(add["inputSchema"]["properties"]) == {"a", "b"}

@@ -122,7 +122,7 @@ def test_a_session_and_its_streams_outlive_the_process_that_began_them(tmp_path:
             str(one.process.pid),
             str(other.process.pid),
         }
-        # What one says reaches the stream that the other holds.
+        # A message from one process reaches the stream that the other process holds.
         told = events(session.listen(other.port))
         assert next(told)[1] is None
         assert session.text(one.port, "tell", session=session.id, text="across") == "told"
@@ -140,7 +140,7 @@ def test_a_session_and_its_streams_outlive_the_process_that_began_them(tmp_path:
         os.kill(one.process.pid, signal.SIGKILL)
         one.process.wait(LIMIT_S)
 
-        # The session goes on. What was said on the stream is there again, and what is lost is said, not waited for.
+        # The session goes on. Messages of the stream are replayed, and a lost answer is reported instead of awaited.
         assert session.text(other.port, "who") == str(other.process.pid)
         assert session.text(other.port, "tell", session=session.id, text="after") == "told"
         assert next(told)[1]["params"]["data"] == "after"
@@ -177,7 +177,7 @@ def test_in_memory_each_process_goes_on(tmp_path: Path, redis: RedisServer) -> N
         one.lines.until("sessions are this process's own until it is back")
         other.lines.until("sessions are this process's own until it is back")
         assert session.text(one.port, "who") == str(one.process.pid)
-        # Who doesn't know it says so: it can't ask.
+        # A process that doesn't know the session answers 404, because it can't ask the store.
         assert session.call(other.port, "who").status == 404
 
 
@@ -214,7 +214,7 @@ def test_servers_of_two_names_know_nothing_of_each_other(tmp_path: Path, redis: 
         session = Session(one.port)
         assert session.call(one.port, "who").status == 200
         assert session.call(another.port, "who").status == 404
-        # Whoever is listed in both hears nothing of the other.
+        # A stream of one server gets no messages of the other.
         elsewhere = Session(another.port)
         stream = events(elsewhere.listen(another.port))
         assert session.text(one.port, "tell_all", text="ours") == "told"

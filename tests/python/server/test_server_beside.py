@@ -1,4 +1,4 @@
-"""What an ASGI application beside the endpoint may leave undone, and what the log calls things that fail."""
+"""Incomplete ASGI applications beside the endpoint, and the names of failing objects in the log."""
 
 from __future__ import annotations
 

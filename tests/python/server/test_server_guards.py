@@ -161,7 +161,7 @@ def test_a_server_s_guards_count_beside_a_tool_s_own_and_its_bounds_where_there_
 
 
 def test_the_signatures_of_the_official_sdk_stay_a_prefix() -> None:
-    """What is new is by keyword only."""
+    """Parameters that the official SDK lacks are keyword-only."""
     import inspect
 
     for method in (MCPServer.tool, MCPServer.add_tool, MCPServer.resource, MCPServer.prompt):
@@ -174,12 +174,12 @@ def test_the_signatures_of_the_official_sdk_stay_a_prefix() -> None:
         MCPServer("t").tool(permision=only_ada)(lambda: None)  # type: ignore[call-arg]
 
 
-# Who may -------------------------------------------------------------------------------------------------------------
+# Permissions ---------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def guarded_by(*permissions: Any, **options: Any) -> Iterator[int]:
-    """A server whose ``guarded`` things are guarded, beside ``open`` ones."""
+    """A server with guarded components, named ``guarded``, and open ones, named ``open``."""
     server = private(**options)
     server.tool(name="open")(lambda: "open")
     server.tool(name="guarded", permissions=permissions)(lambda: "guarded")

@@ -544,7 +544,7 @@ def test_two_servers_and_two_runs_of_one() -> None:
             assert client(other_port, "modern").call("name")["content"][0]["text"] == "two"
 
 
-# What goes wrong -----------------------------------------------------------------------------------------------------
+# Failures ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_tool_that_never_returns_is_given_up() -> None:

@@ -1,4 +1,4 @@
-"""What a server is made with: what is taken, and what is refused by name when it is made."""
+"""Options of a server: those that are accepted, and those that the constructor refuses by name."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_server_without_subscriptions_is_made() -> None:
     assert MCPServer("x", subscriptions=False).name == "x"
 
 
-# Who may call --------------------------------------------------------------------------------------------------------
+# Authentication ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_a_route_s_path_begins_with_a_slash() -> None:
 
 
 def test_a_server_is_light_to_import() -> None:
-    """What a plain server needs not must not be loaded with it."""
+    """Importing a plain server must not load modules that it doesn't need."""
     heavy = {"asyncio", "starlette", "anyio", "rich", "numpy", "typer", "mcpace._core", "mcpace.lab", "urllib.request"}
     program = (
         "import sys; from mcpace import MCPServer, Context; s = MCPServer('x');\n"

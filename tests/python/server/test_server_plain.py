@@ -1,5 +1,5 @@
-"""What the compiled part does of a plain tool's call without asking Python: reading, and writing values of the plainest
-types. What it does is what Python would have done; where that isn't certain, Python does it."""
+"""The parts of a plain tool's call that the compiled part does without Python: reading and writing values of simple
+types. Its result equals Python's; where that isn't certain, Python does the work."""
 
 from __future__ import annotations
 

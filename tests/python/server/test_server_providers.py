@@ -52,7 +52,7 @@ def test_a_parameter_of_a_provider_s_name_is_filled_in_and_not_the_clients(provi
 
     assert called(server, "greet", text="hello") == f"hello {name}"
     assert schema_of(server, "greet")["properties"].keys() == {"text"}
-    # What a client sends under this name is nobody's.
+    # A client's value for this name is ignored.
     assert called(server, "greet", text="hello", user="mallory") == f"hello {name}"
     [tool] = server.registry.tools.values()
     assert (tool.name, tool.description) == ("greet", "Greets.")

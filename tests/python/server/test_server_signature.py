@@ -235,7 +235,7 @@ def test_text_that_could_be_json_is_looked_at() -> None:
     assert taking(str).validate_json(b'{"value": "[1]"}') == {"value": "[1]"}
 
 
-# What can't be registered --------------------------------------------------------------------------------------------
+# Functions that can't be registered ----------------------------------------------------------------------------------
 
 
 class Opaque:

@@ -1,4 +1,4 @@
-"""What OpenTelemetry is told of a server's requests: in memory, and by a real collector over OTLP."""
+"""OpenTelemetry data of a server's requests: in memory, and received by a real collector over OTLP."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def test_a_derived_verifier_asks_for_what_its_kind_would(audience: Any, status: 
 
     with served(whoami(Derived(public_key=SECRET, algorithm="HS256", required_scopes=["read"]))) as port:
         assert post(port, shared(aud=audience, scope="read"))[0] == status
-        # What its kind finds lacking, it says is no token.
+        # A token without the required scope is refused as invalid, because the verifier itself requires the scope.
         assert post(port, shared(aud=audience, scope="write"))[0] == 401
 
 
@@ -418,7 +418,7 @@ def test_a_forked_child_asks_the_issuer_itself() -> None:
         command = [sys.executable, "-c", FORKED, f"{url}/introspect"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         assert (ended.returncode, ended.stderr) == (0, "")
-        # What the parent was told is the parent's; each asks once for a token.
+        # A child doesn't inherit the parent's cached answers, so each process asks once for a token.
         assert len(asked) == 3
 
 
@@ -607,7 +607,7 @@ def test_mounted_they_answer_this_machine_only(is_for_all: bool) -> None:
     assert (far == 403) is not is_for_all
 
 
-# What makes no sense -------------------------------------------------------------------------------------------------
+# Contradictory options -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def plan_of(function: Any, **options: Any) -> Plan:
     return tool_plan(server.__mcpace_core__, tool)
 
 
-# What is handed to the compiled part ---------------------------------------------------------------------------------
+# Plans for the compiled part -----------------------------------------------------------------------------------------
 
 
 def test_a_plain_tool_is_handed_over_bare() -> None:
@@ -90,7 +90,7 @@ def test_data_is_written_twice_and_anything_else_whole() -> None:
     assert plan.output == "structured"
     assert plan.finish is not None
     assert plan.finish(Point(x=1)) == (b'{"x":1,"y":0}', True)
-    # What its own text says, whatever it is validated to.
+    # The text contains the returned value, the structured content the validated one.
     assert plan.finish({"x": 1}) == (b'{"x":1,"y":0}', b'{\n  "x": 1\n}')
     assert plan.finish({"x": 1, "y": 2}) == (b'{"x":1,"y":2}', True)
     assert plan.finish({"x": True, "y": 2}) == (b'{"x":1,"y":2}', b'{\n  "x": true,\n  "y": 2\n}')
@@ -123,7 +123,7 @@ def test_the_text_is_the_value_s_and_the_data_what_the_annotation_makes_of_it(
     assert output.kind == "structured"
     assert output.data(value) == (data, text)
     assert (output.quick or output.data)(value) == (data, text)
-    # What isn't of that kind goes the other way.
+    # A value of another kind takes the general path.
     own = CallToolResult(content=[], is_error=True)
     assert (output.quick or output.data)(own) == output.finish(own)
     # As a whole result has both.

@@ -1,4 +1,4 @@
-"""What helps to test a server: a real pytest run of the sample project of docs/testing.md, and misuse."""
+"""Test support for servers: a real pytest run of the sample project of docs/testing.md, and misuse."""
 
 from __future__ import annotations
 
