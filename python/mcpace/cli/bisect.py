@@ -49,7 +49,7 @@ def bisect(
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     try:
         what = f"{sdk} from {good} to {bad} at {place.name}"
-        with shown() as told, journal.kept(told, out, "bisect", what) as progress:
+        with shown() as told, journal.record_progress(told, out, "bisect", what) as progress:
             run = lab.run(sdk, good, bad, place, settings, progress)
     except lab.Inconclusive as end:
         keep(end.run, as_json=as_json, out=out, page=html)

@@ -150,7 +150,7 @@ def main() -> None:
         if sys.argv[1:2] != [SERVE] and sys.argv[1:2] and sys.argv[1] in SUMMARIES:
             from mcpace.lab.processes import interruption
 
-            interruption.listen()
+            interruption.handle_signals()
     except KeyboardInterrupt:
         sys.exit(_complain("interrupted", INTERRUPTED))
     app()

@@ -32,7 +32,7 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
     Then put load on a server that writes its replies in two pieces, and prove why its calls wait.
     """
     places = tuple(targets.parse(text) for text in TARGETS)
-    with shown() as told, journal.kept(told, out, "demo", ", ".join(RELEASES)) as progress:
+    with shown() as told, journal.record_progress(told, out, "demo", ", ".join(RELEASES)) as progress:
         run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
         if not run.partial:
             try:

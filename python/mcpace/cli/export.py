@@ -18,8 +18,8 @@ from mcpace.cli.atomic_write import PRIVATE, is_other, replacing
 from mcpace.cli.file_kind import load_recording
 from mcpace.cli.notes import inform, note
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.processes.interruption import held
-from mcpace.lab.targets import shown
+from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.targets import redact_url
 from mcpace.report.words.quantities import clean, count
 
 LIMIT_S = 30.0
@@ -67,7 +67,7 @@ def _write(recording: _core.Recording, format_: str, path: Path) -> None:
         recording.export(format_, str(path))
         return
     try:
-        with held(), replacing(path, PRIVATE) as temporary:
+        with defer_interrupt(), replacing(path, PRIVATE) as temporary:
             recording.export(format_, str(temporary))
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error
@@ -77,7 +77,7 @@ def _write(recording: _core.Recording, format_: str, path: Path) -> None:
 def _send(recording: _core.Recording, url: str) -> None:
     """Posts a line at a time; a collector that takes none of it, or only some, is told."""
     check_url(url, "http://127.0.0.1:4318/v1/traces")
-    place = shown(url)
+    place = redact_url(url)
     if "@" in urlsplit(url).netloc:
         raise UsageProblem(f"--otlp {place} has a user or a password in its URL, which are not sent: leave them out")
     # A collector is named by the user; what it redirects to is not.

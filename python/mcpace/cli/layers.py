@@ -53,7 +53,7 @@ def layers(
     """
     chosen = options.tool(tool, args) or Tool("")
     plan = LayersPlan(server, chosen, _interpreter(python), rounds, batch, warm_up)
-    with shown() as told, journal.kept(told, out, "layers", plan.place) as progress:
+    with shown() as told, journal.record_progress(told, out, "layers", plan.place) as progress:
         run = lab.run(plan, progress)
     deliver(run, as_json=as_json, out=out, page=html)
 

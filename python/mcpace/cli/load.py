@@ -20,7 +20,7 @@ from mcpace.lab import journal, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.load import experiment as lab
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.targets import Target
 
 
@@ -191,8 +191,8 @@ def load(
     settings = load_arguments.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
     settings = replace(settings, headers=place.headers, server_timing=server_timing)
     exporter = export(prometheus, otlp)
-    with held():
-        with shown() as told, journal.kept_load(told, out, place.name) as watcher:
+    with defer_interrupt():
+        with shown() as told, journal.record_load(told, out, place.name) as watcher:
             for note in notes:
                 watcher.note(note)
             run = lab.run(place, settings, watcher)

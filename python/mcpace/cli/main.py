@@ -18,11 +18,11 @@ def main() -> None:
         print(f"mcpace {__version__}")
         return
     # Importing takes a quarter of a second. Ctrl-C meanwhile ends the process as it ends any program: no traceback.
-    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if interruptible:
+    allow_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if allow_interrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from mcpace.cli import commands
 
-    if interruptible:
+    if allow_interrupt:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     commands.main()

@@ -61,6 +61,6 @@ def measure(
         headers=parse_headers(header),
     )
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings, calls)
-    with shown() as told, journal.kept(told, out, "measure", place.name) as progress:
+    with shown() as told, journal.record_progress(told, out, "measure", place.name) as progress:
         run = lab.run(place, settings, progress, revision=spoken, server_timing=server_timing, extra_root=cacert)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

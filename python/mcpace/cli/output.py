@@ -15,7 +15,7 @@ from mcpace.cli.atomic_write import is_other, replacing
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
-from mcpace.lab.processes.interruption import held, interruptible
+from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.report.model.comparison import INSTRUMENTS, Comparison
 from mcpace.report.model.load import LoadOperation
 from mcpace.report.model.run import Case, Run
@@ -41,7 +41,7 @@ def deliver(
     ``also`` is done once it is saved, and says whether it could be. ``tool``: the one that the user has named; where no
     call of it ended well, what was asked for isn't there, whatever else was measured.
     """
-    with held():
+    with defer_interrupt():
         kept = keep(run, as_json=as_json, out=out, page=page, also=also)
     code = _exit_code(run, fail_on or [])
     if code == INTERRUPTED and not run.cases:
@@ -71,11 +71,11 @@ def keep(
         out = _place(run)
     place = out and _save_run(run, out)
     if out is not None:
-        journal.forget(out)
+        journal.remove(out)
     # The last resort of a run that no disk takes.
     as_json |= out is not None and place is None
     try:
-        with interruptible():
+        with allow_interrupt():
             done = also is None or also(run)
             return show(run, as_json=as_json, page=page) and done and place == out
     except (KeyboardInterrupt, OSError):
@@ -224,7 +224,7 @@ def save(path: Path, text: str, what: str) -> Path | None:
         try:
             # Asking for the temporary folder fails where no disk has room.
             place = wanted or _spare(path)
-            with held():
+            with defer_interrupt():
                 _write(place, text)
         except OSError as error:
             refused += f"could not write {place or 'a temporary file'} ({error.strerror}): "

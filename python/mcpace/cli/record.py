@@ -16,8 +16,8 @@ from mcpace.cli.notes import inform, note
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.processes.interruption import held
-from mcpace.lab.processes.process_samples import ProcessSamples, read
+from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.processes.process_samples import ProcessSamples, read_sample
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +48,7 @@ def record(
 
     For stdio, give this command to your client in the place of the server's own.
     """
-    if watch is not None and (upstream.startswith("stdio:") or read(watch) is None):
+    if watch is not None and (upstream.startswith("stdio:") or read_sample(watch) is None):
         why = "over stdio" if upstream.startswith("stdio:") else f"of process {watch}: there is none"
         raise UsageProblem(f"--watch can't take samples {why}")
     added = parse_headers(header)
@@ -60,7 +60,7 @@ def record(
         # The server is this process's child, its only one.
         with ProcessSamples(children_are="server") as samples:
             code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
-        if samples.any:
+        if samples.has_processes:
             _add(samples, file)
         raise typer.Exit(code)
     if not upstream.startswith(("http://", "https://")):
@@ -84,7 +84,8 @@ def record(
         with contextlib.suppress(KeyboardInterrupt), samples:
             if watch is not None:
                 samples.watch("server", watch)
-            note(f"point your client at {recorder.url} (records {targets.shown(upstream)} to {file}; Ctrl-C ends it)")
+            recorded = targets.redact_url(upstream)
+            note(f"point your client at {recorder.url} (records {recorded} to {file}; Ctrl-C ends it)")
             recorder.wait()
     finally:
         recorder.stop()
@@ -100,10 +101,10 @@ def _add(samples: ProcessSamples, file: Path) -> None:
     if is_other(file):
         return  # What went into a pipe or a device is gone.
     whole = _core.Recording.load(str(file))
-    samples.into(whole)
+    samples.add_to(whole)
     try:
         # Whole at any moment: what was recorded is not lost to a full disk now.
-        with held(), replacing(file, PRIVATE) as temporary:
+        with defer_interrupt(), replacing(file, PRIVATE) as temporary:
             whole.save(str(temporary))
     except OSError as error:
         raise LabError(f"cannot add what was sampled to {file}: {error.strerror}") from error

@@ -12,7 +12,7 @@ from mcpace.cli.progress import shown
 from mcpace.cli.times import seconds
 from mcpace.lab import journal
 from mcpace.lab.errors import UnknownName
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.servers import experiment as lab
 from mcpace.lab.servers.plan import (
     DEFAULT_DURATION_S,
@@ -107,8 +107,8 @@ def servers(
         revision=revision and _one_of("revision", revision, REVISIONS),
         server_timing=server_timing,
     )
-    with held():
-        with shown() as told, journal.kept(told, out, "servers", ", ".join(subjects)) as progress:
+    with defer_interrupt():
+        with shown() as told, journal.record_progress(told, out, "servers", ", ".join(subjects)) as progress:
             run = lab.run(plan, progress)
         deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
 

@@ -1,6 +1,6 @@
-"""A delayed-ACK stall shown and proven on a scripted server: the same event stream in two small writes, and in one.
+"""Demonstrates a delayed-ACK stall on a scripted server: the same event stream in two small writes, and in one.
 
-It is what rust-sdk #683 took for the price of SSE. Here nothing differs but how the server writes.
+rust-sdk #683 took this stall for the price of SSE. The two variants differ only in how the server writes.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from typing import Literal
 
 from mcpace import _core
 from mcpace.lab.load import delayed_ack, fold
-from mcpace.lab.load.delayed_ack import Experiment, Seen
+from mcpace.lab.load.delayed_ack import Experiment, LoadResult
 from mcpace.lab.load.drive import drive
 from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.progress import Progress
-from mcpace.lab.servers.server_under_test import Quiet, seen_of
+from mcpace.lab.servers.server_under_test import Quiet, load_result_of
 from mcpace.report.model.run import Case, Subject
 
 USERS = 10
@@ -26,7 +26,10 @@ VARIANTS: tuple[tuple[str, list[str]], ...] = (
 
 
 def cases(progress: Progress) -> list[Case]:
-    """A case a variant. The stall of the first is made vanish before it is named. Ctrl-C comes through."""
+    """Returns one case for each variant. A finding is reported only after `TCP_QUICKACK` removed the stall.
+
+    Ctrl-C is raised as ``KeyboardInterrupt``.
+    """
     return [_case(name, faults, progress) for name, faults in VARIANTS]
 
 
@@ -39,10 +42,10 @@ def _case(name: str, faults: list[str], progress: Progress) -> Case:
         if outcome.ended == "stopped":
             raise KeyboardInterrupt
         result = fold.case(Subject(sdk="mcpace-load"), name, plan, outcome)
-        seen = seen_of([outcome], None)
-        if delayed_ack.suspected(seen):
+        seen = load_result_of([outcome], None)
+        if delayed_ack.is_suspected(seen):
             progress.step(f"{name} · with TCP_QUICKACK")
-            finding = delayed_ack.judged(seen, _experiment(target.url))
+            finding = delayed_ack.judge(seen, _experiment(target.url))
             result.findings = [finding] if finding else []
         return result
     finally:
@@ -51,16 +54,16 @@ def _case(name: str, faults: list[str], progress: Progress) -> Case:
 
 def _experiment(url: str) -> Experiment:
     plain, quick, alone_plain, alone_quick = (
-        _seen(_plan(url, users, quick_ack=quick_ack)) for users in (USERS, 1) for quick_ack in (False, True)
+        _measure(_plan(url, users, quick_ack=quick_ack)) for users in (USERS, 1) for quick_ack in (False, True)
     )
     return Experiment(plain, quick, alone_plain, alone_quick)
 
 
-def _seen(plan: Plan) -> Seen:
+def _measure(plan: Plan) -> LoadResult:
     outcome = drive(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
-    return seen_of([outcome], None)
+    return load_result_of([outcome], None)
 
 
 def _plan(url: str, users: int, *, quick_ack: bool) -> Plan:

@@ -1,7 +1,7 @@
-"""What can go wrong in the lab, told apart by whose fault it is.
+"""Errors of the lab, classified by whose fault they are.
 
-Each class carries the exit code of the command line and a stable code; the message is one sentence that says
-what happened, to what, and what to do.
+Each class carries the exit code of the command line and a stable code. The message is one sentence: the event, the
+object that it happened to, and the remedy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EXIT_UNREACHABLE = 3
 
 
 class LabError(Exception):
-    """Anything that the lab reports in one sentence instead of a traceback."""
+    """Base class of errors that the lab reports in one sentence instead of a traceback."""
 
     exit_code: ClassVar[int] = EXIT_UNREACHABLE
     code: ClassVar[str] = "lab"
@@ -30,7 +30,7 @@ class UsageProblem(LabError):
 
 
 class UnknownName(UsageProblem):
-    """A name that isn't among the known ones; the message names the nearest."""
+    """A name that isn't known. The message suggests the most similar known names."""
 
     code = "unknown-name"
 
@@ -66,7 +66,7 @@ class EnvironmentProblem(LabError):
 
 
 class Unsupported(LabError):
-    """This version can't do what was asked. Shown as such, never as a failure."""
+    """This version lacks the requested feature. Reports show it as unsupported, never as a failure."""
 
     code = "unsupported"
 
@@ -78,25 +78,25 @@ class ProgramProblem(LabError):
 
 
 class ProgramDied(ProgramProblem):
-    """It exited, or couldn't be started."""
+    """The program exited, or couldn't be started."""
 
     code = "program-died"
 
 
 class ProgramHung(ProgramProblem):
-    """It didn't answer within the time limit, and was killed."""
+    """The program didn't answer within the time limit, and was killed."""
 
     code = "program-hung"
 
 
 class ProgramRubbish(ProgramProblem):
-    """It wrote something on stdout that is no answer, and was killed."""
+    """The program wrote something on stdout that is not a valid answer, and was killed."""
 
     code = "program-rubbish"
 
 
-def said_by_tool(result: Mapping[str, Any]) -> str:
-    """What a tool that answered with an error says of it, bounded."""
+def tool_error_text(result: Mapping[str, Any]) -> str:
+    """Text of a tool result that is an error, cut to 300 characters."""
     content = result.get("content") or []
     texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
     return (" ".join(texts) or json.dumps(content))[:300]

@@ -1,4 +1,4 @@
-"""Files that users name, read whole: each has a bound, since any of them may be a device or a pipe without end."""
+"""Reads files that users name. Each read is bounded, since the file may be a device or an endless pipe."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mcpace.lab.errors import UsageProblem
 
 
 def read_text(path: Path, what: str, most: int) -> str:
-    """The text of a UTF-8 file of ``most`` bytes at most; ``what`` it is, for the message.
+    """Returns the text of a UTF-8 file of at most ``most`` bytes. ``what`` describes the file in messages.
 
-    Raises :class:`UsageProblem` where it can't be read, is larger, or is no text.
+    Raises :class:`UsageProblem` where the file can't be read, is larger, or is not text.
     """
     try:
         with path.open("rb") as file:

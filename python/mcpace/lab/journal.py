@@ -1,11 +1,12 @@
-"""What a run in progress leaves beside the file that it will be saved in, for whoever wants to look on: lines of JSON.
+"""Journal of a run in progress: a file of JSON lines beside the file that the run will be saved in.
 
-The first line says what it is, each of the others what happened: ``{"step": …}``, ``{"sample": …}``, ``{"second": …}``.
-It is gone once the run is saved. A run that was killed leaves its journal; the process id in it tells.
+Other programs read the journal to follow the run. The first line identifies the journal. Each further line is one
+event: ``{"step": …}``, ``{"sample": …}``, ``{"second": …}``. The journal is removed once the run is saved. A run that
+was killed leaves its journal behind; the process id in the first line shows that the run has ended.
 
-Design constraint: standard library only, since a load loads no more before its first request; and it never fails nor
-waits: a journal that can't be written is given up, and the run goes on. What lies in its place and is no journal (a
-link, a pipe, somebody's file, that of another run that goes on) stays as it is.
+Design constraints: Standard library only, since a load imports nothing else before its first request. The journal never
+fails and never waits: when it can't be written, the run continues without it. An existing file that is not a journal (a
+link, a pipe, a user's file) or that another running process holds is left untouched.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ if TYPE_CHECKING:
 FORMAT: Literal["mcpace.live/1"] = "mcpace.live/1"
 SUFFIX = ".live"
 HEAD = json.dumps({"live": FORMAT})[:-1].encode()
-"""How each journal begins."""
+"""First bytes of every journal."""
 
 
-def place(out: Path) -> Path:
-    """Where the journal of a run is that is going to be saved in ``out``."""
+def journal_path(out: Path) -> Path:
+    """Path of the journal of a run that will be saved in ``out``."""
     return out.with_name(f"{out.name}{SUFFIX}")
 
 
-def forget(out: Path) -> None:
-    """The run is saved."""
-    path = place(out)
-    descriptor = _taken(path, os.O_RDWR)
+def remove(out: Path) -> None:
+    """Removes the journal of a run that has been saved in ``out``."""
+    path = journal_path(out)
+    descriptor = _lock_journal(path, os.O_RDWR)
     if descriptor is not None:
         try:
-            if os.fstat(descriptor).st_size:  # of nothing nobody knows whose it is
+            if os.fstat(descriptor).st_size:  # an empty file may belong to anybody
                 path.unlink(missing_ok=True)
         except OSError:
             return
@@ -53,23 +54,23 @@ def forget(out: Path) -> None:
 
 
 @contextmanager
-def kept(told: Progress, out: Path | None, kind: str, what: str) -> Iterator[Progress]:
-    """``told``, and a journal of what it is told where the run has a file to be saved in."""
-    with _opened(out, kind, what) as file:
-        yield told if file is None else _Told(told, file)
+def record_progress(progress: Progress, out: Path | None, kind: str, what: str) -> Iterator[Progress]:
+    """Yields a progress that forwards to ``progress``, and writes a journal where the run has a file ``out``."""
+    with _open_lines(out, kind, what) as file:
+        yield progress if file is None else _JournalProgress(progress, file)
 
 
 @contextmanager
-def kept_load(told: Watcher, out: Path | None, what: str) -> Iterator[Watcher]:
-    """The same of a load."""
-    with _opened(out, "load", what) as file:
-        yield told if file is None else _Watched(told, file)
+def record_load(progress: Watcher, out: Path | None, what: str) -> Iterator[Watcher]:
+    """Yields a watcher that forwards to ``progress``, and writes a journal where the load has a file ``out``."""
+    with _open_lines(out, "load", what) as file:
+        yield progress if file is None else _JournalWatcher(progress, file)
 
 
 @contextmanager
-def _opened(out: Path | None, kind: str, what: str) -> Iterator[_Lines | None]:
-    """The file; where the experiment fails, it is removed: nothing will be saved."""
-    lines = None if out is None else _begin(out, kind, what)
+def _open_lines(out: Path | None, kind: str, what: str) -> Iterator[_Lines | None]:
+    """Yields the open journal. Removes it where the experiment fails, since the run will not be saved."""
+    lines = None if out is None else _create(out, kind, what)
     if lines is None or out is None:
         yield None
         return
@@ -77,17 +78,17 @@ def _opened(out: Path | None, kind: str, what: str) -> Iterator[_Lines | None]:
         yield lines
     except BaseException:
         lines.close()
-        forget(out)
+        remove(out)
         raise
     lines.close()
 
 
-def _begin(out: Path, kind: str, what: str) -> _Lines | None:
+def _create(out: Path, kind: str, what: str) -> _Lines | None:
     if out.exists() and not out.is_file():
         return None  # a pipe or a device
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _taken(place(out), os.O_RDWR | os.O_CREAT)
+        descriptor = _lock_journal(journal_path(out), os.O_RDWR | os.O_CREAT)
         if descriptor is None:
             return None
         os.ftruncate(descriptor, 0)
@@ -99,8 +100,11 @@ def _begin(out: Path, kind: str, what: str) -> _Lines | None:
     return lines
 
 
-def _taken(path: Path, flags: int) -> int | None:
-    """A journal's descriptor, locked as long as it is open; ``None`` where there is something else, or it is in use."""
+def _lock_journal(path: Path, flags: int) -> int | None:
+    """Opens and locks the journal; closing the descriptor unlocks it.
+
+    Returns ``None`` where the file is not a journal, or another process holds the lock.
+    """
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except OSError:
@@ -116,13 +120,13 @@ def _taken(path: Path, flags: int) -> int | None:
 
 
 class _Lines:
-    """The file, a line at a time."""
+    """Open journal, written line by line."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file: IO[str] | None = file
 
     def write(self, name: str, value: Any, **more: Any) -> None:
-        """One line. Where the disk takes no more, no further one is tried."""
+        """Writes one line. After a failed write the journal is closed, and later lines are dropped."""
         try:
             if self._file is not None:
                 self._file.write(json.dumps({name: value, **more}) + "\n")
@@ -130,7 +134,7 @@ class _Lines:
             self.close()
 
     def close(self) -> None:
-        """Harmless the second time."""
+        """Closes the file. Closing twice is harmless."""
         file, self._file = self._file, None
         try:
             if file is not None:
@@ -139,51 +143,51 @@ class _Lines:
             return
 
 
-class _Told:
-    """A :class:`mcpace.lab.progress.Progress`."""
+class _JournalProgress:
+    """A :class:`mcpace.lab.progress.Progress` that writes the journal and forwards each event."""
 
-    def __init__(self, told: Progress, lines: _Lines) -> None:
-        self._told, self._lines = told, lines
+    def __init__(self, progress: Progress, lines: _Lines) -> None:
+        self._progress, self._lines = progress, lines
 
     def preparing(self, what: str) -> None:
         self._lines.write("preparing", what)
-        self._told.preparing(what)
+        self._progress.preparing(what)
 
     def begin(self, steps: int) -> None:
         self._lines.write("begin", steps)
-        self._told.begin(steps)
+        self._progress.begin(steps)
 
     def step(self, what: str) -> None:
         self._lines.write("step", what)
-        self._told.step(what)
+        self._progress.step(what)
 
     def note(self, text: str) -> None:
         self._lines.write("note", text)
-        self._told.note(text)
+        self._progress.note(text)
 
     def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None:
         self._lines.write("sample", value, group=group, row=row, unit=unit)
-        self._told.sample(group, row, value, unit)
+        self._progress.sample(group, row, value, unit)
 
 
-class _Watched:
-    """A :class:`mcpace.lab.load.experiment.Watcher`."""
+class _JournalWatcher:
+    """A :class:`mcpace.lab.load.experiment.Watcher` that writes the journal and forwards each event."""
 
-    def __init__(self, told: Watcher, lines: _Lines) -> None:
-        self._told, self._lines = told, lines
+    def __init__(self, progress: Watcher, lines: _Lines) -> None:
+        self._progress, self._lines = progress, lines
 
     def preparing(self, what: str) -> None:
         self._lines.write("preparing", what)
-        self._told.preparing(what)
+        self._progress.preparing(what)
 
     def note(self, text: str) -> None:
         self._lines.write("note", text)
-        self._told.note(text)
+        self._progress.note(text)
 
     def begin(self, planned_s: float) -> None:
         self._lines.write("planned_s", planned_s)
-        self._told.begin(planned_s)
+        self._progress.begin(planned_s)
 
     def second(self, second: LoadSecond) -> None:
         self._lines.write("second", second.model_dump(mode="json"))
-        self._told.second(second)
+        self._progress.second(second)

@@ -1,4 +1,4 @@
-"""This machine, as far as it matters for comparing Runs, and a new Run of this machine."""
+"""Description of this machine for comparing Runs, and creation of a new Run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def machine() -> Machine:
 
 
 def wall_clock() -> str:
-    """Now, RFC 3339 in UTC with whole seconds."""
+    """The current time as RFC 3339 in UTC with whole seconds."""
     return datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""Where things are on this machine: the cache, the folder that child programs run in, and the uv command."""
+"""Paths on this machine: the cache, the working folder of child programs, and the uv command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEARCH_ENDS = {"go.mod": "module neutral\n", "package.json": "{}\n", "uv.toml": 
 
 
 def cache_folder() -> Path:
-    """MCPACE_CACHE, else XDG_CACHE_HOME/mcpace, else ~/.cache/mcpace. Not made here."""
+    """MCPACE_CACHE, else XDG_CACHE_HOME/mcpace, else ~/.cache/mcpace. The folder may not exist yet."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).expanduser().absolute()
     # The XDG specification has relative paths ignored.

@@ -1,4 +1,4 @@
-"""How long work tells what it is doing. The lab calls these; who shows them, and how, is the caller's business."""
+"""Progress events of long work. The lab emits the events; the caller decides whether and how to show them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Literal, Protocol
 
 
 class Progress(Protocol):
-    """Told by an experiment as it goes."""
+    """Receiver of an experiment's progress events."""
 
     def preparing(self, what: str) -> None:
-        """Set-up that may take a while: an environment being installed, a lock being waited for."""
+        """Set-up begins that may take a while: installing an environment, waiting for a lock."""
 
     def begin(self, steps: int) -> None:
         """The number of steps of the measurement is known."""
@@ -18,14 +18,14 @@ class Progress(Protocol):
         """The next step starts."""
 
     def note(self, text: str) -> None:
-        """Something that the user should know and that is no failure."""
+        """Reports something that the user should know and that is not a failure."""
 
     def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None:
-        """A figure was measured: ``row`` among others of its ``group``. For looking on; the Run has it all."""
+        """A value was measured for one ``row`` of a ``group``. For live display only; the Run has all values."""
 
 
 class Silent:
-    """Tells nobody."""
+    """Progress that discards every event."""
 
     def preparing(self, what: str) -> None: ...
     def begin(self, steps: int) -> None: ...

@@ -122,7 +122,7 @@ def _read_servers(config: Path) -> dict[str, Any]:
 
 
 def _parse_json(text: str) -> Any:
-    """JSON, or JSON with comments and trailing commas. The error of a text that is neither is of the second kind."""
+    """Parses JSON, or JSON with comments and trailing commas. Errors are those of the second parser."""
     text = text.removeprefix("\ufeff")
     try:
         return json.loads(text)

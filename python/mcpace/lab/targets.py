@@ -1,7 +1,7 @@
-"""TARGET: what an experiment is pointed at.
+"""Target of an experiment, parsed from the TARGET argument.
 
-A target is a URL, ``stdio:COMMAND``, ``profile:NAME``, or a name out of an ``mcp.json``. Text becomes a :class:`Target`
-once, here; commands are split into words and never given to a shell.
+A target is a URL, ``stdio:COMMAND``, ``profile:NAME``, or the name of a server in an ``mcp.json``. Commands are split
+into words and never passed to a shell.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TOKEN_VARIABLE = "MCPACE_TOKEN"
 GITHUB_TOKEN_VARIABLE = "MCPACE_GITHUB_TOKEN"
 SECRET = r"(?:key|token|secret|passw|passphrase|credential|auth|signature)[\w.-]*"
 SECRET_OPTION = re.compile(rf"-[\w.-]*{SECRET}", re.IGNORECASE)
-"""Its value is the next word."""
+"""An option whose value, the next word, is secret."""
 SECRET_VALUE = re.compile(rf"({SECRET}\s*[=:]\s*)\S.*", re.IGNORECASE | re.DOTALL)
 URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'<>]+", re.IGNORECASE)
 """A URL of any scheme, anywhere in a word."""
 USER_INFORMATION = re.compile(r"(?<=://)(?:[^/?#]*@|[^/@:]*:(?!\d+[/?#])[^@]*@)")
-"""Also with a password that should have been escaped."""
+"""User information of a URL, including a password with characters that should have been escaped."""
 MOST_PEM = 4 * 1024 * 1024
-"""Bytes of a file of certificates: the system's own bundles have a quarter of a megabyte."""
+"""Maximum bytes of a certificate file. The bundles of operating systems have a quarter of a megabyte."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Tool:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the calls go and how one gets in."""
+    """Address of a server and the credentials for it."""
 
     name: str
-    """As the user gave it; of a URL or a command, without what may be secret in it, since names go into reports."""
+    """Name as the user typed it. Possible secrets in a URL or a command are removed, since names go into reports."""
     profile: str | None = None
     url: str | None = None
     command: tuple[str, ...] = ()
@@ -58,14 +58,14 @@ class Target:
     """Extra environment variables of ``command``."""
     auth: Auth = "none"
     token: str | None = field(default=None, repr=False)
-    """For ``auth="bearer"``."""
+    """Token for ``auth="bearer"``."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Further headers of each HTTP request to ``url``: lower-case names and values, which may be secret."""
     tool: Tool | None = None
-    """What to call; ``None`` where the user named no tool."""
+    """Tool to call; ``None`` where the user named no tool."""
 
     def authentication(self) -> dict[str, Any]:
-        """As adapters take it (adapters/README.md)."""
+        """Authentication settings in the format of adapter programs (adapters/README.md)."""
         match self.auth:
             case "none":
                 return {"kind": "none"}
@@ -87,9 +87,9 @@ def parse(
     tool: Tool | None = None,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> Target:
-    """Reads TARGET. ``headers`` replace those of the same names in the configuration.
+    """Parses TARGET. ``headers`` replace headers of the same names in the configuration.
 
-    Raises :class:`UsageProblem` where it is none of the forms, with the nearest names.
+    Raises :class:`UsageProblem` for text of any other form, with the most similar known names.
     """
     target = _parse(text, config)
     if headers:
@@ -113,9 +113,9 @@ def _with_headers(target: Target, headers: tuple[tuple[str, str], ...]) -> Targe
 
 
 def certificate(path: Path) -> str:
-    """The text of a PEM file of the user's.
+    """Returns the text of a PEM certificate file.
 
-    Raises :class:`UsageProblem` where it can't be read.
+    Raises :class:`UsageProblem` where the file can't be read or has no certificate.
     """
     text = read_text(path, "the certificate", MOST_PEM)
     if "-----BEGIN CERTIFICATE-----" not in text:
@@ -128,9 +128,9 @@ def _parse(text: str, config: Path | None) -> Target:
         return _profile(text)
     if text.startswith("stdio:"):
         command = _words(text.removeprefix("stdio:"))
-        return Target(name=shown_command(text), command=command)
+        return Target(name=redact_command(text), command=command)
     if text.startswith(("http://", "https://")):
-        return Target(name=shown(text), url=_url(text))
+        return Target(name=redact_url(text), url=_url(text))
     if config is not None:
         return _configured(text, config)
     profiles = [f"profile:{name}" for name in _core.PROFILES]
@@ -150,38 +150,42 @@ def _url(text: str) -> str:
     except ValueError as error:
         raise UsageProblem(f"{text!r} is not a URL: {error}") from error
     if parts.scheme not in ("http", "https"):
-        raise UsageProblem(f"{shown(text)!r} is not a URL of an MCP server: it must begin with http:// or https://")
+        raise UsageProblem(
+            f"{redact_url(text)!r} is not a URL of an MCP server: it must begin with http:// or https://"
+        )
     if not complete:
         raise UsageProblem(f"{text!r} names no host: a URL target looks like http://127.0.0.1:8000/mcp")
     return text
 
 
-def shown(url: str) -> str:
-    """A URL of any scheme for people: without user information, and with the query's names only."""
+def redact_url(url: str) -> str:
+    """Removes possible secrets from a URL of any scheme: user information, fragment, and values of the query."""
     url = USER_INFORMATION.sub("", url)
     try:
         parts = urlsplit(url)
     except ValueError:
-        return url  # none at all, which is said next
+        return url  # not a URL: the caller's own check reports it
     names = "&".join(f"{name}=…" for name, _ in parse_qsl(parts.query, keep_blank_values=True))
     return parts._replace(query=names, fragment="").geturl()
 
 
-def shown_command(text: str) -> str:
-    """A command for people: without the values of options, variables and headers that are secret by their names. One
-    that has none stays as it was written."""
+def redact_command(text: str) -> str:
+    """Removes the values of options, variables and headers that are secret by their names.
+
+    A command without such values is returned unchanged.
+    """
     words = _words(text)
-    told: list[str] = []
+    redacted: list[str] = []
     for word, before in zip(words, ("", *words), strict=False):
         if URL.fullmatch(word):
-            told.append(shown(word))
+            redacted.append(redact_url(word))
         elif SECRET_OPTION.fullmatch(before) and not word.startswith("-"):
-            told.append("…")
+            redacted.append("…")
         else:
-            told.append(URL.sub(lambda url: shown(url[0]), SECRET_VALUE.sub(r"\1…", word)))
-    if told == list(words):
+            redacted.append(URL.sub(lambda url: redact_url(url[0]), SECRET_VALUE.sub(r"\1…", word)))
+    if redacted == list(words):
         return text
-    return " ".join(word if "…" in word else shlex.quote(word) for word in told)
+    return " ".join(word if "…" in word else shlex.quote(word) for word in redacted)
 
 
 def _profile(text: str) -> Target:

@@ -1,7 +1,7 @@
 """Facts of a tool's listing: its arguments, whether it is read-only, and how large the listing is.
 
-Arguments are never invented: a value that the tool doesn't know makes a call fail that works, or work on something that
-nobody meant. A server may say anything in its listing; a schema that is none requires nothing.
+Argument values are never invented: a wrong value could make a working tool fail, or make it act on the wrong object. A
+listing is untrusted input: a malformed schema counts as one without required arguments.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from mcpace.lab.errors import UsageProblem
 
 ECHO = "echo"
-"""A tool of this name answers with what it is sent, so that any text will do."""
+"""A tool of this name returns its argument, so any text is a valid argument."""
 ECHO_TEXT = "mcpace"
 
 ToolListing = Mapping[str, Any]
 
 
 def arguments(tool: ToolListing) -> dict[str, Any]:
-    """The arguments that a call needs and that the schema itself gives a value for; any text for ``echo``."""
+    """Required arguments whose value the schema gives as ``default`` or ``const``. ``echo`` gets any text."""
     properties = _members(_members(tool.get("inputSchema")).get("properties"))
     found: dict[str, Any] = {}
     for name in required(tool):
@@ -39,7 +39,7 @@ def arguments(tool: ToolListing) -> dict[str, Any]:
 
 
 def required(tool: ToolListing) -> list[str]:
-    """The arguments that a tool can't be called without."""
+    """Names of the required arguments."""
     names = _members(tool.get("inputSchema")).get("required")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
@@ -55,23 +55,26 @@ def is_read_only(tool: ToolListing) -> bool:
 
 
 def is_callable(tool: ToolListing) -> bool:
-    """Whether the tool can be called without arguments of the user's."""
+    """Whether the tool can be called without arguments from the user."""
     return not missing(tool, arguments(tool))
 
 
 def easiest(tools: Iterable[ToolListing]) -> list[ToolListing]:
-    """Tools that can be called without arguments of the user's, read-only ones first."""
+    """Tools that can be called without arguments from the user, read-only tools first."""
     return sorted((tool for tool in tools if is_callable(tool)), key=lambda tool: not is_read_only(tool))
 
 
 def require(tool: ToolListing, given: Mapping[str, Any], options: str) -> None:
-    """Raises :class:`UsageProblem` where required arguments are not given. ``options``: how the user gives them."""
+    """Raises :class:`UsageProblem` where required arguments are missing.
+
+    ``options`` names the command line options for them.
+    """
     if names := missing(tool, given):
         raise UsageProblem(needs(tool, names, options))
 
 
 def needs(tool: ToolListing, names: list[str], options: str) -> str:
-    """``git_status needs repo_path; give --tool and --args``."""
+    """Message for missing arguments: ``git_status needs repo_path; give --tool and --args``."""
     return f"{tool.get('name')} needs {' and '.join(', '.join(names).rsplit(', ', 1))}; give {options}"
 
 

@@ -187,7 +187,7 @@ while True:
         except (OSError, ValueError, IndexError):
             continue
         if parent == "{pid}" and b"--mode" in words and words[words.index(b"--mode") + 1] == b"whole":
-            told = usage.look(int(entry.name))
+            told = usage.read_usage(int(entry.name))
             # One thread at a time works in it: so much is more than the second that is left out.
             if told and (told.cpu_s > 1.5 or state == "T" and {stopped}):
                 print(entry.name)

@@ -335,9 +335,9 @@ class Deaf:
 
 def test_what_is_told_is_read(tmp_path: Path) -> None:
     out = tmp_path / "new" / "run.json"
-    with journal.kept(Silent(), out, "clients", f"a at b {EVIL}") as progress:
+    with journal.record_progress(Silent(), out, "clients", f"a at b {EVIL}") as progress:
         progress.preparing("things")
-        assert (found := Journal(journal.place(out)).look())
+        assert (found := Journal(journal.journal_path(out)).look())
         assert (found.step, found.done, found.steps, found.ended) == ("preparing things", 0, None, False)
         progress.begin(4)
         progress.step(f"one {EVIL}")
@@ -345,23 +345,23 @@ def test_what_is_told_is_read(tmp_path: Path) -> None:
         progress.note(EVIL)
         progress.sample("b · call", "a", 0.25)
         progress.sample("b · call", "a", 0.5)
-    found = Journal(journal.place(out)).look()
+    found = Journal(journal.journal_path(out)).look()
     assert found
     assert (found.step, found.done, found.steps) == ("two", 1, 4)
     assert [(one.group, one.row, one.values) for one in found.samples] == [("b · call", "a", [0.25, 0.5])]
     assert not {"\x1b", "\u202e"} & set(found.model_dump_json())
-    journal.forget(out)
-    assert not journal.place(out).exists()
-    assert Journal(journal.place(out)).look() is None
+    journal.remove(out)
+    assert not journal.journal_path(out).exists()
+    assert Journal(journal.journal_path(out)).look() is None
 
 
 def test_a_load_is_followed_second_by_second(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    with journal.kept_load(Deaf(), out, "there") as watcher:
+    with journal.record_load(Deaf(), out, "there") as watcher:
         watcher.begin(3.0)
         for at_s in range(3):
             watcher.second(second(float(at_s)))
-        found = Journal(journal.place(out)).look()
+        found = Journal(journal.journal_path(out)).look()
     assert found
     assert found.planned_s == 3.0
     assert found.series
@@ -370,15 +370,15 @@ def test_a_load_is_followed_second_by_second(tmp_path: Path) -> None:
 
 def test_half_a_line_and_rubbish_are_passed_over(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    with journal.kept(Silent(), out, "clients", "x") as progress:
+    with journal.record_progress(Silent(), out, "clients", "x") as progress:
         progress.begin(2)
         progress.step("one")
-    with journal.place(out).open("a") as file:
+    with journal.journal_path(out).open("a") as file:
         file.write(
             '[]\n"x"\n{"step": "two"}\n{"sample": "x", "group": 1}\n{"second": {"at_s": "y"}}\n{"begin": "many"}\n'
         )
         file.write("[" * 100_000 + '\n{"step": "thr')
-    found = Journal(journal.place(out)).look()
+    found = Journal(journal.journal_path(out)).look()
     assert found
     assert (found.step, found.done, found.steps, found.samples, found.series) == ("two", 1, 2, [], None)
     for text in (
@@ -388,36 +388,36 @@ def test_half_a_line_and_rubbish_are_passed_over(tmp_path: Path) -> None:
         '{"live": "mcpace.live/9", "kind": "clients"}',
         '{"live": "mcpace.live/1", "kind": "x"}',
     ):
-        journal.place(out).write_text(text)
-        assert Journal(journal.place(out)).look() is None
+        journal.journal_path(out).write_text(text)
+        assert Journal(journal.journal_path(out)).look() is None
 
 
 def test_a_journal_is_gone_where_nothing_will_be_saved_and_never_a_failure(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    with pytest.raises(ValueError, match="of the experiment"), journal.kept(Silent(), out, "clients", "x"):
-        assert journal.place(out).exists()
+    with pytest.raises(ValueError, match="of the experiment"), journal.record_progress(Silent(), out, "clients", "x"):
+        assert journal.journal_path(out).exists()
         raise ValueError("of the experiment")
     assert list(tmp_path.iterdir()) == []
     for place in (Path("/dev/null"), tmp_path / "file" / "run.json", None):
         (tmp_path / "file").write_text("in the way")
-        with journal.kept(Silent(), place, "clients", "x") as progress:
+        with journal.record_progress(Silent(), place, "clients", "x") as progress:
             progress.step("one")
     assert not Path("/dev/null.live").exists()
 
 
 def test_figures_that_are_none_are_passed_over(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    with journal.kept(Silent(), out, "clients", "x") as progress:
+    with journal.record_progress(Silent(), out, "clients", "x") as progress:
         progress.sample("a", "b", 0.5)
     large = "1" + "0" * 400
-    with journal.place(out).open("a") as file:
+    with journal.journal_path(out).open("a") as file:
         for value in (large, "Infinity", "NaN", "-1", "1e999", "true"):
             file.write(f'{{"sample": {value}, "group": "a", "row": "b", "unit": "s"}}\n')
         file.write(f'{{"planned_s": {large}}}\n{{"begin": {large}}}\n{{"begin": -1}}\n')
         file.write(
             f'{{"second": {{"at_s": 0, "warm_up": false, "users": {large}, "intended": 1, "ok": 1, "errors": 0}}}}\n'
         )
-    found = Journal(journal.place(out)).look()
+    found = Journal(journal.journal_path(out)).look()
     assert found
     assert [one.values for one in found.samples] == [[0.5, 1.0]]
     assert (found.planned_s, found.steps) == (None, None)
@@ -426,23 +426,23 @@ def test_figures_that_are_none_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_long_journal_is_read_on_to_its_end(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    looked = Journal(journal.place(out))
-    with journal.kept(Silent(), out, "clients", "x") as progress:
+    looked = Journal(journal.journal_path(out))
+    with journal.record_progress(Silent(), out, "clients", "x") as progress:
         progress.step("first")
         assert (found := looked.look())
         assert found.step == "first"
-        with journal.place(out).open("a") as file:
+        with journal.journal_path(out).open("a") as file:
             for number in range(40):
                 file.write(f'{{"sample": {number}, "group": "a", "row": "b", "unit": "s"}}\n' * 10_000)
                 file.write(f'{{"note": "{"x" * 2**21}"}}\n')
         progress.step("last")
-        with journal.place(out).open("a") as file:
+        with journal.journal_path(out).open("a") as file:
             file.write('{"step": "half')
-        for one in (looked, Journal(journal.place(out))):
+        for one in (looked, Journal(journal.journal_path(out))):
             assert (found := one.look())
             assert found.step == "last"
             assert found.samples[0].values == [39.0] * 400
-        with journal.place(out).open("a") as file:
+        with journal.journal_path(out).open("a") as file:
             file.write(' a line"}\n')
         assert (found := looked.look())
         assert (found.step, found.notes) == ("half a line", [])
@@ -450,9 +450,9 @@ def test_a_long_journal_is_read_on_to_its_end(tmp_path: Path) -> None:
 
 def test_another_run_in_the_same_file_is_another(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    looked = Journal(journal.place(out))
+    looked = Journal(journal.journal_path(out))
     for what, steps in (("one", 1), ("another", 9), ("third", 2)):
-        with journal.kept(Silent(), out, "clients", what) as progress:
+        with journal.record_progress(Silent(), out, "clients", what) as progress:
             for number in range(steps):
                 progress.step(f"{what} {number}")
             progress.sample(what, what, 1.0)
@@ -464,13 +464,13 @@ def test_another_run_in_the_same_file_is_another(tmp_path: Path) -> None:
 
 def test_whose_program_is_gone_has_ended(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    with journal.kept(Silent(), out, "clients", "x"):
-        text = journal.place(out).read_text()
+    with journal.record_progress(Silent(), out, "clients", "x"):
+        text = journal.journal_path(out).read_text()
         gone = subprocess.Popen([sys.executable, "-c", ""])
         gone.wait()
         for pid, ended in ((os.getpid(), False), (1, False), (gone.pid, True), (0, True), (-1, True), ('"x"', True)):
-            journal.place(out).write_text(re.sub(r'"pid": \d+', f'"pid": {pid}', text))
-            found = Journal(journal.place(out)).look()
+            journal.journal_path(out).write_text(re.sub(r'"pid": \d+', f'"pid": {pid}', text))
+            found = Journal(journal.journal_path(out)).look()
             assert found
             assert found.ended == ended, pid
 
@@ -544,7 +544,7 @@ def test_a_run_is_watched_until_it_is_saved(runs: Path, browser: Browser) -> Non
     out = runs / "new.json"
     with served(runs) as server, Watched(browser) as watched:
         page = watched.open(server.url)
-        with journal.kept(Silent(), out, "clients", "somebody") as progress:
+        with journal.record_progress(Silent(), out, "clients", "somebody") as progress:
             progress.begin(3)
             progress.step("round 1")
             page.locator("li.live a").click()
@@ -555,7 +555,7 @@ def test_a_run_is_watched_until_it_is_saved(runs: Path, browser: Browser) -> Non
             expect(page.locator("h1")).to_contain_text("round 2")
             expect(page.locator("#samples .value").first).to_contain_text("250")
         out.write_text((RUNS / "measure.json").read_text())
-        journal.forget(out)
+        journal.remove(out)
         expect(page.locator("h1")).to_contain_text("A call to greet takes")
         assert page.url.endswith("#/run/new.json")
 

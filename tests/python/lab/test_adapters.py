@@ -21,7 +21,7 @@ from mcpace.lab.clients.plan import Settings
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.environments.installers.built import copy_sources
-from mcpace.lab.environments.installers.wanted import Wanted
+from mcpace.lab.environments.installers.protocol import InstallRequest
 from mcpace.lab.environments.releases import Exact, Newest
 from mcpace.lab.errors import AdapterProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.progress import Silent
@@ -135,7 +135,7 @@ def test_a_client_is_built_of_what_its_release_needs(tmp_path: Path) -> None:
             (adapter.folder / name).parent.mkdir(exist_ok=True)
             (adapter.folder / name).write_text(name)
         copy = tmp_path / release
-        copy_sources(Wanted(adapter, release), copy)
+        copy_sources(InstallRequest(adapter, release), copy)
         assert (copy / "shared.mjs").read_text() == "client/shared.mjs"
         assert (copy / "own.mjs").read_text() == file
 

@@ -147,7 +147,7 @@ def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) ->
     between = [Release(version, None) for version in versions]
     monkeypatch.setattr(bisect, "TargetRun", FakeTargetRun)
     monkeypatch.setattr(bisect, "prepare", lambda one, _: Ready(Subject(sdk="python", version=one.version)))
-    monkeypatch.setattr(bisect.releases, "between", lambda *_: between)
+    monkeypatch.setattr(bisect.releases, "releases_between", lambda *_: between)
     told = run("python", "1.0.0", "1.9.0", parse("profile:simple"), Settings(), Silent())
     assert told.first_bad == "1.7.0"
     assert told.untestable == []

@@ -91,7 +91,7 @@ def test_what_goes_wrong_at_another_tool_each_time_is_not_red() -> None:
 
     def attempts(first: Any, second: Any) -> list[Any]:
         sides = ([first, case(QUICK, tool="two")], [case(QUICK, tool="one"), second])
-        return [lab.of_pairs(list(zip(base, side, strict=True)), [], [], 0.1).attempts[0] for side in sides]
+        return [lab.compare_pairs(list(zip(base, side, strict=True)), [], [], 0.1).attempts[0] for side in sides]
 
     for spoilt in (
         {"trials": [], **broken},
@@ -114,7 +114,7 @@ def of_attempts(base: list[Case], *sides: list[Case]) -> Run:
     """A gate's run whose second side was, at each attempt, one of these."""
     result = run(*sides[-1], kind="gate")
     for side in sides:
-        made = lab.of_pairs(*lab.matched(base, side), 0.1)
+        made = lab.compare_pairs(*lab.match_cases(base, side), 0.1)
         before = result.comparison.attempts if result.comparison else []
         result.comparison = made.model_copy(update={"attempts": [*before, *made.attempts]})
     assert result.comparison is not None
@@ -342,13 +342,13 @@ def test_too_few_trials_say_nothing() -> None:
 def test_cases_find_their_partner_across_releases_and_targets_and_no_other() -> None:
     old = [case(QUICK, subject=Subject(sdk="python", version="1.12.0"), operation=one) for one in ("list", "call")]
     new = [case(QUICK, subject=Subject(sdk="python", version="1.13.0"), operation=one) for one in ("call", "list")]
-    pairs, only_base, only_now = lab.matched(old, new)
+    pairs, only_base, only_now = lab.match_cases(old, new)
     assert [(then.operation, now.operation) for then, now in pairs] == [("call", "call"), ("list", "list")]
     assert not only_base and not only_now
-    pairs, _, _ = lab.matched([case(QUICK, target="a")], [case(QUICK, target="b")])
+    pairs, _, _ = lab.match_cases([case(QUICK, target="a")], [case(QUICK, target="b")])
     assert len(pairs) == 1
     # Two that could be meant are none.
-    pairs, only_base, only_now = lab.matched(
+    pairs, only_base, only_now = lab.match_cases(
         [case(QUICK, target="a")], [case(QUICK, target="b"), case(QUICK, target="c")]
     )
     assert (len(pairs), len(only_base), len(only_now)) == (0, 1, 2)

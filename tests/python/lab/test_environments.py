@@ -166,7 +166,7 @@ def test_an_interrupted_build_never_counts_as_ready(tmp_path: Path, how: signal.
         assert not leavings(path)
     # The next builder clears up what a killed one left, and builds.
     mended = replace(stuck, install=replace(stuck.install, check=(*stuck.install.check[:2], "pass")))
-    release_environment.remove_leavings(path)
+    release_environment.remove_unfinished(path)
     assert not leavings(path)
     assert ensure(mended, VERSION).versions == {"iniconfig": VERSION}
 

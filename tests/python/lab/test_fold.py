@@ -67,7 +67,7 @@ def told(result: Facts, costs: dict[int, float], evidence: Sequence[tuple[int, s
     """``result``, with a finding."""
     by_hand = Told({trial.call: trial.seconds or 0.0 for trial in result.trials if trial.call is not None})
     by_hand.add(costs, evidence, **more)
-    result.told = cast(_core.Explained, by_hand)
+    result.explained = cast(_core.Explained, by_hand)
     return result
 
 
@@ -94,7 +94,7 @@ def recorded(folder: Path, *calls: tuple[float, dict[str, int] | None]) -> Facts
         lines += [{"at": start + int(after * SECOND), "event": {kind: facts}} for after, kind, facts in events]
     file = folder / "recording.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    result.told = _core.explained([str(file)])
+    result.explained = _core.explained([str(file)])
     return result
 
 

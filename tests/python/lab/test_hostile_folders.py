@@ -35,9 +35,10 @@ if __name__ == "__main__":
 """
 VERSIONS = """
 from mcpace.lab.environments.installers.cargo import rust_version
-from mcpace.lab.environments.installers.steps import asked
-print(rust_version(), asked(["go", "version"], r"go(\\d\\S*)"), asked(["node", "--version"], r"v(\\S+)"),
-      asked(["java", "-version"], r'version "([^"]+)"'), asked(["mvn", "--version"], r"Maven (\\S+)"))
+from mcpace.lab.environments.installers.steps import read_version
+print(rust_version(), read_version(["go", "version"], r"go(\\d\\S*)"),
+      read_version(["node", "--version"], r"v(\\S+)"),
+      read_version(["java", "-version"], r'version "([^"]+)"'), read_version(["mvn", "--version"], r"Maven (\\S+)"))
 """
 CALLED = ("--tool", "greet", "--args", '{"name": "a"}')
 

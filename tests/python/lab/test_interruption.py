@@ -10,39 +10,39 @@ import pytest
 BEGIN = """
 import os, signal
 from mcpace.lab.processes import interruption
-from mcpace.lab.processes.interruption import held, hurried, interruptible
-interruption.listen()
+from mcpace.lab.processes.interruption import defer_interrupt, is_hurried, allow_interrupt
+interruption.handle_signals()
 def ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
 """
 HELD = """
 try:
-    with held():
-        with held():
+    with defer_interrupt():
+        with defer_interrupt():
             ctrl_c()
-            print("kept", hurried())
+            print("kept", is_hurried())
         print("kept")
     print("lost")
 except KeyboardInterrupt:
-    print("told", hurried())
+    print("told", is_hurried())
 """
 WAITS = """
-with held():
+with defer_interrupt():
     try:
-        with interruptible():
+        with allow_interrupt():
             ctrl_c()
             print("lost")
     except KeyboardInterrupt:
-        print("told", hurried())
+        print("told", is_hurried())
     ctrl_c()
-    print("kept", hurried())
+    print("kept", is_hurried())
 print("kept")
 """
 BEFORE = """
-with held():
+with defer_interrupt():
     ctrl_c()
     try:
-        with interruptible():
+        with allow_interrupt():
             print("lost")
     except KeyboardInterrupt:
         print("told")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mcpace.lab.statistics.block_interval import batch_means, ratio_of_series, smallest_seen, wilson
+from mcpace.lab.statistics.block_interval import batch_means, ratio_of_series, smallest_detectable_ratio, wilson
 
 
 def seconds(source: np.random.Generator, count: int, resemblance: float) -> list[float]:
@@ -53,7 +53,7 @@ def test_what_would_have_been_seen_is_seen_in_four_cases_of_five() -> None:
     """Normal figures, an effect of that size: the interval leaves 1 out about 80 times in 100."""
     source = np.random.default_rng(9)
     error = 0.05
-    effect = smallest_seen(float(np.exp(-1.96 * error)), float(np.exp(1.96 * error)))
+    effect = smallest_detectable_ratio(float(np.exp(-1.96 * error)), float(np.exp(1.96 * error)))
     estimates = np.log(effect) + error * source.normal(0, 1, 20_000)
     assert np.mean(estimates - 1.96 * error > 0) == pytest.approx(0.8, abs=0.01)
 

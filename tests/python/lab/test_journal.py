@@ -12,17 +12,17 @@ from mcpace.lab.progress import Silent
 
 
 def keep(out: Path) -> None:
-    with journal.kept(Silent(), out, "clients", "a at b") as progress:
+    with journal.record_progress(Silent(), out, "clients", "a at b") as progress:
         progress.step("one")
 
 
 def test_what_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
     out, mine = tmp_path / "run.json", tmp_path / "mine"
     mine.write_text("mine")
-    place = journal.place(out)
+    place = journal.journal_path(out)
     place.symlink_to(mine)
     keep(out)
-    journal.forget(out)
+    journal.remove(out)
     assert (mine.read_text(), place.is_symlink()) == ("mine", True)
     mine.unlink()
     keep(out)
@@ -30,37 +30,37 @@ def test_what_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
     place.unlink()
     place.write_text("a file of the user's")
     keep(out)
-    journal.forget(out)
+    journal.remove(out)
     assert place.read_text() == "a file of the user's"
 
 
 def test_a_pipe_in_its_place_holds_nobody_up(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    os.mkfifo(journal.place(out))
+    os.mkfifo(journal.journal_path(out))
     keep(out)
-    journal.forget(out)
-    assert journal.place(out).is_fifo()
+    journal.remove(out)
+    assert journal.journal_path(out).is_fifo()
 
 
 def test_the_journal_of_another_run_that_goes_on_is_left_to_it(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    with journal.kept(Silent(), out, "clients", "the first") as progress:
-        with journal.kept(Silent(), out, "clients", "the second"):
+    with journal.record_progress(Silent(), out, "clients", "the first") as progress:
+        with journal.record_progress(Silent(), out, "clients", "the second"):
             pass
-        journal.forget(out)
+        journal.remove(out)
         progress.step("on")
-        assert journal.place(out).read_text().count("\n") == 2
-        assert "the first" in journal.place(out).read_text()
+        assert journal.journal_path(out).read_text().count("\n") == 2
+        assert "the first" in journal.journal_path(out).read_text()
     # One that was killed has left its journal: it is written over.
-    with journal.kept(Silent(), out, "clients", "the third"):
-        assert "the third" in journal.place(out).read_text()
-        assert "the first" not in journal.place(out).read_text()
-    journal.forget(out)
-    assert not journal.place(out).exists()
+    with journal.record_progress(Silent(), out, "clients", "the third"):
+        assert "the third" in journal.journal_path(out).read_text()
+        assert "the first" not in journal.journal_path(out).read_text()
+    journal.remove(out)
+    assert not journal.journal_path(out).exists()
 
 
 def test_an_experiment_that_fails_leaves_none(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
-    with pytest.raises(ValueError, match="failed"), journal.kept(Silent(), out, "clients", "x"):
+    with pytest.raises(ValueError, match="failed"), journal.record_progress(Silent(), out, "clients", "x"):
         raise ValueError("failed")
     assert list(tmp_path.iterdir()) == []

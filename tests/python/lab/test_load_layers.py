@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcpace.lab.load.layers import FAILURES, Beside
+from mcpace.lab.load.layers import FAILURES, LayerSampler
 from mcpace.lab.load.plan import Operation
 from mcpace.report.model.run import Run
 from support.commands import mcp_answer, read_request, run, tcp_server
@@ -70,12 +70,12 @@ def test_who_gets_no_answer_stops_asking(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(layers, "EVERY_S", 0.0)
     client: Any = Refusing(_core.ClientProblem("refused"))
     operations = [Operation(name="x", kind="call", tool="x", arguments={})]
-    beside = Beside(lambda: client, operations, {}, planned_s=0.0)
-    with beside:
+    sampler = LayerSampler(lambda: client, operations, {}, planned_s=0.0)
+    with sampler:
         assert client.enough.wait(30)
-        beside._thread.join(30)
+        sampler._thread.join(30)
         # It has ended by itself, the load still going on.
-        assert not beside._thread.is_alive()
+        assert not sampler._thread.is_alive()
     assert client.connects == FAILURES
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mcpace import _core
 from mcpace.lab.processes import process_samples
-from mcpace.lab.processes.process_samples import ProcessSamples, read
+from mcpace.lab.processes.process_samples import ProcessSamples, read_sample
 
 STAT = "7 (a (b) c) S 1 7 7 0 -1 0 0 0 0 0 25 5 100 100 20 0 3 0 99 1000 12 0\n"
 
@@ -31,15 +31,15 @@ def recording(tmp_path: Path) -> _core.Recording:
 
 
 def test_a_process_is_read_whatever_its_name(tmp_path: Path) -> None:
-    sample = read(7, proc(tmp_path, STAT))
+    sample = read_sample(7, proc(tmp_path, STAT))
     assert sample is not None
     assert sample[1:] == (30 * process_samples.NANOS_PER_TICK, 12 * process_samples.PAGE, 3)
 
 
 @pytest.mark.parametrize("text", ["", "7 (a) S 1", STAT.replace(" S ", " Z ")])
 def test_a_process_that_has_ended_gives_none(tmp_path: Path, text: str) -> None:
-    assert read(7, proc(tmp_path, text)) is None
-    assert read(8, tmp_path) is None
+    assert read_sample(7, proc(tmp_path, text)) is None
+    assert read_sample(8, tmp_path) is None
 
 
 def test_samples_end_with_the_process_and_go_into_a_recording(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ def test_samples_end_with_the_process_and_go_into_a_recording(tmp_path: Path) ->
     with ProcessSamples(period_s=60) as samples:
         samples.watch("server", child.pid)
         samples.watch("client", os.getpid())
-        samples.look()
+        samples.sample_all()
         child.communicate()
-        samples.look()
+        samples.sample_all()
     whole = recording(tmp_path)
-    samples.into(whole)
+    samples.add_to(whole)
     events = [event["event"]["process-sample"] for event in whole.events()]
     assert [e["of"] for e in events].count("server") == 3
     assert [e["of"] for e in events].count("client") == 4
@@ -67,7 +67,7 @@ def test_a_long_watch_keeps_its_first_and_last_and_stays_bounded(
     samples.watch("server", 7)
     for threads in range(4, 40):
         proc(tmp_path, STAT.replace(" 3 0 99", f" {threads} 0 99"))
-        samples.look()
+        samples.sample_all()
     kept = samples._watched[0].samples
     assert len(kept) <= 10
     assert (kept[0][3], kept[-1][3]) == (3, 39)

@@ -17,16 +17,16 @@ import pytest
 from mcpace.lab.adapters.toml_file import load, load_all
 from mcpace.lab.environments import releases
 from mcpace.lab.environments.registries import cargo, pypi
-from mcpace.lab.environments.registries.asking import asked
+from mcpace.lab.environments.registries.asking import query_tool
 from mcpace.lab.environments.releases import (
     Exact,
     Newest,
     UnknownVersion,
-    between,
+    client_release,
     find,
-    of_client,
+    list_releases,
     parse_selection,
-    published,
+    releases_between,
 )  # fmt: skip
 from mcpace.lab.errors import ReleasesProblem, UsageProblem
 
@@ -84,7 +84,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Inde
 def test_both_forms_of_the_index(index: type[Index], html: bool) -> None:
     if html:
         index.body, index.kind = HTML.encode(), "text/html"
-    found = published("Toy")
+    found = list_releases("Toy")
     assert [release.version for release in found] == ["1.9.0", "1.9.1", "1.10.0", "2.0.0rc1"]
     assert found[0].uploaded == datetime(2025, 2, 1, 11, tzinfo=UTC)
     assert [release.yanked for release in found] == [False, True, False, False]
@@ -115,43 +115,43 @@ def test_unknown_version_names_the_nearest(index: type[Index]) -> None:
 
 
 def test_answers_are_kept_and_used_when_the_index_is_gone(index: type[Index]) -> None:
-    first = published("toy")
-    assert published("toy") == first
+    first = list_releases("toy")
+    assert list_releases("toy") == first
     assert len(index.requests) == 1
     index.status = 503
     said: list[str] = []
-    assert published("toy", max_age_s=0, say=said.append) == first
+    assert list_releases("toy", max_age_s=0, say=said.append) == first
     assert len(said) == 1 and "answered 503" in said[0] and "going on with the list of" in said[0]
 
 
 def test_a_damaged_cache_is_fetched_anew(index: type[Index], tmp_path: Path) -> None:
-    published("toy")
+    list_releases("toy")
     (kept,) = (tmp_path / "releases").iterdir()
     kept.write_text('{"fetched": 1e12, "releases": [["1.0"')
-    assert len(published("toy")) == 4
+    assert len(list_releases("toy")) == 4
 
 
 def test_what_an_index_can_get_wrong(index: type[Index], monkeypatch: pytest.MonkeyPatch) -> None:
     index.body = json.dumps({"files": [{"filename": "toy-1.0.tar.gz"}]}).encode()
     with pytest.raises(ReleasesProblem, match="gives no upload times"):
-        published("toy")
+        list_releases("toy")
     index.body = b"[]"
     with pytest.raises(ReleasesProblem, match="can't be understood"):
-        published("toy")
+        list_releases("toy")
     index.body = b"x" * 100
     monkeypatch.setattr(pypi, "SIZE_LIMIT", 99)
     with pytest.raises(ReleasesProblem, match="larger than"):
-        published("toy")
+        list_releases("toy")
     index.status = 404
     with pytest.raises(ReleasesProblem, match="has no package 'toy'"):
-        published("toy")
+        list_releases("toy")
 
 
 def test_an_unreachable_index_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCPACE_CACHE", str(tmp_path))
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://someone:secret@127.0.0.1:1/simple")
     with pytest.raises(ReleasesProblem, match=r"127\.0\.0\.1:1 could not be reached: .*refused") as caught:
-        published("toy")
+        list_releases("toy")
     assert "secret" not in str(caught.value)
     assert caught.value.exit_code == 3
 
@@ -161,7 +161,7 @@ def test_credentials_are_sent_and_not_written(
 ) -> None:
     host = pypi.index_url().removeprefix("http://")
     monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://someone:s%40crt@{host}")
-    published("toy")
+    list_releases("toy")
     assert index.requests[-1][1] == "Basic " + base64.b64encode(b"someone:s@crt").decode()
     assert all("crt" not in path.name + path.read_text() for path in (tmp_path / "releases").iterdir())
 
@@ -191,7 +191,7 @@ def test_credentials_do_not_follow_a_redirect_to_another_host(
         thread.start()
         monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://someone:secret@127.0.0.1:{server.server_address[1]}/simple")
         try:
-            assert published("toy")
+            assert list_releases("toy")
         finally:
             server.shutdown()
             thread.join()
@@ -256,7 +256,7 @@ Tools = Callable[[str, str], None]
 
 def test_npm_tells_versions_and_times(tools: Tools) -> None:
     tools("npm", NPM)
-    found = published("@toys/toy", kind="npm")
+    found = list_releases("@toys/toy", kind="npm")
     assert [release.version for release in found] == ["1.9.0", "1.10.0", "2.0.0-beta.1"]
     assert found[1].uploaded == datetime(2025, 3, 1, tzinfo=UTC)
     assert found[2].prerelease and find("@toys/toy", Newest(), kind="npm").version == "1.10.0"
@@ -266,17 +266,17 @@ def test_npm_tells_versions_and_times(tools: Tools) -> None:
 
 def test_go_tells_versions_without_times(tools: Tools, tmp_path: Path) -> None:
     tools("go", GO)
-    found = published("example.com/toy", kind="go")
+    found = list_releases("example.com/toy", kind="go")
     assert [(release.version, release.uploaded) for release in found] == [
         ("1.8.0", None), ("1.9.0", None), ("1.10.0", None), ("2.0.0-pre.1", None),
     ]  # fmt: skip
-    assert published("example.com/toy", kind="go") == found
+    assert list_releases("example.com/toy", kind="go") == found
     assert len(list((tmp_path / "cache" / "releases").iterdir())) == 1
 
 
 def test_cargo_s_copy_of_the_index_is_read(tools: Tools) -> None:
     tools("cargo", CARGO)
-    found = published("toys", kind="cargo")
+    found = list_releases("toys", kind="cargo")
     assert [(release.version, release.yanked) for release in found] == [("1.9.0", True), ("1.10.0", False)]
     assert found[1].uploaded == datetime(2025, 3, 1, tzinfo=UTC)
 
@@ -305,7 +305,7 @@ def test_where_an_index_has_a_crate(name: str, place: str) -> None:
 def test_what_a_package_manager_can_get_wrong(tools: Tools, kind: str, source: str, says: str) -> None:
     tools(kind, source)
     with pytest.raises(ReleasesProblem, match=says) as caught:
-        published("toys", kind=kind)
+        list_releases("toys", kind=kind)
     assert "\n" not in str(caught.value)
 
 
@@ -316,7 +316,7 @@ def test_a_missing_package_manager_is_one_sentence(tmp_path: Path, monkeypatch: 
     with pytest.raises(
         ReleasesProblem, match=f"for the command {kind} to say, which is missing: .*(rustup|golang|nodejs)"
     ) as caught:
-        published("toys", kind=kind)
+        list_releases("toys", kind=kind)
     assert caught.value.exit_code == 3
 
 
@@ -341,12 +341,12 @@ def test_a_module_s_release_that_its_proxy_does_not_list(tools: Tools, tmp_path:
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "adapter.toml").write_text(ADAPTER)
     adapter = load(tmp_path / "toy")
-    assert of_client(adapter, parse_selection("1.9.5")).version == "1.9.5"
+    assert client_release(adapter, parse_selection("1.9.5")).version == "1.9.5"
     with pytest.raises(UnknownVersion, match=r"toy has no release 1\.9\.6; nearest: 1\.9\.0"):
-        of_client(adapter, parse_selection("1.9.6"))
+        client_release(adapter, parse_selection("1.9.6"))
     # The ends count, and of what lies between them what there is a client for.
-    assert [release.version for release in between(adapter, "1.8.0", "1.9.5")] == ["1.8.0", "1.9.5"]
-    assert [release.version for release in between(adapter, "2.0.0-pre.1", "1.9.5")] == [
+    assert [release.version for release in releases_between(adapter, "1.8.0", "1.9.5")] == ["1.8.0", "1.9.5"]
+    assert [release.version for release in releases_between(adapter, "2.0.0-pre.1", "1.9.5")] == [
         "1.9.5", "1.10.0", "2.0.0-pre.1",
     ]  # fmt: skip
 
@@ -382,7 +382,7 @@ def test_each_package_has_the_releases_that_it_is_the_one_for(tools: Tools, tmp_
 )
 def test_the_real_registries(kind: str, package: str, version: str, day: str | None) -> None:
     """As this machine's package managers are configured."""
-    found = {release.version: release for release in published(package, max_age_s=0, kind=kind)}
+    found = {release.version: release for release in list_releases(package, max_age_s=0, kind=kind)}
     uploaded = found[version].uploaded
     assert (uploaded and uploaded.date().isoformat()) == day
 
@@ -390,7 +390,7 @@ def test_the_real_registries(kind: str, package: str, version: str, day: str | N
 @pytest.mark.network
 def test_the_real_index() -> None:
     """The index as this machine's uv is configured."""
-    found = published("mcp", max_age_s=0)
+    found = list_releases("mcp", max_age_s=0)
     by_version = {release.version: release for release in found}
     assert by_version["1.12.1"].uploaded.date().isoformat() == "2025-07-22"
     assert not by_version["1.12.1"].yanked
@@ -402,14 +402,14 @@ def test_the_real_index() -> None:
 @pytest.mark.network
 def test_between_in_both_directions() -> None:
     python = load_all()["python"]
-    found = [release.version for release in between(python, "1.11.0", "1.13.0")]
+    found = [release.version for release in releases_between(python, "1.11.0", "1.13.0")]
     assert found == ["1.11.0", "1.12.0", "1.12.1", "1.12.2", "1.12.3", "1.12.4", "1.13.0"]
-    assert [release.version for release in between(python, "1.13.0", "1.11.0")] == found
-    assert [release.version for release in between(python, "2.0.0rc1", "2.0.0")] == ["2.0.0rc1", "2.0.0"]
+    assert [release.version for release in releases_between(python, "1.13.0", "1.11.0")] == found
+    assert [release.version for release in releases_between(python, "2.0.0rc1", "2.0.0")] == ["2.0.0rc1", "2.0.0"]
     with pytest.raises(UsageProblem, match="give two releases"):
-        between(python, "1.12.0", "1.12")
+        releases_between(python, "1.12.0", "1.12")
     with pytest.raises(UnknownVersion):
-        between(python, "1.11.0", "1.12.9")
+        releases_between(python, "1.11.0", "1.12.9")
 
 
 @pytest.mark.parametrize(
@@ -421,5 +421,5 @@ def test_what_lies_above_our_folder_is_not_obeyed(
     (tmp_path / left).write_text("{ this is nobody's" if tool == "go" else "{}")
     (tmp_path / "go.work").write_text("nor is this")
     monkeypatch.setenv("MCPACE_CACHE", str(tmp_path / "below" / "cache"))
-    said = asked([tool, *words], "toy").strip()
+    said = query_tool([tool, *words], "toy").strip()
     assert said in ("neutral", str(tmp_path / "below" / "cache" / "neutral"))

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mcpace.lab.load.delayed_ack import Experiment, Seen, confirmed, hill, judged, suspected
+from mcpace.lab.load.delayed_ack import Experiment, LoadResult, hill, is_confirmed, is_suspected, judge
 from mcpace.report.words import findings
 
 Buckets = list[tuple[int, int]]
@@ -23,9 +23,9 @@ def drawn(*parts: tuple[float, float, float]) -> Buckets:
     return sorted(counts.items())
 
 
-def seen(buckets: Buckets, *, reused: float = 0.99, cpu: float | None = 0.1) -> Seen:
+def seen(buckets: Buckets, *, reused: float = 0.99, cpu: float | None = 0.1) -> LoadResult:
     calls = sum(count for _, count in buckets)
-    return Seen(buckets, sum(bound * count for bound, count in buckets) / calls / 1e9, calls, reused, cpu)
+    return LoadResult(buckets, sum(bound * count for bound, count in buckets) / calls / 1e9, calls, reused, cpu)
 
 
 STALLED = drawn((0.5, 1.0, 0.3), (0.5, 43.0, 1.5))
@@ -46,11 +46,11 @@ def test_a_hill_is_what_its_neighbourhood_does_not_explain() -> None:
 
 
 def test_it_is_suspected_on_used_connections_of_a_server_with_time_left() -> None:
-    assert suspected(seen(STALLED))
-    assert suspected(seen(ALL_STALLED, cpu=None))
-    assert not suspected(seen(QUICK))
-    assert not suspected(seen(STALLED, reused=0.2)), "a new connection acknowledges at once"
-    assert not suspected(seen(STALLED, cpu=0.95)), "a busy server has calls wait for its processor"
+    assert is_suspected(seen(STALLED))
+    assert is_suspected(seen(ALL_STALLED, cpu=None))
+    assert not is_suspected(seen(QUICK))
+    assert not is_suspected(seen(STALLED, reused=0.2)), "a new connection acknowledges at once"
+    assert not is_suspected(seen(STALLED, cpu=0.95)), "a busy server has calls wait for its processor"
 
 
 def experiment(plain: Buckets, quick: Buckets, alone: Buckets, alone_quick: Buckets) -> Experiment:
@@ -61,7 +61,7 @@ PROVEN = experiment(STALLED, QUICK, ALL_STALLED, QUICK)
 
 
 def test_what_vanishes_with_quick_ack_is_confirmed_and_costs_what_it_saved() -> None:
-    finding = judged(seen(STALLED), PROVEN)
+    finding = judge(seen(STALLED), PROVEN)
     assert finding is not None
     assert (finding.code, finding.confidence, finding.severity) == ("delayed-ack", "confirmed", "high")
     assert finding.cost_s == pytest.approx(0.0207, abs=0.001)
@@ -84,16 +84,16 @@ def test_what_vanishes_with_quick_ack_is_confirmed_and_costs_what_it_saved() -> 
     ],
 )
 def test_what_the_experiment_contradicts_is_not_named(other: Experiment) -> None:
-    assert not confirmed(other)
-    assert judged(seen(STALLED), other) is None
+    assert not is_confirmed(other)
+    assert judge(seen(STALLED), other) is None
 
 
 def test_a_suspicion_without_its_experiment_is_told_as_one() -> None:
-    finding = judged(seen(STALLED), None)
+    finding = judge(seen(STALLED), None)
     assert finding is not None
     assert (finding.confidence, finding.confidence_reason) == ("medium", "experiment-not-made")
     assert "two small writes" not in findings.explanation_for(finding)
 
 
 def test_what_is_not_suspected_is_not_named_whatever_an_experiment_says() -> None:
-    assert judged(seen(QUICK), PROVEN) is None
+    assert judge(seen(QUICK), PROVEN) is None

@@ -12,14 +12,14 @@ import pytest
 
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.processes import limits
-from mcpace.lab.processes.limits import Confinement, memory, settle
+from mcpace.lab.processes.limits import Confinement, choose_cap, parse_memory
 
 COUNT = (sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))")
 
 
 def group_can_be_made() -> bool:
-    root = limits._mounted()
-    return root is not None and os.access(root / "cgroup.procs", os.W_OK) and limits._can_make(root)
+    root = limits._cgroup_root()
+    return root is not None and os.access(root / "cgroup.procs", os.W_OK) and limits._can_create_group(root)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_group_is_made_beside_ours_where_controllers_are_handed_down(hierarchy: Path) -> None:
-    cap = settle(0.5, 512 << 20, root=hierarchy)
+    cap = choose_cap(0.5, 512 << 20, root=hierarchy)
     assert (cap.by, cap.parent, cap.limits_memory) == ("cgroup", hierarchy / "user.slice" / "app.slice", True)
     with Confinement(cap, "rmcp@3.9.0:json"):
         (group,) = (entry for entry in cap.parent.iterdir() if entry.name.startswith("mcpace-"))
@@ -46,7 +46,7 @@ def test_a_group_is_made_beside_ours_where_controllers_are_handed_down(hierarchy
 
 
 def test_a_program_moves_into_its_group_before_it_begins(hierarchy: Path) -> None:
-    cap = settle(1, None, root=hierarchy)
+    cap = choose_cap(1, None, root=hierarchy)
     with Confinement(cap, "x") as confinement:
         command = (*confinement.prefix(), *COUNT)
         (group,) = (entry for entry in cap.parent.iterdir() if entry.name.startswith("mcpace-"))
@@ -62,7 +62,7 @@ def test_a_program_moves_into_its_group_before_it_begins(hierarchy: Path) -> Non
 @pytest.mark.skipif(not group_can_be_made(), reason="no cgroup v2 in which we may make a group")
 def test_a_real_group_takes_a_program_in_and_ends_it_whole() -> None:
     """What every group has, whatever controllers are handed down to it: here that may be none."""
-    root = limits._mounted()
+    root = limits._cgroup_root()
     confinement = Confinement(limits.Cap(1, None, "cgroup", (0,), (), root), "real")
     group = Path(confinement.prefix()[-1])
     group.mkdir()
@@ -80,7 +80,7 @@ def test_a_real_group_takes_a_program_in_and_ends_it_whole() -> None:
 @pytest.mark.parametrize("file", ["cgroup.subtree_control", "cgroup.procs"])
 def test_without_the_right_to_groups_processors_are_taken_away(hierarchy: Path, file: str) -> None:
     (hierarchy / "user.slice" / "app.slice" / file).unlink()
-    cap = settle(1, 2 << 30, root=hierarchy)
+    cap = choose_cap(1, 2 << 30, root=hierarchy)
     assert (cap.by, len(cap.cores), cap.limits_memory) == ("affinity", 1, False)
     assert set(cap.cores) | set(cap.others) == os.sched_getaffinity(0)
     with Confinement(cap, "x") as confinement:
@@ -91,20 +91,20 @@ def test_without_the_right_to_groups_processors_are_taken_away(hierarchy: Path, 
 def test_what_is_no_server_stays_off_their_processors() -> None:
     own = os.sched_getaffinity(0)
     last = max(own)
-    with limits.kept_off(limits.Cap(1, None, "affinity", tuple(own - {last}), (last,))):
+    with limits.avoid_server_cores(limits.Cap(1, None, "affinity", tuple(own - {last}), (last,))):
         done = subprocess.run(COUNT, capture_output=True, text=True, timeout=60, check=True)
         assert done.stdout == "1\n"
-        with limits.kept_off(limits.Cap(1, None, "affinity", tuple(own), ())):
+        with limits.avoid_server_cores(limits.Cap(1, None, "affinity", tuple(own), ())):
             assert os.sched_getaffinity(0) == {last}
     assert os.sched_getaffinity(0) == own
 
 
 def test_caps_that_cannot_be_had_are_refused(hierarchy: Path) -> None:
     with pytest.raises(UsageProblem, match=r"--cpus 4096 is more than the \d+ that this machine lets us use"):
-        settle(4096, None, root=hierarchy)
+        choose_cap(4096, None, root=hierarchy)
     (hierarchy / "user.slice" / "app.slice" / "cgroup.subtree_control").unlink()
     with pytest.raises(UsageProblem, match=r"--cpus 0.5 needs cgroup v2"):
-        settle(0.5, None, root=hierarchy)
+        choose_cap(0.5, None, root=hierarchy)
 
 
 def test_a_program_that_cannot_be_confined_or_started_says_so(tmp_path: Path) -> None:
@@ -119,7 +119,12 @@ def test_a_program_that_cannot_be_confined_or_started_says_so(tmp_path: Path) ->
 
 
 def test_amounts_of_memory() -> None:
-    assert [memory(text) for text in ("2g", "512m", "1.5GiB", "67108864")] == [2 << 30, 512 << 20, 3 << 29, 64 << 20]
+    assert [parse_memory(text) for text in ("2g", "512m", "1.5GiB", "67108864")] == [
+        2 << 30,
+        512 << 20,
+        3 << 29,
+        64 << 20,
+    ]
     for text in ("", "two", "-1g", "1m", "2x"):
         with pytest.raises(UsageProblem):
-            memory(text)
+            parse_memory(text)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mcpace.lab.processes import process_usage
-from mcpace.lab.processes.process_usage import Watch, look
+from mcpace.lab.processes.process_usage import UsageWatch, read_usage
 
 # A child that works for 0.3 s of processor time, holds 64 MiB, tells, and waits.
 CHILD = """
@@ -32,9 +32,9 @@ def test_a_tree_is_its_children_too_also_when_they_have_ended() -> None:
     ) as parent:
         assert parent.stdout is not None
         assert parent.stdin is not None
-        with Watch(parent.pid) as watch:
+        with UsageWatch(parent.pid) as watch:
             assert parent.stdout.readline() == "done\n"
-            both = look(parent.pid)
+            both = read_usage(parent.pid)
             assert both is not None
             assert both.processes == 2
             assert both.cpu_s >= 0.28
@@ -45,13 +45,13 @@ def test_a_tree_is_its_children_too_also_when_they_have_ended() -> None:
         assert watch.rss_bytes >= 64 << 20
         parent.stdin.close()
         assert parent.stdout.readline() == "reaped\n"
-    assert look(parent.pid) is None
+    assert read_usage(parent.pid) is None
 
 
 def test_a_process_that_has_gone_has_no_usage() -> None:
     done = subprocess.Popen([sys.executable, "-c", "pass"])
     done.wait()
-    with Watch(done.pid) as watch:
+    with UsageWatch(done.pid) as watch:
         pass
     assert (watch.cpu_s, watch.rss_bytes) == (None, None)
 
@@ -69,9 +69,9 @@ def test_names_may_hold_anything_and_zombies_count_for_nothing(tmp_path: Path) -
     write(tmp_path, 13, "stranger", 1, ticks=900, pages=900)
     (tmp_path / "self").mkdir()
     (tmp_path / "14").mkdir()
-    found = look(10, tmp_path)
+    found = read_usage(10, tmp_path)
     assert found == process_usage.Usage(
         cpu_s=200 / os.sysconf("SC_CLK_TCK"), rss_bytes=12 * process_usage.PAGE, processes=2
     )
-    assert look(12, tmp_path) is None
-    assert look(10, tmp_path / "nowhere") is None
+    assert read_usage(12, tmp_path) is None
+    assert read_usage(10, tmp_path / "nowhere") is None

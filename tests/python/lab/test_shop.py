@@ -28,23 +28,23 @@ def test_each_server_has_users_and_carts_of_its_own(running: shop.Shop) -> None:
     first, second = running.open(), running.open()
     assert first.environment()["SHOP_REDIS"] != second.environment()["SHOP_REDIS"]
     with first.connect() as one, second.connect() as two:
-        one.many([["DEL", "cart:7"], ["HSET", "user:7", "tier", "none"]])
-        assert one.one("LRANGE", "cart:7", 0, -1) == []
-        items = two.one("LRANGE", "cart:7", 0, -1)
+        one.send_pipeline([["DEL", "cart:7"], ["HSET", "user:7", "tier", "none"]])
+        assert one.send_command("LRANGE", "cart:7", 0, -1) == []
+        items = two.send_command("LRANGE", "cart:7", 0, -1)
         assert items == [f"{product}:{quantity}".encode() for product, quantity in shop.cart(7)]
         assert len(items) == 7
-        assert two.one("HMGET", "user:7", "name", "tier") == [b"Radia 7", b"silver"]
-        assert two.one("EXISTS", f"user:{shop.USERS}") == 1
-        assert two.one("EXISTS", f"user:{shop.NOBODY}") == 0
+        assert two.send_command("HMGET", "user:7", "name", "tier") == [b"Radia 7", b"silver"]
+        assert two.send_command("EXISTS", f"user:{shop.USERS}") == 1
+        assert two.send_command("EXISTS", f"user:{shop.NOBODY}") == 0
 
 
 def test_filling_again_takes_away_what_a_load_left(running: shop.Shop) -> None:
     account = running.open()
     with account.connect() as connection:
-        connection.one("INCR", "orders:1")
+        connection.send_command("INCR", "orders:1")
         account.fill()
-        assert connection.one("GET", "orders:1") is None
-        assert connection.one("HGET", "user:1", "tier") == b"silver"
+        assert connection.send_command("GET", "orders:1") is None
+        assert connection.send_command("HGET", "user:1", "tier") == b"silver"
 
 
 def test_every_search_of_the_load_finds_something_and_carts_can_be_paid(running: shop.Shop) -> None:
@@ -62,12 +62,12 @@ def test_every_search_of_the_load_finds_something_and_carts_can_be_paid(running:
 
 def test_redis_answers_in_pipelines_and_its_errors_are_told(running: shop.Shop) -> None:
     with running.redis.connect(9) as connection:
-        answers = connection.many(["ECHO", f"é{number}"] for number in range(2_500))
+        answers = connection.send_pipeline(["ECHO", f"é{number}"] for number in range(2_500))
         assert answers[-1] == "é2499".encode()
-        assert connection.one("GET", "nothing") is None
+        assert connection.send_command("GET", "nothing") is None
         with pytest.raises(RedisProblem, match="Redis answers with an error: ERR unknown command"):
-            connection.one("NONSENSE")
-        assert connection.one("PING") == b"PONG"
+            connection.send_command("NONSENSE")
+        assert connection.send_command("PING") == b"PONG"
 
 
 def test_a_redis_that_has_gone_is_told() -> None:
@@ -75,7 +75,7 @@ def test_a_redis_that_has_gone_is_told() -> None:
         connection = made.connect()
         os.kill(made.pid, signal.SIGKILL)
         with pytest.raises(RedisProblem, match="Redis has gone"):
-            connection.one("PING")
+            connection.send_command("PING")
         connection.close()
 
 

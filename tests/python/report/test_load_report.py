@@ -17,8 +17,8 @@ from prometheus_client.parser import text_fd_to_metric_families
 from rich.console import Console
 
 from mcpace.lab.load import fold
-from mcpace.lab.load.gate import hold
-from mcpace.lab.load.histogram import at, latencies, merged, together
+from mcpace.lab.load.gate import check_threshold
+from mcpace.lab.load.histogram import combine_histograms, latencies, merge_buckets, quantile
 from mcpace.lab.load.outcome import Histogram
 from mcpace.lab.load.plan import HttpTarget
 from mcpace.lab.load.thresholds import parse
@@ -48,13 +48,13 @@ def case() -> Case:
 
 
 def buckets(values: list[int]) -> list[tuple[int, int]]:
-    return merged([[(value, 1)] for value in values])
+    return merge_buckets([[(value, 1)] for value in values])
 
 
 @given(st.lists(st.lists(st.integers(1, 10**12), max_size=40), min_size=1, max_size=4), st.floats(0.001, 1.0))
 def test_percentiles_of_merged_histograms_are_those_of_all_samples(parts: list[list[int]], share: float) -> None:
     everything = [value for part in parts for value in part]
-    found = at(merged(buckets(part) for part in parts), share)
+    found = quantile(merge_buckets(buckets(part) for part in parts), share)
     if not everything:
         assert found is None
     else:
@@ -71,7 +71,7 @@ def test_several_distributions_are_one_of_all_samples() -> None:
         )
 
     one, other = [10**6] * 90, [10**9] * 10
-    found = latencies(together([of(one), Histogram(), of(other)]))
+    found = latencies(combine_histograms([of(one), Histogram(), of(other)]))
     assert found is not None
     assert (found.count, found.min, found.max) == (100, 0.001, 1.0)
     assert found.mean == pytest.approx(0.1009)
@@ -99,16 +99,16 @@ def test_several_distributions_are_one_of_all_samples() -> None:
     ],
 )
 def test_a_load_is_held_against_thresholds(text: str, met: bool) -> None:
-    assert hold(parse(text), case()).met is met
+    assert check_threshold(parse(text), case()).met is met
 
 
 def test_a_load_of_nothing_meets_no_limit_of_latency() -> None:
     empty = case()
     for operation in (empty.by_tool or {}).values():
         operation.latency_s, operation.count, operation.ok = None, 0, 0
-    held = hold(parse("p99<50ms"), empty)
+    held = check_threshold(parse("p99<50ms"), empty)
     assert (held.met, held.actual) == (False, None)
-    assert hold(parse("errors<1%"), empty).met is False
+    assert check_threshold(parse("errors<1%"), empty).met is False
 
 
 # --- words ---
@@ -271,7 +271,7 @@ def test_a_collector_that_refuses_is_told_of() -> None:
 
 @pytest.mark.parametrize(("took_ms", "reused", "pointed"), [(44, 90, True), (44, 10, False), (20, 90, False)])
 def test_calls_near_forty_milliseconds_point_to_the_experiment(took_ms: int, reused: int, pointed: bool) -> None:
-    buckets = [(took_ms * 1_000_000 + at * 100_000, 10) for at in range(10)]
+    buckets = [(took_ms * 1_000_000 + quantile * 100_000, 10) for quantile in range(10)]
     operations = [SimpleNamespace(service=SimpleNamespace(buckets=buckets))]
     outcome = SimpleNamespace(connections=SimpleNamespace(opened=10, reused_requests=reused))
     plan = SimpleNamespace(target=HttpTarget("http://127.0.0.1/mcp"))

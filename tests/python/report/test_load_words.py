@@ -193,15 +193,15 @@ def test_what_is_wrong_with_a_scenario_is_told_with_its_line(text: str, said: st
 
 
 def test_the_tool_is_chosen_where_that_is_clear() -> None:
-    assert [one.tool for one in check.settle({**TOOLS, **ECHO}, LoadSettings())] == ["echo"]
-    assert [one.tool for one in check.settle(TOOLS, LoadSettings())] == ["now"]
+    assert [one.tool for one in check.select_operations({**TOOLS, **ECHO}, LoadSettings())] == ["echo"]
+    assert [one.tool for one in check.select_operations(TOOLS, LoadSettings())] == ["now"]
     named = LoadSettings(arguments={"search": {"q": "x"}})
-    assert [(one.tool, one.arguments) for one in check.settle(TOOLS, named)] == [("search", {"q": "x"})]
+    assert [(one.tool, one.arguments) for one in check.select_operations(TOOLS, named)] == [("search", {"q": "x"})]
 
 
 def test_arguments_that_are_needed_are_asked_for() -> None:
     with pytest.raises(UsageProblem) as refused:
-        check.settle(TOOLS, LoadSettings(mix=(("search", 1.0),)))
+        check.select_operations(TOOLS, LoadSettings(mix=(("search", 1.0),)))
     assert str(refused.value) == "search needs q; give --args search=JSON"
 
 
@@ -218,14 +218,14 @@ def test_where_it_is_not_clear_the_tools_are_named(
     tools: dict[str, Any], settings: LoadSettings, problem: type[LabError], said: str
 ) -> None:
     with pytest.raises(problem, match=said):
-        check.settle(tools, settings)
+        check.select_operations(tools, settings)
 
 
 def test_listings_and_pings_are_operations_unless_they_are_tools() -> None:
     mixed = LoadSettings(mix=(("tools/list", 1.0), ("ping", 1.0)))
-    assert [one.kind for one in check.settle(TOOLS, mixed)] == ["list", "ping"]
+    assert [one.kind for one in check.select_operations(TOOLS, mixed)] == ["list", "ping"]
     with_tool = {**TOOLS, "ping": {"name": "ping"}}
-    assert [one.kind for one in check.settle(with_tool, mixed)] == ["list", "call"]
+    assert [one.kind for one in check.select_operations(with_tool, mixed)] == ["list", "call"]
 
 
 def test_a_check_sends_what_the_load_may_send() -> None:
@@ -236,7 +236,7 @@ def test_a_check_sends_what_the_load_may_send() -> None:
         "deep": [{"who": "{{choice:who}}"}],
         "plain": 3,
     }
-    assert check.rendered(arguments, {"who": ["Ada", "Grace"]}) == {
+    assert check.render_templates(arguments, {"who": ["Ada", "Grace"]}) == {
         "n": 0,
         "r": 5,
         "t": "no 0 of Ada",

@@ -56,8 +56,8 @@ class RedisServer:
             try:
                 with Connection(self.port) as connection:
                     # An error for as long as it reads its file.
-                    connection.one("PING")
-                    info = connection.one("INFO", "server")
+                    connection.send_command("PING")
+                    info = connection.send_command("INFO", "server")
                     # Who answers must be ours.
                     assert isinstance(info, bytes)
                     if f"process_id:{self._process.pid}\r\n".encode() in info:

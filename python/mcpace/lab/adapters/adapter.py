@@ -1,7 +1,4 @@
-"""An adapter as data: how one SDK is installed, and how its programs are started.
-
-Nothing is read, installed or run here.
-"""
+"""Data types of an adapter: how one SDK is installed, and how its programs are started."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ if TYPE_CHECKING:  # environments are built from adapters
     from mcpace.lab.environments.environment import Environment
 
 SOURCES = "source"
-"""The folder of what all versions of a built kind's server have in common."""
+"""Folder with the source files that all versions of a built server share."""
 VERSIONS = "versions"
-"""The folder that has a folder for each version of a built kind: its lock, and whatever else differs."""
+"""Folder with one subfolder for each version of a built server: its lock file, and the files that differ."""
 
 
 class InstallKind(Enum):
-    """Where releases come from. Each kind has its installer (`lab/installers`)."""
+    """Source of releases. Each kind has its installer (`lab/environments/installers`)."""
 
     PYPI = "pypi"
     CARGO = "cargo"
@@ -31,19 +28,19 @@ class InstallKind(Enum):
     NPM = "npm"
     MAVEN = "maven"
     OWN = "own"
-    """Ours: there is one version, the one that runs."""
+    """mcpace itself: the only version is the running one."""
 
     @property
-    def built(self) -> bool:
-        """Whether programs are built out of the adapter's sources.
+    def is_built(self) -> bool:
+        """Whether programs are built from the adapter's sources.
 
-        Of servers there are only the versions whose locks lie in the adapter. Clients are of any release.
+        A server exists only for the versions with a lock file in the adapter. A client can be built for any release.
         """
         return self not in (InstallKind.PYPI, InstallKind.OWN)
 
 
 class Role(Enum):
-    """What an adapter's program is. The word is what users read."""
+    """Role of an adapter's program. Messages show the value."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -57,9 +54,9 @@ class Install:
     also: tuple[str, ...]
     """Further requirements, installed beside the package."""
     overrides: tuple[str, ...]
-    """`pypi`: requirements that stand in for what the packages ask for."""
+    """`pypi`: requirements that override those of the packages."""
     manifest: str | None
-    """`own`: what Cargo builds, from a checkout; none where this interpreter runs the program."""
+    """`own`: the manifest that Cargo builds, from a checkout; none where this interpreter runs the program."""
     as_of_release: bool
     """Whether dependencies are resolved as of the release's own upload."""
     margin_hours: float
@@ -70,12 +67,12 @@ class Install:
 
 @dataclass(frozen=True)
 class ClientReleases:
-    """What a range of releases is built of."""
+    """Package and source folders that a client is built from, for a range of releases."""
 
     versions: SpecifierSet
     package: str
     sources: tuple[str, ...]
-    """Folders of the adapter, of which later ones win."""
+    """Folders of the adapter. Files of later folders replace those of earlier ones."""
 
     def covers(self, number: Version) -> bool:
         return self.versions.contains(number, prereleases=True)
@@ -98,12 +95,12 @@ class ServerCommand:
     modes: tuple[str, ...]
     """The first is what a subject without a mode means."""
     also: tuple[str, ...]
-    """`pypi`: what only the server program needs. It has its own environment: clients' stay as they were."""
+    """`pypi`: requirements of the server program only. They go into its own environment, not into that of clients."""
 
 
 @dataclass(frozen=True)
 class Speaks:
-    """What the client of a range of versions can do."""
+    """Features of the client for a range of versions."""
 
     versions: SpecifierSet
     revisions: tuple[str, ...]
@@ -122,27 +119,27 @@ class Adapter:
     speaks: tuple[Speaks, ...]
 
     def client_command(self, environment: Environment) -> tuple[str, ...]:
-        """How to start the client program in an environment."""
+        """Command that starts the client program in an environment."""
         assert self.client is not None, "parse_subject() looked"
         return fill_in(self.client.command, {**environment.places, "adapter": str(self.folder)})
 
     def server_command(self, environment: Environment) -> tuple[str, ...]:
-        """How to start the server program in an environment, up to the options that every server program takes."""
+        """Command that starts the server program in an environment, without the options of every server program."""
         assert self.server is not None, "parse_subject() looked"
         return fill_in(self.server.command, {**environment.places, "adapter": str(self.folder)})
 
     def client_releases(self, number: Version) -> ClientReleases | None:
-        """What the client of a release is built of; nothing where there is no client for it."""
+        """Package and sources that the client of a release is built from; ``None`` where it has no client."""
         assert self.client is not None, "parse_subject() looked"
         return next((entry for entry in self.client.releases if entry.covers(number)), None)
 
     def covers(self, number: Version) -> bool:
-        """Whether there is a client for a release. One that builds nothing says so itself."""
+        """Whether there is a client for a release. A client that isn't built reports unsupported releases itself."""
         assert self.client is not None, "parse_subject() looked"
         return not self.client.releases or self.client_releases(number) is not None
 
     def client_packages(self, number: Version | None = None) -> list[str]:
-        """What the client's releases are called in their registry; of one release, where it could be."""
+        """Registry names of the client's package: all of them, or the one that has the release ``number``."""
         assert self.client is not None, "parse_subject() looked"
         entry = None if number is None else self.client_releases(number)
         if entry is not None:
@@ -153,14 +150,14 @@ class Adapter:
         return (self.client if role is Role.CLIENT else self.server) is not None
 
     def modes(self, role: Role = Role.CLIENT) -> list[str]:
-        """The modes that any version has."""
+        """Modes that at least one version supports."""
         if role is Role.SERVER:
             return list(self.server.modes) if self.server is not None else []
         return sorted({mode for range_ in self.speaks for mode in range_.modes})
 
 
 def fill_in(command: tuple[str, ...], places: dict[str, str]) -> tuple[str, ...]:
-    """Puts places into a command of adapter.toml. Not `format`: other braces are the command's own."""
+    """Fills placeholders like `{python}` into a command of adapter.toml. Leaves all other braces as they are."""
     filled = []
     for word in command:
         for name, place in places.items():

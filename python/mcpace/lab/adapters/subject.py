@@ -1,6 +1,6 @@
-"""What users type of an SDK, a version and a mode: which adapter and which release that is.
+"""Resolution of `SDK[@VERSION][:MODE]`, as users type it, to an adapter and a release.
 
-Nothing is installed or run here: `environments` installs, `program` runs, `releases` knows which versions exist.
+This module installs and runs nothing: see `environments` for installing and `releases` for the known versions.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from packaging.version import InvalidVersion, Version
 from mcpace import __version__
 from mcpace.lab.adapters.adapter import VERSIONS, Adapter, InstallKind, Role
 from mcpace.lab.adapters.toml_file import load_all
-from mcpace.lab.environments.releases import Say, Selection, choose, of_client, parse_selection
+from mcpace.lab.environments.releases import Say, Selection, choose, client_release, parse_selection
 from mcpace.lab.environments.releases import find as find_release
 from mcpace.lab.errors import AdapterProblem, UnknownName, UsageProblem
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What the user typed: `SDK[@VERSION][:MODE]`."""
+    """Parsed form of `SDK[@VERSION][:MODE]`."""
 
     adapter: Adapter
     selection: Selection
@@ -39,10 +39,10 @@ class Resolved:
 
 
 def resolve(text: str, say: Say | None = None, role: Role = Role.CLIENT) -> Resolved:
-    """What the user typed, to one release.
+    """Resolves `SDK[@VERSION][:MODE]` to one release.
 
-    Raises `UsageProblem` for an unknown SDK, version or mode, with the nearest names. Whether this version has
-    this mode is for its program to say. A server without a mode gets its adapter's first.
+    Raises `UsageProblem` for an unknown SDK, version or mode, with the most similar names. The program itself reports a
+    mode that its version lacks. A server without a mode gets the first mode of its adapter.
     """
     subject = parse_subject(text, load_all(), role)
     mode = subject.mode
@@ -52,14 +52,14 @@ def resolve(text: str, say: Say | None = None, role: Role = Role.CLIENT) -> Reso
 
 
 def find_version(subject: Subject, say: Say | None = None, role: Role = Role.CLIENT) -> str:
-    """The release that is meant, of those that a registry, the adapter's locks or this mcpace have."""
+    """Selects a release among those of the registry, of the adapter's lock files, or of the running mcpace."""
     adapter, selection = subject.adapter, subject.selection
     if adapter.install.kind is InstallKind.PYPI:
         return find_release(adapter.install.package, selection, say).version
     if adapter.install.kind is InstallKind.OWN:
         return choose(selection, [__version__], f"{adapter.name}@{selection} can't be had: it is the mcpace that runs,")
     if role is Role.CLIENT:
-        return of_client(adapter, selection, say).version
+        return client_release(adapter, selection, say).version
     there_are = f"{adapter.name}@{selection} can't be had: it is built by a lock, and there are locks of"
     return choose(selection, locked_versions(adapter), there_are)
 
@@ -78,7 +78,7 @@ def locked_versions(adapter: Adapter) -> list[str]:
 
 
 def find(name: str, role: Role = Role.CLIENT) -> Adapter:
-    """One adapter by the name that users type. Raises `UsageProblem` where it isn't known, or has no such program."""
+    """Finds an adapter by name. Raises `UsageProblem` where the name is unknown, or the adapter lacks the program."""
     return with_role(name, load_all(), role)
 
 

@@ -1,4 +1,4 @@
-"""adapter.toml, parsed once: whatever isn't as described is said with its file and key."""
+"""Parser of adapter.toml. Every error names the file and the key."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def load_all(folder: Path | None = None) -> dict[str, Adapter]:
 
 
 def load(folder: Path) -> Adapter:
-    """One adapter. Raises `AdapterProblem`, naming file and key, for anything that isn't as described."""
+    """Loads one adapter. Raises `AdapterProblem` for a file that can't be read, and for an invalid key."""
     path = folder / "adapter.toml"
     try:
         table = Table(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
@@ -99,8 +99,8 @@ def read_install(table: Table) -> Install:
 
 def read_client(table: Table, install: Install) -> ClientCommand:
     entries = table.tables("releases")
-    if install.kind.built != bool(entries):
-        rule = "must name what its client is built of" if install.kind.built else "builds nothing of its own"
+    if install.kind.is_built != bool(entries):
+        rule = "must name what its client is built of" if install.kind.is_built else "builds nothing of its own"
         raise AdapterProblem(f"{table.where}: the kind {install.kind.value} {rule}: [[client.releases]]")
     releases = tuple(
         ClientReleases(
@@ -135,7 +135,7 @@ def read_speaks(table: Table) -> Speaks:
 
 
 class Table:
-    """A table of the file, whose keys are read with the type that they must have."""
+    """Table of the file. Each accessor checks the type of its key."""
 
     def __init__(self, values: dict[str, Any], where: str) -> None:
         self._values = values

@@ -1,4 +1,4 @@
-"""An adapter's client program: commands in, answers out (adapters/README.md)."""
+"""An adapter's client program, which reads commands and writes answers (adapters/README.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Answer:
     ok: bool
     start_ns: int
     end_ns: int
-    """CLOCK_MONOTONIC; both 0 where nothing was started."""
+    """CLOCK_MONOTONIC. Both times are 0 where nothing was started."""
     result: dict[str, Any] = field(default_factory=dict)
     error_kind: str | None = None
     """`unsupported`, `timeout`, `auth`, `connection`, `protocol` or `other`."""
@@ -26,18 +26,18 @@ class Answer:
 
 
 class ClientProgram(AdapterProcess):
-    """A running client program. Made by `start`; use as a context manager or call `close`."""
+    """A running client program, created by `start`. Use as a context manager or call `close`."""
 
     version = ""
-    """Of the SDK, as the program found it."""
+    """Version of the SDK, as the program found it."""
 
     @classmethod
     def start(
         cls, command: Sequence[str], *, environment: Environment | None = None, ready_limit_s: float = READY_LIMIT_S
     ) -> ClientProgram:
-        """Starts a program and waits until it says that it is ready.
+        """Starts a program and waits for its ready line.
 
-        Raises `Unsupported` for exit code 127, `ProgramDied`, `ProgramHung` or `ProgramRubbish` otherwise.
+        Raises `Unsupported` for exit code 127, else `ProgramDied`, `ProgramHung` or `ProgramRubbish`.
         """
         program = cls(spawn(command, cwd=environment.path if environment is not None else None))
         ready = program._await_ready(ready_limit_s)
@@ -45,13 +45,13 @@ class ClientProgram(AdapterProcess):
         return program
 
     def command(self, command: dict[str, Any], timeout_s: float) -> Answer:
-        """Sends one command and waits for its answer. After an exception the program has been killed.
+        """Sends one command and waits for its answer. Kills the program before any exception.
 
         Raises `ProgramDied`, `ProgramHung`, `ProgramRubbish`, or `Unsupported` for exit code 127.
         """
         name = str(command.get("cmd"))
         try:
-            # A dead program's pipe breaks here; reading then finds out what it died of.
+            # The pipe of a dead program breaks here; reading then finds the reason.
             with contextlib.suppress(BrokenPipeError):
                 self._stdin.write(json.dumps(command).encode() + b"\n")
                 self._stdin.flush()
@@ -72,7 +72,7 @@ class ClientProgram(AdapterProcess):
                 error_message=None if value["ok"] is True else str(value["error"]["message"]),
             )
         except (KeyError, TypeError, ValueError):
-            raise self._rubbish(json.dumps(value).encode(), name) from None
+            raise self._rubbish_problem(json.dumps(value).encode(), name) from None
         if answer.op != name or answer.end_ns < answer.start_ns:
-            raise self._rubbish(json.dumps(value).encode(), name)
+            raise self._rubbish_problem(json.dumps(value).encode(), name)
         return answer

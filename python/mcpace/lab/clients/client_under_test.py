@@ -1,7 +1,7 @@
-"""One subject at one target: a recorder between the subject's client program and the server.
+"""One subject at one target, with a recorder between the subject's client program and the server.
 
-The recorder, and the scripted target where there is one, live in this process but run on threads of their own, outside
-the interpreter's lock; the client program is a process of its own.
+The recorder and a scripted target run in this process, on their own threads without the GIL. The client program is a
+separate process.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from mcpace.lab.targets import Target
 from mcpace.report.model.run import Operation, Subject
 
 GIVE_UP_AFTER = 2
-"""Rounds whose connect failed; more would only cost time. One that ran into its time limit counts as enough."""
+"""Rounds with a failed connect after which the subject is given up. A connect that timed out is enough by itself."""
 
 SHOWN_FAILURE = 300
-"""Characters of what a program said of a failure; a library's whole traceback belongs to its own log."""
+"""Most characters of a program's failure message. A library's traceback belongs to its own log."""
 
 GRACE_S = 5.0
-"""Past an operation's own limit, before the program counts as hung."""
+"""Seconds after an operation's own limit before the program counts as hung."""
 
 STDIO_RECORDER = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -43,7 +43,7 @@ STDIO_RECORDER = (
 
 @dataclass
 class _Stamped:
-    """One repetition of a trial with its program's own stamps, kept until the recording is complete."""
+    """One repetition of a trial with the program's own timestamps, kept until the recording is complete."""
 
     trial: Trial
     start_ns: int
@@ -58,7 +58,7 @@ class _Stamped:
 
 
 class ClientUnderTest:
-    """Use as a context manager: leaving stops the program, the recorder and the target."""
+    """One subject at one target. Use as a context manager, which stops the program, the recorder and the target."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ClientUnderTest:
         self.facts = Facts(subject=subject, target=target.name, tool=target.tool.name if target.tool else None)
         self.facts.starts_process = bool(target.command)
         self.unsaved: str | None = None
-        """Why the recording is not in its file, where it should be."""
+        """Reason why the recording couldn't be saved; ``None`` where it was saved or isn't kept."""
         self._command = command
         self._environment = environment
         self._target = target
@@ -106,9 +106,9 @@ class ClientUnderTest:
         return unsupported or self._hopeless or self._failed_connects >= GIVE_UP_AFTER
 
     def round(self, step: Callable[[Operation], None]) -> None:
-        """One trial of each operation, in one session: connect, list, call, disconnect. Lists and calls are repeated.
+        """Makes one trial of each operation in one session: connect, list, call, disconnect. Repeats lists and calls.
 
-        Raises :class:`UnknownName` where the server has no such tool as the user named.
+        Raises :class:`UnknownName` where the server lacks the tool that the user named.
         """
         for operation in operations_at(self._target):
             step(operation)
@@ -118,7 +118,7 @@ class ClientUnderTest:
         self._attempt("disconnect")
 
     def conclude(self) -> Facts:
-        """Explains what was recorded. Call it once, when the rounds are over."""
+        """Explains the recording. Call it once, after the rounds."""
         recording = self._recording()
         if recording is None:
             return self.facts
@@ -126,21 +126,21 @@ class ClientUnderTest:
             repetitions = list(group)
             trial = repetitions[0].trial
             tool = self.facts.tool if trial.operation == "call" else None
-            taken, calls = [], []
+            durations, calls = [], []
             for one in repetitions:
-                taken.append(one.seconds)
+                durations.append(one.seconds)
                 calls.append(
                     recording.add_call(trial.operation, tool, one.start_ns, one.end_ns, one.outcome, one.message)
                 )
-            trial.settle(taken, calls)
+            trial.set_repetitions(durations, calls)
         self._samples.close()
-        self._samples.into(recording)
+        self._samples.add_to(recording)
         if self._recording_file is not None:
             try:
                 recording.save(str(self._recording_file))
             except _core.Problem as problem:
                 self.unsaved = str(problem)
-        self.facts.told = recording.explained()
+        self.facts.explained = recording.explained()
         for operation in operations_at(self._target):
             slowest = slowest_warm(t for t in self.facts.trials if t.operation == operation)
             if slowest is not None and slowest.call is not None:
@@ -170,12 +170,12 @@ class ClientUnderTest:
     def _attempt(self, operation: Operation) -> bool:
         trial = Trial(operation)
         most = self._settings.calls if operation in ("list", "call") else 1
-        taken: list[float] = []
+        durations: list[float] = []
         try:
-            while not taken or repeats.wants_another(taken, most):
+            while not durations or repeats.wants_another(durations, most):
                 answer = self._ask(operation)
-                self._settle(trial, answer)
-                taken.append((answer.end_ns - answer.start_ns) / 1e9)
+                self._record_answer(trial, answer)
+                durations.append((answer.end_ns - answer.start_ns) / 1e9)
                 if trial.failure or trial.unsupported:
                     break
         except Unsupported as error:
@@ -185,18 +185,18 @@ class ClientUnderTest:
             self._drop_program()
         if operation != "disconnect":
             self.facts.trials.append(trial)
-        # Durations before the recording is complete: what a live view shows.
-        trial.settle(taken, [])
+        # Durations for the live view, before the recording is complete.
+        trial.set_repetitions(durations, [])
         return trial.seconds is not None
 
-    def _settle(self, trial: Trial, answer: Answer) -> None:
+    def _record_answer(self, trial: Trial, answer: Answer) -> None:
         outcome, message = "ok", None
         if not answer.ok:
             kind, message = answer.error_kind, shortened(answer.error_message or "no reason given")
             if kind == "unsupported":
                 trial.unsupported = message
             else:
-                trial.failure = f"{trial.operation}: {self._away() or message}"
+                trial.failure = f"{trial.operation}: {self._unreachable_reason() or message}"
                 self._hopeless |= trial.operation == "connect" and kind == "timeout"
             outcome = "failed"
         elif answer.result.get("is_error"):
@@ -243,8 +243,11 @@ class ClientUnderTest:
         return str(self._recorder.url)
 
     def _stdio_command(self) -> list[str]:
-        """The SDK starts the recorder, which starts the server: a small interpreter without site packages, since its
-        own start-up (about 20 ms) is part of the connect that it records."""
+        """Command that the SDK starts as its stdio server: a recorder that starts the target's command.
+
+        The recorder's interpreter runs without site packages, since its start-up (about 20 ms) is part of the recorded
+        connect.
+        """
         assert self._stdio_folder is not None, "made by _open for stdio targets"
         file = self._stdio_folder / f"{len(self._stdio_files)}.jsonl.zst"
         self._stdio_files.append(file)
@@ -258,8 +261,8 @@ class ClientUnderTest:
             self._samples.watch("client", self._program.pid)
         return self._program
 
-    def _away(self) -> str | None:
-        """Why nobody answers at the target, where that is so: SDKs know our recorder's 502 alone, in their words."""
+    def _unreachable_reason(self) -> str | None:
+        """Reason why the target can't be reached, if so. SDKs report only the recorder's status 502, in own words."""
         return self._recorder.unreachable if self._recorder is not None else None
 
     def _drop_program(self) -> None:
@@ -275,7 +278,7 @@ class ClientUnderTest:
         self._drop_program()
 
     def _recording(self) -> _core.Recording | None:
-        # The program's goodbye belongs to the recording; after it nothing more can come.
+        # The program's disconnect belongs to the recording, so the program is ended first.
         self._drop_program()
         if self._recorder is not None:
             return self._recorder.stop()
@@ -284,6 +287,6 @@ class ClientUnderTest:
 
 
 def shortened(text: str) -> str:
-    """One line of bounded length."""
+    """Joins the lines of a text and cuts it to a bounded length."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN_FAILURE else f"{line[: SHOWN_FAILURE - 1]}…"

@@ -1,4 +1,4 @@
-"""The client experiment: real SDK releases against targets, interleaved, folded into a Run."""
+"""Comparison of clients: real SDK releases against targets, in interleaved rounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.child_processes import adopt_orphans, end_strays
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.statistics import rank_interval
 from mcpace.lab.targets import Target
@@ -27,20 +27,20 @@ from mcpace.report.model.run import Case, Operation, Run, Subject
 
 @dataclass(frozen=True)
 class Ready:
-    """A subject whose environment stands, or the reason why it doesn't."""
+    """A subject with its finished environment, or the reason why it has none."""
 
     subject: Subject
     command: tuple[str, ...] = ()
     environment: Environment | None = None
     error: str | None = None
     unsupported: str | None = None
-    """Why there can be no environment: this release can't be driven."""
+    """Reason why this release can't have an environment: it isn't supported."""
 
 
 def run(plan: Plan, progress: Progress) -> Run:
-    """Measures every subject at every target. Ctrl-C ends it early: the run comes back marked partial.
+    """Measures every subject at every target. Ctrl-C ends the experiment early; the run is then marked partial.
 
-    Raises :class:`LabError` for a plan that can't be carried out at all (unknown SDK, version or target).
+    Raises :class:`LabError` for a plan that can't be carried out (unknown SDK, version or target).
     """
     result = new_run("clients", {"subjects": list(plan.subjects), **plan.settings.as_options()})
     resolved = [resolve(text, progress) for text in plan.subjects]
@@ -63,7 +63,7 @@ def run(plan: Plan, progress: Progress) -> Run:
                         raise
                     progress.note(f"{target.name}: {problem}")
                 finally:
-                    with held():
+                    with defer_interrupt():
                         result.cases += target_run.cases()
                         result.recordings |= target_run.recordings
                         for reason in target_run.unsaved:
@@ -74,9 +74,9 @@ def run(plan: Plan, progress: Progress) -> Run:
 
 
 def resolve(text: str, progress: Progress) -> adapter_subject.Resolved:
-    """What the user typed, to one release. One whose environment stands needs no package index.
+    """Resolves a subject to one release. A release with a finished environment needs no package index.
 
-    Raises :class:`LabError` as :func:`adapters.resolve` does.
+    Raises :class:`LabError` as :func:`mcpace.lab.adapters.subject.resolve` does.
     """
     try:
         return adapter_subject.resolve(text, progress.preparing)
@@ -105,27 +105,27 @@ def prepare(resolved: adapter_subject.Resolved, progress: Progress) -> Ready:
 
 
 def note_environment(result: Run, subject: Subject, environment: Environment) -> None:
-    """What a subject ran with belongs to its run."""
+    """Adds the versions of a subject's environment to the run."""
     result.versions[subject.label()] = environment.versions
     if environment.dependencies_as_of is not None:
         result.dependencies_as_of[subject.label()] = environment.dependencies_as_of
 
 
 class TargetRun:
-    """All subjects at one target. Use as a context manager; leaving stops everything that was started."""
+    """All subjects at one target. Use as a context manager, which stops all started programs at its end."""
 
     def __init__(self, ready: list[Ready], target: Target, settings: Settings) -> None:
         self._ready = list(ready)
         self._target = target
         self._settings = settings
         self._stack = ExitStack()
-        # An SDK that is killed leaves its stdio server behind; over HTTP, programs start nothing that must end.
+        # An SDK that is killed leaves its stdio server behind. Over HTTP, programs start no processes.
         self._adopting = bool(target.command) and adopt_orphans()
         self._clients: dict[int, ClientUnderTest] = {}
         self.recordings: dict[str, str] = {}
-        """For each subject × target, the file of its recording, where recordings are kept."""
+        """File name of each kept recording, by subject × target."""
         self.unsaved: list[str] = []
-        """Why recordings are missing that should have been kept."""
+        """Reasons why recordings couldn't be saved."""
 
     def __enter__(self) -> TargetRun:
         try:
@@ -149,7 +149,7 @@ class TargetRun:
         try:
             self._clients[index] = self._stack.enter_context(client)
         except _core.Problem as problem:
-            # No socket or thread left for this one; the others go on.
+            # No socket or thread is left for this subject. The others continue.
             self._ready[index] = replace(self._ready[index], error=str(problem))
 
     def __exit__(self, *exception: object) -> None:
@@ -158,7 +158,7 @@ class TargetRun:
             end_strays()
 
     def rounds(self, progress: Progress) -> None:
-        """A round of trials at a time, each subject in turn, so that drift of the machine hits all alike."""
+        """Runs the rounds of trials. Subjects alternate, so that drift of the machine affects all alike."""
         for number in range(1, self._settings.trials + 1):
             for client in self._turns(number):
                 if not client.given_up:
@@ -171,12 +171,15 @@ class TargetRun:
                             progress.sample(f"{self._target.name} · {trial.operation}", label, trial.seconds)
 
     def _turns(self, number: int) -> list[ClientUnderTest]:
-        """There and back: behind a slow subject the machine has gone idle, and who always came next would suffer."""
+        """Clients in forward or reverse order.
+
+        Otherwise, one subject would always follow a slow one, on an idle CPU.
+        """
         clients = list(self._clients.values())
         return clients if number % 2 else clients[::-1]
 
     def cases(self) -> list[Case]:
-        """What was measured so far, operation by operation, compared with the first subject. Call it once."""
+        """Cases of all subjects by operation, compared with the first subject. Call it once."""
         operations = operations_at(self._target)
         by_subject = [cases(self._facts(index), operations) for index in range(len(self._ready))]
         for subject_cases in by_subject[1:]:

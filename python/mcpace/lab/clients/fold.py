@@ -1,4 +1,4 @@
-"""Folds one recording's trials, ledgers and findings into cases of a run. Pure: facts in, models out."""
+"""Conversion of one recording's trials, ledgers and findings to cases of a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LAYERS = ("transport", "dispatch", "service", "rest")
 
 @dataclass(slots=True)
 class Trial:
-    """One operation in one session, repeated as often as :mod:`mcpace.lab.clients.repeats` says."""
+    """One operation in one session, repeated by the rules of :mod:`mcpace.lab.clients.repeats`."""
 
     operation: Operation
     seconds: float | None = None
@@ -44,12 +44,12 @@ class Trial:
     failure: str | None = None
     unsupported: str | None = None
     first_s: float | None = None
-    """Duration of the session's first repetition, where later ones were made."""
+    """Duration of the session's first repetition, where there are later ones."""
     calls: list[int] = field(default_factory=list)
     """Ids of all repetitions, in order."""
 
-    def settle(self, taken_s: Sequence[float], calls: Sequence[int]) -> None:
-        """Takes over the durations and the ids of the repetitions. A trial that failed takes the ids alone."""
+    def set_repetitions(self, taken_s: Sequence[float], calls: Sequence[int]) -> None:
+        """Sets the durations and ids of the repetitions. A failed trial gets only the ids."""
         self.calls = list(calls)
         if self.failure is not None or self.unsupported is not None or not taken_s:
             self.call = self.calls[-1] if self.calls else None
@@ -60,29 +60,29 @@ class Trial:
         self.first_s = taken_s[0] if len(taken_s) > 1 else None
 
     def ids(self) -> list[int]:
-        """Ids of all repetitions, also where only the typical one is known."""
+        """Ids of all known repetitions."""
         return self.calls or ([self.call] if self.call is not None else [])
 
 
 @dataclass
 class Facts:
-    """What one subject did at one target."""
+    """Results of one subject at one target."""
 
     subject: Subject
     target: str
     tool: str | None
     trials: list[Trial] = field(default_factory=list)
-    told: _core.Explained | None = None
-    """What the recording tells; ``None`` where there is none."""
+    explained: _core.Explained | None = None
+    """Explanation of the recording; ``None`` where there is no recording."""
     waterfalls: dict[int, dict[str, Any]] = field(default_factory=dict)
     error: str | None = None
-    """Why the subject could not be measured at all, or to the end."""
+    """Reason why the subject couldn't be measured, or not to the end."""
     given_up: bool = False
-    """Whether it was given up before its last round."""
+    """Whether the subject was given up before its last round."""
     starts_process: bool = False
     """Whether a connect starts the server's process."""
     own_habits: frozenset[str] = frozenset()
-    """Codes of causes that lie with the client that measures, not with the target: they are not reported."""
+    """Codes of findings that the measuring client causes itself. They are not reported."""
     listing_bytes: int | None = None
     """Size of the tools' descriptions, as JSON."""
     listing_tools: int | None = None
@@ -90,14 +90,14 @@ class Facts:
 
 
 def cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
-    """A case for each operation that was asked for, whether it could be measured or not."""
-    # What was seen outside every call is told once, where readers look first.
-    told = "call" if "call" in operations else next(reversed(operations), None)
-    return [_case(facts, operation, outside=operation == told) for operation in operations]
+    """Returns a case for each requested operation, whether it could be measured or not."""
+    # Findings outside every call are reported once, with the operation that readers look at first.
+    main = "call" if "call" in operations else next(reversed(operations), None)
+    return [_case(facts, operation, outside=operation == main) for operation in operations]
 
 
 def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
-    """The trial that a waterfall should show."""
+    """The slowest warm trial, which the waterfall shows."""
     timed = [trial for trial in trials if trial.seconds is not None and trial.call is not None]
     return max(timed[1:] or timed, key=lambda trial: trial.seconds or 0.0, default=None)
 
@@ -139,7 +139,7 @@ def _error(facts: Facts, seconds: list[float], failures: list[str], unsupported:
 
 
 def _ledger(facts: Facts, warm: list[Trial]) -> Ledger | None:
-    return mean_ledger([facts.told.sum(_calls(warm))]) if facts.told is not None else None
+    return mean_ledger([facts.explained.sum(_calls(warm))]) if facts.explained is not None else None
 
 
 def _calls(trials: Iterable[Trial]) -> list[int]:
@@ -151,12 +151,12 @@ def _all_calls(trials: Iterable[Trial]) -> list[int]:
 
 
 def _later_calls(trials: Iterable[Trial]) -> list[int]:
-    """Repetitions that are not the first of several in their session."""
+    """Ids of the repetitions after the first in each session; of the first where there is no later one."""
     return [call for trial in trials for call in (trial.ids()[1:] or trial.ids())]
 
 
 def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
-    """The mean of calls' ledgers, of which ``sums`` are sums; ``None`` of no calls."""
+    """Mean ledger of all calls, from sums of ledgers; ``None`` where there is no call."""
     calls = sum(one["calls"] for one in sums)
     if not calls:
         return None
@@ -165,7 +165,7 @@ def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
 
 
 def _split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
-    """Over all calls, so that the layers add up to the ledger's ``server``: without an account it is all rest."""
+    """Mean layers over all calls, so that they add up to the ledger's ``server``; ``None`` without layer timings."""
     told = sum(one["told"] for one in sums)
     if not told:
         return None
@@ -182,50 +182,50 @@ def _split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
 
 
 def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[Trial]) -> list[Finding]:
-    if facts.told is None:
+    if facts.explained is None:
         return []
     called = [trial for trial in trials if trial.ids()]
     found = []
-    for at, finding in enumerate(facts.told.findings):
+    for at, finding in enumerate(facts.explained.findings):
         if finding["code"] in facts.own_habits:
             continue
-        # What shows in failed trials only may be why they failed: a deadlock, a loop.
-        of, affected = timed, facts.told.payers(at, _all_calls(timed))
+        # A finding in failed trials only may be the reason of the failure: a deadlock, a loop.
+        of, affected = timed, facts.explained.payers(at, _all_calls(timed))
         if not affected:
-            of, affected = called, facts.told.payers(at, _all_calls(called))
+            of, affected = called, facts.explained.payers(at, _all_calls(called))
         if affected:
-            # A cause that shows in the cold trial or in sessions' first calls only (discovery, say) is costed by those.
-            later = facts.told.payers(at, _later_calls(warm)) or facts.told.payers(at, _later_calls(of))
-            result = _finding(facts.told, at, finding, affected, later or affected, of)
+            # A finding in cold trials or first calls only (such as discovery) gets its cost from those.
+            later = facts.explained.payers(at, _later_calls(warm)) or facts.explained.payers(at, _later_calls(of))
+            result = _finding(facts.explained, at, finding, affected, later or affected, of)
             result.first_only = not later and any(trial.first_s is not None for trial in of)
             found.append(result)
     return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
 
 
 def _outside(facts: Facts, timed: list[Trial]) -> list[Finding]:
-    """What was seen outside every call: a stream that is opened again and again, memory that grows."""
+    """Findings outside every call, such as a stream that is reopened repeatedly, or growing memory."""
     found = []
-    for at, finding in enumerate(facts.told.findings if facts.told is not None else []):
+    for at, finding in enumerate(facts.explained.findings if facts.explained is not None else []):
         if not finding["calls"]:
-            assert facts.told is not None
-            told = _finding(facts.told, at, finding, [], [], timed)
+            assert facts.explained is not None
+            result = _finding(facts.explained, at, finding, [], [], timed)
             total = finding["total"]
-            told.total_s = total["time_ns"] / NANOS
-            told.total_requests, told.total_bytes = total["requests"], total["bytes"]
-            found.append(told)
+            result.total_s = total["time_ns"] / NANOS
+            result.total_requests, result.total_bytes = total["requests"], total["bytes"]
+            found.append(result)
     return found
 
 
 def _finding(
-    told: _core.Explained,
+    explained: _core.Explained,
     at: int,
     finding: dict[str, Any],
     affected: list[int],
     costed: list[int],
     timed: list[Trial],
 ) -> Finding:
-    trial, evidence = _evidence(told, finding, affected, timed)
-    payers, time_ns, requests, size = told.cost(at, costed)
+    trial, evidence = _evidence(explained, finding, affected, timed)
+    payers, time_ns, requests, size = explained.cost(at, costed)
     result = Finding(
         code=finding["code"],
         severity=finding["severity"],
@@ -247,21 +247,23 @@ def _finding(
 
 
 def _evidence(
-    told: _core.Explained, finding: dict[str, Any], affected: list[int], timed: list[Trial]
+    explained: _core.Explained, finding: dict[str, Any], affected: list[int], timed: list[Trial]
 ) -> tuple[int | None, list[Evidence]]:
-    """The events inside one affected call, where there are any: one call's proof, not pieces of several. The call
-    whose waterfall is shown comes first, so that they can be pointed at in it, then the typical call of each trial.
-    Which trial it is comes with them; ``None`` for a call that no trial reports."""
+    """Selects the evidence inside one affected call, so that the events form one proof.
+
+    The call of the waterfall is preferred, so that the page can mark the events in it; then the typical call of each
+    trial. Returns the position of the call's trial with the events; ``None`` for a call that no trial reports.
+    """
     items = finding["evidence"]
     shown, reported = slowest_warm(timed), {trial.call for trial in timed}
     for call in sorted(affected, key=lambda call: (shown is None or call != shown.call, call not in reported)):
-        if (window := told.window(call)) is not None:
+        if (window := explained.window(call)) is not None:
             inside = [item for item in items if window[0] <= item["at_ns"] <= window[1]]
             if inside:
                 number = next((at for at, trial in enumerate(timed) if trial.call == call), None)
                 return number, _relative(inside, window[0])
-    # Outside every call, times count from the first event of the proof.
-    first = told.window(affected[0]) if affected else None
+    # Outside every call, times count from the first event of the evidence.
+    first = explained.window(affected[0]) if affected else None
     return None, _relative(items, first[0] if first else min((item["at_ns"] for item in items), default=0))
 
 

@@ -1,4 +1,4 @@
-"""Our own instrumented client against one target: connect, list, call, with the wire in view from inside."""
+"""Measurement of one target with mcpace's own instrumented client: connect, list, call."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mcpace.lab.clients import repeats
 from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
 from mcpace.lab.clients.fold import Facts, Trial, cases, slowest_warm
 from mcpace.lab.clients.plan import Settings
-from mcpace.lab.errors import UnknownName, Unreachable, said_by_tool
+from mcpace.lab.errors import UnknownName, Unreachable, tool_error_text
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.targets import Target, Tool
 from mcpace.report.model.run import Case, Operation, Run, Subject
 
 GIVE = "--tool and --args"
 OWN_HABITS = frozenset({"stream-not-drained"})
-"""Our client doesn't wait for the end of a stream that a server holds open after the result."""
+"""Findings caused by mcpace's client: it doesn't wait for the end of a stream that stays open after the result."""
 
 
 def run(
@@ -36,10 +36,10 @@ def run(
     server_timing: bool = True,
     extra_root: Path | None = None,
 ) -> Run:
-    """Measures ``target``. Without a tool named by the user, only one that is marked read-only is called.
+    """Measures ``target``. A tool that the user didn't name is called only if it is marked read-only.
 
-    Ctrl-C ends it early: the run comes back marked partial.
-    Raises :class:`LabError` where the target can't be reached at all.
+    Ctrl-C ends the measurement early; the run is then marked partial. Raises :class:`LabError` where the target can't
+    be reached at all.
     """
     options = {"target": target.name, "revision": revision, "server_timing": server_timing, **settings.as_options()}
     result = new_run("measure", options)
@@ -53,7 +53,7 @@ def run(
                     if not session.given_up:
                         session.round(progress, f"{target.name} · round {number}/{settings.trials}")
             finally:
-                with held():
+                with defer_interrupt():
                     result.cases = session.cases(progress)
     except KeyboardInterrupt:
         result.partial = True
@@ -64,7 +64,7 @@ def run(
 
 
 class Session:
-    """Trials of our client at one target."""
+    """Trials of mcpace's client at one target."""
 
     def __init__(
         self,
@@ -77,15 +77,15 @@ class Session:
     ) -> None:
         self.tool = target.tool
         self.wanted: str | None = None
-        """Where no tool was named: the one that is called if it is marked read-only, and no other."""
+        """Where the user named no tool: the only tool that may be selected, if it is marked read-only."""
         self.was_listed = False
-        """Whether the tool is known to have been there. From then on it is called, listed or not: a server that lost
-        it says so by itself, and that is a failed call, no mistake of the user's."""
+        """Whether the server has listed the tool before. From then on, it is called even if it is no longer listed: a
+        tool that disappears is a failed call, not a mistake of the user."""
         self._settings = settings
         self._failed_connects = 0
-        self._told = False
-        self._made: dict[Operation, list[int]] = {"connect": [], "list": [], "call": []}
-        """Repetitions that the client made in each trial."""
+        self._noted_no_tool = False
+        self._repetitions: dict[Operation, list[int]] = {"connect": [], "list": [], "call": []}
+        """Number of repetitions in each trial."""
         endpoint, certificate = _endpoint(stack, target, settings, server_timing)
         if extra_root is not None:
             certificate = targets.certificate(extra_root)
@@ -109,22 +109,22 @@ class Session:
 
     @property
     def given_up(self) -> bool:
-        """Whether further rounds would be pointless: where nothing ever came, once is enough."""
+        """Whether further rounds would be pointless. Without any successful operation, one failed connect is enough."""
         came = any(trial.failure is None for trial in self.facts.trials)
         return self._failed_connects >= (GIVE_UP_AFTER if came else 1)
 
     def round(self, progress: Progress, where: str) -> None:
-        """One session: connect, list, call, disconnect; lists and calls are repeated.
+        """Runs one session: connect, list, call, disconnect. Repeats lists and calls.
 
-        Raises :class:`UnknownName` where the server has no such tool as the user named, :class:`UsageProblem` where the
-        tool that the user named needs arguments that were not given.
+        Raises :class:`UnknownName` where the server lacks the tool that the user named, and :class:`UsageProblem` where
+        required arguments of that tool are missing.
         """
         progress.step(f"{where} · connect")
-        if self._timed("connect", self._client.connect, 1) is None:
+        if self._repeat("connect", self._client.connect, 1) is None:
             self._failed_connects += 1
             return
         progress.step(f"{where} · list")
-        tools = self._timed("list", self._client.list_tools, self._settings.calls)
+        tools = self._repeat("list", self._client.list_tools, self._settings.calls)
         if tools is not None:
             self._choose(tools, progress)
             self.facts.listing_tools = len(tools)
@@ -132,25 +132,25 @@ class Session:
         progress.step(f"{where} · call")
         tool = self.tool
         if tools is not None and tool is not None:
-            self._timed("call", lambda: self._client.call_tool(tool.name, tool.arguments), self._settings.calls)
+            self._repeat("call", lambda: self._client.call_tool(tool.name, tool.arguments), self._settings.calls)
         self._client.disconnect()
 
     def cases(self, progress: Progress) -> list[Case]:
-        """What was measured so far, explained. Call it once."""
+        """Explains the measurements and returns their cases. Call it once."""
         operations: list[Operation] = ["connect", "list"]
         if self.tool is not None:
             operations.append("call")
         return cases(self._conclude(progress), operations)
 
     def _choose(self, tools: list[dict[str, Any]], progress: Progress) -> None:
-        """Settles which tool is called, once the server's are known."""
+        """Selects the tool to call from the server's listing."""
         if self.tool is None:
-            self.tool = _harmless(tools, self.wanted)
+            self.tool = _read_only_tool(tools, self.wanted)
             if self.tool is not None:
                 self.facts.tool = self.tool.name
-            elif not self._told:
-                self._told = True
-                progress.note(f"no tool is called at {self.facts.target}: {_why_none(tools)}")
+            elif not self._noted_no_tool:
+                self._noted_no_tool = True
+                progress.note(f"no tool is called at {self.facts.target}: {_no_tool_reason(tools)}")
             return
         own = next((tool for tool in tools if tool.get("name") == self.tool.name), None)
         if self.was_listed:
@@ -170,52 +170,54 @@ class Session:
                 recording.save(str(keep))
             except _core.Problem as problem:
                 progress.note(str(problem))
-        self.facts.told = recording.explained()
+        self.facts.explained = recording.explained()
         self.facts.given_up = self.given_up
-        self._stamp()
+        self._assign_calls()
         for operation in ("connect", "list", "call"):
             slowest = slowest_warm(t for t in self.facts.trials if t.operation == operation)
             if slowest is not None and slowest.call is not None:
                 self.facts.waterfalls[slowest.call] = recording.waterfall(slowest.call)
         return self.facts
 
-    def _timed(self, operation: Operation, act: Callable[[], Any], most: int) -> Any | None:
-        """The last result of at most ``most`` repetitions; ``None`` where one failed."""
+    def _repeat(self, operation: Operation, act: Callable[[], Any], most: int) -> Any | None:
+        """Repeats an operation at most ``most`` times and returns the last result; ``None`` where one failed."""
         trial = Trial(operation)
         self.facts.trials.append(trial)
-        made = self._made[operation]
-        taken: list[float] = []
+        repetition_counts = self._repetitions[operation]
+        durations: list[float] = []
         try:
-            while not taken or repeats.wants_another(taken, most):
-                begun = time.perf_counter()
+            while not durations or repeats.wants_another(durations, most):
+                start = time.perf_counter()
                 result = act()
-                taken.append(time.perf_counter() - begun)
+                durations.append(time.perf_counter() - start)
                 if operation == "call" and result.get("isError"):
-                    trial.failure = f"call: the tool answered with an error: {said_by_tool(result)}"
+                    trial.failure = f"call: the tool answered with an error: {tool_error_text(result)}"
                     break
         except _core.ClientProblem as error:
-            # Its own sentence may begin with the operation: "connect took longer than …".
+            # The message may already begin with the operation: "connect took longer than …".
             trial.failure = str(error) if str(error).startswith(f"{operation} ") else f"{operation}: {error}"
             self.facts.error = trial.failure
             self._client.disconnect()
-            made.append(len(taken) + 1)
+            repetition_counts.append(len(durations) + 1)
             return None
         except KeyboardInterrupt:
             self.facts.trials.pop()
             raise
-        made.append(len(taken))
+        repetition_counts.append(len(durations))
         return result
 
-    def _stamp(self) -> None:
-        """Gives each trial its calls in the recording. The client stamps every operation itself, in order, so that no
-        time of this interpreter is in it."""
-        for operation, made in self._made.items():
-            stamped = iter(self.facts.told.trials(operation) if self.facts.told is not None else [])
+    def _assign_calls(self) -> None:
+        """Assigns each trial its calls in the recording.
+
+        The client timestamps every operation itself, in order, so that the times exclude this interpreter.
+        """
+        for operation, repetition_counts in self._repetitions.items():
+            stamped = iter(self.facts.explained.trials(operation) if self.facts.explained is not None else [])
             trials = [trial for trial in self.facts.trials if trial.operation == operation]
             # Operations of a session that was interrupted are stamped last and have no trial.
-            for trial, repetitions in zip(trials, made, strict=True):
+            for trial, repetitions in zip(trials, repetition_counts, strict=True):
                 own = list(islice(stamped, repetitions))
-                trial.settle([seconds for _, seconds, _, _ in own], [call for call, _, _, _ in own])
+                trial.set_repetitions([seconds for _, seconds, _, _ in own], [call for call, _, _, _ in own])
 
 
 def _endpoint(
@@ -237,9 +239,8 @@ def _endpoint(
     return scripted.url, scripted.certificate_pem
 
 
-def _harmless(tools: list[dict[str, Any]], wanted: str | None) -> Tool | None:
-    """A tool that its server marks read-only and that needs no arguments of the user's (``wanted`` or none, where that
-    is given)."""
+def _read_only_tool(tools: list[dict[str, Any]], wanted: str | None) -> Tool | None:
+    """Selects a tool that is marked read-only and needs no arguments from the user; only ``wanted``, if given."""
     for tool in tools:
         is_meant = wanted is None or tool.get("name") == wanted
         if is_meant and tool_schema.is_read_only(tool) and tool_schema.is_callable(tool):
@@ -247,7 +248,7 @@ def _harmless(tools: list[dict[str, Any]], wanted: str | None) -> Tool | None:
     return None
 
 
-def _why_none(tools: list[dict[str, Any]]) -> str:
+def _no_tool_reason(tools: list[dict[str, Any]]) -> str:
     needy = next((tool for tool in tools if tool_schema.is_read_only(tool)), None)
     if needy is None:
         return f"none of its tools is marked read-only. Choose one with {GIVE}"

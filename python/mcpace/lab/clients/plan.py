@@ -1,4 +1,4 @@
-"""What an experiment is to do, resolved: small frozen values, made once from the command line's words."""
+"""Plan of an experiment on targets, parsed from the command line."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ DEFAULT_TRIALS = 5
 DEFAULT_HOLD_S = 1.0
 DEFAULT_TIME_LIMIT_S = 60.0
 LONGEST_LABEL = 150
-"""Characters of a recording's name: file systems take 255 bytes."""
+"""Most characters of a recording's name: file systems allow 255 bytes."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all experiments on targets share."""
+    """Settings shared by all experiments on targets."""
 
     trials: int = DEFAULT_TRIALS
-    """Sessions, each a trial of every operation; the first is cold and shown apart."""
+    """Number of sessions, each a trial of every operation. The first is cold and reported separately."""
     hold_s: float = DEFAULT_HOLD_S
-    """How long ``profile:notion`` keeps a reply's stream open after the result."""
+    """Seconds that ``profile:notion`` keeps a reply's stream open after the result."""
     faults: tuple[str, ...] = ()
-    """Injected into profiles, as ``kind=size``."""
+    """Faults to inject into profiles, as ``kind=size``."""
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
     """Limit of each operation."""
     keep_recordings: Path | None = None
     """Folder for the recordings; ``None`` keeps none."""
     calls: int = DEFAULT_CALLS
-    """Lists and calls of each session at most: the first is shown apart from the later ones."""
+    """Most lists and calls of each session. The first is reported separately from the later ones."""
 
     def make_folder(self) -> None:
-        """Makes the recordings' folder, before anything is measured that it is wanted for.
+        """Creates the recordings' folder. Call it before the measurement, so that errors come early.
 
-        Raises :class:`LabError` where it can't be made or written.
+        Raises :class:`LabError` where the folder can't be created or written.
         """
         folder = self.keep_recordings
         if folder is None:
@@ -54,14 +54,14 @@ class Settings:
             raise LabError(f"--recordings: cannot write to {folder}: {error.strerror}") from error
 
     def recording_of(self, label: str) -> Path | None:
-        """Where the recording of who is called ``label`` is kept, if it is."""
+        """Path of the recording with this label; ``None`` where recordings aren't kept."""
         if self.keep_recordings is None:
             return None
         name = "".join(c if c.isalnum() or c in "@.-" else "-" for c in label)[:LONGEST_LABEL]
         return self.keep_recordings / f"{name}.jsonl.zst"
 
     def as_options(self) -> dict[str, Any]:
-        """For the Run's ``options``."""
+        """The Run's ``options``."""
         return {
             "trials": self.trials,
             "hold_s": self.hold_s,
@@ -73,7 +73,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Plan:
-    """Subjects × targets × operations × trials."""
+    """Plan of a comparison of clients: subjects × targets × operations × trials."""
 
     subjects: tuple[str, ...]
     """As users type them: ``python@1.12.1``."""
@@ -82,7 +82,7 @@ class Plan:
 
 
 def operations_at(target: Target) -> tuple[Operation, ...]:
-    """The operations that make sense at a target: provider construction is OAuth's, a call needs a tool."""
+    """Operations that apply to a target: ``provider`` requires OAuth, ``call`` requires a tool."""
     return tuple(
         operation
         for operation in OPERATIONS

@@ -1,9 +1,9 @@
-"""How often one session repeats an operation, and which of the repetitions its trial reports.
+"""Rules for repeating an operation within a session, and for selecting the repetition that a trial reports.
 
-A session's first list or call pays for what a server does lazily: imports, connections of its own, compiling. The
-later ones cost what a user of a running session waits for. Both are reported, and never mixed. A trial is the typical
-later one of its session: trials of different sessions are independent, as their intervals assume, while the repetitions
-within a session share one process.
+A session's first list or call includes the server's lazy work: imports, own connections, compiling. Later repetitions
+show the cost in a running session. Both are reported separately. A trial reports the typical later repetition of its
+session: trials of different sessions are independent, as the intervals assume, while repetitions within a session share
+one process.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 DEFAULT_CALLS = 20
-"""Repetitions of an operation in each session: the first and the later ones."""
+"""Default number of repetitions of an operation in each session, including the first."""
 LATER_S = 0.25
-"""The later repetitions of a session end after this time, so that slow tools are called twice and no more."""
+"""Seconds after which the later repetitions of a session end, so that slow tools are called only twice."""
 
 
 def wants_another(taken_s: Sequence[float], most: int) -> bool:
@@ -22,6 +22,6 @@ def wants_another(taken_s: Sequence[float], most: int) -> bool:
 
 
 def typical(taken_s: Sequence[float]) -> int:
-    """Position of the repetition that a trial reports: the median later one, or the first where there is no other."""
+    """Position of the repetition that a trial reports: the median later one, or the first if it is the only one."""
     later = sorted(range(1, len(taken_s)), key=taken_s.__getitem__)
     return later[(len(later) - 1) // 2] if later else 0

@@ -1,7 +1,7 @@
-"""Which release changed it? A binary search over published releases, by real runs.
+"""Binary search over published releases for the release that changed a behaviour, by real measurements.
 
-The search itself (:func:`search`) is pure: it is handed releases and a judge. A release that can't run is stepped
-around, nearest first, and named.
+The search itself (:func:`search`) is a pure function of the releases and a judge. A release that can't run is skipped:
+its nearest neighbour is tried instead, and the report names it.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from mcpace.lab.clients.plan import Settings, operations_at
 from mcpace.lab.environments import releases
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.targets import Target
 from mcpace.report.model.comparison import INSTRUMENTS
 from mcpace.report.model.run import Bisection, Case, Probe, Run
 
 PATIENCE = 5
-"""How many times the slowest trial of either end a release may take before it counts as hung, but LEAST_LIMIT_S."""
+"""Time limit of a release, as a multiple of the slowest trial of both ends; at least LEAST_LIMIT_S."""
 
 LEAST_LIMIT_S = 10.0
 
 CLEAR_RATIO = 2.0
-"""Ends whose slowest-changing operation differs by less than this are too alike to search between."""
+"""Smallest ratio between the medians of both ends that allows a search."""
 
 CLEAR_SHARE = 0.5
-"""So much more of the bad end's attempts must fail before failing is what is searched for."""
+"""Smallest difference in the shares of failed attempts that makes the search look for failures."""
 
 MOST_FAILURES = 0.5
-"""A release of whose attempts more than this share fails says nothing of time and causes."""
+"""Largest share of failed attempts with which times and findings of a release are meaningful."""
 
 
 class Inconclusive(Exception):
-    """There is nothing to search for, or no way to; what was measured until then is in ``run``."""
+    """The search is impossible, or both ends behave alike. ``run`` has the measurements so far."""
 
     def __init__(self, reason: LabError, run: Run) -> None:
         self.reason = reason
@@ -55,17 +55,20 @@ Verdict = Literal["good", "bad", "untestable"]
 
 @dataclass(frozen=True)
 class Criterion:
-    """What tells good from bad: an operation that fails in the bad end, else findings that only the bad end has, else a
-    threshold between both ends' medians."""
+    """Criterion that separates good from bad releases.
+
+    It is an operation that fails in the bad end, else findings that only the bad end has, else a threshold between the
+    medians of both ends.
+    """
 
     findings: frozenset[str] = frozenset()
     operation: str = ""
     threshold_s: float = 0.0
     failing: float | None = None
-    """Bad is what fails in more than this share of its attempts at the operation."""
+    """A release is bad if more than this share of its attempts at the operation fails."""
 
     def describe(self) -> str:
-        """For the Run."""
+        """Describes the criterion for the Run."""
         if self.failing is not None:
             return f"bad fails in more than {self.failing:.0%} of its attempts to {self.operation}"
         if self.findings:
@@ -73,13 +76,13 @@ class Criterion:
         return f"bad needs more than {self.threshold_s:.4g} s for {self.operation} at the median"
 
     def verdict(self, probe: Probe) -> Verdict:
-        """Of a release that was tried."""
+        """Judges a measured release."""
         if self.failing is not None:
             share = probe.failed.get(self.operation)
-            if share is None:  # It failed before that, of something else.
+            if share is None:  # It failed before the operation, for another reason.
                 return "untestable"
             return "bad" if share > self.failing else "good"
-        if not _measured(probe):
+        if not _is_measured(probe):
             return "untestable"
         if self.findings:
             return "bad" if self.findings & set(probe.findings) else "good"
@@ -88,7 +91,7 @@ class Criterion:
 
 @dataclass
 class Outcome:
-    """Where the search ended: ``changed`` is the first release, in the search's order, like the far end."""
+    """Result of the search: ``changed`` is the first release, in the search's order, that behaves like the far end."""
 
     changed: str
     neighbour: str
@@ -96,9 +99,9 @@ class Outcome:
 
 
 def search(order: Sequence[str], judge: Judge) -> Outcome:
-    """Binary search in ``order``, whose first element is known to be of one kind and whose last of the other.
+    """Binary search in ``order``, whose first and last elements are known to have different verdicts.
 
-    ``judge`` is asked about elements between them, about log2(n) times where all can be tested.
+    ``judge`` is called for about log2(n) elements between them, if all can be tested.
     """
     low, high = 0, len(order) - 1
     far = judge(order[high]).verdict
@@ -118,15 +121,15 @@ def search(order: Sequence[str], judge: Judge) -> Outcome:
 
 
 def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progress: Progress) -> Run:
-    """Finds the first bad release between ``good`` and ``bad``, or, where ``good`` is the newer, the first mended one.
+    """Finds the first bad release between ``good`` and ``bad``, or, if ``good`` is newer, the first fixed release.
 
-    Ctrl-C ends it early: the run comes back marked partial, with the releases that were tried.
-    Raises :class:`Inconclusive` where an end can't be measured or both behave alike.
+    Ctrl-C ends the search early; the run is then marked partial and has the releases tried so far. Raises
+    :class:`Inconclusive` where an end can't be measured or both ends behave alike.
     """
     adapter = subject.find(sdk)
-    between = [release.version for release in releases.between(adapter, good, bad, progress.preparing)]
+    between = [release.version for release in releases.releases_between(adapter, good, bad, progress.preparing)]
     mending = Version(bad) < Version(good)
-    # As published: the user may have left out a trailing zero.
+    # Version numbers as published: the user may have left out a trailing zero.
     good, bad = (between[-1], between[0]) if mending else (between[0], between[-1])
     options = {"sdk": sdk, "good": good, "bad": bad, "target": target.name, **settings.as_options()}
     result = new_run("bisect", options)
@@ -153,7 +156,7 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
 
 
 class _Prober:
-    """Measures releases one by one and remembers each."""
+    """Measures releases one by one and caches the results."""
 
     def __init__(self, adapter: Adapter, target: Target, settings: Settings, progress: Progress, result: Run) -> None:
         assert result.bisection is not None, "the caller made it"
@@ -163,9 +166,9 @@ class _Prober:
         self._known: dict[str, Probe] = {}
 
     def ends(self, good: str, bad: str) -> None:
-        """Measures both ends and settles what tells them apart."""
+        """Measures both ends and selects the criterion that separates them."""
         first = self._measure(good)
-        if not _measured(first):
+        if not _is_measured(first):
             first.verdict = "untestable"
             raise LabError(f"{self._adapter.name}@{first.version} can't be measured: {first.reason}")
         last = self._measure(bad)
@@ -180,7 +183,7 @@ class _Prober:
         self._known = {good: first, bad: last}
 
     def judge(self, version: str) -> Probe:
-        """The verdict on one release; measured once."""
+        """Returns the verdict on one release, which is measured only once."""
         if version not in self._known:
             probe = self._measure(version)
             assert self._criterion is not None, "ends() comes first"
@@ -196,7 +199,7 @@ class _Prober:
             try:
                 target_run.rounds(self._progress)
             finally:
-                with held():
+                with defer_interrupt():
                     cases = target_run.cases()
                     self._result.cases += cases
         if ready.environment is not None:
@@ -207,19 +210,21 @@ class _Prober:
 
 
 def _probe(version: str, cases: list[Case]) -> Probe:
-    """What came of a release; untestable where nothing could even be tried."""
+    """Summarizes the cases of a release; untestable where no operation could be tried."""
     unsupported = next((case.unsupported for case in cases if case.unsupported), None)
     tried = [case for case in cases if case.trials_s or case.failures]
     if unsupported or not tried:
         problem = unsupported or next((case.error for case in cases if case.error), None)
         return Probe(version=version, verdict="untestable", reason=problem or "nothing could be measured")
     medians: dict[str, float] = {case.operation: case.summary.median_s for case in tried if case.summary}
-    told = [f"{operation} {seconds:.3g} s" for operation, seconds in medians.items()]
-    told += [f"{len(case.failures)} of {_attempts(case)} failed: {case.failures[0]}" for case in tried if case.failures]
+    parts = [f"{operation} {seconds:.3g} s" for operation, seconds in medians.items()]
+    parts += [
+        f"{len(case.failures)} of {_attempts(case)} failed: {case.failures[0]}" for case in tried if case.failures
+    ]
     return Probe(
         version=version,
         verdict="good",
-        reason=", ".join(told),
+        reason=", ".join(parts),
         medians_s=medians,
         failed={case.operation: len(case.failures) / _attempts(case) for case in tried},
         findings=sorted({finding.code for case in cases for finding in case.findings}),
@@ -230,8 +235,8 @@ def _attempts(case: Case) -> int:
     return len(case.trials_s) + len(case.failures)
 
 
-def _measured(probe: Probe) -> bool:
-    """Whether its figures say anything: most of what was tried ended well."""
+def _is_measured(probe: Probe) -> bool:
+    """Whether the release has meaningful measurements: most attempts succeeded."""
     return bool(probe.medians_s) and max(probe.failed.values(), default=0.0) <= MOST_FAILURES
 
 
@@ -240,9 +245,9 @@ def _criterion(good: Probe, bad: Probe) -> Criterion:
     failing = max(more, key=lambda operation: more[operation], default=None)
     if failing is not None and more[failing] >= CLEAR_SHARE:
         return Criterion(operation=failing, failing=(good.failed.get(failing, 0.0) + bad.failed[failing]) / 2)
-    if not _measured(bad):
+    if not _is_measured(bad):
         raise LabError(f"{bad.version} can't be measured: {bad.reason}")
-    # What tells of the instrument, or of the machine, tells nothing of a release.
+    # Findings about the instrument or the machine are no property of a release.
     only_bad = frozenset(bad.findings) - frozenset(good.findings) - INSTRUMENTS
     if only_bad:
         return Criterion(findings=only_bad)

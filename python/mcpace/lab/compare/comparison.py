@@ -1,9 +1,9 @@
-"""Two runs, figure by figure. Pure: runs in, a comparison out.
+"""Comparison of two runs, metric by metric.
 
-Cases are matched by what was measured: the subject's label, target, operation and tool, and where that finds no
-partner, without the subject's version (two releases of one SDK) and without the target (two places of one server). What
-finds none is told, not dropped. Trials and rounds are compared by ranks (:mod:`mcpace.lab.statistics.rank_interval`), a
-load's seconds by batches (:mod:`mcpace.lab.statistics.block_interval`).
+Cases are matched by the subject's label, target, operation and tool; where that finds no partner, without the subject's
+version (two releases of one SDK), then without the target (two addresses of one server). Cases without a partner are
+reported. Trials and rounds are compared by ranks (:mod:`mcpace.lab.statistics.rank_interval`), a load's seconds by
+batches (:mod:`mcpace.lab.statistics.block_interval`).
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 
 GRAVE = ("high", "medium")
 STANDSTILL_S = 3
-"""A load that stands still for so much longer than before is worse, whatever its means say."""
+"""Seconds by which a load's longest standstill may grow before the load counts as worse, regardless of its means."""
 FLOOR = 0.5
-"""Good replies in a second that had none: its logarithm must be a number."""
+"""Number of successful replies assumed for a second without any, since the comparison takes logarithms."""
 MORE_IS_BETTER: tuple[Metric, ...] = ("throughput",)
 DEFAULT_TOLERANCE = 0.05
-"""Of a comparison; a gate's is its own."""
+"""Default tolerance of a comparison. A gate has its own."""
 LEAST = 1e-15
-"""A figure below this is nothing: no ratio to it says anything."""
+"""Smallest value that a ratio may refer to."""
 FEW_ERRORS = 0.001
-"""A share of errors that rises by no more than this is no breach."""
+"""Largest increase of the share of errors that is no breach."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of both sides."""
+    """Values of one metric on both sides."""
 
     metric: Metric
     unit: Unit
@@ -64,8 +64,8 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """The ratio of the second to the first with its interval, and of how many on each side."""
+class Ratio:
+    """Ratio of the second side to the first with its interval, and the number of samples on each side."""
 
     ratio: float
     low: float
@@ -76,8 +76,8 @@ class Seen:
 
 
 def compare(base: Run, now: Run, tolerance: float) -> Comparison:
-    """Holds ``now`` against ``base``; ``tolerance`` of 0.1 takes 10 % worse for as good."""
-    result = of_pairs(*matched(base.cases, now.cases), tolerance)
+    """Compares ``now`` with ``base``. A ``tolerance`` of 0.1 accepts values that are 10 % worse."""
+    result = compare_pairs(*match_cases(base.cases, now.cases), tolerance)
     result.interleaved = False
     result.warnings = _warnings(base, now)
     result.base, result.now = _side(base), _side(now)
@@ -85,7 +85,10 @@ def compare(base: Run, now: Run, tolerance: float) -> Comparison:
 
 
 def run_of(base: Run, now: Run, tolerance: float, names: tuple[str, str] | None = None) -> Run:
-    """The same as a run of its own; its cases are the second side's. ``names``: what the sides are called."""
+    """Compares two runs and returns the comparison as a run with the cases of the second side.
+
+    ``names`` are the names of both sides in the run's options.
+    """
     sides = dict(zip(("base", "run"), names, strict=True)) if names else {}
     result = new_run("compare", {**sides, "tolerance": tolerance})
     result.cases, result.versions = now.cases, now.versions
@@ -94,12 +97,12 @@ def run_of(base: Run, now: Run, tolerance: float, names: tuple[str, str] | None 
     return result
 
 
-def of_pairs(
+def compare_pairs(
     pairs: Sequence[tuple[Case, Case]], only_base: Sequence[Case], only_now: Sequence[Case], tolerance: float
 ) -> Comparison:
-    """Two sides that were measured in turns: nothing but what is compared lies between them."""
-    # Of two that have nothing in common, neither has lost what only the other was asked for.
-    strangers = not pairs and any(_measured(case) for case in only_now)
+    """Compares two sides that were measured in turns, so that nothing else differs between them."""
+    # Sides without a common case were asked for different operations, so the second side has lost none.
+    strangers = not pairs and any(_is_measured(case) for case in only_now)
     result = Comparison(
         interleaved=True,
         tolerance=tolerance,
@@ -113,18 +116,18 @@ def of_pairs(
 
 
 def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:
-    """All figures that both sides of each pair have. What only the first side could do (to the end) is broken."""
+    """Compares all metrics of each pair. Operations that only the first side could complete are broken."""
     found = Attempt()
     names = {(base.subject.label(), base.target): (now.subject.label(), now.target) for base, now in pairs}
     for case in only_base:
-        if _measured(case):
-            # It is the second side that lost it, so that one's name is said.
+        if _is_measured(case):
+            # The second side lost the operation, so the entry has the second side's names.
             subject, target = names.get((case.subject.label(), case.target), (case.subject.label(), case.target))
             found.broken.append(_missing(case).model_copy(update={"subject": subject, "target": target}))
     for base, now in pairs:
-        if _measured(base) and now.error and (not _measured(now) or now.given_up > base.given_up):
+        if _is_measured(base) and now.error and (not _is_measured(now) or now.given_up > base.given_up):
             found.broken.append(_missing(now))
-        if _measured(base) and now.error and not _measured(now):
+        if _is_measured(base) and now.error and not _is_measured(now):
             continue
         found.rows += _rows(base, now, tolerance)
         before, after = ({one.code for one in case.findings} - INSTRUMENTS for case in (base, now))
@@ -134,15 +137,15 @@ def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Seq
 
 
 def judge(result: Comparison) -> None:
-    """Red is what went wrong at the same place in every attempt, though perhaps in another way each time.
+    """Sets the verdict: red if the same place went wrong in every attempt, for any reason.
 
-    What a slower side does next may be to fail. Noise in two places is still no more than that. A side that is gone is
-    wrong everywhere: no noise does that.
+    The reasons may differ, since a slower side may fail in the next attempt. Different places in different attempts are
+    noise. A side that can't be reached counts as wrong in every place, since noise doesn't cause that.
     """
-    attempts = [_wrong(one) for one in result.attempts]
-    doubtful = [_doubtful(one, result.tolerance) | set(_wrong(one)) for one in result.attempts]
+    attempts = [_red_reasons(one) for one in result.attempts]
+    doubtful = [_doubtful_places(one, result.tolerance) | set(_red_reasons(one)) for one in result.attempts]
     gone = [_is_gone(one) for one in result.attempts]
-    # Where a whole side is gone, it is so also where nothing was left to be compared.
+    # An unreachable side is broken in every place, including those without a comparison.
     seen: list[dict[Place, set[Reason]]] = [
         {place: wrong.get(place) or ({"broken"} if is_gone else set()) for place in set().union(*attempts)}
         for wrong, is_gone in zip(attempts, gone, strict=True)
@@ -150,7 +153,7 @@ def judge(result: Comparison) -> None:
     reasons: set[Reason] = set()
     for place in seen[-1]:
         if all(wrong[place] for wrong in seen):
-            # What was so each time is surer than what came with it; where nothing was, the last attempt counts.
+            # Reasons of every attempt are surest. Where the attempts share no reason, the last attempt counts.
             reasons |= set.intersection(*(wrong[place] for wrong in seen)) or seen[-1][place]
     result.reasons = [reason for reason in REASONS if reason in reasons]
     result.red = bool(result.reasons)
@@ -158,8 +161,8 @@ def judge(result: Comparison) -> None:
     result.judged = result.red or any(row.low is not None for row in result.attempts[-1].rows)
 
 
-def _wrong(attempt: Attempt) -> dict[Place, set[Reason]]:
-    """What makes an attempt red, by place."""
+def _red_reasons(attempt: Attempt) -> dict[Place, set[Reason]]:
+    """Reasons that make an attempt red, by place."""
     found: dict[Place, set[Reason]] = {}
     told: list[tuple[Place, Reason]] = [(_place(row), "slower") for row in attempt.rows if row.breach]
     told += [(_place(one), "broken") for one in attempt.broken]
@@ -169,27 +172,27 @@ def _wrong(attempt: Attempt) -> dict[Place, set[Reason]]:
     return found
 
 
-def _doubtful(attempt: Attempt, tolerance: float) -> set[Place]:
-    """Where a figure is worse than the tolerance allows, though its interval is not wholly so."""
+def _doubtful_places(attempt: Attempt, tolerance: float) -> set[Place]:
+    """Places where a value exceeds the tolerance, but its interval is not entirely beyond it."""
     return {
         _place(row)
         for row in attempt.rows
-        if row.ratio and row.low is not None and not row.breach and _worse(row) > 1 + tolerance
+        if row.ratio and row.low is not None and not row.breach and _worsening(row) > 1 + tolerance
     }
 
 
-def _worse(row: Compared) -> float:
+def _worsening(row: Compared) -> float:
     assert row.ratio is not None, "only rows with a ratio are held against the tolerance"
     return 1 / row.ratio if row.metric in MORE_IS_BETTER else row.ratio
 
 
 def _is_gone(attempt: Attempt) -> bool:
-    """Whether the second side could not be reached (to the end), or did nothing that the first one did."""
+    """Whether the second side couldn't be reached (to the end), or completed nothing that the first side did."""
     return bool(attempt.broken) and (not attempt.rows or any(one.operation == "connect" for one in attempt.broken))
 
 
-def matched(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case, Case]], list[Case], list[Case]]:
-    """Pairs in the order of ``now``; what only the first and only the second side has."""
+def match_cases(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case, Case]], list[Case], list[Case]]:
+    """Matches cases: pairs in the order of ``now``, then the unmatched cases of the first and the second side."""
     pairs: dict[int, Case] = {}
     free = list(base)
     keys: tuple[Callable[[Case], object], ...] = (
@@ -198,7 +201,7 @@ def matched(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case,
         lambda case: (case.subject.sdk, case.subject.mode, case.operation, case.tool, _layer(case)),
     )
     for key in keys:
-        # A key that several share says nothing about which belongs to which.
+        # A key that several cases share doesn't identify a partner.
         theirs = _unique(free, key)
         ours = _unique([case for place, case in enumerate(now) if place not in pairs], key)
         for place, case in enumerate(now):
@@ -211,7 +214,7 @@ def matched(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case,
 
 
 def base_case(case: Case) -> BaseCase:
-    """The first side of a pair, for a picture."""
+    """The first side of a pair, for the plot."""
     return BaseCase(
         subject=case.subject.label(),
         target=case.target,
@@ -247,7 +250,7 @@ def _layer(case: Case) -> str:
     return case.layer.name if case.layer else ""
 
 
-def _measured(case: Case) -> bool:
+def _is_measured(case: Case) -> bool:
     return bool(case.trials_s or case.throughput_rps)
 
 
@@ -258,8 +261,9 @@ def _warnings(base: Run, now: Run) -> list[str]:
     told = {
         "other-machine": machines[0] != machines[1],
         "other-system": base.machine.system != now.machine.system,
-        "other-kind": _way(base) != _way(now),
-        "other-options": _way(base) == _way(now) and _asked(base) != _asked(now),
+        "other-kind": _measurement_kind(base) != _measurement_kind(now),
+        "other-options": _measurement_kind(base) == _measurement_kind(now)
+        and _comparable_options(base) != _comparable_options(now),
         "other-mcpace": base.mcpace != now.mcpace,
         "partial": base.partial or now.partial,
         "instrument": any(
@@ -270,17 +274,17 @@ def _warnings(base: Run, now: Run) -> list[str]:
     return [code for code, is_so in told.items() if is_so]
 
 
-def _way(run: Run) -> str:
-    """How it was measured: a gate measures as `measure` does."""
+def _measurement_kind(run: Run) -> str:
+    """Kind of measurement: a gate measures like `measure`."""
     return "measure" if run.kind == "gate" else run.kind
 
 
-def _asked(run: Run) -> dict[str, object]:
-    # What names the sides may differ: it is what is compared. A gate's tolerance measures nothing.
+def _comparable_options(run: Run) -> dict[str, object]:
+    # Options that name the sides may differ, and a gate's tolerance doesn't affect the measurement.
     sides = ("target", "targets", "subjects", "revision", "recording", "behind", "beside", "base", "tolerance")
-    asked = {name: value for name, value in run.options.items() if name not in sides}
-    # A gate always asks for it.
-    return {"server_timing": True, **asked} if run.kind == "gate" else asked
+    options = {name: value for name, value in run.options.items() if name not in sides}
+    # A gate always requests layer timings.
+    return {"server_timing": True, **options} if run.kind == "gate" else options
 
 
 def _rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
@@ -300,13 +304,13 @@ def _time(base: Case, now: Case, tolerance: float) -> Compared:
     warm = [case.trials_s if case.layer else case.trials_s[1:] or case.trials_s for case in (base, now)]
     theirs, ours = warm
     figure = Figure("time", "s", statistics.median(theirs), statistics.median(ours))
-    return _row(base, now, figure, _ranks(ours, theirs), tolerance)
+    return _row(base, now, figure, _rank_ratio(ours, theirs), tolerance)
 
 
-def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> Seen | None:
+def _rank_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio | None:
     if min(len(ours), len(theirs)) < rank_interval.MINIMUM_TRIALS or min(*ours, *theirs) <= LEAST:
         return None
-    return Seen(*rank_interval.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs))
+    return Ratio(*rank_interval.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs))
 
 
 def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
@@ -324,7 +328,7 @@ def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         here = [float(value) for one in ours if (value := getattr(one, name)) is not None]
         if then and here:
             first, second = statistics.median(then), statistics.median(here)
-            yield _row(base, now, Figure(metric, unit, first, second), _ranks(here, then), tolerance)
+            yield _row(base, now, Figure(metric, unit, first, second), _rank_ratio(here, then), tolerance)
 
 
 def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
@@ -333,7 +337,7 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     assert base.throughput_rps is not None and now.throughput_rps is not None
     seen = block_interval.ratio_of_series(*([max(one.ok, FLOOR) for one in side] for side in (ours, theirs)))
     figure = Figure("throughput", "rps", base.throughput_rps, now.throughput_rps)
-    yield _row(base, now, figure, _of_series(seen), tolerance)
+    yield _row(base, now, figure, _series_ratio(seen), tolerance)
     if base.latency_s is None or now.latency_s is None:
         return
     for metric in ("p50", "p90", "p99"):
@@ -341,7 +345,7 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         here = [value for one in ours if (value := getattr(one, f"{metric}_s")) is not None]
         first, second = getattr(base.latency_s, metric), getattr(now.latency_s, metric)
         seen = block_interval.ratio_of_series(here, then)
-        yield _row(base, now, Figure(metric, "s", first, second), _of_series(seen), tolerance)
+        yield _row(base, now, Figure(metric, "s", first, second), _series_ratio(seen), tolerance)
     if base.cpu_s and now.cpu_s and base.latency_s.count and now.latency_s.count:
         first, second = base.cpu_s / base.latency_s.count, now.cpu_s / now.latency_s.count
         yield _row(base, now, Figure("cpu", "s", first, second), None, tolerance)
@@ -349,17 +353,17 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         yield _row(base, now, Figure("memory", "bytes", float(base.rss_bytes), float(now.rss_bytes)), None, tolerance)
 
 
-def _of_series(found: tuple[float, float, float, int, int] | None) -> Seen | None:
-    return Seen(*found, method="bootstrap-t") if found else None
+def _series_ratio(found: tuple[float, float, float, int, int] | None) -> Ratio | None:
+    return Ratio(*found, method="bootstrap-t") if found else None
 
 
 def _whole_seconds(case: Case) -> list[LoadSecond]:
-    # The last may have been cut.
+    # The last second may be incomplete.
     return [one for one in case.seconds or [] if not one.warm_up][:-1]
 
 
 def _standstill(base: Case, now: Case, seconds: Sequence[Sequence[LoadSecond]]) -> Compared:
-    """The longest stretch of seconds without a good reply: late replies come after it, and means hide it."""
+    """Compares the longest sequence of seconds without a successful reply, which means don't show."""
     first, second = (_longest(side) for side in seconds)
     worse = second - first >= STANDSTILL_S
     row = _row(base, now, Figure("stall", "s", first, second), None, 0.0)
@@ -380,7 +384,7 @@ def _of_trials(case: Case) -> tuple[int, int]:
 
 
 def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int]) -> Compared:
-    """Shares of failed calls; each side's failures and calls."""
+    """Compares the shares of failed calls. ``then`` and ``here``: failures and calls of each side."""
     first, second = (failed / count if count else 0.0 for failed, count in (then, here))
     (_, most), (least, _) = (block_interval.wilson(min(failed, count), count) for failed, count in (then, here))
     worse = least > most and second - first > FEW_ERRORS
@@ -394,7 +398,7 @@ def _row(
     base: Case,
     now: Case,
     figure: Figure,
-    seen: Seen | None,
+    seen: Ratio | None,
     tolerance: float,
 ) -> Compared:
     row = Compared(
@@ -414,7 +418,7 @@ def _row(
         return row
     row.ratio, row.low, row.high, row.method = seen.ratio, seen.low, seen.high, seen.method
     row.now_count, row.base_count = seen.now_count, seen.base_count
-    row.sees = block_interval.smallest_seen(seen.low, seen.high)
+    row.sees = block_interval.smallest_detectable_ratio(seen.low, seen.high)
     row.verdict, row.breach = _verdict(figure.metric, seen.low, seen.high, tolerance)
     return row
 

@@ -1,9 +1,9 @@
-"""A gate: is this slower than that, or wrong where that was right? Measured in turns where both can be run.
+"""Gate: checks that a target is neither slower nor less correct than a base, measured in turns where both can run.
 
-A verdict that isn't green is measured once more from the beginning: only what goes wrong twice counts. With intervals
-of 95 % and a tolerance, noise alone then turns a gate red about once in a thousand comparisons. Where the first side
-doesn't do any more what it did at the first attempt, nothing is confirmed: then the gate has not judged, and keeps what
-it measured.
+A verdict that isn't green is confirmed by a second attempt: only a problem in both attempts counts. With intervals of
+95 % and a tolerance, noise alone then turns a gate red about once in a thousand comparisons. If the first side no
+longer does what it did in the first attempt, the second attempt confirms nothing: the gate gives no verdict, and keeps
+its measurements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import comparison as run_comparison
 from mcpace.lab.errors import LabError, Unreachable, UsageProblem
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.targets import Target
 from mcpace.report.model.comparison import Comparison
@@ -27,7 +27,7 @@ from mcpace.report.model.run import Case, Operation, Run
 
 ATTEMPTS = 2
 MEASURED_ALIKE = ("measure", "gate")
-"""Kinds of runs that a target can be held against."""
+"""Kinds of runs that a target can be compared with."""
 DEFAULT_TRIALS = 20
 
 Doing = tuple[Operation, str | None]
@@ -36,32 +36,31 @@ Doing = tuple[Operation, str | None]
 
 @dataclass(frozen=True)
 class Gate:
-    """What is held against what."""
+    """The two sides of a gate, and its settings."""
 
     target: Target
     base: Target | Run
-    """Another target, measured here in turns; or a run from before."""
+    """Another target, which is measured in turns; or an earlier run."""
     tolerance: float
     revision: str | None = None
     extra_root: Path | None = None
 
 
 @dataclass
-class _First:
-    """What the first attempt found and a second must find again, or it confirms nothing."""
+class _FirstAttempt:
+    """Results of the first attempt that the second must repeat to confirm it."""
 
     tool: str | None = None
-    """What was called."""
+    """The called tool."""
     of_base: set[Doing] = field(default_factory=set)
-    """What was measured of the first side."""
+    """Operations measured on the first side."""
 
 
 def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
-    """Measures, compares, and measures again before it says no.
+    """Measures and compares both sides, and repeats that before a negative verdict.
 
-    Ctrl-C ends it early: the run comes back marked partial.
-    Raises :class:`LabError` where one of the sides can't be reached at all, :class:`UsageProblem` for a baseline of
-    another kind.
+    Ctrl-C ends the gate early; the run is then marked partial. Raises :class:`LabError` where a side can't be reached
+    at all, and :class:`UsageProblem` for a baseline of another kind.
     """
     if isinstance(gate.base, Run):
         _check_baseline(gate.base, gate.target)
@@ -77,7 +76,7 @@ def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
 
 
 def run_of_files(base: Run, now: Run, tolerance: float) -> Run:
-    """The same verdict over two runs that were measured before; nothing can be measured again."""
+    """Gives the verdict on two saved runs, which can't be measured again."""
     result = new_run("gate", {"tolerance": tolerance})
     result.partial = now.partial
     result.versions, result.cases = now.versions, now.cases
@@ -101,14 +100,14 @@ def _check_baseline(base: Run, target: Target) -> None:
 
 
 def _attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -> None:
-    first = _First()
+    first = _FirstAttempt()
     for number in range(1, ATTEMPTS + 1):
         try:
             _attempt(gate, settings, progress, result, first, f"attempt {number}")
         except LabError as problem:
             if result.comparison is None:
                 raise
-            _leave_open(result.comparison, str(problem))
+            _withdraw_verdict(result.comparison, str(problem))
         assert result.comparison is not None, "an attempt leaves its comparison"
         if not (result.comparison.red or result.comparison.inconclusive):
             return
@@ -116,13 +115,13 @@ def _attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -
             progress.note("Looks slower or broken; measuring again to confirm")
 
 
-def _leave_open(comparison: Comparison, why: str) -> None:
-    """The first attempt was red, and there is nothing to confirm or refute it by."""
+def _withdraw_verdict(comparison: Comparison, why: str) -> None:
+    """Removes the verdict: the first attempt was red, and can be neither confirmed nor refuted."""
     comparison.red, comparison.inconclusive, comparison.judged, comparison.reasons = False, False, False, []
     comparison.unconfirmed = why
 
 
-def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, first: _First, where: str) -> None:
+def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, first: _FirstAttempt, where: str) -> None:
     sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
     with ExitStack() as stack:
         sessions = [
@@ -137,19 +136,19 @@ def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, fi
         try:
             _rounds(sessions, settings, progress, where)
         except KeyboardInterrupt:
-            # What was interrupted says less than the attempt before it.
+            # An interrupted attempt is worth less than the complete one before it.
             if result.comparison is None:
-                with held():
+                with defer_interrupt():
                     _conclude(gate, result, sessions, first, progress)
             raise
-        with held():
+        with defer_interrupt():
             _conclude(gate, result, sessions, first, progress)
 
 
-def _conclude(gate: Gate, result: Run, sessions: list[Session], first: _First, progress: Progress) -> None:
+def _conclude(gate: Gate, result: Run, sessions: list[Session], first: _FirstAttempt, progress: Progress) -> None:
     cases = [session.cases(progress) for session in sessions]
     is_first = result.comparison is None
-    # Who was there the first time and isn't any more is broken, not unreachable.
+    # A target that was reached in the first attempt and isn't any more is broken, not unreachable.
     for session in sessions if is_first else sessions[:-1]:
         if session.facts.error and not any(trial.seconds for trial in session.facts.trials):
             raise Unreachable(f"{session.facts.target}: {session.facts.error}")
@@ -168,22 +167,22 @@ def _conclude(gate: Gate, result: Run, sessions: list[Session], first: _First, p
         _check_first_side(first, of_base, result.comparison, sessions[0].facts.target)
 
 
-def _check_first_side(first: _First, of_base: Mapping[Doing, Case], comparison: Comparison, target: str) -> None:
-    """Without what the first side did before, that the second attempt isn't red says nothing."""
+def _check_first_side(first: _FirstAttempt, of_base: Mapping[Doing, Case], comparison: Comparison, target: str) -> None:
+    """Removes the verdict where the first side no longer completes an operation of the first attempt."""
     for operation, tool in sorted(first.of_base, key=str):
         case = of_base.get((operation, tool))
         if case is None or not case.trials_s:
-            said = case.error if case is not None and case.error else f"no {operation} {tool or ''}".rstrip()
-            _leave_open(comparison, f"{target}: {said}")
+            reason = case.error if case is not None and case.error else f"no {operation} {tool or ''}".rstrip()
+            _withdraw_verdict(comparison, f"{target}: {reason}")
             return
 
 
 def _rounds(sessions: list[Session], settings: Settings, progress: Progress, where: str) -> None:
     for number in range(1, settings.trials + 1):
-        # There and back, so that drift of the machine hits both alike.
+        # Alternating order, so that drift of the machine affects both sides alike.
         for session in sessions if number % 2 else sessions[::-1]:
             if not session.given_up:
-                # What the first side calls, the second must have.
+                # The second side must call the tool of the first side.
                 session.wanted = session.wanted or (sessions[0].tool.name if sessions[0].tool else None)
                 session.round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
 
@@ -192,12 +191,12 @@ def _compare(gate: Gate, result: Run, cases: list[list[Case]]) -> None:
     if isinstance(gate.base, Run):
         found = run_comparison.compare(gate.base, result, gate.tolerance)
     else:
-        pairs, only_base, only_now = run_comparison.matched(cases[0], cases[1])
+        pairs, only_base, only_now = run_comparison.match_cases(cases[0], cases[1])
         if not pairs:
             raise LabError(
                 "the two targets have nothing in common that could be compared: name a --tool that both have"
             )
-        found = run_comparison.of_pairs(pairs, only_base, only_now, gate.tolerance)
+        found = run_comparison.compare_pairs(pairs, only_base, only_now, gate.tolerance)
     before = result.comparison.attempts if result.comparison else []
     result.comparison = found.model_copy(update={"attempts": [*before, *found.attempts]})
     run_comparison.judge(result.comparison)

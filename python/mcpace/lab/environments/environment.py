@@ -1,9 +1,9 @@
-"""One folder for each release of an SDK, with the dependencies of its own time.
+"""Environments: one folder for each release of an SDK, with dependencies as of the release's time.
 
-It is built in a temporary folder beside its place, by the installer of its kind, and renamed once it is complete and
-has passed the adapter's check: what was interrupted never counts as ready. Of two builders at once, the second waits at
-a lock and finds it built. Clients and servers of one release have environments of their own where they need different
-things, and share one where they don't.
+An installer builds an environment in a temporary folder. The folder is renamed once it is complete and has passed the
+adapter's check, so an interrupted build never counts as ready. When two processes build one environment, the second
+waits for a lock and then uses the finished environment. Client and server of a release share an environment, unless
+their requirements differ.
 
 Deliberately absent: removing old environments. They are a cache, and may be deleted at any time.
 """
@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mcpace.lab.adapters.adapter import Adapter, Role, fill_in
-from mcpace.lab.environments.installers import INSTALLERS, Installed, Installer, Wanted
+from mcpace.lab.environments.installers import INSTALLERS, Installed, Installer, InstallRequest
 from mcpace.lab.environments.installers.steps import in_one_line
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
@@ -31,14 +31,14 @@ from mcpace.lab.paths import cache_folder
 from mcpace.lab.processes.child_processes import run_child
 
 MARKER = "mcpace-environment.json"
-"""Written last into a finished environment."""
+"""Marker file, written last into a finished environment."""
 
 RECIPE_FORMAT = 2
-"""Raise it when the way of building changes, so that older environments aren't taken for new ones."""
+"""Increase this number when the build procedure changes, so that older environments aren't reused."""
 
 CHECK_LIMIT_S = 120.0
 LOCK_LIMIT_S = 2_400.0
-"""More than the longest build."""
+"""Seconds to wait for the lock: more than the longest build."""
 LOCK_POLL_S = 0.1
 
 
@@ -46,69 +46,69 @@ LOCK_POLL_S = 0.1
 class Environment:
     path: Path
     places: dict[str, str]
-    """What stands for a place in adapter.toml's commands: `python`, `program`, `node`, …"""
+    """Values of the placeholders in adapter.toml's commands: `python`, `program`, `node`, …"""
     versions: dict[str, str]
-    """Every package that was installed, by name, and what it runs on."""
+    """Versions of all installed packages and of the runtime, by name."""
     dependencies_as_of: str | None = None
-    """The day that the dependencies are of, where that isn't their release's time."""
+    """Date of the dependencies, where they aren't as of the release's time."""
 
 
 def ensure(adapter: Adapter, version: str, say: Say | None = None, role: Role = Role.CLIENT) -> Environment:
-    """The environment of a release, built if need be. A finished one needs no network.
+    """Returns the environment of a release and builds it if necessary. A finished environment needs no network.
 
-    Raises `EnvironmentProblem` when it can't be built, `UnknownVersion` for a version that was never published.
+    Raises `EnvironmentProblem` where it can't be built, and `UnknownVersion` for a version that was never published.
     """
-    wanted = Wanted(adapter, version, role)
+    request = InstallRequest(adapter, version, role)
     installer = INSTALLERS[adapter.install.kind]
     path = environment_path(adapter, version, role)
     say = say or (lambda _: None)
     if installer.cached and (ready := read_ready(path, installer)) is not None:
         return ready
     make_folder(path.parent)
-    with locked(path.with_name(f"{path.name}.lock"), wanted.label, say):
+    with hold_lock(path.with_name(f"{path.name}.lock"), request.label, say):
         if not installer.cached:
-            return build_in_place(installer, wanted, path, say)
-        # The other builder may have finished while we waited.
-        return read_ready(path, installer) or build(installer, wanted, path, say)
+            return build_in_place(installer, request, path, say)
+        # Another process may have finished the build during the wait.
+        return read_ready(path, installer) or build(installer, request, path, say)
 
 
-def build(installer: Installer, wanted: Wanted, path: Path, say: Say) -> Environment:
+def build(installer: Installer, request: InstallRequest, path: Path, say: Say) -> Environment:
     """Builds into a temporary folder and renames it. The caller holds the lock."""
-    remove_leavings(path)
+    remove_unfinished(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".building", dir=path.parent))
     try:
-        installed = installer.build(wanted, folder, say)
-        check(installer, wanted, folder)
-        marker = {"sdk": wanted.adapter.name, "version": wanted.version, **asdict(installed)}
+        installed = installer.build(request, folder, say)
+        check(installer, request, folder)
+        marker = {"sdk": request.adapter.name, "version": request.version, **asdict(installed)}
         (folder / MARKER).write_text(json.dumps(marker), encoding="utf-8")
-        shutil.rmtree(path, ignore_errors=True)  # one without a marker: somebody else's leavings
+        shutil.rmtree(path, ignore_errors=True)  # a folder without a marker is an unfinished build
         folder.rename(path)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{wanted.label} can't be installed under {path.parent}: {error.strerror or error}"
+            f"{request.label} can't be installed under {path.parent}: {error.strerror or error}"
         ) from error
     finally:
-        # Ctrl-C comes through here too. After the rename there is nothing left to remove.
+        # This also runs on Ctrl-C. After the rename, the folder no longer exists.
         shutil.rmtree(folder, ignore_errors=True)
     ready = read_ready(path, installer)
     if ready is None:
         raise EnvironmentProblem(
-            f"{wanted.label} was installed in {path}, but is gone again: is something clearing this folder?"
+            f"{request.label} was installed in {path}, but is gone again: is something clearing this folder?"
         )
     return ready
 
 
-def build_in_place(installer: Installer, wanted: Wanted, path: Path, say: Say) -> Environment:
-    """For what its own tool keeps fresh. The caller holds the lock."""
+def build_in_place(installer: Installer, request: InstallRequest, path: Path, say: Say) -> Environment:
+    """Builds in the final folder, for kinds whose own tool detects changes. The caller holds the lock."""
     make_folder(path)
-    installed = installer.build(wanted, path, say)
-    check(installer, wanted, path)
+    installed = installer.build(request, path, say)
+    check(installer, request, path)
     return environment(path, installer, installed)
 
 
-def check(installer: Installer, wanted: Wanted, folder: Path) -> None:
-    """Runs what the adapter says must work. A release that doesn't import is told from one that doesn't install."""
-    adapter, label = wanted.adapter, wanted.label
+def check(installer: Installer, request: InstallRequest, folder: Path) -> None:
+    """Runs the adapter's check command. Its errors say that the release was installed but doesn't import."""
+    adapter, label = request.adapter, request.label
     if not adapter.install.check:
         return
     command = fill_in(adapter.install.check, {**installer.places(folder), "adapter": str(adapter.folder)})
@@ -120,47 +120,47 @@ def check(installer: Installer, wanted: Wanted, folder: Path) -> None:
 
 
 def environment_path(adapter: Adapter, version: str, role: Role = Role.CLIENT) -> Path:
-    """Its place in the cache; the same for the same recipe on the same platform."""
+    """Path in the cache, determined by the recipe and the platform."""
     install = adapter.install
-    of_kind = INSTALLERS[install.kind].recipe(Wanted(adapter, version, role))
+    of_kind = INSTALLERS[install.kind].recipe(InstallRequest(adapter, version, role))
     recipe = [RECIPE_FORMAT, install.kind.value, install.check, *of_kind]
     digest = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:8]
     return cache_folder() / "environments" / adapter.name / f"{version}-{sysconfig.get_platform()}-{digest}"
 
 
 def find_ready(adapter: Adapter, version: str, role: Role = Role.CLIENT) -> Environment | None:
-    """A finished environment of a release, or nothing."""
+    """Returns the finished environment of a release; `None` where there is none."""
     return read_ready(environment_path(adapter, version, role), INSTALLERS[adapter.install.kind])
 
 
 def read_ready(path: Path, installer: Installer) -> Environment | None:
-    """A finished environment, or nothing. One that has lost what it runs on counts as none."""
+    """Reads a finished environment; `None` where there is none, or where its runtime is gone."""
     try:
         marker = json.loads((path / MARKER).read_text(encoding="utf-8"))
         installed = Installed(marker["versions"], marker.get("dependencies_as_of"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if not installer.stands(path):
+    if not installer.is_usable(path):
         return None
     return environment(path, installer, installed)
 
 
 def environment(path: Path, installer: Installer, installed: Installed) -> Environment:
-    """What stands in a finished folder."""
-    versions = {**installed.versions, **installer.runs_on()}
+    """Describes the environment in a finished folder."""
+    versions = {**installed.versions, **installer.runtime_versions()}
     return Environment(path, installer.places(path), versions, installed.dependencies_as_of)
 
 
 @contextmanager
-def locked(path: Path, label: str, say: Say) -> Iterator[None]:
-    """Holds the lock file. The system frees it if we die, so a stale lock can't be."""
+def hold_lock(path: Path, label: str, say: Say) -> Iterator[None]:
+    """Holds the lock file. The system releases the lock when this process ends, so no stale lock remains."""
     with path.open("a") as file:
         deadline = time.monotonic() + LOCK_LIMIT_S
-        told = False
+        is_announced = False
         while not try_lock(file.fileno()):
-            if not told:
+            if not is_announced:
                 say(f"waiting for another mcpace that is installing {label}")
-                told = True
+                is_announced = True
             if time.monotonic() > deadline:
                 raise EnvironmentProblem(
                     f"another process has been installing {label} for {LOCK_LIMIT_S:g} s: end it, or try again later"
@@ -186,7 +186,7 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
-def remove_leavings(path: Path) -> None:
-    """What a builder that was killed left behind. The caller holds the lock, so no other builder is at work."""
+def remove_unfinished(path: Path) -> None:
+    """Removes folders of killed builds. The caller holds the lock, so no other build is running."""
     for leaving in path.parent.glob(f".{path.name}.*.building"):
         shutil.rmtree(leaving, ignore_errors=True)

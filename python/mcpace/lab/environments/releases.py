@@ -1,6 +1,6 @@
-"""Which release is meant, of those that a registry has, and for how long its answer stands.
+"""Selection of releases among those that a registry lists, and the cache of the registries' answers.
 
-Answers are kept on disk for an hour, and used past that when the registry can't be reached, saying so.
+Answers are cached on disk for an hour. An older answer is used, with a note, when the registry can't be reached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # adapters resolve their versions here
 
 __all__ = [
     "Exact", "Newest", "Release", "Say", "Selection", "UnknownVersion",
-    "between", "choose", "find", "of_client", "parse_selection", "published", "select",
+    "choose", "client_release", "find", "list_releases", "parse_selection", "releases_between", "select",
 ]  # fmt: skip
 
 FRESH_FOR_S = 3_600.0
@@ -61,7 +61,7 @@ Selection = Exact | Newest
 
 
 class UnknownVersion(UsageProblem):
-    """A version that was never published; the message names the nearest."""
+    """A version that was never published. The message names the nearest versions."""
 
     code = "unknown-version"
 
@@ -79,23 +79,23 @@ def parse_selection(text: str) -> Selection:
 
 
 def find(package: str, selection: Selection, say: Say | None = None, kind: str = "pypi") -> Release:
-    """The release that a user's selection means. Raises `UnknownVersion`, naming the nearest."""
-    return select(package, selection, published(package, say=say, kind=kind))
+    """Finds the release that a selection names. Raises `UnknownVersion` with the nearest versions."""
+    return select(package, selection, list_releases(package, say=say, kind=kind))
 
 
 def select(package: str, selection: Selection, known: Sequence[Release]) -> Release:
-    """The same, of releases that are known already."""
+    """Selects one of the known releases. Raises `UnknownVersion` with the nearest versions."""
     if isinstance(selection, Exact):
         chosen = [release for release in known if release.number == selection.number]
     else:
         chosen = [release for release in known if release.stable and selection.major in (None, release.number.major)]
     if not chosen:
-        raise unknown(str(selection), known, package)
+        raise unknown_version(str(selection), known, package)
     return chosen[-1]
 
 
-def of_client(adapter: Adapter, selection: Selection, say: Say | None = None) -> Release:
-    """The release of an adapter's client that is meant, though its registry may not list it."""
+def client_release(adapter: Adapter, selection: Selection, say: Say | None = None) -> Release:
+    """Selects a release of an adapter's client, including releases that the registry doesn't list."""
     known = client_releases(adapter, say)
     if isinstance(selection, Exact) and all(release.number != selection.number for release in known):
         for package in adapter.client_packages(selection.number):
@@ -105,39 +105,38 @@ def of_client(adapter: Adapter, selection: Selection, say: Say | None = None) ->
 
 
 def client_releases(adapter: Adapter, say: Say | None = None) -> list[Release]:
-    """All of an adapter's client, oldest version first: of each package those versions that it is the one for."""
+    """All releases of an adapter's client, oldest version first. Each package contributes the versions it covers."""
     found = [
         release
         for package in adapter.client_packages()
-        for release in published(package, say=say, kind=adapter.install.kind.value)
+        for release in list_releases(package, say=say, kind=adapter.install.kind.value)
         if package in adapter.client_packages(release.number)
     ]
     return sorted(found, key=lambda release: release.number)
 
 
 def choose(selection: Selection, versions: list[str], there_are: str) -> str:
-    """The version that is meant, where all that there are have been counted. Raises `UnknownVersion`, naming them.
+    """Selects one of a complete list of versions. Raises `UnknownVersion` with all of them.
 
-    A prerelease is `latest` only where nothing else is: a lock is there on purpose.
+    `latest` means a prerelease only where there is no stable version: each version is in the list on purpose.
     """
     numbers = {version: Version(version) for version in versions}
     if isinstance(selection, Exact):
-        meant = [version for version, number in numbers.items() if number == selection.number]
+        matches = [version for version, number in numbers.items() if number == selection.number]
     else:
         of_major = [v for v, number in numbers.items() if selection.major in (None, number.major)]
-        meant = [version for version in of_major if not numbers[version].is_prerelease] or of_major
-    if not meant:
+        matches = [version for version in of_major if not numbers[version].is_prerelease] or of_major
+    if not matches:
         raise UnknownVersion(f"{there_are} {', '.join(sorted(versions, key=Version))}")
-    return max(meant, key=Version)
+    return max(matches, key=Version)
 
 
-def between(adapter: Adapter, good: str, bad: str, say: Say | None = None) -> list[Release]:
-    """The stable releases from one end to the other, both included, oldest version first.
+def releases_between(adapter: Adapter, good: str, bad: str, say: Say | None = None) -> list[Release]:
+    """Stable releases between two ends, including both ends, oldest version first.
 
-    `good` may be the newer one. An end that is a prerelease or yanked is kept: it was asked for by name; so is one that
-    its registry doesn't list.
+    `good` may be the newer end. The ends themselves may be prereleases, yanked or unlisted, since the user named them.
     """
-    ends = [of_client(adapter, parse_selection(text), say) for text in (good, bad)]
+    ends = [client_release(adapter, parse_selection(text), say) for text in (good, bad)]
     low, high = sorted(ends, key=lambda release: release.number)
     if low.number == high.number:
         raise UsageProblem(f"there is nothing between {adapter.name} {low.number} and itself: give two releases")
@@ -149,43 +148,43 @@ def between(adapter: Adapter, good: str, bad: str, say: Say | None = None) -> li
     return [low, *inside, high]
 
 
-def published(
+def list_releases(
     package: str, *, max_age_s: float = FRESH_FOR_S, say: Say | None = None, kind: str = "pypi"
 ) -> list[Release]:
     """All releases of a package that its registry lists, oldest version first.
 
-    Raises `ReleasesProblem` when the registry can't be read and no earlier answer is kept.
+    Raises `ReleasesProblem` where the registry can't be read and no earlier answer is cached.
     """
     registry = REGISTRIES[kind]
     where = registry.where()
     path = cache_path(package, where, kind)
-    kept = read_kept(path)
-    if kept is not None and 0 <= time.time() - kept.fetched < max_age_s:
-        return kept.releases
+    cached = read_cache(path)
+    if cached is not None and 0 <= time.time() - cached.fetched < max_age_s:
+        return cached.releases
     try:
         found = registry.releases(package, where)
     except ReleasesProblem as problem:
-        if kept is None:
+        if cached is None:
             raise
         if say is not None:
-            when = datetime.fromtimestamp(kept.fetched, UTC).date()
+            when = datetime.fromtimestamp(cached.fetched, UTC).date()
             say(f"{problem}; going on with the list of {when}")
-        return kept.releases
-    keep(path, found)
+        return cached.releases
+    write_cache(path, found)
     return found
 
 
-def unknown(asked: str, known: Sequence[Release], package: str) -> UnknownVersion:
+def unknown_version(asked: str, known: Sequence[Release], package: str) -> UnknownVersion:
     is_number = asked != "latest" and not asked.endswith(".x")
-    near = _neighbours(Version(asked), known) if is_number else []
+    near = _nearest_releases(Version(asked), known) if is_number else []
     hint = f"; nearest: {', '.join(near)}" if near else ""
     stable = [release.version for release in known if release.stable]
     span = f" (published: {stable[0]} to {stable[-1]})" if stable else ""
     return UnknownVersion(f"{package} has no release {asked}{hint}{span}")
 
 
-def _neighbours(asked: Version, known: Sequence[Release]) -> list[str]:
-    """The releases just below and above a number, stable ones where there are any."""
+def _nearest_releases(asked: Version, known: Sequence[Release]) -> list[str]:
+    """Releases just below and above a number; stable ones where there are any."""
     numbers = sorted((release for release in known if release.stable), key=lambda release: release.number) or known
     below = [release.version for release in numbers if release.number < asked]
     above = [release.version for release in numbers if release.number > asked]
@@ -193,20 +192,20 @@ def _neighbours(asked: Version, known: Sequence[Release]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedReleases:
     fetched: float
     """Seconds since 1970."""
     releases: list[Release]
 
 
 def cache_path(package: str, where: str, kind: str) -> Path:
-    # A registry's address may carry credentials: only its hash is written. Packages of npm and Go have slashes.
+    # A registry's address may contain credentials, so only its hash is written. Names of npm and Go have slashes.
     name = canonicalize_name(package) if kind == "pypi" else re.sub(r"[^\w.-]+", "-", package).strip("-")
     return cache_folder() / "releases" / f"{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}.json"
 
 
-def read_kept(path: Path) -> Kept | None:
-    """An earlier answer. One that can't be read counts as none: it will be fetched again."""
+def read_cache(path: Path) -> CachedReleases | None:
+    """Reads a cached answer; `None` where there is none, or where it can't be read."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         found = [
@@ -214,13 +213,13 @@ def read_kept(path: Path) -> Kept | None:
             for version, uploaded, yanked in stored["releases"]
             if Version(version)
         ]
-        return Kept(float(stored["fetched"]), found)
+        return CachedReleases(float(stored["fetched"]), found)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def keep(path: Path, found: list[Release]) -> None:
-    """Best effort: a cache that can't be written costs a request next time, nothing else."""
+def write_cache(path: Path, found: list[Release]) -> None:
+    """Writes the answer to the cache. Errors are ignored: they only cost another request next time."""
     rows = [[release.version, release.uploaded and release.uploaded.isoformat(), release.yanked] for release in found]
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""How to come by a tool that only some adapters need."""
+"""Installation hints for tools that only some adapters need."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Experiments on a live target: one factor at a time, in turns with the base case.
+"""Experiments on a live target: changes one factor at a time, in turns with the base case.
 
-The base case is one user who calls one tool, each call when the one before has ended, over connections that are used
-again. Every factor is the same with one thing changed; slices take turns, there and back, and the base case comes first
-and last in each round, so that drift of machine and target hits both alike. What a call takes is the median of each
-slice, from when its user was free to call until the reply, connecting included; slices are compared by ranks, at 99 %:
-there are a dozen factors, and one in twenty would be found where there is nothing.
+In the base case, one user calls one tool sequentially over reused connections. Each variant changes one factor. Slices
+of the variants alternate in forward and reverse order, with the base case first and last in each round, so that drift
+of machine and target affects all alike. The time of a call counts from when its user was free to call until the reply,
+including connecting. Each slice gives one median. Slices are compared by ranks at 99 %: with a dozen factors, intervals
+of 95 % would often find an effect where there is none.
 
-Over HTTP the load engine makes the calls. Over stdio each revision has one process, which lives through all slices
-(:mod:`mcpace.lab.explain.stdio_processes`): a slice begins when the process has answered, so that no start-up is part
-of it.
+Over HTTP the load engine makes the calls. Over stdio each revision has one process for all slices
+(:mod:`mcpace.lab.explain.stdio_processes`). A slice begins after the process has answered, so that it includes no
+start-up.
 
 Only a tool that the server marks read-only, or that the user named, is ever called.
 """
@@ -33,7 +33,7 @@ from mcpace.lab.load.outcome import Outcome
 from mcpace.lab.load.plan import Plan
 from mcpace.lab.load.settings import LoadSettings
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.interruption import held, interruptible
+from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.statistics import rank_interval
 from mcpace.lab.targets import Target
@@ -42,23 +42,23 @@ from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run, Subject
 
 BUDGET_S = 45.0
-"""For all slices together; connecting and asking take some more."""
+"""Default time for all slices together. Connecting and listing take additional time."""
 ROUNDS = 6
-"""Slices of each side, as many as an interval needs at least and a few more."""
+"""Slices of each side: slightly more than an interval requires."""
 SHORTEST_S, LONGEST_S = 0.1, 1.0
 CALLS_A_SLICE = 3
 LEAST_SLICES = 5
-"""With fewer on a side no distribution-free interval reaches CONFIDENCE."""
+"""Fewest slices of a side. With fewer, no distribution-free interval reaches CONFIDENCE."""
 CONFIDENCE = 0.99
 HANGS_S, HANGS_AFTER = 2.0, 20
-"""A call hangs that takes so long, and so many times what one takes in the base case."""
+"""A call hangs if it takes longer than HANGS_S, and longer than HANGS_AFTER calls of the base case."""
 NOTABLE = 0.05
-"""An effect whose interval leaves 1 out and that is smaller than this is told as none."""
+"""Smallest effect that is reported. A smaller one counts as none, even if its interval excludes 1."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a live target."""
+    """The target to examine, with its settings and the budget."""
 
     target: Target
     settings: LoadSettings
@@ -67,7 +67,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Caller:
-    """Our own clients at the target."""
+    """Creates mcpace's own clients for the target."""
 
     place: Place
     settings: LoadSettings
@@ -76,20 +76,20 @@ class _Caller:
 
     @property
     def consents(self) -> bool:
-        """Whether OAuth's consent needs no person."""
-        return self.token is not None and self.place.consents
+        """Whether OAuth consent is given automatically."""
+        return self.token is not None and self.place.has_automatic_consent
 
     @property
     def scripted(self) -> bool:
-        """Whether the target is one of our profiles."""
-        return self.place.scripted
+        """Whether the target is one of mcpace's own profiles."""
+        return self.place.is_profile
 
     def connected(
         self, *, standalone_get: bool = False, oauth: bool = False, address: str | None = None
     ) -> _core.Client:
-        """One that is connected, and disconnected in the end at the latest."""
+        """Returns a connected client, which is disconnected at the end of the experiment at the latest."""
         token = None if oauth else self.token
-        client = self.place.calling(self.settings, token, standalone_get=standalone_get, url=address)
+        client = self.place.call_client(self.settings, token, standalone_get=standalone_get, url=address)
         self.stack.callback(client.disconnect)
         client.connect()
         return client
@@ -104,19 +104,19 @@ class _Tried:
     changed: list[float] = field(default_factory=list)
     calls: int = 0
     spent_s: float = 0.0
-    """All its slices took so long, with what starting and connecting took."""
+    """Time of all its slices, including starting and connecting."""
     refused: str = ""
     left_out: bool = False
     last: Outcome | None = None
 
     @property
     def goes_on(self) -> bool:
-        """Whether it has a slice in the next round."""
+        """Whether the variant has a slice in the next round."""
         return not self.refused and not self.left_out
 
 
 class _Time:
-    """What is left of the budget, and how long a call may take."""
+    """Remaining budget, and the time limit of a call."""
 
     def __init__(self, budget_s: float, limit_s: float) -> None:
         self._until = time.monotonic() + budget_s
@@ -124,11 +124,11 @@ class _Time:
 
     @property
     def left_s(self) -> float:
-        """Below nothing where the budget is used up."""
+        """Remaining seconds; negative after the end of the budget."""
         return self._until - time.monotonic()
 
     def impatient(self, plan: Plan) -> Plan:
-        """A call of a variant that hangs is no reason to wait for a minute, nor past the budget's end."""
+        """Shortens the plan's time limits, so that a hanging call doesn't use up or exceed the budget."""
         limit_s = min(self._limit_s, max(HANGS_S, self.left_s))
         return replace(plan, timeout_s=limit_s, drain_s=limit_s)
 
@@ -139,14 +139,14 @@ class _Base:
 
     plan: Plan
     processes: Processes | None = None
-    """Makes the calls of a target over stdio; the load engine makes those of the others."""
+    """Makes the calls of a target over stdio. For other targets, the load engine makes them."""
     slices: list[tuple[float, Outcome]] = field(default_factory=list)
     spent_s: float = 0.0
     failure: str = ""
-    """Why the last slice had no good call."""
+    """Reason why no call of the last slice succeeded."""
 
     def slice(self, length_s: float, left: _Time) -> float | None:
-        """The median call of another slice; ``None`` where no call succeeded."""
+        """Measures another slice and returns its median; ``None`` where no call succeeded."""
         begun = time.monotonic()
         try:
             return self.processes.base(length_s) if self.processes else self._driven(length_s, left)
@@ -166,16 +166,16 @@ class _Base:
         return found[0]
 
     def case(self, target: str) -> Case:
-        """The slice in the middle."""
+        """Case of the median slice."""
         typical = sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
         return fold.case(Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical)
 
 
 def run(asked: Question, progress: Progress) -> Run:
-    """Tries every factor that the target allows within the budget.
+    """Tries every factor that applies to the target, within the budget.
 
-    Ctrl-C ends it early: the run comes back marked partial, with the rounds that were whole.
-    Raises :class:`LabError` where the target can't be reached or called.
+    Ctrl-C ends the experiment early; the run is then marked partial and has the complete rounds. Raises
+    :class:`LabError` where the target can't be reached or called.
     """
     result = new_run(
         "explain", {"target": asked.target.name, "budget_s": asked.budget_s, **asked.settings.as_options()}
@@ -188,7 +188,7 @@ def run(asked: Question, progress: Progress) -> Run:
         plan = _base(plan_of(place.endpoint(token), asked.settings, checked))
         processes = Processes(stack, place, asked.settings, plan) if asked.target.command else None
         base = _Base(plan, processes)
-        # A process may take seconds to start: the user waits for that, too.
+        # Starting a process may take seconds, which count against the budget.
         started_s = time.monotonic() - begun if processes else 0.0
         left = _Time(asked.budget_s - started_s, asked.settings.timeout_s)
         first_s = base.slice(SHORTEST_S, left)
@@ -213,7 +213,7 @@ def run(asked: Question, progress: Progress) -> Run:
                 _round(base, tried, length_s, number, left, progress, asked.target.name)
         except KeyboardInterrupt:
             result.partial = True
-        with held():
+        with defer_interrupt():
             result.cases = processes.cases(asked.target.name) if processes else [base.case(asked.target.name)]
             result.factors = [_factor(one) for one in tried]
     return result
@@ -224,22 +224,22 @@ def _base(plan: Plan) -> Plan:
 
 
 def _given(asked: Question) -> frozenset[str]:
-    """Arguments that the user gave: nobody agreed to others in their place."""
+    """Names of the arguments that the user gave, which must not be changed."""
     if asked.target.profile is not None:
         return frozenset()
     return frozenset(name for arguments in asked.settings.arguments.values() for name in arguments)
 
 
 def _length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:
-    """How long a slice is, and for how many variants there is time."""
+    """Length of a slice, and the number of variants that the budget allows."""
     wanted_s = min(max(SHORTEST_S, CALLS_A_SLICE * call_s), max(LONGEST_S, call_s))
     kept = min(variants, max(1, int(budget_s / (ROUNDS * wanted_s)) - 2))
-    # What is left of the budget makes slices longer, and their medians steadier.
+    # The rest of the budget makes slices longer, and their medians more precise.
     return min(LONGEST_S, max(wanted_s, budget_s / (ROUNDS * (kept + 2)) * 0.8)), kept
 
 
 def _drop_what_takes_too_long(tried: list[_Tried], base: _Base, rounds_done: int, left_s: float) -> None:
-    """Starting processes or sessions may take more than calling: the costliest go until the rest fits into the time."""
+    """Drops the slowest variants until the rest fits the budget: starting processes or sessions may take long."""
     if not rounds_done:
         return
     going = sorted((one for one in tried if one.goes_on), key=lambda one: one.spent_s)
@@ -254,7 +254,10 @@ def _drop_what_takes_too_long(tried: list[_Tried], base: _Base, rounds_done: int
 def _round(
     base: _Base, tried: list[_Tried], length_s: float, number: int, left: _Time, progress: Progress, name: str
 ) -> None:
-    """Variants between two slices of the base case; nothing of it where it is interrupted, or the time is up."""
+    """Runs one round: a slice of each variant between two slices of the base case.
+
+    Adds no slice to the variants where the round is interrupted or the budget has ended.
+    """
     if left.left_s <= 0:
         for one in tried:
             one.left_out |= one.goes_on
@@ -293,7 +296,7 @@ def _keep(seen: list[tuple[_Tried, float, float | None]], base_s: float | None) 
 
 
 def _measured(one: _Tried, length_s: float, left: _Time, *, base_first: bool) -> tuple[float, float | None] | None:
-    """A slice of the variant, and of its own base case where it has one."""
+    """Measures a slice of the variant, and of its own base case where it has one."""
     variant = one.variant
     try:
         if variant.measure is None:
@@ -318,8 +321,8 @@ def _changed(one: _Tried, length_s: float, left: _Time) -> float | None:
 
 
 def _slice(plan: Plan, length_s: float, tried: _Tried | None = None) -> tuple[float, Outcome] | None:
-    """The median of a slice's good calls; ``None`` where there was none."""
-    with interruptible():
+    """Runs a slice and returns the median of its successful calls; ``None`` where no call succeeded."""
+    with allow_interrupt():
         outcome = drive(replace(plan, duration_s=length_s), _Nobody())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
@@ -375,7 +378,7 @@ def _facts(outcome: Outcome | None) -> dict[str, Any]:
 
 
 class _Nobody:
-    """Watches nothing: slices are too short to tell of."""
+    """Watcher that ignores the seconds of a slice."""
 
     def begin(self, planned_s: float) -> None: ...
 

@@ -1,7 +1,7 @@
-"""What can be done differently on a live target, and what an effect proves. Pure but for looking a host's addresses up.
+"""Catalogue of the factors that can be changed on a live target, and of the findings that their effects prove.
 
-Each variant is the base case with one thing changed. What a target can't have (IPv6 where its name has one address, an
-event stream over stdio) is not in the list.
+Each variant is the base case with one factor changed. Variants that don't apply to a target (IPv6 where its name has
+one address, an event stream over stdio) are left out. The functions are pure, except for looking up a host's addresses.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ AT_ONCE = 10
 LARGE_BYTES = 64 * 1024
 LATEST, EARLIER = "2026-07-28", "2025-06-18"
 DELAYED_S = 0.02
-"""An acknowledgement's delay is 40 ms (Linux); half of it must be saved before that is what was seen."""
+"""Smallest saving that proves delayed acknowledgements: half of Linux's delay of 40 ms."""
 FELT_S = 0.001
-"""An address that is tried in vain costs at least so much, where it costs anything that matters."""
+"""Smallest saving that proves an unreachable address is tried first."""
 
 
 class Caller(Protocol):
-    """Makes clients of our own."""
+    """Creates mcpace's own clients for the target."""
 
     @property
     def consents(self) -> bool:
-        """Whether OAuth's consent needs no person."""
+        """Whether OAuth consent is given automatically."""
 
     @property
     def scripted(self) -> bool:
-        """Whether the target is one of our profiles."""
+        """Whether the target is one of mcpace's own profiles."""
 
     def connected(
         self, *, standalone_get: bool = False, oauth: bool = False, address: str | None = None
     ) -> _core.Client:
-        """One that is connected; with ``oauth`` it got a token of its own, with ``address`` it knew where to."""
+        """Returns a connected client. ``oauth``: it authorizes itself; ``address``: it connects to this URL."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The base case with one thing changed."""
+    """The base case with one factor changed."""
 
     code: str
     detail: str = ""
     plan: Plan | None = None
-    """For the load engine; ``None`` where ``measure`` does it."""
+    """Plan of the load engine; ``None`` where ``measure`` makes the calls."""
     measure: Callable[[float], float] | None = None
-    """Takes a slice's length and returns the median of its calls, seconds."""
+    """Takes a slice's length and returns the median of its calls, in seconds."""
     base: Callable[[float], float] | None = None
-    """Its own base case, measured by the same means."""
+    """The variant's own base case, measured like ``measure``."""
 
 
 def variants(base: Plan, checked: Checked, caller: Caller, given: Set[str] = frozenset()) -> list[Variant]:
-    """All that this target can have, the most telling first. ``given``: arguments that are not to be changed."""
+    """All variants that apply to a target, the most useful first. ``given``: arguments that must not be changed."""
     found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
     found += _arguments(base, checked, given, is_ours=caller.scripted)
     found += [Variant("listing", plan=_with_listing(base))]
@@ -76,7 +76,7 @@ def variants(base: Plan, checked: Checked, caller: Caller, given: Set[str] = fro
 
 
 def cause(found: Factor) -> str | None:
-    """The finding that an effect proves, where it proves one."""
+    """Code of the finding that an effect proves; ``None`` where it proves none."""
     if found.base_s is None or found.changed_s is None or found.ratio is None:
         return None
     saved_s = found.base_s - found.changed_s
@@ -94,12 +94,12 @@ def _over_http(base: Plan, target: HttpTarget) -> Iterator[Variant]:
     yield Variant("connection", plan=replace(base, new_connections=True))
     yield Variant("json", plan=replace(base, accept="json"))
     yield Variant("sse", plan=replace(base, accept="sse"))
-    # Over stdio each user has a process of its own, which is another question.
+    # Over stdio each user has its own process, so concurrency would measure something else.
     yield Variant("concurrency", f"{AT_ONCE} at once", replace(base, model=Closed(vus=AT_ONCE)))
 
 
 def _addresses(target: HttpTarget, caller: Caller) -> Iterator[Variant]:
-    """Which of a name's addresses is tried first shows while connecting, and in no call after that."""
+    """Variants for the other addresses of the target's name. Only connecting shows which address is tried first."""
     for address in other_addresses(target.url):
         yield Variant(
             "address", address, measure=_connecting(caller, address=_at(target.url, address)), base=_connecting(caller)
@@ -107,7 +107,7 @@ def _addresses(target: HttpTarget, caller: Caller) -> Iterator[Variant]:
 
 
 def other_addresses(url: str) -> list[str]:
-    """One address of each family that the URL's name has, where it has both. None for https, which checks names."""
+    """One address of each family, if the URL's name has both. Empty for https, which checks names."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         return []
@@ -137,12 +137,12 @@ def _arguments(base: Plan, checked: Checked, given: Set[str], *, is_ours: bool) 
     operation = base.operations[0]
     tool = checked.tools.get(operation.tool or "", {})
     if (tool.get("annotations") or {}).get("readOnlyHint") is not True and not is_ours:
-        return  # What its user gave it is all that such a tool may be given.
+        return  # a tool that isn't read-only may get only the user's arguments
     schema = tool.get("inputSchema")
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for name, own in (properties if isinstance(properties, dict) else {}).items():
         if name in given:
-            continue  # What its user said is what is meant.
+            continue  # the user's own values must not be changed
         if isinstance(own, dict) and own.get("type") == "string" and not {"enum", "format", "pattern"} & set(own):
             if isinstance(own.get("maxLength"), int) and own["maxLength"] < LARGE_BYTES:
                 continue
@@ -170,7 +170,7 @@ def _revisions(base: Plan) -> Iterator[Variant]:
 
 
 def _own_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
-    """The server's own stream is opened by our instrumented client; so its base case is that client without it."""
+    """The server's standalone stream. Only the instrumented client opens it, so that client makes the base case too."""
     if base.revision >= STATELESS_SINCE:
         return
     operation = base.operations[0]
@@ -189,7 +189,7 @@ def _own_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
 
 
 def _way_in(caller: Caller) -> Iterator[Variant]:
-    """What the way to a token costs a connect: discovery, registration, consent."""
+    """Cost of authorization in a connect: discovery, registration, consent."""
 
     if caller.consents:
         yield Variant("oauth", "connecting", measure=_connecting(caller, oauth=True), base=_connecting(caller))

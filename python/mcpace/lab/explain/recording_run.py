@@ -1,6 +1,6 @@
-"""A saved recording, explained: its operations as trials, its ledgers, and the causes that it proves.
+"""Explanation of a saved recording: its operations as trials, its ledgers, and its findings.
 
-A recording of a foreign client has no operations, only traffic; what it proves then is told of no call.
+A recording of a foreign client has traffic but no operations, so its findings belong to no call.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ WORDS = {
 
 
 def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()) -> Run:
-    """Explains a recording; ``behind`` are those that were made behind a gateway meanwhile, ``beside`` those of the
-    same program under other circumstances (a server with more tools), which are taken as one with it.
+    """Explains a recording.
 
-    Raises :class:`UsageProblem` where one of the files is no recording, or holds what nothing measures.
+    ``behind`` are recordings made behind a gateway at the same time. ``beside`` are recordings of the same program
+    under other conditions (such as a server with more tools), which are explained together with it.
+
+    Raises :class:`UsageProblem` where a file is not a recording, or has values that no instrument produces.
     """
     try:
         told = _core.explained([str(one) for one in (file, *beside)], behind=[str(one) for one in behind])
@@ -50,8 +52,8 @@ def _run(told: _core.Explained, file: Path, behind: Sequence[Path], beside: Sequ
     asked = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
     run = new_run("recording", asked)
     facts = Facts(Subject(sdk="recording"), file.name, None)
-    facts.told = told
-    # Those that are shown: of each operation the slowest warm call, here as there.
+    facts.explained = told
+    # The core makes waterfalls for the calls that are shown: the slowest warm call of each operation.
     facts.waterfalls = {shape["call"]: shape for shape in told.waterfalls}
     by_operation = {operation: _trials(told, operation) for operation in OPERATIONS}
     facts.trials = [trial for trials in by_operation.values() for trial in trials]

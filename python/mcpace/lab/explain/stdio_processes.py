@@ -1,8 +1,8 @@
-"""Experiments on a server over stdio: processes that live through all slices, and calls timed once they have answered.
+"""Experiments on a server over stdio, with processes that serve all slices.
 
-A server's process takes a third of a second to some seconds until it answers. A slice that started one of its own would
-measure the start, or end before the first call. Only ``session-per-call`` starts a process for each call: there the
-start is what is measured.
+A server's process takes a third of a second to several seconds until it answers. A slice that started its own process
+would measure the start, or end before the first call. Only ``session-per-call`` starts a process for each call, since
+it measures the start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab.errors import LabError, Unreachable, said_by_tool
+from mcpace.lab.errors import LabError, Unreachable, tool_error_text
 from mcpace.lab.explain.factors_catalogue import Variant
 from mcpace.lab.load.experiment import Place
 from mcpace.lab.load.plan import Operation, Plan
@@ -23,14 +23,14 @@ from mcpace.lab.load.settings import LoadSettings
 from mcpace.report.model.run import Case, Subject, Summary
 
 WARM_UP_S = 0.5
-"""Calls of a new process that are part of no slice."""
+"""Seconds of calls to a new process before its first slice."""
 MOST_CALLS = 200
-"""Calls of a slice at most: more make its median no steadier, and each is kept in a recording."""
+"""Most calls of a slice. More don't make its median more precise, and a recording keeps each call."""
 
 
 @dataclass
 class Processes:
-    """The processes of one experiment, one for each revision, and what was measured of them."""
+    """The processes of one experiment, one for each revision, and their measurements."""
 
     stack: ExitStack
     place: Place
@@ -45,17 +45,17 @@ class Processes:
     _clients: dict[str, _core.Client] = field(default_factory=dict)
 
     def base(self, length_s: float) -> float:
-        """The median call of a slice of the base case.
+        """Measures a slice of the base case and returns its median.
 
-        Raises :class:`mcpace._core.ClientProblem` or :class:`LabError` where a call fails; the next slice starts a new
-        process.
+        Raises :class:`mcpace._core.ClientProblem` or :class:`LabError` where a call fails. The next slice then starts a
+        new process.
         """
         taken = self._slice(self.plan, length_s)
         self.slices_s.append(taken)
         return taken
 
     def variant(self, variant: Variant) -> Variant:
-        """A variant measured by processes that live on."""
+        """Changes a variant so that long-lived processes measure it."""
         plan = variant.plan
         if plan is None:
             return variant
@@ -64,7 +64,7 @@ class Processes:
         return replace(variant, plan=None, measure=lambda length_s: self._slice(plan, length_s))
 
     def cases(self, target: str) -> list[Case]:
-        """The call of the base case, and the start of its process."""
+        """Cases of the base case's call and of the start of its process."""
         subject = Subject(sdk="mcpace-client", mode=self.plan.revision)
         call = Case(
             subject=subject,
@@ -86,13 +86,13 @@ class Processes:
         return [call, start]
 
     def _slice(self, plan: Plan, length_s: float) -> float:
-        """``plan`` names the operations: the last one is the call that is timed."""
+        """Measures a slice. The last operation of ``plan`` is the timed call."""
         *before, call = plan.operations
         client = self._client(plan.revision)
         try:
             return _median(lambda: self._prepare(client, before), lambda: _call(client, call), length_s)
         except (_core.ClientProblem, LabError):
-            # A process that failed once is not asked again.
+            # A process that failed once is not used again.
             del self._clients[plan.revision]
             client.disconnect()
             raise
@@ -100,7 +100,7 @@ class Processes:
     def _client(self, revision: str) -> _core.Client:
         if revision not in self._clients:
             client = self._started(revision)
-            # The first call of a process pays for what the server does lazily, and is no slice's.
+            # The first call of a process includes the server's lazy work, so it belongs to no slice.
             begun = time.monotonic()
             _call(client, self.plan.operations[0])
             self.firsts_s.append(time.monotonic() - begun)
@@ -109,13 +109,13 @@ class Processes:
         return self._clients[revision]
 
     def _warm_up(self, client: _core.Client) -> None:
-        """Runtimes compile what runs often: the first slices must not be slower for it."""
+        """Makes calls until the runtime has compiled hot code, so that the first slices aren't slower."""
         until = time.monotonic() + WARM_UP_S
         while time.monotonic() < until:
             _call(client, self.plan.operations[0])
 
     def _started(self, revision: str) -> _core.Client:
-        client = self.place.calling(replace(self.settings, revision=revision), None, standalone_get=False)
+        client = self.place.call_client(replace(self.settings, revision=revision), None, standalone_get=False)
         self.stack.callback(client.disconnect)
         begun = time.monotonic()
         client.connect()
@@ -141,7 +141,7 @@ def _call(client: _core.Client, operation: Operation) -> None:
     arguments: dict[str, Any] = operation.arguments or {}
     result = client.call_tool(operation.tool or "", arguments)
     if result.get("isError"):
-        raise Unreachable(f"the tool answered with an error: {said_by_tool(result)}")
+        raise Unreachable(f"the tool answered with an error: {tool_error_text(result)}")
 
 
 def _median(prepare: Callable[[], None], act: Callable[[], None], length_s: float) -> float:

@@ -1,8 +1,8 @@
-"""The layers of one server, one call after another: direct call, handler, in-process transport, real socket.
+"""Measurement of one server's layers: direct call, handler, in-process transport, real socket.
 
-Everything is measured in rounds over the layers, there and back, so that the machine's drift hits all alike; a round
-has one batch of each layer, as many calls as fill its time. A worker in the user's own environment makes the calls and
-reads the clock (``worker``); the server behind the socket is a second one.
+A round has one batch of sequential calls for each layer. Rounds alternate between forward and reverse order, so that
+drift of the machine affects all layers alike. A worker in the user's own environment makes the calls and reads the
+clock (``worker``). A second worker process serves the socket.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from mcpace.lab.errors import LabError, ProgramProblem
 from mcpace.lab.layers.worker_process import Worker
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.targets import Tool
 from mcpace.report.model.layers import LayerFacts, LayersFacts
@@ -31,26 +31,26 @@ WITHIN: dict[str, tuple[str, ...]] = {
     "in-process": ("direct", "handler"),
     SOCKET: ("direct", "handler"),
 }
-"""What a layer contains. The socket's call has another client than the one in process, and no memory's transport."""
+"""Layers within each layer. The socket excludes ``in-process``, which has another client and an in-memory transport."""
 MOST_CALLS = 1_000_000
-"""Of a batch."""
+"""Most calls of a batch."""
 SLACK_S = 60.0
-"""How much longer than planned a batch may take before it counts as hung."""
+"""Seconds beyond its planned time after which a batch counts as hung."""
 
 
 @dataclass(frozen=True)
 class LayersPlan:
-    """What is measured, and how."""
+    """The server and tool to measure, and the settings of the measurement."""
 
     place: str
     """``MODULE:SERVER``."""
     tool: Tool
     python: str
-    """The interpreter that has the server's environment."""
+    """Python interpreter of the server's environment."""
     rounds: int
     batch_s: float
     warm_up_s: float
-    """Of each layer."""
+    """Warm-up seconds of each layer."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class _Layer:
 
 
 def run(plan: LayersPlan, progress: Progress) -> Run:
-    """Measures the layers. Ctrl-C ends it early: the run comes back marked partial.
+    """Measures the layers. Ctrl-C ends the measurement early; the run is then marked partial.
 
     Raises :class:`LabError` where the server can't be loaded, or a call of the tool fails.
     """
@@ -89,7 +89,7 @@ def run(plan: LayersPlan, progress: Progress) -> Run:
                 measured.warm_up(progress)
                 measured.rounds(progress)
             finally:
-                with held():
+                with defer_interrupt():
                     result.layers, result.cases = measured.facts, measured.cases()
     except KeyboardInterrupt:
         result.partial = True
@@ -97,7 +97,7 @@ def run(plan: LayersPlan, progress: Progress) -> Run:
 
 
 class _Measured:
-    """A worker and its layers."""
+    """A worker process and its layers."""
 
     def __init__(self, stack: ExitStack, plan: LayersPlan, progress: Progress) -> None:
         self._plan = plan
@@ -114,7 +114,7 @@ class _Measured:
                 progress.note(f"{layer.name} is left out: {layer.unsupported}")
 
     def warm_up(self, progress: Progress) -> None:
-        """Calls each layer for its time, and finds how many calls fill a batch."""
+        """Warms up each layer and determines the number of calls in a batch."""
         for layer in self._measurable():
             progress.preparing(f"{self._plan.place}: warming up {layer.name}")
             begun = time.monotonic()
@@ -127,7 +127,7 @@ class _Measured:
                     break
 
     def rounds(self, progress: Progress) -> None:
-        """A batch of each layer, again and again, there and back."""
+        """Runs the rounds: a batch of each layer, in alternating order."""
         rounds = self._plan.rounds
         progress.begin(rounds)
         for number in range(1, rounds + 1):
@@ -142,14 +142,16 @@ class _Measured:
                         progress.sample("a call", layer.name, layer.batches_s[-1])
 
     def cases(self) -> list[Case]:
-        """A case a layer."""
+        """One case for each layer."""
         subject = Subject(sdk=self.facts.sdk, version=self.facts.version or None)
         medians = {layer.name: statistics.median(layer.batches_s) for layer in self._in_order() if layer.batches_s}
         return [_case(layer, subject, self._plan, medians) for layer in self._in_order()]
 
     def _served(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> dict[str, _Layer]:
-        """The socket's layer, and the handler's where the server tells it. That a server can be measured but not served
-        is no failure of the rest."""
+        """Starts the server and returns the socket's layer, and the handler's where the server reports it.
+
+        Where the server can't be served, the socket's layer is unsupported, and the other layers are still measured.
+        """
         by = ""
         try:
             server = stack.enter_context(Worker.start(self._plan.python, "serve", *where))
@@ -161,13 +163,13 @@ class _Measured:
         return {layer["name"]: _layer(layer) for layer in told["layers"]}
 
     def _batch(self, layer: _Layer) -> float:
-        """One batch; how long it took from here, the worker's own figures apart."""
+        """Runs one batch and returns its duration by this process's clock."""
         begun = time.monotonic()
         command = {"cmd": "batch", "layer": layer.name, "calls": layer.calls}
         try:
             answer = self._worker.ask(command, self._plan.batch_s * 4 + SLACK_S)
         except ProgramProblem as gone:
-            # With it all layers; what they measured until now is kept.
+            # Without the worker no layer can be measured; earlier batches are kept.
             for one in self._measurable():
                 one.error = str(gone)
         except LabError as error:
@@ -188,7 +190,7 @@ def _layer(told: dict[str, Any]) -> _Layer:
 
 
 def _fitting(calls: int, took_s: float, batch_s: float) -> int:
-    """As many calls as fill a batch, by what these took; in steps, since the first ones are slow."""
+    """Number of calls that fill a batch, from the time of ``calls``. Grows stepwise, since the first calls are slow."""
     wanted = calls * batch_s / took_s if took_s > 0 else calls * 10
     return max(1, min(round(wanted), calls * 10, MOST_CALLS))
 

@@ -1,4 +1,4 @@
-"""The worker that measures layers, as a process: it runs in the user's environment, which may lack all of ours.
+"""Process of the worker that measures layers. It runs in the user's environment, which may lack mcpace.
 
 ``worker/mcpace_layers/program.py`` defines the worker's messages and their order.
 """
@@ -15,26 +15,26 @@ from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, 
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
 KNOWN = 12
-"""Names that a sentence lists."""
+"""Most names that a message lists."""
 
 
 class Worker(AdapterProcess):
-    """A running worker. Made by :meth:`start`; use as a context manager or call :meth:`close`."""
+    """A running worker, created by :meth:`start`. Use as a context manager or call :meth:`close`."""
 
     ready: dict[str, Any]
-    """What it said of itself."""
+    """The worker's ready message."""
 
     @classmethod
     def start(
         cls, python: str, mode: Literal["measure", "serve"], place: str, tool: str, arguments: dict[str, Any]
     ) -> Worker:
-        """Starts it in this folder and waits until it says that it is ready.
+        """Starts a worker in the current folder and waits for its ready message.
 
-        Raises :class:`UsageProblem` or :class:`Unreachable` with the worker's own sentence, and
-        :class:`ProgramProblem` where it has none.
+        Raises :class:`UsageProblem` or :class:`Unreachable` with the worker's own message, and :class:`ProgramProblem`
+        where the worker gives none.
         """
         command = [python, str(WORKER), mode, place, tool, json.dumps(arguments)]
-        # Bytes that Python compiles of the worker belong in no folder of ours.
+        # Python must not write the worker's bytecode into mcpace's folder.
         worker = cls(spawn(command, cwd=Path.cwd(), env={"PYTHONDONTWRITEBYTECODE": "1"}))
         try:
             for thread in worker._threads:
@@ -46,7 +46,7 @@ class Worker(AdapterProcess):
         return worker
 
     def ask(self, command: dict[str, Any], limit_s: float) -> dict[str, Any]:
-        """One command's answer. Raises as :meth:`start`; after a problem of the worker's own it goes on."""
+        """Sends one command and returns its answer. Raises like :meth:`start`; the worker survives its own problems."""
         name = str(command["cmd"])
         with contextlib.suppress(BrokenPipeError):
             self._stdin.write(json.dumps(command).encode() + b"\n")
@@ -69,7 +69,7 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Usage(UnknownName):
-    """A name that isn't there, in the worker's own sentence."""
+    """An unknown name, with the worker's own message."""
 
     def __init__(self, sentence: str, known: list[str]) -> None:
         more = ", …" if len(known) > KNOWN else ""

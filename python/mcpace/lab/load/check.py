@@ -1,7 +1,7 @@
-"""Before the load: one checked conversation with the target, so that no load is put on what can't be called.
+"""Checks a target before the load: a short conversation that connects, lists the tools and makes each call once.
 
-Connects, lists the tools, settles what the load is made of, and makes each of its calls once. What it learns, the
-revision and the access token among it, the engine is given.
+The check selects the operations of the load and makes sure that they can be called. The engine gets its results, such
+as the revision and the access token.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from typing import Any
 
 from mcpace import _core
 from mcpace.lab import tool_schema
-from mcpace.lab.errors import UnknownName, Unreachable, UsageProblem, said_by_tool
+from mcpace.lab.errors import UnknownName, Unreachable, UsageProblem, tool_error_text
 from mcpace.lab.load.plan import Operation
 from mcpace.lab.load.settings import LoadSettings
 
 LISTING, PING = "tools/list", "ping"
 NAMED = 12
-"""Tools that a sentence names."""
+"""Most tools that a message names."""
 
 TEMPLATE = re.compile(r"\{\{\s*(counter|user|uuid|random|choice)\s*(?:\(\s*(-?\d+)[^)]*\)|:\s*([^}\s]+))?\s*\}\}")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What the conversation told."""
+    """Results of the check."""
 
     revision: str
     operations: list[Operation]
     notes: list[str] = field(default_factory=list)
     tools: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The server's, by their names, as it described them."""
+    """The server's tool listing, by tool name."""
 
 
 def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: bool = False) -> Checked:
-    """Has the conversation. ``careful``: what the user didn't name is called only where it is marked read-only.
+    """Checks the target. ``careful``: a tool that the user didn't name is called only if it is marked read-only.
 
-    Raises :class:`Unreachable` where the target can't be reached or a tool answers with an error,
-    :class:`UsageProblem` where the load names no tool or one that there is not.
+    Raises :class:`Unreachable` where the target can't be reached or a tool returns an error, and :class:`UsageProblem`
+    where no tool can be selected or a named tool doesn't exist.
     """
     try:
         revision = str(client.connect()["revision"])
@@ -49,8 +49,10 @@ def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: b
             return Checked(revision, list(settings.replay))
         tools = {str(tool.get("name")): tool for tool in client.list_tools()}
         if careful and not settings.mix:
-            settings = replace(settings, mix=((_harmless(tools, settings.arguments, name), 1.0),))
-        operations = settle(tools, settings, "--tool and --args") if careful else settle(tools, settings)
+            settings = replace(settings, mix=((_read_only_tool(tools, settings.arguments, name), 1.0),))
+        operations = (
+            select_operations(tools, settings, "--tool and --args") if careful else select_operations(tools, settings)
+        )
         for operation in operations:
             if operation.kind == "call":
                 _call(client, operation, settings.data, name)
@@ -59,37 +61,37 @@ def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: b
     return Checked(revision, operations, tools=tools)
 
 
-def settle(
+def select_operations(
     tools: Mapping[str, dict[str, Any]], settings: LoadSettings, how: str = "--args TOOL=JSON"
 ) -> list[Operation]:
-    """The operations of the load. ``how``: the options by which a user names a tool and its arguments.
+    """Selects the operations of the load. ``how``: the options by which a user names a tool and its arguments.
 
-    Raises :class:`UsageProblem` where that is not clear.
+    Raises :class:`UsageProblem` where the selection is ambiguous.
     """
-    mix = settings.mix or ((_only(tools, settings.arguments), 1.0),)
+    mix = settings.mix or ((_default_tool(tools, settings.arguments), 1.0),)
     for tool in settings.arguments:
         if tool not in dict(mix):
             raise UsageProblem(f"--args names {tool!r}, which the load doesn't call: name it with --mix too")
     return [_operation(name, weight, tools, settings.arguments, how) for name, weight in mix]
 
 
-def rendered(value: Any, data: Mapping[str, list[str]]) -> Any:
-    """Arguments with each template in them replaced by a value that it may have."""
+def render_templates(value: Any, data: Mapping[str, list[str]]) -> Any:
+    """Replaces each template in the arguments by a sample value."""
     match value:
         case dict():
-            return {name: rendered(part, data) for name, part in value.items()}
+            return {name: render_templates(part, data) for name, part in value.items()}
         case list():
-            return [rendered(part, data) for part in value]
+            return [render_templates(part, data) for part in value]
         case str():
             whole = TEMPLATE.fullmatch(value)
             if whole and whole[1] in ("counter", "user", "random"):
-                return int(_filled(whole, data))
-            return TEMPLATE.sub(lambda match: _filled(match, data), value)
+                return int(_sample_value(whole, data))
+            return TEMPLATE.sub(lambda match: _sample_value(match, data), value)
         case _:
             return value
 
 
-def _filled(match: re.Match[str], data: Mapping[str, list[str]]) -> str:
+def _sample_value(match: re.Match[str], data: Mapping[str, list[str]]) -> str:
     kind, low, choice = match.groups()
     match kind:
         case "uuid":
@@ -115,15 +117,15 @@ def _operation(
         if name == PING:
             return Operation(name=name, kind="ping", weight=weight)
         raise UnknownName("tool", name, tools)
-    given = arguments.get(name)
-    if given is None:
-        given = tool_schema.arguments(tools[name])
-        tool_schema.require(tools[name], given, how.replace("TOOL", name))
-    return Operation(name=name, kind="call", tool=name, arguments=given, weight=weight)
+    values = arguments.get(name)
+    if values is None:
+        values = tool_schema.arguments(tools[name])
+        tool_schema.require(tools[name], values, how.replace("TOOL", name))
+    return Operation(name=name, kind="call", tool=name, arguments=values, weight=weight)
 
 
-def _only(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str, Any]]) -> str:
-    """The tool to call where the user named none."""
+def _default_tool(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str, Any]]) -> str:
+    """Selects the tool to call where the user named none."""
     if len(arguments) == 1:
         return next(iter(arguments))
     if tool_schema.ECHO in tools and tool_schema.is_callable(tools[tool_schema.ECHO]):
@@ -137,8 +139,8 @@ def _only(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str,
     raise UsageProblem(f"which tool is to be called? The server has {names}; give --tool {next(iter(tools))}")
 
 
-def _harmless(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str, Any]], name: str) -> str:
-    """A tool that the server marks read-only, the least demanding one; or the one that the user gave arguments for."""
+def _read_only_tool(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str, Any]], name: str) -> str:
+    """Selects the read-only tool that needs the fewest arguments, or the tool that the user gave arguments for."""
     if len(arguments) == 1:
         return next(iter(arguments))
     marked = [one for one, tool in tools.items() if tool_schema.is_read_only(tool)]
@@ -149,10 +151,10 @@ def _harmless(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[
 
 def _call(client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str) -> None:
     assert operation.tool is not None, "a call has a tool"
-    arguments = rendered(operation.arguments or {}, data)
+    arguments = render_templates(operation.arguments or {}, data)
     result = client.call_tool(operation.tool, arguments)
     if result.get("isError"):
         raise Unreachable(
             f"{target}: the tool {operation.tool} answers {json.dumps(arguments)[:200]} with an error, so there is "
-            f"nothing to measure: {said_by_tool(result)}"
+            f"nothing to measure: {tool_error_text(result)}"
         )

@@ -1,13 +1,14 @@
-"""``delayed-ack``, found in load results and proven by experiment.
+"""Finding ``delayed-ack``: suspected from load results and confirmed by an experiment.
 
-A server that sends a reply in two small writes without TCP_NODELAY has its second write wait for the acknowledgement of
-the first, which the client's kernel delays by some 40 ms. In a load's results that is a hill of calls at 40 ms and a
-little more. A slow server has calls there too, so that a hill alone proves nothing: it only makes the experiment
-worthwhile. The experiment is the same load with TCP_QUICKACK on our sockets, which changes nothing about the server:
-where the hill vanishes, acknowledgements were what calls waited for. It is made with one connection too, where nothing
-else could be waited for.
+When a server without TCP_NODELAY sends a reply in two small writes, the second write waits for the acknowledgement of
+the first, which the client's kernel delays by some 40 ms. The latencies of a load then have a hill slightly above
+40 ms. A slow server can produce such a hill too, so the hill alone proves nothing; it only justifies the experiment.
 
-Design constraint: judging is pure; who drives the load hands results in.
+The experiment repeats the load with TCP_QUICKACK on the client's sockets, which changes nothing about the server. If
+the hill vanishes, calls waited for acknowledgements. The experiment is also made with one connection, where calls can't
+wait for each other.
+
+Design constraint: These functions are pure. The caller drives the load and passes its results.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcpace.lab.load.histogram import at
+from mcpace.lab.load.histogram import quantile
 from mcpace.report.model.contexts import DelayedAckInLoad
 from mcpace.report.model.run import Finding
 from mcpace.report.words import findings
@@ -25,46 +26,46 @@ CODE = DelayedAckInLoad.code
 Buckets = Sequence[tuple[int, int]]
 
 FROM_S, TO_S = 0.035, 0.060
-"""Linux delays acknowledgements by 40 ms at least (TCP_DELACK_MIN); the rest is the machine's and the server's."""
+"""Window of the hill. Linux delays acknowledgements by at least 40 ms (TCP_DELACK_MIN); the rest is processing time."""
 SUSPECT_SHARE = 0.05
-"""Of calls in the window beyond what lies beside it: with fewer, nothing would be gained by knowing."""
+"""Smallest share of calls in the hill. A smaller hill isn't worth reporting."""
 VANISHED = 0.2
-"""A hill has vanished where this share of it is left, or less."""
+"""A hill has vanished if at most this share of it is left."""
 SHRUNK = 0.5
 BUSY_SHARE = 0.9
-"""A server that is this busy has calls wait for its processor, wherever the hill is."""
+"""Processor share above which calls wait for the server's processor, so a hill has another cause."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One load's results, as far as this is about them."""
+class LoadResult:
+    """Results of one load that this finding needs."""
 
     buckets: Buckets
-    """Of times from a call's sending to its reply."""
+    """Histogram of times from sending a call to its reply."""
     mean_s: float
     calls: int
     reused_share: float
-    """Of requests that went over a connection that had carried one before."""
+    """Share of requests on a connection that had already carried a request."""
     cpu_share: float | None = None
-    """Of the processors that it might use, how much the server worked; ``None`` where it wasn't looked at."""
+    """Share of its available processors that the server used; ``None`` where it wasn't measured."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Short loads on one server, alike but for TCP_QUICKACK."""
+    """Results of short loads on one server, with and without TCP_QUICKACK."""
 
-    plain: Seen
-    quick: Seen
-    alone_plain: Seen
-    alone_quick: Seen
-    """With one connection."""
+    plain: LoadResult
+    quick: LoadResult
+    alone_plain: LoadResult
+    alone_quick: LoadResult
+    """``alone_…``: with one connection."""
 
 
 def hill(buckets: Buckets) -> float:
-    """The share of calls in the window beyond what its neighbourhood explains (0 to 1).
+    """Share of calls (0 to 1) in the window that exceed the expectation from its neighbourhood.
 
-    The neighbourhood is as wide as the window on either side. The denser side says how many calls the window would have
-    were nothing special about it: a slope is no hill.
+    The neighbourhood has the window's width on either side. Its denser side gives the expected number of calls, so that
+    a slope doesn't count as a hill.
     """
     width = TO_S - FROM_S
     total = sum(count for _, count in buckets)
@@ -78,26 +79,26 @@ def hill(buckets: Buckets) -> float:
     return max(within(FROM_S, TO_S) - around, 0) / total
 
 
-def suspected(seen: Seen) -> bool:
-    """Whether the experiment is worth its time: a hill, connections that are used again, a server with time left."""
-    idle = seen.cpu_share is None or seen.cpu_share < BUSY_SHARE
-    return idle and seen.reused_share > 0.5 and hill(seen.buckets) >= SUSPECT_SHARE
+def is_suspected(result: LoadResult) -> bool:
+    """Whether the experiment is worth its time: a hill, reused connections, and a server that is not busy."""
+    idle = result.cpu_share is None or result.cpu_share < BUSY_SHARE
+    return idle and result.reused_share > 0.5 and hill(result.buckets) >= SUSPECT_SHARE
 
 
-def judged(before: Seen, experiment: Experiment | None) -> Finding | None:
-    """The finding where it was suspected and the experiment confirmed it.
+def judge(before: LoadResult, experiment: Experiment | None) -> Finding | None:
+    """Returns the finding, or ``None`` where it isn't suspected or the experiment contradicts it.
 
-    Without an experiment the suspicion is told as one; one that contradicts leaves nothing.
+    Without an experiment, the finding is reported as a suspicion with medium confidence.
     """
-    if not suspected(before) or (experiment is not None and not confirmed(experiment)):
+    if not is_suspected(before) or (experiment is not None and not is_confirmed(experiment)):
         return None
     return _finding(before, experiment)
 
 
-def confirmed(experiment: Experiment) -> bool:
-    """Whether there is a hill with one connection, where nobody waits for others, and it vanishes with TCP_QUICKACK.
+def is_confirmed(experiment: Experiment) -> bool:
+    """Whether there is a hill with one connection, and TCP_QUICKACK makes it vanish.
 
-    Under the load it must shrink too; what is left there may be queueing, which TCP_QUICKACK doesn't change.
+    Under the full load the hill must shrink too. Its rest may be queueing, which TCP_QUICKACK doesn't change.
     """
     alone, busy = hill(experiment.alone_plain.buckets), hill(experiment.plain.buckets)
     return (
@@ -109,16 +110,16 @@ def confirmed(experiment: Experiment) -> bool:
     )
 
 
-def _finding(before: Seen, experiment: Experiment | None) -> Finding:
+def _finding(before: LoadResult, experiment: Experiment | None) -> Finding:
     share = hill(before.buckets)
-    # What lies in the hill, against the calls outside it: what acknowledging at once would save a call.
+    # Mean time that a call would save with immediate acknowledgements.
     cost = before.mean_s - experiment.quick.mean_s if experiment else share * FROM_S
     cost = max(cost, 0.0)
     context = DelayedAckInLoad(
         share=round(share, 4),
         from_s=FROM_S,
         to_s=TO_S,
-        p50_s=at(before.buckets, 0.5),
+        p50_s=quantile(before.buckets, 0.5),
         mean_s=before.mean_s,
         cpu_share=None if before.cpu_share is None else round(before.cpu_share, 4),
     )
@@ -126,10 +127,10 @@ def _finding(before: Seen, experiment: Experiment | None) -> Finding:
         of_experiment = {
             "quick_share": round(hill(experiment.quick.buckets), 4),
             "quick_mean_s": experiment.quick.mean_s,
-            "quick_p50_s": at(experiment.quick.buckets, 0.5),
+            "quick_p50_s": quantile(experiment.quick.buckets, 0.5),
             "alone_share": round(hill(experiment.alone_plain.buckets), 4),
-            "alone_p50_s": at(experiment.alone_plain.buckets, 0.5),
-            "alone_quick_p50_s": at(experiment.alone_quick.buckets, 0.5),
+            "alone_p50_s": quantile(experiment.alone_plain.buckets, 0.5),
+            "alone_quick_p50_s": quantile(experiment.alone_quick.buckets, 0.5),
         }
         context = context.model_copy(update=of_experiment)
     return Finding(

@@ -1,7 +1,7 @@
-"""Drives the load engine (``crates/load``): a plan goes in, an outcome comes out, and somebody is told how it goes.
+"""Drives the load engine (``crates/load``): runs a plan, reports its progress to a watcher, and returns the outcome.
 
-The engine runs on threads of its own, outside the interpreter's lock; this side only asks it now and then. Ctrl-C is
-heard while it waits and nowhere else: what was measured can't be torn.
+The engine runs on its own threads without the GIL; this module polls it. Ctrl-C is handled only while this module
+waits, so measurements are never lost half-way.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.load import fold
 from mcpace.lab.load.outcome import Outcome, Second
 from mcpace.lab.load.plan import Plan
-from mcpace.lab.processes.interruption import held, interruptible
+from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.report.model.load import LoadSecond
 
 LOOK_S = 0.25
-"""How often the engine is asked."""
+"""Seconds between two polls of the engine."""
 END_LIMIT_S = 5.0
-"""What it may take to end, beyond the time that calls under way have."""
+"""Seconds that the engine may take to end, beyond the time for calls in flight."""
 SECONDS = TypeAdapter(list[Second])
 
 
 class Watcher(Protocol):
-    """Told how the engine goes."""
+    """Receiver of the engine's progress."""
 
     def begin(self, planned_s: float) -> None:
-        """The load begins and is to take so long."""
+        """The load begins, with its planned duration."""
 
     def second(self, second: LoadSecond) -> None:
-        """Another second is over."""
+        """Another second of the load has ended."""
 
 
 def drive(plan: Plan, watcher: Watcher) -> Outcome:
-    """Runs a plan to its end; Ctrl-C ends it early, and the outcome says so.
+    """Runs a plan to its end. Ctrl-C ends it early, with ``stopped`` in the outcome.
 
     Raises :class:`UsageProblem` for a plan that can't be run.
     """
@@ -45,13 +45,13 @@ def drive(plan: Plan, watcher: Watcher) -> Outcome:
     except ValueError as error:
         raise UsageProblem(str(error)) from error
     interrupted = False
-    with held():
+    with defer_interrupt():
         try:
             watcher.begin(plan.warm_up_s + (plan.duration_s or sum(stage.duration_s for stage in plan.stages)))
-            with interruptible():
+            with allow_interrupt():
                 while not engine.wait(LOOK_S):
-                    _tell(engine, watcher)
-            _tell(engine, watcher)
+                    _report_seconds(engine, watcher)
+            _report_seconds(engine, watcher)
         except KeyboardInterrupt:
             interrupted = True
             engine.stop()
@@ -60,11 +60,11 @@ def drive(plan: Plan, watcher: Watcher) -> Outcome:
             raise
         _await_end(engine, plan.drain_s + END_LIMIT_S)
         outcome = Outcome.model_validate_json(engine.result())
-    # The engine may have ended by itself a moment before. Ctrl-C comes once: who goes on to the next load must hear it.
+    # The engine may have ended by itself just before. A caller that runs several loads must still see the Ctrl-C.
     return outcome.model_copy(update={"ended": "stopped"}) if interrupted else outcome
 
 
-def _tell(engine: _core.Load, watcher: Watcher) -> None:
+def _report_seconds(engine: _core.Load, watcher: Watcher) -> None:
     for second in SECONDS.validate_json(engine.progress()):
         watcher.second(fold.second(second))
 

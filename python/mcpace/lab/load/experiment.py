@@ -1,7 +1,7 @@
-"""Load on one target: a checked conversation first, then the engine (``crates/load``), then its outcome as a Run.
+"""Load on one target: the check of the target, then the engine (``crates/load``), then its outcome as a Run.
 
-Design constraint: what is needed before the first request loads quickly; the Run and all that makes it is loaded
-between that request and the load.
+Design constraint: Modules needed before the first request must import quickly. The Run and the modules that build it
+are imported between that request and the load.
 """
 
 from __future__ import annotations
@@ -18,69 +18,71 @@ from mcpace.lab import targets
 from mcpace.lab.load import check, thresholds
 from mcpace.lab.load.check import Checked
 from mcpace.lab.load.plan import Closed, HttpTarget, Open, Plan, Stage, StdioTarget
-from mcpace.lab.load.settings import LoadSettings, settled_session
-from mcpace.lab.processes.interruption import held, interruptible
+from mcpace.lab.load.settings import LoadSettings, resolve_session
+from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.lab.targets import Target
 
 if TYPE_CHECKING:
-    from mcpace.lab.load.layers import Beside
+    from mcpace.lab.load.layers import LayerSampler
     from mcpace.report.model.load import LoadSecond
     from mcpace.report.model.run import Run
 
 DRAIN_S = 5.0
-"""What calls under way get at the end, where their own limit isn't shorter."""
+"""Seconds that calls in flight get at the end, unless their own limit is shorter."""
 CHECK_LIMIT_S = 60.0
-"""What each request of the conversation gets, where a call's limit isn't longer."""
+"""Time limit of each request of the check, unless a call's limit is longer."""
 
 
 class Watcher(Protocol):
-    """Told how a load goes."""
+    """Receiver of a load's progress."""
 
     def preparing(self, what: str) -> None:
-        """Before the load."""
+        """A step before the load begins."""
 
     def note(self, text: str) -> None:
-        """Something that the user should know and that is no failure."""
+        """Reports something that the user should know and that is not a failure."""
 
     def begin(self, planned_s: float) -> None:
-        """The load begins and is to take so long."""
+        """The load begins, with its planned duration."""
 
     def second(self, second: LoadSecond) -> None:
-        """Another second is over."""
+        """Another second of the load has ended."""
 
 
 def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
-    """Puts load on ``target``. Ctrl-C ends it early: the run comes back marked partial, with what was measured.
+    """Puts load on ``target``. Ctrl-C ends it early; the run is then marked partial and has the measurements so far.
 
-    Raises :class:`LabError` where the target can't be reached or called, or the load can't be.
+    Raises :class:`LabError` where the target can't be reached or called, or the load can't be run.
     """
     settings = _with_own_tool(target, settings)
-    with held(), ExitStack() as stack:
-        with interruptible():
+    with defer_interrupt(), ExitStack() as stack:
+        with allow_interrupt():
             watcher.preparing(f"checking {target.name}")
             place = Place(stack, target, settings)
             checked, token = conversation(place, settings)
             for note in checked.notes:
                 watcher.note(note)
             thresholds.check(settings.thresholds, [operation.name for operation in checked.operations])
-        asking = partial(place.asking, settings, token) if settings.server_timing else None
-        return _loaded(target, settings, plan_of(place.endpoint(token), settings, checked), watcher, asking)
+        make_layer_client = partial(place.layer_client, settings, token) if settings.server_timing else None
+        return _drive_load(
+            target, settings, plan_of(place.endpoint(token), settings, checked), watcher, make_layer_client
+        )
 
 
 def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:
-    """A profile's own tool is called with its own arguments, where the user gives no others."""
+    """Adds the default arguments of a profile's own tool, unless the user gives others."""
     own = target.tool
     if target.profile is None or own is None or own.name not in dict(settings.mix):
         return settings
     return replace(settings, arguments={own.name: own.arguments, **settings.arguments})
 
 
-def _loaded(
+def _drive_load(
     target: Target,
     settings: LoadSettings,
     plan: Plan,
     watcher: Watcher,
-    asking: Callable[[], _core.Client] | None,
+    make_layer_client: Callable[[], _core.Client] | None,
 ) -> Run:
     from mcpace.lab.clients.fold import mean_ledger
     from mcpace.lab.load import fold, gate
@@ -88,33 +90,35 @@ def _loaded(
     from mcpace.lab.machine import new_run
     from mcpace.report.model.run import Subject
 
-    result = new_run("load", {"target": target.name, **settings.as_options(), **_settled(plan)})
+    result = new_run("load", {"target": target.name, **settings.as_options(), **_resolved_options(plan)})
     with ExitStack() as stack:
-        beside = stack.enter_context(_beside(asking, plan)) if asking is not None else None
+        sampler = (
+            stack.enter_context(_layer_sampler(make_layer_client, plan)) if make_layer_client is not None else None
+        )
         outcome = drive(plan, watcher)
     result.partial = outcome.ended == "stopped"
     if not result.partial or outcome.seconds or any(one.count for one in outcome.operations):
         case = fold.case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
         assert case.load is not None, "a case of load"
-        case.load.thresholds = [gate.hold(threshold, case) for threshold in settings.thresholds]
-        if beside is not None:
-            layers = beside.sum()
+        case.load.thresholds = [gate.check_threshold(threshold, case) for threshold in settings.thresholds]
+        if sampler is not None:
+            layers = sampler.sum()
             case.ledger_s, case.load.beside = mean_ledger([layers]), layers["calls"]
         result.cases = [case]
     return result
 
 
-def _beside(asking: Callable[[], _core.Client], plan: Plan) -> Beside:
-    from mcpace.lab.load.layers import Beside
+def _layer_sampler(make_layer_client: Callable[[], _core.Client], plan: Plan) -> LayerSampler:
+    from mcpace.lab.load.layers import LayerSampler
 
     planned_s = plan.warm_up_s + (plan.duration_s or sum(stage.duration_s for stage in plan.stages))
-    return Beside(asking, plan.operations, plan.data, planned_s)
+    return LayerSampler(make_layer_client, plan.operations, plan.data, planned_s)
 
 
 def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked: Checked) -> Plan:
-    """The engine's plan.
+    """Builds the engine's plan.
 
-    Raises :class:`UsageProblem` where the revision has no such sessions.
+    Raises :class:`UsageProblem` where the revision doesn't have the requested sessions.
     """
     model: Closed | Open
     if settings.rate is not None:
@@ -126,7 +130,7 @@ def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked:
         target=endpoint,
         revision=checked.revision,
         accept=settings.accept,
-        session=settled_session(settings.session, checked.revision),
+        session=resolve_session(settings.session, checked.revision),
         model=model,
         stages=[Stage(duration_s=stage.duration_s, to=stage.to) for stage in settings.stages],
         duration_s=None if settings.stages else settings.duration_s,
@@ -145,7 +149,7 @@ def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked:
 
 
 class Place:
-    """The target as the check and the engine reach it."""
+    """Access to the target for the check and the engine: addresses, certificates, clients."""
 
     def __init__(self, stack: ExitStack, target: Target, settings: LoadSettings) -> None:
         self._target = target
@@ -163,7 +167,7 @@ class Place:
         stack.callback(self.client.disconnect)
 
     def endpoint(self, token: str | None) -> HttpTarget | StdioTarget:
-        """For the engine."""
+        """Target of the engine's plan."""
         if self._target.command:
             return StdioTarget(command=list(self._target.command), env=dict(self._target.environment))
         assert self._url is not None, "a target is a profile, a URL or a command"
@@ -172,26 +176,28 @@ class Place:
             headers.append(("authorization", f"Bearer {token}"))
         return HttpTarget(url=self._url, headers=headers, ca=self._certificate)
 
-    def asking(self, settings: LoadSettings, token: str | None) -> _core.Client:
-        """A client that asks the server for its layers, with the token that the load has."""
+    def layer_client(self, settings: LoadSettings, token: str | None) -> _core.Client:
+        """A client that requests the server's layer timings, with the access token of the load."""
         auth = "bearer" if token is not None else "none"
         return self._client(settings, auth=auth, token=token, limit_s=settings.timeout_s, server_timing=True)
 
     @property
-    def consents(self) -> bool:
-        """Whether OAuth's consent needs no person."""
+    def has_automatic_consent(self) -> bool:
+        """Whether OAuth consent is given automatically."""
         return self._target.auth == "oauth" and self._target.profile is not None
 
     @property
-    def scripted(self) -> bool:
-        """Whether it is one of our profiles."""
+    def is_profile(self) -> bool:
+        """Whether the target is one of mcpace's own profiles."""
         return self._target.profile is not None
 
-    def calling(
+    def call_client(
         self, settings: LoadSettings, token: str | None, *, standalone_get: bool, url: str | None = None
     ) -> _core.Client:
-        """A client that calls on its own, with the server's own stream or not. Without a token it asks for one.
-        ``url``: the same server by another name."""
+        """A client for single calls, with or without the server's standalone stream.
+
+        Without a token, the client authorizes itself. ``url`` replaces the address of the server.
+        """
         own: dict[str, Any] = {} if token is None else {"auth": "bearer", "token": token}
         return self._client(settings, url, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
 
@@ -210,9 +216,9 @@ class Place:
 
 
 def conversation(place: Place, settings: LoadSettings, *, careful: bool = False) -> tuple[Checked, str | None]:
-    """What the target is found to be, and the access token that it gave; ``careful`` as in :func:`load_check.check`.
+    """Checks the target and returns the results and the access token; ``careful`` as in :func:`check.check`.
 
-    Raises :class:`LabError` where it can't be reached or called.
+    Raises :class:`LabError` where the target can't be reached or called.
     """
     try:
         checked = check.check(place.client, settings, place.name, careful=careful)
@@ -222,12 +228,12 @@ def conversation(place: Place, settings: LoadSettings, *, careful: bool = False)
     return checked, token
 
 
-def _settled(plan: Plan) -> dict[str, Any]:
-    """What was settled by the conversation, for the Run's options."""
-    told: dict[str, Any] = {"revision": plan.revision, "session": plan.session}
+def _resolved_options(plan: Plan) -> dict[str, Any]:
+    """Options of the Run that the check determined."""
+    options: dict[str, Any] = {"revision": plan.revision, "session": plan.session}
     if plan.order is None:
-        told["mix"] = {operation.name: operation.weight for operation in plan.operations}
+        options["mix"] = {operation.name: operation.weight for operation in plan.operations}
         arguments = {one.name: json.dumps(one.arguments) for one in plan.operations if one.arguments}
         if arguments:
-            told["arguments"] = arguments
-    return told
+            options["arguments"] = arguments
+    return options

@@ -1,24 +1,24 @@
-"""An engine's outcome as a case of the Run. Pure."""
+"""Conversion of an engine's outcome to a case of the Run."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mcpace.lab.load import delayed_ack, generator_limited, merge
-from mcpace.lab.load.histogram import latencies, merged, together
+from mcpace.lab.load.histogram import combine_histograms, latencies, merge_buckets
 from mcpace.lab.load.outcome import OperationOutcome, Outcome, Second
 from mcpace.lab.load.plan import HttpTarget, Plan
 from mcpace.report.model.load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
 from mcpace.report.model.run import Case, Subject
 
 CALLS = ("call", "raw")
-"""Kinds of operations that are the load itself; the rest is counted apart, unless there is nothing else."""
+"""Kinds of operations that make up the load. Other kinds are reported separately, unless the load has only those."""
 SHOWN_ERROR = 300
 
 
 def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
-    """What was measured, after the warm-up."""
-    # A replay may make one tool's calls in several ways.
+    """Converts the measurements after the warm-up to a case."""
+    # A replay may have several operations for one tool.
     ended = merge.operations(outcome.operations)
     asked = {operation.name for operation in plan.operations}
     loaded = [one for one in ended if one.name in asked and one.kind in CALLS]
@@ -33,8 +33,8 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
         error=outcome.failure,
         throughput_rps=sum(one.throughput_rps for one in calls.values()),
         errors=sum(one.count - one.ok for one in calls.values()),
-        latency_s=latencies(together(one.latency for one in loaded)),
-        service_s=latencies(together(one.service for one in loaded)),
+        latency_s=latencies(combine_histograms(one.latency for one in loaded)),
+        service_s=latencies(combine_histograms(one.service for one in loaded)),
         by_tool=calls,
         saturated=outcome.engine.saturated,
         seconds=[second(one) for one in outcome.seconds],
@@ -56,7 +56,7 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
             engine=LoadEngine(**outcome.engine.model_dump()),
         ),
     )
-    limited = generator_limited.judged(folded)
+    limited = generator_limited.judge(folded)
     folded.findings = [limited] if limited else []
     return folded
 
@@ -66,33 +66,33 @@ def _acknowledgement_share(plan: Plan, outcome: Outcome, loaded: list[OperationO
     requests = found.opened + found.reused_requests
     if not isinstance(plan.target, HttpTarget) or found.reused_requests <= requests / 2:
         return 0.0
-    share = delayed_ack.hill(merged([one.service.buckets for one in loaded]))
+    share = delayed_ack.hill(merge_buckets([one.service.buckets for one in loaded]))
     return share if share >= delayed_ack.SUSPECT_SHARE else 0.0
 
 
-def second(told: Second) -> LoadSecond:
-    """One second of the time series."""
-    latency = told.latency.model_dump() if told.latency and told.ok else {}
-    return LoadSecond(**told.model_dump(exclude={"latency"}), **latency)
+def second(outcome: Second) -> LoadSecond:
+    """Converts one second of the time series."""
+    latency = outcome.latency.model_dump() if outcome.latency and outcome.ok else {}
+    return LoadSecond(**outcome.model_dump(exclude={"latency"}), **latency)
 
 
-def _operation(told: OperationOutcome, measured_s: float) -> LoadOperation:
+def _operation(outcome: OperationOutcome, measured_s: float) -> LoadOperation:
     return LoadOperation(
-        name=told.name,
-        kind=told.kind,
-        count=told.count,
-        ok=told.ok,
-        errors=told.errors,
-        first_error=told.first_error and told.first_error[:SHOWN_ERROR],
-        throughput_rps=told.ok / measured_s if measured_s > 0 else 0.0,
-        latency_s=latencies(told.latency),
-        service_s=latencies(told.service),
-        failed_s=latencies(told.failed),
-        latency_buckets=told.latency.buckets,
-        sent_bytes=told.sent_bytes,
-        received_bytes=told.received_bytes,
-        json_replies=told.json_replies,
-        sse_replies=told.sse_replies,
+        name=outcome.name,
+        kind=outcome.kind,
+        count=outcome.count,
+        ok=outcome.ok,
+        errors=outcome.errors,
+        first_error=outcome.first_error and outcome.first_error[:SHOWN_ERROR],
+        throughput_rps=outcome.ok / measured_s if measured_s > 0 else 0.0,
+        latency_s=latencies(outcome.latency),
+        service_s=latencies(outcome.service),
+        failed_s=latencies(outcome.failed),
+        latency_buckets=outcome.latency.buckets,
+        sent_bytes=outcome.sent_bytes,
+        received_bytes=outcome.received_bytes,
+        json_replies=outcome.json_replies,
+        sse_replies=outcome.sse_replies,
     )
 
 

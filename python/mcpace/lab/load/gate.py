@@ -1,6 +1,6 @@
-"""Holds a measured load against its thresholds. Pure.
+"""Checks a measured load against its thresholds.
 
-Latencies are those from when a call was due. A threshold on something that was not measured is not met.
+Latencies count from the time when a call was due. A threshold on something that was not measured is not met.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
-from mcpace.lab.load.histogram import at, merged
+from mcpace.lab.load.histogram import merge_buckets, quantile
 from mcpace.lab.load.thresholds import Threshold
 from mcpace.report.model.load import LoadOperation, LoadThreshold
 from mcpace.report.model.run import Case
@@ -16,14 +16,14 @@ from mcpace.report.model.run import Case
 COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-def hold(threshold: Threshold, case: Case) -> LoadThreshold:
-    """What came of it."""
-    actual = _actual(threshold, case)
+def check_threshold(threshold: Threshold, case: Case) -> LoadThreshold:
+    """Checks one threshold against a case."""
+    actual = _measured_value(threshold, case)
     met = actual is not None and bool(COMPARISONS[threshold.comparison](actual, threshold.limit))
     return LoadThreshold(text=threshold.text, met=met, actual=actual, limit=threshold.limit, unit=threshold.unit)
 
 
-def _actual(threshold: Threshold, case: Case) -> float | None:
+def _measured_value(threshold: Threshold, case: Case) -> float | None:
     calls = dict(case.by_tool or {})
     named = {**(case.load.others if case.load else {}), **calls}
     wanted = calls if threshold.operation is None else {threshold.operation} & set(named)
@@ -53,4 +53,4 @@ def _latency(metric: str, operations: Sequence[LoadOperation]) -> float | None:
         case "mean":
             return sum(one.mean * one.count for one in told) / sum(one.count for one in told)
         case _:
-            return at(merged(one.latency_buckets for one in operations), float(metric[1:]) / 100)
+            return quantile(merge_buckets(one.latency_buckets for one in operations), float(metric[1:]) / 100)

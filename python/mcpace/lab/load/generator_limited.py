@@ -1,7 +1,7 @@
-"""``generator-limited``: the load's own threads, not the target, made the figures.
+"""Finding ``generator-limited``: the load's own threads, not the target, determined the measurements.
 
-The engine says itself when it was the limit (calls that were due left late, or its threads had no time left). That a
-generator and its target share a machine is no finding by itself; that calls waited for the generator is.
+The engine reports when it was the limit: due calls left late, or its threads had no time left. Sharing a machine with
+the target is not a finding by itself; calls that waited for the generator are.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ CODE = GeneratorLimited.code
 REASONS = {"late-starts": "calls-left-late", "threads-busy": "threads-had-no-time"}
 
 
-def judged(case: Case) -> Finding | None:
-    """The finding, where the engine was the limit of this load."""
+def judge(case: Case) -> Finding | None:
+    """Returns the finding where the engine was the limit of this load."""
     load = case.load
     if load is None or not load.engine.saturated:
         return None
@@ -28,7 +28,7 @@ def judged(case: Case) -> Finding | None:
         severity="high",
         confidence="high",
         confidence_reason=REASONS.get(engine.reason or "", "threads-had-no-time"),
-        # What a call waited for the generator; where that had no time to read replies, nobody knows how long they lay.
+        # Time that a call waited for the generator. It is unknown where the generator had no time to read replies.
         cost_s=engine.late_p99_s if engine.reason == "late-starts" else 0.0,
         calls=calls,
         of_calls=calls,

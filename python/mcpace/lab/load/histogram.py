@@ -1,6 +1,6 @@
-"""Histograms as the engine gives them: (upper bound in nanoseconds, count), three significant digits.
+"""Histograms of the engine: buckets of (upper bound in nanoseconds, count), with three significant digits.
 
-Design constraint: whatever is made of several is made of their buckets; percentiles are never averaged.
+Design constraint: Histograms are combined by their buckets; percentiles are never averaged.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mcpace.report.model.load import Latencies
 Buckets = Sequence[tuple[int, int]]
 
 
-def merged(histograms: Iterable[Buckets]) -> list[tuple[int, int]]:
-    """All of their samples."""
+def merge_buckets(histograms: Iterable[Buckets]) -> list[tuple[int, int]]:
+    """Merges the samples of several histograms."""
     counts: Counter[int] = Counter()
     for buckets in histograms:
         for bound, count in buckets:
@@ -24,8 +24,8 @@ def merged(histograms: Iterable[Buckets]) -> list[tuple[int, int]]:
     return sorted(counts.items())
 
 
-def at(buckets: Buckets, share: float) -> float | None:
-    """The value, seconds, that this share of the samples doesn't exceed; ``None`` without samples."""
+def quantile(buckets: Buckets, share: float) -> float | None:
+    """Quantile in seconds: the value that this share of the samples doesn't exceed; ``None`` without samples."""
     total = sum(count for _, count in buckets)
     if not total:
         return None
@@ -37,17 +37,17 @@ def at(buckets: Buckets, share: float) -> float | None:
     return buckets[-1][0] / 1e9
 
 
-def together(parts: Iterable[Histogram]) -> Histogram:
-    """One distribution of several; of one alone, itself. Those without samples are passed over."""
+def combine_histograms(parts: Iterable[Histogram]) -> Histogram:
+    """Combines several distributions. Distributions without samples are skipped; a single one is returned as is."""
     parts = [part for part in parts if part.count]
     if len(parts) < 2:
         return parts[0] if parts else Histogram()
-    buckets = merged(part.buckets for part in parts)
+    buckets = merge_buckets(part.buckets for part in parts)
     count = sum(part.count for part in parts)
     largest = max(part.max_s for part in parts)
 
     def value(share: float) -> float:
-        return min(at(buckets, share) or 0.0, largest)
+        return min(quantile(buckets, share) or 0.0, largest)
 
     return Histogram(
         count=count,
@@ -62,17 +62,17 @@ def together(parts: Iterable[Histogram]) -> Histogram:
     )
 
 
-def latencies(told: Histogram) -> Latencies | None:
-    """Its figures as the Run has them; ``None`` without samples."""
-    if not told.count:
+def latencies(histogram: Histogram) -> Latencies | None:
+    """Converts a histogram to the Run's latencies; ``None`` without samples."""
+    if not histogram.count:
         return None
     return Latencies(
-        count=told.count,
-        mean=told.mean_s,
-        min=told.min_s,
-        p50=told.p50_s,
-        p90=told.p90_s,
-        p99=told.p99_s,
-        p999=told.p999_s,
-        max=told.max_s,
+        count=histogram.count,
+        mean=histogram.mean_s,
+        min=histogram.min_s,
+        p50=histogram.p50_s,
+        p90=histogram.p90_s,
+        p99=histogram.p99_s,
+        p999=histogram.p999_s,
+        max=histogram.max_s,
     )

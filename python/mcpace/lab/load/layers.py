@@ -1,8 +1,8 @@
-"""The server's own account of its layers under a load: one user more, who asks for it.
+"""Measures the server's layers during a load, by an additional user that requests layer timings.
 
-Design constraint: the load's own requests stay as they are, and its figures are its own. Beside it our instrumented
-client makes the same calls, seldom, one after the other: ten a second at most, and so few in all that their recording
-stays small. What they cost the server is theirs and no part of the load's figures; how many there were is told.
+Design constraint: The load's own requests and results stay unchanged. Beside the load, an instrumented client makes the
+load's calls rarely and sequentially: at most ten a second, and few enough that their recording stays small. Their
+results are not part of the load's; the Run reports their number.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from mcpace import _core
-from mcpace.lab.load.check import rendered
+from mcpace.lab.load.check import render_templates
 from mcpace.lab.load.plan import Operation
 
 EVERY_S = 0.1
 MOST = 1_000
-"""Calls in all: a long load is asked less often."""
+"""Most calls in total: a long load gets fewer calls a second."""
 FAILURES = 3
-"""One after another, and nothing more is asked."""
+"""Consecutive failures after which no further call is made."""
 END_S = 5.0
 
 
-class Beside:
-    """Asks from when it is entered until it is left."""
+class LayerSampler:
+    """Makes instrumented calls during the ``with`` block."""
 
     def __init__(
         self,
@@ -34,7 +34,9 @@ class Beside:
         data: Mapping[str, list[str]],
         planned_s: float,
     ) -> None:
-        self._calls = [(one.tool, rendered(one.arguments or {}, data)) for one in operations if one.tool is not None]
+        self._calls = [
+            (one.tool, render_templates(one.arguments or {}, data)) for one in operations if one.tool is not None
+        ]
         self._client = make()
         self._every_s = max(EVERY_S, planned_s / MOST)
         self._over = threading.Event()
@@ -50,15 +52,15 @@ class Beside:
     ) -> None:
         self._over.set()
         if self._thread.ident is not None:
-            # A call of its own may hang as long as the target's do.
+            # The client's current call may hang as long as those of the load.
             self._thread.join(END_S)
 
     def sum(self) -> dict[str, Any]:
-        """The ledgers of the calls that returned, added up; once it was left."""
-        told = self._client.recording().explained()
-        calls = [call for call, _, ended, _ in told.trials("call") if ended == "ok"]
-        # The first is cold: it may have the session's connection to make.
-        return told.sum(calls[1:] or calls)
+        """Sum of the ledgers of all calls that returned. Call it after the ``with`` block."""
+        explained = self._client.recording().explained()
+        calls = [call for call, _, ended, _ in explained.trials("call") if ended == "ok"]
+        # The first call is cold: it may open the session's connection.
+        return explained.sum(calls[1:] or calls)
 
     def _ask(self) -> None:
         in_a_row = number = 0

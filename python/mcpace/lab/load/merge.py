@@ -1,6 +1,6 @@
-"""Several outcomes as one: counts and times are added, percentiles made of all histograms together.
+"""Merges outcomes of loads: adds counts and times, and computes percentiles from the merged histograms.
 
-Pure. Used for one tool's calls that a load makes in several ways, and for a server's rounds.
+Used for operations of one tool within a load, and for the rounds of a server.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mcpace.lab.load.histogram import together
+from mcpace.lab.load.histogram import combine_histograms
 from mcpace.lab.load.outcome import Connections, Engine, OperationOutcome, Outcome, Second
 
 NOTHING = Outcome(
@@ -21,7 +21,7 @@ SEVERITY = ("done", "stopped", "failed")
 
 
 def outcomes(several: Iterable[Outcome]) -> Outcome:
-    """Loads alike, one after another."""
+    """Merges the outcomes of equal loads that ran one after another."""
     parts = list(several)
     if not parts:
         return NOTHING
@@ -50,7 +50,7 @@ def outcomes(several: Iterable[Outcome]) -> Outcome:
 
 
 def operations(several: Iterable[OperationOutcome]) -> list[OperationOutcome]:
-    """One of each name."""
+    """Merges operations of equal names."""
     by_name: dict[str, list[OperationOutcome]] = {}
     for one in several:
         by_name.setdefault(one.name, []).append(one)
@@ -68,9 +68,9 @@ def _operation(own: Sequence[OperationOutcome]) -> OperationOutcome:
         ok=sum(one.ok for one in own),
         errors=dict(errors),
         first_error=next((one.first_error for one in own if one.first_error), None),
-        latency=together(one.latency for one in own),
-        service=together(one.service for one in own),
-        failed=together(one.failed for one in own),
+        latency=combine_histograms(one.latency for one in own),
+        service=combine_histograms(one.service for one in own),
+        failed=combine_histograms(one.failed for one in own),
         sent_bytes=sum(one.sent_bytes for one in own),
         received_bytes=sum(one.received_bytes for one in own),
         json_replies=sum(one.json_replies for one in own),
@@ -79,7 +79,7 @@ def _operation(own: Sequence[OperationOutcome]) -> OperationOutcome:
 
 
 def _seconds(parts: Sequence[Outcome]) -> list[Second]:
-    """One after another: what lies between two loads is left out."""
+    """Concatenates the time series. Time between two loads is left out."""
     seconds, start = [], 0.0
     for part in parts:
         seconds += [second.model_copy(update={"at_s": start + second.at_s}) for second in part.seconds]

@@ -1,6 +1,7 @@
-"""What the load engine says came of a load, as JSON: the other half is ``crates/load``'s ``outcome.rs``.
+"""Outcome of a load, as the load engine writes it in JSON.
 
-Design constraint: the same members as there. Nothing here is needed before a load begins.
+Design constraint: The members equal those of ``outcome.rs`` in ``crates/load``. This module isn't needed before a load
+begins.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 
 
 class Histogram(BaseModel):
-    """A distribution; without samples its figures mean nothing."""
+    """A distribution of times. Without samples its other values are meaningless."""
 
     count: int = 0
     mean_s: float = 0.0
@@ -25,7 +26,7 @@ class Histogram(BaseModel):
 
 
 class OperationOutcome(BaseModel):
-    """What came of one operation."""
+    """Results of one operation."""
 
     name: str
     kind: str
@@ -52,7 +53,7 @@ class Connections(BaseModel):
 
 
 class SecondLatency(BaseModel):
-    """Of one second's good replies."""
+    """Latencies of one second's successful replies."""
 
     p50_s: float
     p90_s: float
@@ -61,7 +62,7 @@ class SecondLatency(BaseModel):
 
 
 class Second(BaseModel):
-    """One whole second."""
+    """Results of one whole second."""
 
     at_s: float
     warm_up: bool = False
@@ -74,7 +75,7 @@ class Second(BaseModel):
 
 
 class Engine(BaseModel):
-    """The generator itself."""
+    """Resource use of the load generator itself."""
 
     threads: int
     cpu_s: float
@@ -85,7 +86,7 @@ class Engine(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What came of the load."""
+    """Results of one load."""
 
     ended: Literal["done", "stopped", "failed"]
     failure: str | None = None

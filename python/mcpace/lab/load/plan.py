@@ -1,7 +1,8 @@
-"""What the load engine is told to do, as JSON: the other half is ``crates/load``'s ``plan.rs``.
+"""Plan of a load, as the load engine reads it in JSON.
 
-Design constraint: the same members as there, and nothing else. Words for people, the choice of a tool, thresholds are
-not the engine's. Plain dataclasses: what is needed before the first request must load quickly.
+Design constraint: The members equal those of ``plan.rs`` in ``crates/load``. Texts for users, the choice of a tool and
+thresholds are not part of the plan. The types are plain dataclasses, since modules needed before the first request must
+import quickly.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class HttpTarget:
 
 @dataclass(frozen=True)
 class StdioTarget:
-    """A command: one process a user."""
+    """A server command, started once for each user."""
 
     command: list[str]
     env: dict[str, str] = field(default_factory=dict, repr=False)
@@ -54,7 +55,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Stage:
-    """A ramp to so many users, or calls a second."""
+    """A linear ramp to ``to`` users, or ``to`` calls a second."""
 
     duration_s: float
     to: float
@@ -62,7 +63,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Operation:
-    """A request that the load is made of. Strings in ``arguments`` and ``params`` may hold templates."""
+    """One kind of request of the load. Strings in ``arguments`` and ``params`` may contain templates."""
 
     name: str
     kind: Literal["call", "list", "ping", "raw"]
@@ -90,21 +91,21 @@ class Plan:
     think_s: float = 0.0
     max_calls: int | None = None
     order: Literal["sequence"] | None = None
-    """``sequence``: each user makes the operations one after the other, again and again; else by weight, by chance."""
+    """``sequence``: each user repeats the operations in order; ``None``: operations are chosen randomly by weight."""
     data: dict[str, list[str]] = field(default_factory=dict)
     drain_s: float = 5.0
     threads: int = 1
     cores: list[int] | None = None
     seed: int = 1
     quick_ack: bool = False
-    """TCP_QUICKACK on our sockets: the experiment under which a delayed acknowledgement vanishes."""
+    """Whether client sockets set TCP_QUICKACK, which removes stalls of delayed acknowledgements."""
     new_connections: bool = False
-    """A connection of its own for each request: what reusing them saves, or costs."""
+    """Whether each request opens a new connection, to measure the effect of reusing connections."""
 
     def to_json(self) -> str:
-        """As the engine reads it; without what is not said."""
-        return json.dumps(_said(self), default=_said, ensure_ascii=False, allow_nan=False)
+        """The engine's JSON, without members that are ``None``."""
+        return json.dumps(_set_members(self), default=_set_members, ensure_ascii=False, allow_nan=False)
 
 
-def _said(part: object) -> dict[str, Any]:
+def _set_members(part: object) -> dict[str, Any]:
     return {name: value for name, value in vars(part).items() if value is not None}

@@ -1,7 +1,7 @@
-"""A recording's requests as load: in order, each user in a session of its own.
+"""Reads the requests of a recording for a load that replays them in order, each user in its own session.
 
-What belongs to one conversation stays behind: handshakes, notifications, answers, ids, session ids, the recorder's own
-metadata. Requests whose bodies were not kept whole can't be sent again; they are counted and told.
+Parts that belong to the recorded conversation are left out: handshakes, notifications, answers, ids, session ids, the
+recorder's own metadata. Requests whose bodies were cut can't be sent again; they are counted and reported.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from mcpace.lab.load.plan import Operation
 HANDSHAKES = {"initialize", "server/discover"}
 OURS = ("io.modelcontextprotocol/", "dev.mcpace/")
 MOST = 1_000
-"""Each has histograms of its own in the engine."""
+"""Most requests of a replay: each has its own histograms in the engine."""
 REDACTED = "[redacted "
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What of a recording can be sent again."""
+    """Requests of a recording that can be sent again."""
 
     operations: tuple[Operation, ...]
     cut: int
-    """Requests that were not kept whole."""
+    """Number of requests whose bodies were cut."""
     redacted: int
-    """Requests that hold redacted values, which are sent as they stand in the recording."""
+    """Number of requests with redacted values. The redacted text is sent as recorded."""
 
 
 def read(path: Path) -> Replay:
     """Reads a recording of ``mcpace record``.
 
-    Raises :class:`UsageProblem` where it is none or holds no request that can be sent again.
+    Raises :class:`UsageProblem` where the file is not a recording or has no request that can be sent again.
     """
     if not path.is_file():
         raise UsageProblem(f"--replay: there is no file {path}")
@@ -62,7 +62,7 @@ def read(path: Path) -> Replay:
 
 
 def _requests(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any] | None, str]]:
-    """Each of the client's requests with its text, ``None`` for one that wasn't kept whole."""
+    """Yields each request of the client with its text; ``None`` for a request whose body was cut."""
     for entry in events:
         fact = entry["event"].get("request-end") or _from_client(entry["event"].get("stdio-line"))
         if not fact or not any(message.get("kind") == "request" for message in fact.get("messages") or []):
@@ -89,14 +89,17 @@ def _operation(message: dict[str, Any]) -> Operation:
     params = message.get("params")
     params = dict(params) if isinstance(params, dict) else {}
     meta = params.pop("_meta", None)
-    kept = {name: value for name, value in meta.items() if _goes_on(name)} if isinstance(meta, dict) else {}
-    if kept:
-        params["_meta"] = kept
+    replayed = {name: value for name, value in meta.items() if _is_replayed(name)} if isinstance(meta, dict) else {}
+    if replayed:
+        params["_meta"] = replayed
     method = message["method"]
     named = params.get("name") if method == "tools/call" else None
     return Operation(name=str(named or method), kind="raw", method=method, params=params)
 
 
-def _goes_on(name: str) -> bool:
-    """A progress token would be the same for every user; the rest of ours is the engine's to say."""
+def _is_replayed(name: str) -> bool:
+    """Whether a member of ``_meta`` is replayed.
+
+    A progress token must differ between users, and the engine sets the protocol's own members itself.
+    """
     return name != "progressToken" and not name.startswith(OURS)

@@ -1,4 +1,4 @@
-"""What a load is to be, resolved: made once from the command line's or a scenario's words."""
+"""Settings of a load, parsed from the command line and a scenario."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ STATELESS_SINCE = "2026-07-28"
 Session = Literal["user", "call", "none"]
 
 
-def settled_session(asked: Session | None, revision: str) -> Session:
-    """How long a session lives: as long as its user, unless said; in revisions that have none, not at all.
+def resolve_session(requested: Session | None, revision: str) -> Session:
+    """Lifetime of a session: by default that of its user, and none in revisions without sessions.
 
-    Raises :class:`UsageProblem` where one is asked for in such a revision.
+    Raises :class:`UsageProblem` where a session is requested in a revision without sessions.
     """
     if revision < STATELESS_SINCE:
-        return asked or "user"
-    if asked in ("user", "call"):
+        return requested or "user"
+    if requested in ("user", "call"):
         raise UsageProblem(
-            f"--session {asked}: revision {revision} has no sessions; "
+            f"--session {requested}: revision {revision} has no sessions; "
             "leave it out, or choose an earlier one with --revision"
         )
     return "none"
@@ -39,7 +39,7 @@ def settled_session(asked: Session | None, revision: str) -> Session:
 
 @dataclass(frozen=True)
 class Ramp:
-    """So many users (or calls a second) at its end, on a straight line from the stage before."""
+    """A linear ramp from the end of the previous stage to ``to`` users, or ``to`` calls a second."""
 
     duration_s: float
     to: float
@@ -56,23 +56,23 @@ class LoadSettings:
     arrivals: Literal["constant", "poisson"] = "constant"
     max_in_flight: int = 1000
     duration_s: float = DEFAULT_DURATION_S
-    """Without the warm-up; nothing where there are stages."""
+    """Duration without the warm-up. Unused where there are stages."""
     stages: tuple[Ramp, ...] = ()
     warm_up_s: float = DEFAULT_WARM_UP_S
     think_s: float = 0.0
     max_calls: int | None = None
     mix: tuple[tuple[str, float], ...] = ()
-    """Tools and weights; none: one is chosen once the server's tools are known."""
+    """Tools and weights. Where empty, the check of the target selects a tool."""
     arguments: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     data: Mapping[str, list[str]] = field(default_factory=dict)
-    """What ``{{choice:NAME}}`` chooses from."""
+    """Values for templates ``{{choice:NAME}}``, by name."""
     replay: tuple[Operation, ...] = ()
-    """A recording's requests in order, in the place of a mix."""
+    """A recording's requests in order, instead of a mix."""
     replay_file: str | None = None
     session: Session | None = None
-    """``None``: a session a user where the revision has sessions."""
+    """``None``: one session for each user where the revision has sessions."""
     revision: str | None = None
-    """``None``: what the server agrees to."""
+    """``None``: the revision that the server negotiates."""
     accept: Literal["both", "json", "sse"] = "both"
     timeout_s: float = DEFAULT_TIMEOUT_S
     threads: int = 1
@@ -82,13 +82,13 @@ class LoadSettings:
     extra_root: Path | None = None
     thresholds: tuple[Threshold, ...] = ()
     server_timing: bool = False
-    """Whether one user more asks the server for its layers."""
+    """Whether an additional user requests the server's layer timings."""
     hold_s: float = 0.0
     faults: tuple[str, ...] = ()
 
     def as_options(self) -> dict[str, Any]:
-        """For the Run's ``options``: what was asked for, with headers by their names only."""
-        said: dict[str, Any] = {
+        """The Run's ``options``: the requested settings, with the names of headers but not their values."""
+        options: dict[str, Any] = {
             "vus": self.vus,
             "rate": self.rate,
             "arrivals": self.arrivals if self.rate is not None else None,
@@ -108,4 +108,4 @@ class LoadSettings:
             "server_timing": self.server_timing or None,
             "faults": list(self.faults),
         }
-        return {name: value for name, value in said.items() if value not in (None, [])}
+        return {name: value for name, value in options.items() if value not in (None, [])}

@@ -1,6 +1,6 @@
-"""Thresholds: limits that a load is held against, as ``p99<50ms``, ``errors<0.1%``, ``echo:p95<20ms``, ``rps>1000``.
+"""Thresholds of a load, such as ``p99<50ms``, ``errors<0.1%``, ``echo:p95<20ms``, ``rps>1000``.
 
-Here they are read, before the load; :mod:`mcpace.lab.load.gate` holds what was measured against them.
+This module parses thresholds before the load; :mod:`mcpace.lab.load.gate` checks the measurements against them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Threshold:
     """One limit."""
 
     text: str
-    """As the user wrote it."""
+    """Text as the user wrote it."""
     operation: str | None
     """A tool's name (or ``initialize`` …); ``None``: all calls."""
     metric: str
@@ -36,9 +36,9 @@ class Threshold:
 
 
 def parse(text: str) -> Threshold:
-    """Reads one.
+    """Parses a threshold.
 
-    Raises :class:`UsageProblem` where it is none.
+    Raises :class:`UsageProblem` for invalid text.
     """
     match = re.fullmatch(r"\s*(?:(.+):)?\s*([a-z][a-z0-9.]*)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*([a-zµ%]*)\s*", text)
     if match is None:
@@ -52,7 +52,7 @@ def parse(text: str) -> Threshold:
 
 
 def check(thresholds: Iterable[Threshold], operations: Iterable[str]) -> None:
-    """Raises :class:`UnknownName` where one is on an operation that the load has not."""
+    """Raises :class:`UnknownName` for a threshold on an operation that the load doesn't have."""
     known = [*operations, "initialize"]
     for threshold in thresholds:
         if threshold.operation is not None and threshold.operation not in known:

@@ -1,8 +1,8 @@
-"""An adapter's program as a process: lines out, and an end to everything.
+"""Process of an adapter's program: reads its lines of JSON and ends its whole process group.
 
-Programs are other people's code under test. One that dies, hangs, floods stderr or prints rubbish becomes an error
-that says so, within a limit; its whole process group is gone afterwards. Stdout and stderr are read by a thread each,
-so that no pipe can fill up. The program's stdin is held open: its end is how the program learns that we are gone.
+Programs are other people's code under test. A program that dies, hangs, floods stderr or prints rubbish becomes an
+error within a time limit, and its process group is ended. One thread each reads stdout and stderr, so that no pipe
+fills up. The program's stdin stays open; its end tells the program that mcpace is gone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcpace.lab.paths import neutral_folder
 from mcpace.lab.processes.child_processes import end_group, has_exited, wait_exit
 
 READY_LIMIT_S = 60.0
-"""Imports of a cold environment on a busy machine."""
+"""Seconds that a start may take: imports from a cold environment on a busy machine."""
 CLOSE_LIMIT_S = 5.0
 REAP_LIMIT_S = 2.0
 LOOK_EVERY_S = 0.5
@@ -40,7 +40,7 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Starts a program in a process group of its own, with pipes, in the neutral folder unless `cwd` is given.
 
-    Raises `ProgramDied` where it can't be started.
+    Raises `ProgramDied` where the program can't be started.
     """
     try:
         return subprocess.Popen(
@@ -49,7 +49,7 @@ def spawn(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd or neutral_folder(),
-            env={**os.environ, **past_proxies(), **(env or {})},
+            env={**os.environ, **proxy_exceptions(), **(env or {})},
             start_new_session=True,
         )
     except OSError as error:
@@ -57,7 +57,7 @@ def spawn(
 
 
 class AdapterProcess:
-    """What client and server programs have in common. Use as a context manager or call `close`."""
+    """Base class of client and server programs. Use as a context manager or call `close`."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None, "start() made pipes"
@@ -66,8 +66,8 @@ class AdapterProcess:
         self._process = process
         self._stdin = process.stdin
         self._lines: queue.Queue[bytes | None] = queue.Queue()
-        self._heard = False
-        """Whether all that is wanted of its stdout has been heard: the rest is read and dropped."""
+        self._ignores_stdout = False
+        """Whether further lines on stdout are read and dropped."""
         self._stderr_tail: deque[bytes] = deque()
         self._threads = [
             threading.Thread(target=self._read_stdout, args=(process.stdout,), daemon=True),
@@ -76,24 +76,24 @@ class AdapterProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id, for whoever looks at what it uses."""
+        """Process id, for measuring the program's resources."""
         return self._process.pid
 
     def _await_ready(self, limit_s: float) -> dict[str, Any]:
-        """Begins to read, and waits for the line that says it is ready. After an exception it has been killed."""
+        """Starts the reader threads and waits for the ready line. Kills the program before any exception."""
         try:
             for thread in self._threads:
                 thread.start()
             ready = self._next(limit_s, "ready")
             if ready.get("ready") is not True:
-                raise self._rubbish(json.dumps(ready).encode(), "ready")
+                raise self._rubbish_problem(json.dumps(ready).encode(), "ready")
         except BaseException:
             self._kill()
             raise
         return ready
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
-        """Ends the program: closes its stdin, waits, SIGTERM, SIGKILL. Harmless when it has already gone."""
+        """Ends the program: closes its stdin, waits, sends SIGTERM, then SIGKILL. Harmless after its exit."""
         with contextlib.suppress(OSError):
             self._stdin.close()
         try:
@@ -109,23 +109,23 @@ class AdapterProcess:
 
     @property
     def stderr(self) -> str:
-        """The end of what it said on stderr."""
+        """Last bytes of the program's stderr."""
         return b"".join(self._stderr_tail)[-STDERR_TAIL:].decode("utf-8", "replace")
 
     def _next(self, limit_s: float, waiting_for: str) -> dict[str, Any]:
         line = self._line(limit_s, waiting_for)
         if line is None:
-            raise self._death(waiting_for)
+            raise self._exit_problem(waiting_for)
         try:
             value = json.loads(line)
         except ValueError:
-            raise self._rubbish(line, waiting_for) from None
+            raise self._rubbish_problem(line, waiting_for) from None
         if not isinstance(value, dict):
-            raise self._rubbish(line, waiting_for)
+            raise self._rubbish_problem(line, waiting_for)
         return value
 
     def _line(self, limit_s: float, waiting_for: str) -> bytes | None:
-        """The next line; `None` once it has closed its stdout, or died while a child of its own holds that open."""
+        """Returns the next line; `None` once stdout is closed, or after the exit while a child keeps stdout open."""
         deadline = time.monotonic() + limit_s
         while (left := deadline - time.monotonic()) > 0:
             gone = has_exited(self._process)
@@ -134,27 +134,29 @@ class AdapterProcess:
             except queue.Empty:
                 if gone:
                     return None
-        raise ProgramHung(f"the program gave no answer to {waiting_for!r} within {limit_s:g} s{self._said()}")
+        raise ProgramHung(f"the program gave no answer to {waiting_for!r} within {limit_s:g} s{self._stderr_summary()}")
 
-    def _death(self, waiting_for: str) -> ProgramDied | Unsupported:
-        """It closed its stdout: why? A program that closed it and lives on is ended first."""
+    def _exit_problem(self, waiting_for: str) -> ProgramDied | Unsupported:
+        """Error for a closed stdout, by the program's exit code. A program that is still running is ended first."""
         by_itself = wait_exit(self._process, REAP_LIMIT_S)
         self._kill()
         code = self._process.returncode
         if not by_itself:
-            return ProgramDied(f"the program closed its stdout while {waiting_for!r} was waiting{self._said()}")
+            return ProgramDied(
+                f"the program closed its stdout while {waiting_for!r} was waiting{self._stderr_summary()}"
+            )
         if code == UNSUPPORTED_EXIT:
             lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
             return Unsupported(lines[-1] if lines else "this version can't do that")
         how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
-        return ProgramDied(f"the program {how} while {waiting_for!r} was waiting{self._said()}")
+        return ProgramDied(f"the program {how} while {waiting_for!r} was waiting{self._stderr_summary()}")
 
-    def _rubbish(self, line: bytes, waiting_for: str) -> ProgramRubbish:
+    def _rubbish_problem(self, line: bytes, waiting_for: str) -> ProgramRubbish:
         shown = line[:SHOWN].decode("utf-8", "replace").rstrip("\n")
         more = "…" if len(line) > SHOWN else ""
         return ProgramRubbish(f"the program answered {waiting_for!r} with something that is no answer: {shown!r}{more}")
 
-    def _said(self) -> str:
+    def _stderr_summary(self) -> str:
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         return f"; the end of its stderr: {' '.join(lines[-4:])[-SHOWN * 3 :]}" if lines else ""
 
@@ -170,10 +172,10 @@ class AdapterProcess:
                     pipe.close()
 
     def _read_stdout(self, pipe: IO[bytes]) -> None:
-        """Lines to the queue, `None` at the end. A line past the limit is cut, and so becomes rubbish."""
+        """Puts each line into the queue, and `None` at the end. A line over the limit is cut, and becomes rubbish."""
         try:
             while line := pipe.readline(LINE_LIMIT):
-                if not self._heard:
+                if not self._ignores_stdout:
                     self._lines.put(line)
         finally:
             self._lines.put(None)
@@ -188,8 +190,8 @@ class AdapterProcess:
                 kept -= len(self._stderr_tail.popleft())
 
 
-def past_proxies() -> dict[str, str]:
-    """What programs connect to is our recorder on loopback, which no proxy of the user's can reach."""
+def proxy_exceptions() -> dict[str, str]:
+    """Variables that exclude loopback from the user's proxies: programs connect to the recorder on loopback."""
     kept = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
     hosts = ",".join(filter(None, (kept, "127.0.0.1", "localhost")))
     return {"NO_PROXY": hosts, "no_proxy": hosts}

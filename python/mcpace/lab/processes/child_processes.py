@@ -1,7 +1,7 @@
-"""Child processes that can't outlive us: a process group of their own, ended whole and within a limit.
+"""Child processes that can't outlive this process: each leads a process group, which is ended in bounded time.
 
-What a child started in a group of its own, and was killed before it could end, becomes a child of ours (a stray) and is
-ended too.
+A stray is a process that a child started in another group and that outlived the child. Strays become children of this
+process and are ended too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpace.lab.paths import neutral_folder
-from mcpace.lab.processes.interruption import hurried
+from mcpace.lab.processes.interruption import is_hurried
 
 GRACE_S = 4.0
-"""From SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
+"""Seconds from SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
 LONGEST_PAUSE_S = 0.05
 GENERATIONS = 16
-"""Strays may have left strays of their own."""
+"""Most rounds of ending strays: a stray that ends may leave strays of its own."""
 PR_SET_CHILD_SUBREAPER = 36
 
 Child = subprocess.Popen[str] | subprocess.Popen[bytes]
@@ -40,10 +40,10 @@ class Done:
 def run_child(
     command: list[str], limit_s: float, *, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Done:
-    """Runs a command to its end. On time-out, Ctrl-C or any other way out, its whole process group is ended.
+    """Runs a command to its end. Ends its whole process group on time-out, Ctrl-C and any other exception.
 
-    A command that can't be started counts as one that failed with that reason. `cwd` is the neutral folder unless
-    given; `env` is added to ours.
+    A command that can't be started is reported as exit code 127, with the reason as its stderr. `cwd` is the neutral
+    folder unless given; `env` is added to this process's environment.
     """
     try:
         child = subprocess.Popen(
@@ -72,9 +72,9 @@ def run_child(
 
 
 def end_group(child: Child, grace_s: float = GRACE_S) -> None:
-    """Ends a child that leads its own process group, and everything that it started. Harmless when it has gone.
+    """Ends a child that leads a process group, and the rest of the group. Harmless after the child was reaped.
 
-    The leader is reaped last: until then its id, which is the group's, can't be given to somebody else.
+    The leader is reaped last: until then, its id, which is also the group's, can't be reused.
     """
     if child.returncode is not None:
         return
@@ -82,18 +82,18 @@ def end_group(child: Child, grace_s: float = GRACE_S) -> None:
         signal_group(child, signal.SIGTERM)
         wait_exit(child, grace_s)
     finally:
-        # Also after the leader has gone: its own children may have ignored SIGTERM.
+        # SIGKILL is sent even after the leader's exit: its children may have ignored SIGTERM.
         signal_group(child, signal.SIGKILL)
         child.wait()
 
 
 def adopt_orphans() -> bool:
-    """From now on, processes whose parents die below us become our children. Says whether this system can do that."""
+    """Makes this process adopt orphaned descendants (``PR_SET_CHILD_SUBREAPER``). Returns whether that worked."""
     return sys.platform == "linux" and bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def end_strays() -> None:
-    """Kills every child of this process. To be called where none of them is wanted any more."""
+    """Kills every child of this process. Call it only when no child is needed any more."""
     for _ in range(GENERATIONS):
         strays = [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
         if not strays:
@@ -109,11 +109,11 @@ def end_strays() -> None:
 
 
 def wait_exit(child: Child, limit_s: float) -> bool:
-    """Waits for a child's exit without reaping it, and not at all in a hurry. Says whether it came."""
+    """Waits for a child's exit without reaping it. Returns whether the child exited. Doesn't wait when hurried."""
     deadline = time.monotonic() + limit_s
     pause_s = 0.001
     while not has_exited(child):
-        if time.monotonic() > deadline or hurried():
+        if time.monotonic() > deadline or is_hurried():
             return False
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -1,11 +1,11 @@
-"""Ctrl-C and SIGTERM, so that they end the work and lose nothing of it.
+"""Handling of Ctrl-C, SIGTERM and SIGHUP that ends the work without losing results.
 
-The first signal raises ``KeyboardInterrupt`` where the work is. Later ones only shorten what is being waited for while
-things are put away: child processes get no more time to leave by themselves. A stretch that must not be torn, such as
-turning what was measured into cases and saving them, is :func:`held`: there the first signal hurries too, and is raised
-at its end. What waits within such a stretch, and loses nothing by being broken off, is :func:`interruptible`.
+The first signal raises ``KeyboardInterrupt``. Later signals only shorten the waits of the clean-up: child processes get
+no more time to exit by themselves. :func:`defer_interrupt` protects a section that must complete, such as turning
+measurements into cases and saving them: the first signal shortens waits in it, and is raised at its end.
+:func:`allow_interrupt` marks a part of such a section that waits and that may be interrupted without loss.
 
-Deliberately absent: a way to break off the putting away itself. All of it is bounded in time.
+Deliberately absent: a way to interrupt the clean-up itself. All of it is bounded in time.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _held = 0
 _owed = False
 
 
-def listen() -> None:
-    """Takes the signals over, for the rest of the process. One that is ignored, as under ``nohup``, stays ignored."""
+def handle_signals() -> None:
+    """Installs the handlers for the rest of the process. Ignored signals, as under ``nohup``, stay ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _arrived)
+            signal.signal(number, _on_signal)
 
 
-def hurried() -> bool:
-    """Whether nothing should be waited for any more."""
+def is_hurried() -> bool:
+    """Whether waits should end at once."""
     return _came > 1 or _owed
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """A stretch that a signal doesn't tear: it is raised at the end."""
+def defer_interrupt() -> Iterator[None]:
+    """Defers ``KeyboardInterrupt`` to the end of the ``with`` block."""
     global _held, _owed
     _held += 1
     try:
@@ -49,8 +49,8 @@ def held() -> Iterator[None]:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """A part of a held stretch in which a signal is raised at once; one that came before, at its beginning."""
+def allow_interrupt() -> Iterator[None]:
+    """Allows ``KeyboardInterrupt`` inside :func:`defer_interrupt`. A deferred interrupt is raised at the beginning."""
     global _held, _owed
     before, _held = _held, 0
     try:
@@ -62,7 +62,7 @@ def interruptible() -> Iterator[None]:
         _held = before
 
 
-def _arrived(number: int, frame: FrameType | None) -> None:
+def _on_signal(number: int, frame: FrameType | None) -> None:
     global _came, _owed
     _came += 1
     if _came > 1:

@@ -18,10 +18,10 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Exit code 126 where it could not be confined, 125 where the command could not be started."""
+    """Exits with code 126 where the limits can't be applied, and 125 where the command can't be started."""
     cores, group, *command = sys.argv[1:]
     if sys.platform == "linux":
-        # Between its rounds a server is stopped, and would see no end of its stdin if mcpace were killed.
+        # A server is stopped between its rounds, and would not see the end of its stdin if mcpace were killed.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
         if group != "-":

@@ -1,12 +1,12 @@
-"""A cap on the processors and the memory of each server under test.
+"""Limits on the processors and the memory of each server under test.
 
-Where cgroup v2 lets us, a server gets a control group of its own: a share of processor time (``cpu.max``), a limit of
-memory (``memory.max``) without swap. Elsewhere it gets as many processors as it may use (affinity) and no limit of
-memory. A comparison says which it was.
+Where cgroup v2 permits, each server gets its own control group with a share of processor time (``cpu.max``) and a limit
+of memory (``memory.max``) without swap. Elsewhere, the server is bound to a number of processors (affinity), and its
+memory is not limited. A comparison reports the method.
 
-A group can only be made below one whose controllers are handed down (``cgroup.subtree_control``) and into which we may
-move processes, which takes the right to write to the nearest group above both: root on the machine itself, or whoever a
-systemd user session delegated to. In most containers it is nobody.
+A group can be created only below a group that delegates its controllers (``cgroup.subtree_control``) and that this
+process may move processes into. Moving requires write access to the nearest common ancestor: root on the machine itself
+has it, or the user of a systemd session with delegation. Most containers give it to no user.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcpace.lab.errors import UsageProblem
 
 LIMIT_EXEC = Path(__file__).with_name("limit_exec.py")
 PERIOD_US = 100_000
-"""Over which a share of processor time is counted: the kernel's default."""
+"""Period of a processor quota, in microseconds: the kernel's default."""
 LEAST_MEMORY = 16 * 1024 * 1024
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 REMOVE_LIMIT_S = 2.0
@@ -35,36 +35,37 @@ By = Literal["cgroup", "affinity"]
 
 @dataclass(frozen=True)
 class Cap:
-    """What every server is held to, and by what."""
+    """Limits of every server, and the method that enforces them."""
 
     cpus: float
     memory_bytes: int | None
-    """What was asked for; in force with ``cgroup`` only."""
+    """Requested limit of memory; enforced with ``cgroup`` only."""
     by: By
     cores: tuple[int, ...]
     """Processors that servers may use."""
     others: tuple[int, ...]
-    """Processors that are left for the load and what stands behind the servers; none where servers have all."""
+    """Processors left for the load and the servers' backends; empty where servers may use all processors."""
     parent: Path | None = field(default=None, repr=False)
-    """The group under which theirs are made."""
+    """Group in which the servers' groups are created."""
 
     @property
     def limits_memory(self) -> bool:
-        """Whether the limit of memory is in force."""
+        """Whether the limit of memory is enforced."""
         return self.by == "cgroup" and self.memory_bytes is not None
 
 
-def settle(cpus: float, memory_bytes: int | None, *, root: Path | None = None) -> Cap:
-    """How a cap can be put in force on this machine; ``root`` is where cgroup v2 is mounted, unless looked for.
+def choose_cap(cpus: float, memory_bytes: int | None, *, root: Path | None = None) -> Cap:
+    """Selects the method that enforces the limits on this machine. ``root``: mount point of cgroup v2, else searched.
 
-    Raises :class:`UsageProblem` for more processors than there are, or a part of one where only whole ones can be had.
+    Raises :class:`UsageProblem` for more processors than this process may use, and for a fraction of a processor where
+    only whole processors can be assigned.
     """
-    own = allowed()
+    own = allowed_cores()
     if cpus > len(own):
         raise UsageProblem(f"--cpus {cpus:g} is more than the {len(own)} that this machine lets us use")
-    parent = _delegated(root)
+    parent = _delegated_group(root)
     if parent is not None:
-        # The quota counts time, wherever it is spent: as in a container with a limit of processors.
+        # The quota counts processor time on any processor, as in a container with a limit of processors.
         return Cap(cpus, memory_bytes, "cgroup", own, (), parent)
     if cpus != int(cpus):
         raise UsageProblem(
@@ -74,8 +75,8 @@ def settle(cpus: float, memory_bytes: int | None, *, root: Path | None = None) -
 
 
 @contextlib.contextmanager
-def kept_off(cap: Cap) -> Iterator[None]:
-    """Whatever this thread starts meanwhile, threads and processes, stays off the servers' processors where it can."""
+def avoid_server_cores(cap: Cap) -> Iterator[None]:
+    """Keeps threads and processes that this thread starts off the servers' processors, where others are left."""
     if not cap.others:
         yield
         return
@@ -87,15 +88,15 @@ def kept_off(cap: Cap) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def allowed() -> tuple[int, ...]:
-    """The processors that this process may use."""
+def allowed_cores() -> tuple[int, ...]:
+    """Processors that this process may use."""
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
-def memory(text: str) -> int:
-    """``2g``, ``512m``, a number of bytes.
+def parse_memory(text: str) -> int:
+    """Parses an amount of memory: ``2g``, ``512m``, a number of bytes.
 
-    Raises :class:`UsageProblem` for anything else, and for less than any server takes.
+    Raises :class:`UsageProblem` for other text, and for too little memory for any server.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
     if match is None:
@@ -107,7 +108,7 @@ def memory(text: str) -> int:
 
 
 class Confinement:
-    """One server's cap in force. Use as a context manager that outlives the server."""
+    """Enforced limits of one server. Use as a context manager that outlives the server."""
 
     def __init__(self, cap: Cap, name: str) -> None:
         self._cap = cap
@@ -116,7 +117,7 @@ class Confinement:
         )
 
     def prefix(self) -> tuple[str, ...]:
-        """What to put before a command so that it is confined."""
+        """Words to put before a command to apply the limits to it."""
         cores = "-" if self._group else ",".join(map(str, self._cap.cores))
         return (sys.executable, "-I", "-S", str(LIMIT_EXEC), cores, str(self._group or "-"))
 
@@ -139,7 +140,7 @@ class Confinement:
             return
         with contextlib.suppress(OSError):
             (self._group / "cgroup.kill").write_text("1")
-        # A group can be removed once the kernel has buried its last process, which takes a moment.
+        # A group can be removed only after the kernel has removed its last process, which takes a moment.
         deadline = time.monotonic() + REMOVE_LIMIT_S
         while time.monotonic() < deadline:
             try:
@@ -152,7 +153,7 @@ class Confinement:
                 return
 
     def killed_for_memory(self) -> bool:
-        """Whether the kernel killed one of its processes for want of memory."""
+        """Whether the kernel killed a process of the group because of its memory limit."""
         if self._group is None:
             return False
         try:
@@ -164,9 +165,9 @@ class Confinement:
         )
 
 
-def _delegated(root: Path | None) -> Path | None:
-    """The nearest group above us that hands down both controllers and lets us make groups and move into them."""
-    root = root or _mounted()
+def _delegated_group(root: Path | None) -> Path | None:
+    """Nearest ancestor group that delegates both controllers and permits creating groups and moving processes."""
+    root = root or _cgroup_root()
     own = _own_group()
     if root is None or own is None:
         return None
@@ -174,7 +175,7 @@ def _delegated(root: Path | None) -> Path | None:
     while group != root:
         group = group.parent
         if _hands_down(group) and os.access(group, os.W_OK) and os.access(group / "cgroup.procs", os.W_OK):
-            return group if _can_make(group) else None
+            return group if _can_create_group(group) else None
     return None
 
 
@@ -185,8 +186,8 @@ def _hands_down(group: Path) -> bool:
         return False
 
 
-def _can_make(group: Path) -> bool:
-    """Rights on files say little inside containers: only trying tells."""
+def _can_create_group(group: Path) -> bool:
+    """Tries to create a group. Inside containers, file permissions don't predict the result."""
     probe = group / f"mcpace-{os.getpid()}-probe"
     try:
         probe.mkdir()
@@ -197,8 +198,8 @@ def _can_make(group: Path) -> bool:
     return True
 
 
-def _mounted() -> Path | None:
-    """Where cgroup v2 is mounted: field 5 of the line, before the dash; its kind comes after (proc(5))."""
+def _cgroup_root() -> Path | None:
+    """Mount point of cgroup v2. It is field 5 of its line, before the dash; the file system type follows (proc(5))."""
     try:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:

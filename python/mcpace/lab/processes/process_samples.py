@@ -1,7 +1,7 @@
 """Samples of a process beside a recording: processor time, memory, threads.
 
-Design constraint: looked at from outside and seldom, one small file of /proc each time, so that neither the process nor
-the calls that are timed notice. Processor time is counted in the kernel's ticks (10 ms). Without /proc there are none.
+Design constraint: Sampling reads one small file of /proc from outside, and rarely, so that it disturbs neither the
+process nor the timed calls. Processor time is counted in the kernel's ticks (10 ms). Without /proc there is no sample.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcpace import _core
 
 PERIOD_S = 0.25
 MOST_SAMPLES = 20_000
-"""More than an hour's; a longer recording keeps every second one, then every fourth, and so on."""
+"""Samples of more than an hour. A longer recording keeps every second sample, then every fourth, and so on."""
 
 PROC = Path("/proc")
 NANOS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -30,7 +30,7 @@ Sample = tuple[int, int, int, int]
 
 @dataclass
 class Watched:
-    """One process and what was seen of it."""
+    """One watched process and its samples."""
 
     of: Literal["client", "server"]
     pid: int
@@ -38,12 +38,12 @@ class Watched:
 
 
 class ProcessSamples:
-    """Looks at processes until it is closed. Use as a context manager; `watch` what comes."""
+    """Samples processes periodically until it is closed. Use as a context manager; add processes with `watch`."""
 
     def __init__(
         self, period_s: float = PERIOD_S, proc: Path = PROC, children_are: Literal["client", "server"] | None = None
     ) -> None:
-        """``children_are``: what this process's children are; they are found as they come."""
+        """``children_are``: role of this process's children, which are then found and watched automatically."""
         self._period_s = period_s
         self._proc = proc
         self._children_are = children_are
@@ -61,34 +61,34 @@ class ProcessSamples:
         self.close()
 
     def close(self) -> None:
-        """Looks once more and ends. Closing twice is harmless."""
+        """Takes a last sample and stops. Closing twice is harmless."""
         if not self._over.is_set():
             self._over.set()
             if self._thread.is_alive():
                 self._thread.join()
-            self.look()
+            self.sample_all()
 
     def watch(self, of: Literal["client", "server"], pid: int) -> None:
-        """Begins to look at a process: once at once, then each period, until it has ended."""
+        """Samples a process now, then each period until the process ends."""
         watched = Watched(of, pid, [])
         with self._lock:
             self._watched.append(watched)
             self._alive.append(watched)
-        self.look()
+        self.sample_all()
 
-    def look(self) -> None:
-        """Looks at every process now."""
+    def sample_all(self) -> None:
+        """Samples every watched process now."""
         with self._lock:
-            self._alive = [watched for watched in self._alive if self._look(watched)]
+            self._alive = [watched for watched in self._alive if self._sample(watched)]
 
     @property
-    def any(self) -> bool:
-        """Whether a process was seen."""
+    def has_processes(self) -> bool:
+        """Whether any process was watched."""
         with self._lock:
             return bool(self._watched)
 
-    def into(self, recording: _core.Recording) -> None:
-        """Adds what was seen."""
+    def add_to(self, recording: _core.Recording) -> None:
+        """Adds all samples to a recording."""
         with self._lock:
             for watched in self._watched:
                 recording.add_samples(watched.of, watched.pid, watched.samples)
@@ -96,18 +96,18 @@ class ProcessSamples:
     def _run(self) -> None:
         while not self._over.wait(self._period_s):
             self._find_children()
-            self.look()
+            self.sample_all()
 
     def _find_children(self) -> None:
         if self._children_are is None:
             return
         known = {watched.pid for watched in self._watched}
-        for pid in children(self._proc):
+        for pid in child_pids(self._proc):
             if pid not in known:
                 self.watch(self._children_are, pid)
 
-    def _look(self, watched: Watched) -> bool:
-        sample = read(watched.pid, self._proc)
+    def _sample(self, watched: Watched) -> bool:
+        sample = read_sample(watched.pid, self._proc)
         if sample is None:
             return False
         watched.samples.append(sample)
@@ -116,8 +116,8 @@ class ProcessSamples:
         return True
 
 
-def children(proc: Path = PROC) -> list[int]:
-    """This process's own; none where the system doesn't say."""
+def child_pids(proc: Path = PROC) -> list[int]:
+    """Process ids of this process's children; empty where the system doesn't list them."""
     pids = []
     for file in (proc / "self" / "task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -125,8 +125,8 @@ def children(proc: Path = PROC) -> list[int]:
     return pids
 
 
-def read(pid: int, proc: Path = PROC) -> Sample | None:
-    """What a process has used up to now; ``None`` where it has ended. See proc_pid_stat(5)."""
+def read_sample(pid: int, proc: Path = PROC) -> Sample | None:
+    """Resource use of a process up to now; ``None`` after its end. See proc_pid_stat(5)."""
     try:
         text = (proc / str(pid) / "stat").read_text(errors="replace")
     except OSError:

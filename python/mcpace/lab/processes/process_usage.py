@@ -1,8 +1,8 @@
-"""Processor time and memory of a process and everything that it started, from /proc.
+"""Processor time and memory of a process and its descendants, from /proc.
 
-Design constraint: looked at from outside, so that a server takes no part in it, and seldom enough to cost it nothing.
-Processor time is counted in the kernel's ticks (10 ms): a difference of two looks is exact to a few of them. What a
-process that has ended took is in its parent's account, once that has reaped it.
+Design constraint: Usage is read from outside, without help of the server, and too rarely to slow the server down.
+Processor time is counted in the kernel's ticks (10 ms): the difference of two readings is exact to a few ticks. The
+processor time of a process that has ended is added to its parent's once the parent has reaped it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Usage:
-    """A process tree at one moment."""
+    """Resource use of a process tree at one moment."""
 
     cpu_s: float
     """Since each process's start."""
@@ -34,12 +34,12 @@ class Usage:
 class Process:
     parent: int
     cpu_ticks: int
-    """Of all its threads, and of the children that it has reaped."""
+    """Processor time of all its threads and of the children that it has reaped."""
     rss_pages: int
 
 
-def look(pid: int, proc: Path = PROC) -> Usage | None:
-    """The tree below and with ``pid``; ``None`` where that has gone, or the system has no /proc."""
+def read_usage(pid: int, proc: Path = PROC) -> Usage | None:
+    """Reads the usage of ``pid`` and its descendants; ``None`` where ``pid`` has ended, or there is no /proc."""
     known = _processes(proc)
     if pid not in known:
         return None
@@ -58,44 +58,44 @@ def look(pid: int, proc: Path = PROC) -> Usage | None:
     )
 
 
-class Watch:
-    """Looks at a process tree until it is closed. Use as a context manager around a stretch of load."""
+class UsageWatch:
+    """Measures a process tree over the ``with`` block, by periodic readings."""
 
     def __init__(self, pid: int, period_s: float = PERIOD_S) -> None:
         self._pid = pid
         self._period_s = period_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._first = self._last = look(pid)
+        self._first = self._last = read_usage(pid)
         self._largest = self._first.rss_bytes if self._first else 0
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> UsageWatch:
         self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._over.set()
         self._thread.join()
-        self._look()
+        self._sample()
 
     @property
     def cpu_s(self) -> float | None:
-        """Processor time between the first look and the last; ``None`` where there was none."""
+        """Processor time between the first and the last reading; ``None`` where there was no reading."""
         if self._first is None or self._last is None:
             return None
         return max(self._last.cpu_s - self._first.cpu_s, 0.0)
 
     @property
     def rss_bytes(self) -> int | None:
-        """The largest that was seen."""
+        """Largest resident memory of all readings."""
         return self._largest or None
 
     def _run(self) -> None:
         while not self._over.wait(self._period_s):
-            self._look()
+            self._sample()
 
-    def _look(self) -> None:
-        usage = look(self._pid)
+    def _sample(self) -> None:
+        usage = read_usage(self._pid)
         if usage is not None:
             self._last = usage
             self._largest = max(self._largest, usage.rss_bytes)

@@ -1,7 +1,8 @@
-"""The server experiment: real SDK servers under the same load on the same machine, in interleaved rounds.
+"""Comparison of servers: real SDK servers under equal load on one machine, in interleaved rounds.
 
-All servers are started, checked and warmed up first, and then have their rounds in turn, there and back, so that drift
-of the machine hits all alike; whoever has no turn is stopped. The null server has its rounds among them: the floor.
+All servers are started, checked and warmed up first. Their rounds then alternate, in forward and reverse order, so that
+drift of the machine affects all servers alike. Servers that aren't under load are stopped. The null server has rounds
+too and gives the floor.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
 from mcpace.lab.load import delayed_ack
 from mcpace.lab.load.delayed_ack import Experiment
 from mcpace.lab.load.plan import HttpTarget, Plan
-from mcpace.lab.load.settings import settled_session
+from mcpace.lab.load.settings import resolve_session
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes import limits
-from mcpace.lab.processes.interruption import held, interruptible
+from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.lab.processes.limits import Cap
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers import fold
@@ -45,26 +46,27 @@ FLOOR = "floor"
 
 
 def run(plan: ServersPlan, progress: Progress) -> Run:
-    """Compares the servers. Ctrl-C ends it early: the run comes back marked partial.
+    """Compares the servers. Ctrl-C ends the comparison early; the run is then marked partial.
 
-    Raises :class:`LabError` for a plan that can't be carried out at all, and where what the workload needs isn't there.
+    Raises :class:`LabError` for a plan that can't be carried out, and where a program that the workload needs is
+    missing.
     """
-    with held(), ExitStack() as stack:
-        with interruptible():
-            subjects = _resolved(plan, progress)
+    with defer_interrupt(), ExitStack() as stack:
+        with allow_interrupt():
+            subjects = _resolve_subjects(plan, progress)
             conditions = _conditions(plan, stack)
         result = new_run("servers", plan.as_options())
         if _core.DEBUG:
             progress.note(
                 "mcpace is a debug build: the floor, the generator's limit and mcpace's own rows mean nothing"
             )
-        result.servers = _common(conditions, plan)
+        result.servers = _comparison_facts(conditions, plan)
         bench = _Bench([_label(one) for one in subjects], conditions)
         stack.callback(bench.close)
         try:
-            with interruptible():
+            with allow_interrupt():
                 bench.build(subjects, result, progress)
-                with limits.kept_off(conditions.cap):
+                with limits.avoid_server_cores(conditions.cap):
                     bench.open(progress)
                     bench.rounds(plan.rounds, progress)
                     bench.experiments(progress)
@@ -76,7 +78,7 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
 
 
 class _Bench:
-    """All servers of a comparison, and the floor."""
+    """All servers of a comparison, including the null server."""
 
     def __init__(self, subjects: Sequence[Subject], conditions: Conditions) -> None:
         self.conditions = conditions
@@ -86,7 +88,7 @@ class _Bench:
         self._experiments: dict[int, Experiment] = {}
 
     def build(self, subjects: Sequence[Resolved], result: Run, progress: Progress) -> None:
-        """Finds or builds every environment, before any server runs: compiling would take time from it."""
+        """Finds or builds every environment before any server runs, since compiling would take processor time."""
         for server, resolved in zip(self.servers, subjects, strict=True):
             progress.preparing(server.subject.label())
             try:
@@ -97,7 +99,7 @@ class _Bench:
                 server.error = str(error)
                 progress.note(f"{server.subject.label()}: {error}")
                 continue
-            _furnish(server, resolved, environment)
+            _set_environment(server, resolved, environment)
             result.versions[server.subject.label()] = environment.versions
 
     def open(self, progress: Progress) -> None:
@@ -110,10 +112,10 @@ class _Bench:
                     progress.note(f"{server.subject.label()}: {server.error}")
 
     def rounds(self, count: int, progress: Progress) -> None:
-        """A round at a time, each server in turn, there and back."""
+        """Runs the rounds: every server once in each, in alternating order."""
         standing = [server for server in [*self.servers, self.floor] if server.is_open]
         if standing == [self.floor]:
-            return  # nothing to compare with it
+            return  # the floor alone compares nothing
         progress.begin(count * len(standing))
         for number in range(1, count + 1):
             for server in standing if number % 2 else standing[::-1]:
@@ -128,22 +130,22 @@ class _Bench:
                         progress.sample("calls a second", server.subject.label(), rate, "per second")
 
     def experiments(self, progress: Progress) -> None:
-        """Confirms or drops what results made suspected."""
+        """Makes the TCP_QUICKACK experiment for each server whose results are suspicious."""
         for index, server in enumerate(self.servers):
-            seen = server.seen()
-            if seen is not None and delayed_ack.suspected(seen):
+            seen = server.load_result()
+            if seen is not None and delayed_ack.is_suspected(seen):
                 progress.preparing(f"{server.subject.label()}: repeating with TCP_QUICKACK")
-                if (made := server.experiment(progress)) is not None:
-                    self._experiments[index] = made
+                if (experiment := server.experiment(progress)) is not None:
+                    self._experiments[index] = experiment
 
     def cases(self) -> list[Case]:
-        """Every server's, the first with none to be compared with."""
+        """The case of each server. All but the first have their ratio to the first."""
         cases = []
         for index, server in enumerate(self.servers):
             case = fold.case(server, f"workload:{self.conditions.workload.name}", self.plan)
-            seen = server.seen()
+            seen = server.load_result()
             if seen is not None:
-                finding = delayed_ack.judged(seen, self._experiments.get(index))
+                finding = delayed_ack.judge(seen, self._experiments.get(index))
                 case.findings = [finding] if finding else []
             cases.append(case)
         for case in cases[1:]:
@@ -152,18 +154,18 @@ class _Bench:
         return cases
 
     def close(self) -> None:
-        """Ends all."""
+        """Ends all servers."""
         with ExitStack() as stack:
             for server in [*self.servers, self.floor]:
                 stack.callback(server.close)
 
 
 def _conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
-    """What all servers have in common. What stands behind them is running then, until ``stack`` is closed."""
+    """Builds the servers' common conditions. Starts the workload's backends, which run until ``stack`` is closed."""
     model, round_s = plan.model(), plan.round_s()
-    session = settled_session(plan.session, plan.revision or REVISION)
-    cap = limits.settle(_cpus(plan.cpus), limits.memory(plan.memory))
-    with limits.kept_off(cap):
+    session = resolve_session(plan.session, plan.revision or REVISION)
+    cap = limits.choose_cap(_cpus(plan.cpus), limits.parse_memory(plan.memory))
+    with limits.avoid_server_cores(cap):
         workload = stack.enter_context(Workload(plan.workload))
     return Conditions(
         workload,
@@ -179,7 +181,7 @@ def _conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
     )
 
 
-def _resolved(plan: ServersPlan, progress: Progress) -> list[Resolved]:
+def _resolve_subjects(plan: ServersPlan, progress: Progress) -> list[Resolved]:
     plan.check()
     subjects = [_resolve(text, progress) for text in plan.subjects]
     for index, one in enumerate(subjects):
@@ -189,7 +191,7 @@ def _resolved(plan: ServersPlan, progress: Progress) -> list[Resolved]:
 
 
 def _resolve(text: str, progress: Progress) -> Resolved:
-    """What the user typed, to one server. A release whose environment stands needs no package index."""
+    """Resolves a subject to one server. A release with a finished environment needs no package index."""
     try:
         return adapter_subject.resolve(text, progress.preparing, Role.SERVER)
     except ReleasesProblem:
@@ -204,19 +206,19 @@ def _label(resolved: Resolved) -> Subject:
     return Subject(sdk=resolved.adapter.name, version=resolved.version, mode=resolved.mode)
 
 
-def _furnish(server: ServerUnderTest, resolved: Resolved, environment: Environment) -> None:
+def _set_environment(server: ServerUnderTest, resolved: Resolved, environment: Environment) -> None:
     server.command, server.environment = resolved.adapter.server_command(environment), environment
 
 
-def _cpus(asked: float | None) -> float:
-    """Two unless said, as most published comparisons give; one where there is no more."""
-    if asked is not None:
-        return asked
-    return float(min(2, len(limits.allowed())))
+def _cpus(requested: float | None) -> float:
+    """Number of processors: by default two, as in most published comparisons, or one where there is only one."""
+    if requested is not None:
+        return requested
+    return float(min(2, len(limits.allowed_cores())))
 
 
 def _plan(conditions: Conditions) -> Plan:
-    """What was run, for the cases: each round's own plan has its server's URL and its own seed."""
+    """Plan that describes all rounds in the cases. Each round's own plan adds its server's URL and its seed."""
     calls = conditions.workload.load()
     return Plan(
         target=HttpTarget(url=""),
@@ -232,7 +234,7 @@ def _plan(conditions: Conditions) -> Plan:
     )
 
 
-def _common(conditions: Conditions, plan: ServersPlan) -> ServerComparison:
+def _comparison_facts(conditions: Conditions, plan: ServersPlan) -> ServerComparison:
     return ServerComparison(
         workload=conditions.workload.name,
         operations={one.name: one.arguments or {} for one in conditions.workload.load().operations},
@@ -244,7 +246,7 @@ def _common(conditions: Conditions, plan: ServersPlan) -> ServerComparison:
         round_s=conditions.round_s,
         round_warm_up_s=ROUND_WARM_UP_S,
         cap=_cap(conditions.cap),
-        behind=conditions.workload.behind(),
+        behind=conditions.workload.backends(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Folds a server's rounds into a case of the Run. Pure: outcomes in, models out."""
+"""Conversion of a server's rounds to a case of the Run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mcpace.lab.clients.fold import mean_ledger
 from mcpace.lab.load import fold, merge
 from mcpace.lab.load.fold import CALLS
-from mcpace.lab.load.histogram import together
+from mcpace.lab.load.histogram import combine_histograms
 from mcpace.lab.load.outcome import Outcome
 from mcpace.lab.load.plan import Plan
 from mcpace.lab.servers.server_under_test import Round, ServerUnderTest
@@ -17,7 +17,7 @@ from mcpace.report.model.servers import Floor, RateRatio, ServerRound
 
 
 def case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
-    """Everything that one server did, over all its rounds."""
+    """Converts the results of one server, over all its rounds."""
     facts = server.facts
     facts.rounds = [_round(one) for one in server.rounds]
     if server.rounds:
@@ -25,8 +25,11 @@ def case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
         facts.cpu_s_per_call = _per_call(server.rounds)
         if facts.cpu_s_per_call is not None:
             result.cpu_s = facts.cpu_s_per_call * sum(one.count for one in (result.by_tool or {}).values())
-        if server.beside and result.load is not None:
-            result.ledger_s, result.load.beside = mean_ledger(server.beside), sum(one["calls"] for one in server.beside)
+        if server.layer_ledgers and result.load is not None:
+            result.ledger_s, result.load.beside = (
+                mean_ledger(server.layer_ledgers),
+                sum(one["calls"] for one in server.layer_ledgers),
+            )
         result.rss_bytes = max((one.rss_bytes for one in server.rounds if one.rss_bytes), default=None)
     else:
         result = Case(subject=server.subject, target=target, operation="call")
@@ -37,7 +40,7 @@ def case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
 
 
 def ratio(case: Case, first: Case) -> RateRatio | None:
-    """A server's throughput over the first one's; ``None`` where no round has both."""
+    """Ratio of a server's throughput to that of the first server; ``None`` where no round has both."""
     assert case.server is not None, "a case of servers"
     assert first.server is not None, "a case of servers"
     ours, theirs = ([one.throughput_rps for one in side.server.rounds] for side in (case, first) if side.server)
@@ -49,42 +52,42 @@ def ratio(case: Case, first: Case) -> RateRatio | None:
 
 
 def floor(server: ServerUnderTest, plan: Plan) -> Floor:
-    """What the load was on the server that does nothing."""
-    told = case(server, "floor", plan)
-    if told.load is None:
-        return Floor(throughput_rps=0, engine_busy=0, saturated=False, error=told.error or "it had no round")
-    engine, rate = told.load.engine, told.throughput_rps or 0.0
+    """Results of the load on the null server."""
+    result = case(server, "floor", plan)
+    if result.load is None:
+        return Floor(throughput_rps=0, engine_busy=0, saturated=False, error=result.error or "it had no round")
+    engine, rate = result.load.engine, result.throughput_rps or 0.0
     closed = plan.model.kind == "closed"
     return Floor(
         throughput_rps=rate,
-        latency_s=told.latency_s,
+        latency_s=result.latency_s,
         cpu_s_per_call=server.facts.cpu_s_per_call,
         engine_busy=engine.busy,
         saturated=engine.saturated,
-        # At a given rate it would say what was asked for, not what could be done.
+        # An open load would give its requested rate, not the highest possible one.
         ceiling_rps=rate / engine.busy if closed and engine.busy > 0 else None,
-        error=told.error,
+        error=result.error,
     )
 
 
-def _round(one: Round) -> ServerRound:
-    calls = [told for told in one.outcome.operations if told.kind in CALLS]
-    latency = together(told.latency for told in calls)
+def _round(measured: Round) -> ServerRound:
+    calls = [operation for operation in measured.outcome.operations if operation.kind in CALLS]
+    latency = combine_histograms(operation.latency for operation in calls)
     return ServerRound(
-        throughput_rps=throughput(one.outcome),
-        errors=sum(told.count - told.ok for told in calls),
+        throughput_rps=throughput(measured.outcome),
+        errors=sum(operation.count - operation.ok for operation in calls),
         p50_s=latency.p50_s if latency.count else None,
         p99_s=latency.p99_s if latency.count else None,
-        cpu_s_per_call=one.cpu_s_per_call,
-        rss_bytes=one.rss_bytes,
-        engine_busy=one.outcome.engine.busy,
-        saturated=one.outcome.engine.saturated,
+        cpu_s_per_call=measured.cpu_s_per_call,
+        rss_bytes=measured.rss_bytes,
+        engine_busy=measured.outcome.engine.busy,
+        saturated=measured.outcome.engine.saturated,
     )
 
 
 def throughput(outcome: Outcome) -> float:
-    """Good replies to calls, a second."""
-    ok = sum(told.ok for told in outcome.operations if told.kind in CALLS)
+    """Successful calls a second."""
+    ok = sum(operation.ok for operation in outcome.operations if operation.kind in CALLS)
     return ok / outcome.measured_s if outcome.measured_s > 0 else 0.0
 
 

@@ -1,6 +1,6 @@
-"""The floor as a server program, with the options and the end of adapters' server programs (adapters/README.md).
+"""The null server as a server program, with the options of adapters' server programs (adapters/README.md).
 
-A program of its own, so that it is started, capped, held and looked at exactly as the servers beside it are.
+It is a separate program, so that it is started, limited, stopped and measured exactly like the compared servers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def main() -> None:
     options.add_argument("--port", type=int, default=0)
     options.add_argument("--mode", choices=["json"])
     options.add_argument("--state")
-    given = options.parse_args()
+    arguments = options.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    # As many threads as processors it may use: a cap by affinity is in force already.
-    null = _core.Null(host=given.host, port=given.port, workers=len(os.sched_getaffinity(0)))
+    # One thread for each processor that it may use: a limit by affinity is already in force.
+    null = _core.Null(host=arguments.host, port=arguments.port, workers=len(os.sched_getaffinity(0)))
     ready = {"ready": True, "sdk": "floor", "version": _core.VERSION, "pid": os.getpid(), "url": null.url, "workers": 1}
     print(json.dumps(ready), flush=True)
     try:

@@ -1,4 +1,4 @@
-"""What a comparison of servers is to be, resolved: made once from the command line's words."""
+"""Plan of a comparison of servers, parsed from the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.load.plan import Closed, Open
-from mcpace.lab.load.settings import MOST_VUS, Session, settled_session
+from mcpace.lab.load.settings import MOST_VUS, Session, resolve_session
 from mcpace.lab.servers.server_program import State
 
 DEFAULT_VUS = 50
@@ -17,18 +17,18 @@ DEFAULT_ROUNDS = 3
 DEFAULT_WARM_UP_S = 2.0
 DEFAULT_MEMORY = "2g"
 REVISION = "2025-06-18"
-"""Pinned on both sides unless said otherwise: a fair comparison speaks one language. Nearly every release has it."""
+"""Default revision of all servers, so that the comparison is fair. Nearly every release supports it."""
 OLDER = "2025-03-26"
-"""For a release that has no newer one, unless a revision was asked for; its row says so."""
+"""Revision for a release without a newer one, unless the user named a revision. The server's row reports it."""
 REVISIONS = tuple(name for name in _core.REVISIONS if name != "2024-11-05")
-"""Those that have one endpoint for everything."""
+"""Revisions with a single HTTP endpoint."""
 SHORTEST_ROUND_S = 0.5
 MAX_IN_FLIGHT = 1_000
 
 
 @dataclass(frozen=True)
 class ServersPlan:
-    """What servers are to be compared, and how."""
+    """The servers to compare, and the settings of the comparison."""
 
     subjects: tuple[str, ...]
     """As users type them: ``rmcp@3.9.0:json``."""
@@ -41,30 +41,30 @@ class ServersPlan:
     rounds: int = DEFAULT_ROUNDS
     warm_up_s: float = DEFAULT_WARM_UP_S
     cpus: float | None = None
-    """``None``: two, or as many as there are."""
+    """``None``: two, or one where there is only one."""
     memory: str = DEFAULT_MEMORY
     session: Session | None = None
-    """``None``: a session a user where the revision has sessions."""
+    """``None``: one session for each user where the revision has sessions."""
     state: State = "stateless"
     revision: str | None = None
-    """``None``: REVISION, or with a server that doesn't speak that, OLDER."""
+    """``None``: REVISION, or OLDER for a server that doesn't support REVISION."""
     server_timing: bool = False
-    """Whether one user more asks the servers for their layers."""
+    """Whether an additional user requests the servers' layer timings."""
 
     def check(self) -> None:
-        """Raises :class:`UsageProblem` for what needs no look at the machine or an index to be refused."""
+        """Raises :class:`UsageProblem` for settings that are invalid on any machine."""
         self.model()
         self.round_s()
-        settled_session(self.session, self.revision or REVISION)
+        resolve_session(self.session, self.revision or REVISION)
 
     def revisions(self) -> tuple[str, ...]:
-        """What is tried with each server, in this order."""
+        """Revisions to try with each server, in order."""
         return (self.revision,) if self.revision else (REVISION, OLDER)
 
     def model(self) -> Closed | Open:
-        """Users, or a rate.
+        """Model of the load: users, or a rate.
 
-        Raises :class:`UsageProblem` for both, and for what no load can be.
+        Raises :class:`UsageProblem` where both are given, and for an invalid number of users.
         """
         if self.rate is not None:
             if self.vus is not None:
@@ -78,7 +78,7 @@ class ServersPlan:
     def round_s(self) -> float:
         """Measured seconds of one round.
 
-        Raises :class:`UsageProblem` where that is too short to tell anything.
+        Raises :class:`UsageProblem` where a round is too short for a measurement.
         """
         each = self.duration_s / self.rounds
         if each < SHORTEST_ROUND_S:
@@ -90,8 +90,8 @@ class ServersPlan:
         return each
 
     def as_options(self) -> dict[str, Any]:
-        """For the Run's ``options``: what was asked for."""
-        told = {
+        """The Run's ``options``: the requested settings."""
+        options = {
             "subjects": list(self.subjects),
             "workload": self.workload,
             "vus": DEFAULT_VUS if self.vus is None and self.rate is None else self.vus,
@@ -106,4 +106,4 @@ class ServersPlan:
             "revision": self.revision,
             "server_timing": self.server_timing or None,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in options.items() if value is not None}

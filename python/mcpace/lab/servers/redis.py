@@ -1,7 +1,6 @@
-"""A private Redis: Debian's redis-server on a loopback port of its own, kept in memory only, gone afterwards.
+"""A private Redis: the installed redis-server on its own loopback port, with data in memory only.
 
-What it is told and asked goes over a socket in RESP, of which no more is here than that takes. The server programs
-under test use their languages' own clients.
+The lab speaks RESP to it with a minimal client. The server programs under test use the clients of their languages.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ START_LIMIT_S = 20.0
 ANSWER_LIMIT_S = 30.0
 PAUSE_S = 0.01
 ATTEMPTS = 5
-"""Another process may take a port between our finding it free and Redis's taking it."""
+"""Attempts to start: another process may take the port after it was found free and before Redis binds it."""
 DATABASES = 256
-"""One for each server under test."""
+"""Most databases: one for each server under test."""
 BATCH = 1_000
-"""Commands of one pipeline."""
+"""Most commands of one pipeline."""
 LONGEST_LINE = 64 * 1024
 
 Value = bytes | int | None | list["Value"]
 
 
 class RedisProblem(LabError):
-    """There is no Redis, it doesn't start, or it answers with an error."""
+    """Redis isn't installed, doesn't start, or answers with an error."""
 
     code = "redis"
 
 
 def find_program() -> str:
-    """Where redis-server is.
+    """Finds the redis-server program.
 
-    Raises :class:`RedisProblem` where it isn't.
+    Raises :class:`RedisProblem` where it isn't installed.
     """
     for place in (None, "/usr/sbin:/usr/local/bin:/opt/homebrew/bin"):
         if found := shutil.which(PROGRAM, path=place):
@@ -66,7 +65,7 @@ class Redis:
             raise
         try:
             with self.connect() as connection:
-                info = connection.one("INFO", "server")
+                info = connection.send_command("INFO", "server")
         except BaseException:
             self.close()
             raise
@@ -75,26 +74,26 @@ class Redis:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Process id of redis-server."""
         return self._process.pid
 
     def url(self, database: int) -> str:
-        """How a client names one of its databases."""
+        """URL of one of its databases."""
         return f"redis://127.0.0.1:{self.port}/{database}"
 
     def connect(self, database: int = 0) -> Connection:
-        """A connection to one of its databases."""
+        """Opens a connection to one of its databases."""
         connection = Connection(self.port)
         if database:
             try:
-                connection.one("SELECT", database)
+                connection.send_command("SELECT", database)
             except BaseException:
                 connection.close()
                 raise
         return connection
 
     def close(self) -> None:
-        """Ends it. Harmless the second time."""
+        """Ends Redis. Closing twice is harmless."""
         end_group(self._process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -116,23 +115,23 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reader: BinaryIO = self._socket.makefile("rb")
 
-    def one(self, *words: str | int | bytes) -> Value:
-        """The answer to one command.
+    def send_command(self, *words: str | int | bytes) -> Value:
+        """Sends one command and returns its answer.
 
-        Raises :class:`RedisProblem` where it is an error.
+        Raises :class:`RedisProblem` where the answer is an error.
         """
-        return self.many([words])[0]
+        return self.send_pipeline([words])[0]
 
-    def many(self, commands: Iterable[Sequence[str | int | bytes]]) -> list[Value]:
-        """The answers to commands, sent in pipelines.
+    def send_pipeline(self, commands: Iterable[Sequence[str | int | bytes]]) -> list[Value]:
+        """Sends commands in pipelines and returns their answers.
 
-        Raises :class:`RedisProblem` where one is an error.
+        Raises :class:`RedisProblem` where an answer is an error.
         """
         waiting, answers = list(commands), []
         try:
             for start in range(0, len(waiting), BATCH):
                 batch = waiting[start : start + BATCH]
-                self._socket.sendall(b"".join(map(_encoded, batch)))
+                self._socket.sendall(b"".join(map(_encode_command, batch)))
                 answers += [self._read() for _ in batch]
         except OSError as error:
             raise RedisProblem(f"Redis has gone: {error.strerror or error}") from error
@@ -162,25 +161,25 @@ class Connection:
             case b":":
                 return int(rest)
             case b"$":
-                return None if rest.startswith(b"-") else self._bulk(int(rest))
+                return None if rest.startswith(b"-") else self._read_bulk(int(rest))
             case b"*":
                 return None if int(rest) < 0 else [self._read() for _ in range(int(rest))]
         raise RedisProblem(f"Redis answers with something that isn't RESP: {line[:40]!r}")
 
-    def _bulk(self, length: int) -> bytes:
+    def _read_bulk(self, length: int) -> bytes:
         data = self._reader.read(length + 2)
         if len(data) < length + 2:
             raise RedisProblem("Redis has gone: it closed the connection in the middle of an answer")
         return data[:-2]
 
 
-def _encoded(words: Sequence[str | int | bytes]) -> bytes:
+def _encode_command(words: Sequence[str | int | bytes]) -> bytes:
     parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
 def _start(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    said = ""
+    last_line = ""
     for _ in range(ATTEMPTS):
         port = _free_port()
         with (folder / "log").open("wb") as log:
@@ -193,19 +192,19 @@ def _start(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
                 start_new_session=True,
             )
         try:
-            if _answers(process, port):
+            if _await_answer(process, port):
                 return process, port
         except BaseException:
             end_group(process)
             raise
         end_group(process)
         lines = (folder / "log").read_text(errors="replace").splitlines()
-        said = lines[-1].strip() if lines else "it said nothing"
-    raise RedisProblem(f"{program} doesn't start: {said[:300]}")
+        last_line = lines[-1].strip() if lines else "it said nothing"
+    raise RedisProblem(f"{program} doesn't start: {last_line[:300]}")
 
 
 def _command(program: str, port: int, folder: Path) -> list[str]:
-    # No configuration file is read: the machine's own Redis is another one.
+    # No configuration file: the machine's own Redis may have one.
     options = {
         "port": port,
         "bind": "127.0.0.1",
@@ -217,7 +216,7 @@ def _command(program: str, port: int, folder: Path) -> list[str]:
         "loglevel": "warning",
         "tcp-backlog": 511,
     }
-    # Through the script that lets it end with us, however that comes.
+    # limit_exec.py makes the kernel kill Redis when this process dies.
     return [
         sys.executable,
         "-I",
@@ -230,14 +229,14 @@ def _command(program: str, port: int, folder: Path) -> list[str]:
     ]
 
 
-def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Waits until it answers; false where it ended first, or nobody can wait that long."""
+def _await_answer(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Waits until Redis answers. Returns false where it exits first, or the time limit is over."""
     deadline = time.monotonic() + START_LIMIT_S
     while time.monotonic() < deadline and not has_exited(process):
         try:
             with Connection(port) as connection:
-                # Who answers must be ours, not another that took the port.
-                info = connection.one("INFO", "server")
+                # Another Redis may have taken the port: compare the process ids.
+                info = connection.send_command("INFO", "server")
                 return isinstance(info, bytes) and f"process_id:{process.pid}\r\n".encode() in info
         except RedisProblem:
             time.sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""An adapter's server program: started with options, ready when it says so, ended within a limit."""
+"""An adapter's server program: starts it, waits for its ready line, and ends it in bounded time."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ MOST_NOTES = 20
 
 @dataclass(frozen=True)
 class Ready:
-    """What a server said when it listened."""
+    """The server's ready line."""
 
     sdk: str
     version: str
-    """Of the SDK, as the program found it."""
+    """Version of the SDK, as the program found it."""
     pid: int
-    """The server's own word. The process that was started is `ServerProgram.pid`."""
+    """Process id that the server reports. The started process is `ServerProgram.pid`."""
     url: str
     workers: int
-    """Processes that serve."""
+    """Number of processes that serve."""
     notes: tuple[str, ...]
     """Sentences for the report."""
 
 
 class ServerProgram(AdapterProcess):
-    """A running server program. Made by `start`; use as a context manager or call `close`."""
+    """A running server program, created by `start`. Use as a context manager or call `close`."""
 
     ready: Ready
 
@@ -46,22 +46,23 @@ class ServerProgram(AdapterProcess):
     ) -> ServerProgram:  # fmt: skip
         """Starts a server and waits until it listens.
 
-        `command` is the adapter's; `prefix` is a command that ends by executing the words after it: a cap on
-        processors or memory. `env` is added to ours. Raises `Unsupported` where this version can't do that (exit code
-        127), `ProgramDied`, `ProgramHung` or `ProgramRubbish` otherwise; nothing is left running then.
+        `command` comes from the adapter. `prefix` is a command that executes the words after it, with limits on
+        processors or memory. `env` is added to this process's environment. Raises `Unsupported` where the version lacks
+        a requested feature (exit code 127), else `ProgramDied`, `ProgramHung` or `ProgramRubbish`. After an exception,
+        the program is not running.
         """
         options = ["--host", host, "--port", str(port), "--mode", mode, "--state", state]
         place = environment.path if environment is not None else None
         program = cls(spawn([*prefix, *command, *options], cwd=place, env=env))
-        told = program._await_ready(ready_limit_s)
+        ready = program._await_ready(ready_limit_s)
         try:
-            program.ready = read_ready(told)
+            program.ready = read_ready(ready)
         except (KeyError, TypeError, ValueError):
-            problem = program._rubbish(repr(told).encode(), "ready")
+            problem = program._rubbish_problem(repr(ready).encode(), "ready")
             program._kill()
             raise problem from None
-        # It has nothing more to say; what libraries print all the same isn't kept.
-        program._heard = True
+        # The ready line is the only message; output of libraries is dropped.
+        program._ignores_stdout = True
         return program
 
     @property
@@ -70,29 +71,29 @@ class ServerProgram(AdapterProcess):
 
     @property
     def pid(self) -> int:
-        """The process that was started, which leads the group of everything that it starts."""
+        """The started process, which leads the program's process group."""
         return self._process.pid
 
     def signal(self, number: Signals) -> None:
-        """To it and to everything in its group. Harmless when it has gone."""
+        """Sends a signal to the process group. Harmless after the program's exit."""
         if self._process.returncode is None:
             signal_group(self._process, number)
 
     def death(self) -> LabError | None:
-        """Why the server is gone; `None` while it runs. Once it is told, nothing of it is left."""
-        return self._death("load") if has_exited(self._process) else None
+        """Returns the reason of the server's exit after ending its process group; `None` while it runs."""
+        return self._exit_problem("load") if has_exited(self._process) else None
 
 
-def read_ready(told: dict[str, Any]) -> Ready:
-    """The line's members. Raises `KeyError`, `TypeError` or `ValueError` where one isn't as described."""
-    url = str(told["url"])
+def read_ready(ready: dict[str, Any]) -> Ready:
+    """Reads the ready line. Raises `KeyError`, `TypeError` or `ValueError` for a missing or invalid member."""
+    url = str(ready["url"])
     if not url.startswith(("http://", "https://")):
         raise ValueError(url)
     return Ready(
-        sdk=str(told["sdk"]),
-        version=str(told["version"]),
-        pid=int(told["pid"]),
+        sdk=str(ready["sdk"]),
+        version=str(ready["version"]),
+        pid=int(ready["pid"]),
         url=url,
-        workers=int(told.get("workers", 1)),
-        notes=tuple(str(note) for note in list(told.get("notes", ()))[:MOST_NOTES]),
+        workers=int(ready.get("workers", 1)),
+        notes=tuple(str(note) for note in list(ready.get("notes", ()))[:MOST_NOTES]),
     )

@@ -1,10 +1,10 @@
-"""One server under test: started under its cap, checked, warmed up, under load in its rounds, and still between them.
+"""One server under test: started with its limits, checked, warmed up, under load in its rounds, stopped between them.
 
-Between its rounds a server is held (SIGSTOP): it keeps its memory, its connections to what stands behind it and what it
-has compiled, and takes no processor time from the server whose turn it is.
+Between its rounds a server is stopped (SIGSTOP). It keeps its memory, its connections to its backends and its compiled
+code, and takes no processor time from the server under load.
 
-Design constraint: whatever goes wrong with a server becomes its error, and the others go on. What it did until then is
-kept.
+Design constraint: A failure of a server becomes its error, and the comparison continues with the other servers. The
+server's earlier rounds are kept.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, Unsupported
-from mcpace.lab.load.delayed_ack import Experiment, Seen
+from mcpace.lab.load.delayed_ack import Experiment, LoadResult
 from mcpace.lab.load.drive import drive
 from mcpace.lab.load.fold import CALLS
-from mcpace.lab.load.histogram import merged
-from mcpace.lab.load.layers import Beside
+from mcpace.lab.load.histogram import merge_buckets
+from mcpace.lab.load.layers import LayerSampler
 from mcpace.lab.load.outcome import Outcome
 from mcpace.lab.load.plan import Closed, HttpTarget, Open, Plan
 from mcpace.lab.load.settings import Session
-from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.limits import Cap, Confinement
-from mcpace.lab.processes.process_usage import Watch, look
+from mcpace.lab.processes.process_usage import UsageWatch, read_usage
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.server_program import ServerProgram, State
 from mcpace.lab.servers.shop import Account
@@ -42,7 +42,7 @@ CHECK_LIMIT_S = 30.0
 TIMEOUT_S = 30.0
 DRAIN_S = 5.0
 ROUND_WARM_UP_S = 1.0
-"""Of each round, left out: connections and sessions begin in it."""
+"""Warm-up seconds of each round, left out of the results: connections and sessions are opened in them."""
 EXPERIMENT_S = 2.0
 
 NULL_SERVER = (sys.executable, "-P", "-m", "mcpace.lab.servers.null_server")
@@ -50,60 +50,60 @@ NULL_SERVER = (sys.executable, "-P", "-m", "mcpace.lab.servers.null_server")
 
 @dataclass(frozen=True)
 class Conditions:
-    """What all servers of a comparison have in common."""
+    """Settings shared by all servers of a comparison."""
 
     workload: Workload
     cap: Cap
     model: Closed | Open
     revisions: tuple[str, ...]
-    """What is tried with a server, in this order."""
+    """Revisions to try with a server, in order."""
     session: Session
     state: State
     round_s: float
     warm_up_s: float
-    """Before the first round."""
+    """Seconds of load before the first round."""
     ready_limit_s: float
     server_timing: bool = False
-    """Whether one user more asks the servers for their layers."""
+    """Whether an additional user requests the servers' layer timings."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """What came of one."""
+    """Results of one round."""
 
     outcome: Outcome
     cpu_s: float | None
-    """Of the whole load, its warm-up with it."""
+    """Processor time of the whole round, including its warm-up."""
     rss_bytes: int | None
 
     @property
     def calls_in_all(self) -> int:
-        """Calls that the processor time was for: the warm-up's too."""
+        """Calls that the processor time covers, including those of the warm-up."""
         warm_up = sum(second.ok + second.errors for second in self.outcome.seconds if second.warm_up)
         return warm_up + sum(one.count for one in self.outcome.operations if one.kind in CALLS)
 
     @property
     def cpu_s_per_call(self) -> float | None:
-        """Processor time; ``None`` where none was seen, or no call."""
+        """Processor time of a call; ``None`` where no processor time was measured, or no call was made."""
         return self.cpu_s / self.calls_in_all if self.cpu_s is not None and self.calls_in_all else None
 
 
 @dataclass
 class ServerUnderTest:
-    """A server and what became of it. :meth:`open` and :meth:`close` it, in any order and state."""
+    """A server and its results. :meth:`open` and :meth:`close` may be called in any order and state."""
 
     subject: Subject
     conditions: Conditions
     command: tuple[str, ...] = ()
     environment: Environment | None = None
     checked: bool = True
-    """Whether its answers are checked first: the floor's aren't, it has one answer only."""
+    """Whether its answers are checked first. The null server has only one answer and isn't checked."""
     error: str | None = None
     unsupported: str | None = None
     facts: ServerFacts = field(default_factory=ServerFacts)
     rounds: list[Round] = field(default_factory=list)
-    beside: list[dict[str, Any]] = field(default_factory=list)
-    """Of each round the ledgers of who asked for its layers, added up."""
+    layer_ledgers: list[dict[str, Any]] = field(default_factory=list)
+    """For each round, the sum of the ledgers of the instrumented calls."""
 
     def __post_init__(self) -> None:
         self._stack = ExitStack()
@@ -113,20 +113,20 @@ class ServerUnderTest:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be put under load."""
+        """Whether the server can be put under load."""
         return self._program is not None
 
     def open(self) -> None:
-        """Starts, checks and warms it up, and holds it then."""
+        """Starts the server, checks it, warms it up, and stops it (SIGSTOP)."""
         try:
             program = self._start()
             self._check(program)
-            usage = look(program.pid)
+            usage = read_usage(program.pid)
             if usage is not None:
                 self.facts.rss_idle_bytes, self.facts.processes = usage.rss_bytes, usage.processes
             if self.conditions.warm_up_s:
                 _drive(self._plan(self.conditions.warm_up_s, seed=0))
-            self._hold(program)
+            self._pause(program)
         except Unsupported as problem:
             self.unsupported = str(problem)
             self.close()
@@ -134,69 +134,71 @@ class ServerUnderTest:
             self._give_up(str(problem))
 
     def round(self, number: int) -> None:
-        """Its turn. Ctrl-C keeps what was measured and comes through."""
-        program = self._resumed()
+        """Runs one round. Ctrl-C keeps the measurements so far and raises ``KeyboardInterrupt``."""
+        program = self._resume()
         if program is None:
             return
         try:
-            with held():
-                with Watch(program.pid) as watch:
+            with defer_interrupt():
+                with UsageWatch(program.pid) as watch:
                     plan = self._plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
-                    outcome = self._driven(plan)
-                # One that was broken off in its first second, which is left out, measured nothing.
+                    outcome = self._drive_round(plan)
+                # A round that was interrupted in its warm-up has no measurements.
                 if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
                     self.rounds.append(Round(outcome, watch.cpu_s, watch.rss_bytes))
-            usage = look(program.pid)
+            usage = read_usage(program.pid)
             if usage is not None:
                 self.facts.processes = max(self.facts.processes or 0, usage.processes)
             if outcome.ended == "stopped":
                 raise KeyboardInterrupt
-            self._look_after(program, outcome)
+            self._end_round(program, outcome)
         except LabError as problem:
             self._give_up(str(problem))
 
-    def _driven(self, plan: Plan) -> Outcome:
+    def _drive_round(self, plan: Plan) -> Outcome:
         if not (self.conditions.server_timing and self.checked):
             return drive(plan, Quiet())
-        with Beside(self._asking, plan.operations, plan.data, plan.warm_up_s + self.conditions.round_s) as beside:
+        with LayerSampler(
+            self._layer_client, plan.operations, plan.data, plan.warm_up_s + self.conditions.round_s
+        ) as sampler:
             outcome = drive(plan, Quiet())
-        self.beside.append(beside.sum())
+        self.layer_ledgers.append(sampler.sum())
         return outcome
 
-    def _asking(self) -> _core.Client:
+    def _layer_client(self) -> _core.Client:
         assert self._program is not None, "only an open server is put under load"
         url, revision = self._program.url, self.facts.revision or self.conditions.revisions[0]
         return _core.Client(url, revision=revision, limit_s=CHECK_LIMIT_S, server_timing=True)
 
     def experiment(self, progress: Progress) -> Experiment | None:
-        """Short loads with and without TCP_QUICKACK; ``None`` where they couldn't be made."""
-        program = self._resumed()
+        """Makes short loads with and without TCP_QUICKACK. Returns ``None`` where they fail."""
+        program = self._resume()
         if program is None:
             return None
         alone = Closed(vus=1)
         try:
             plain, quick, alone_plain, alone_quick = (
-                self._seen(program, replace(plan, quick_ack=quick_ack))
+                self._measure(program, replace(plan, quick_ack=quick_ack))
                 for plan in (self._plan(EXPERIMENT_S, seed=1), self._plan(EXPERIMENT_S, seed=1, model=alone))
                 for quick_ack in (False, True)
             )
-            self._hold(program)
+            self._pause(program)
         except LabError as problem:
             progress.note(f"{self.subject.label()}: the experiment with TCP_QUICKACK failed: {problem}")
             return None
         return Experiment(plain, quick, alone_plain, alone_quick)
 
-    def seen(self) -> Seen | None:
-        """All its rounds, as far as they are about delayed acknowledgements."""
+    def load_result(self) -> LoadResult | None:
+        """Results of all rounds for the finding ``delayed-ack``; ``None`` without a round."""
         if not self.rounds:
             return None
         wall_s = sum(one.outcome.elapsed_s for one in self.rounds)
         cpu = [one.cpu_s for one in self.rounds if one.cpu_s is not None]
         share = sum(cpu) / (wall_s * self.conditions.cap.cpus) if len(cpu) == len(self.rounds) and wall_s else None
-        return seen_of([one.outcome for one in self.rounds], share)
+        return load_result_of([one.outcome for one in self.rounds], share)
 
     def close(self) -> None:
-        """Ends it. Harmless the second time."""
+        """Ends the server. Closing twice is harmless."""
         program, self._program = self._program, None
         if program is not None:
             program.signal(signal.SIGCONT)
@@ -235,20 +237,20 @@ class ServerUnderTest:
             except _core.ClientProblem as problem:
                 problems.append(problem)
                 if self.facts.revision:
-                    break  # it speaks this one: it is no other revision that would help
+                    break  # the server supports this revision, so another one won't help
             finally:
                 client.disconnect()
-        # What it says to the first choice is what its user wants to know; of one that has gone, why it has.
-        told = problems[-1] if self.facts.revision else problems[0]
-        raise program.death() or LabError(f"its answers can't be checked: {told}") from told
+        # The problem with the first revision is reported, unless the server connected with a later one or has exited.
+        reported = problems[-1] if self.facts.revision else problems[0]
+        raise program.death() or LabError(f"its answers can't be checked: {reported}") from reported
 
-    def _look_after(self, program: ServerProgram, outcome: Outcome) -> None:
-        """After a round: has it gone, or did the load fail? Else it is held until its next."""
+    def _end_round(self, program: ServerProgram, outcome: Outcome) -> None:
+        """Stops the server after a round. Raises the reason where the server has exited or the load failed."""
         if (death := program.death()) is not None:
             raise self._died_for_memory() or death
         if outcome.ended == "failed":
             raise LabError(outcome.failure or "the load failed")
-        self._hold(program)
+        self._pause(program)
 
     def _died_for_memory(self) -> LabError | None:
         if self._confinement is None or not self._confinement.killed_for_memory():
@@ -256,12 +258,12 @@ class ServerUnderTest:
         limit = self.conditions.cap.memory_bytes or 0
         return LabError(f"it took more than the {limit / 2**20:,.0f} MiB of --memory, and the kernel killed it")
 
-    def _resumed(self) -> ServerProgram | None:
+    def _resume(self) -> ServerProgram | None:
         if self._program is not None:
             self._program.signal(signal.SIGCONT)
         return self._program
 
-    def _hold(self, program: ServerProgram) -> None:
+    def _pause(self, program: ServerProgram) -> None:
         program.signal(signal.SIGSTOP)
 
     def _give_up(self, reason: str) -> None:
@@ -289,21 +291,21 @@ class ServerUnderTest:
             seed=seed,
         )
 
-    def _seen(self, program: ServerProgram, plan: Plan) -> Seen:
+    def _measure(self, program: ServerProgram, plan: Plan) -> LoadResult:
         outcome = _drive(plan)
         if outcome.ended == "failed":
             raise program.death() or LabError(outcome.failure or "the load failed")
-        return seen_of([outcome], None)
+        return load_result_of([outcome], None)
 
 
-def seen_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Seen:
-    """The calls of several loads together."""
+def load_result_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> LoadResult:
+    """Combines the calls of several loads."""
     calls = [one for outcome in outcomes for one in outcome.operations if one.kind in CALLS]
     good = sum(one.service.count for one in calls)
     requests = sum(one.count for outcome in outcomes for one in outcome.operations)
     reused = sum(outcome.connections.reused_requests for outcome in outcomes)
-    return Seen(
-        buckets=merged(one.service.buckets for one in calls),
+    return LoadResult(
+        buckets=merge_buckets(one.service.buckets for one in calls),
         mean_s=sum(one.service.mean_s * one.service.count for one in calls) / good if good else 0.0,
         calls=good,
         reused_share=min(reused / requests, 1.0) if requests else 0.0,
@@ -312,7 +314,7 @@ def seen_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Seen:
 
 
 def _drive(plan: Plan) -> Outcome:
-    """A load of which nothing is kept where Ctrl-C ends it."""
+    """Runs a load whose results are dropped on Ctrl-C."""
     outcome = drive(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
@@ -320,7 +322,7 @@ def _drive(plan: Plan) -> Outcome:
 
 
 class Quiet:
-    """A comparison shows rounds, not seconds."""
+    """Watcher that ignores the seconds of a load: a comparison shows rounds."""
 
     def begin(self, planned_s: float) -> None: ...
     def second(self, second: LoadSecond) -> None: ...

@@ -1,7 +1,7 @@
-"""The shop: what stands behind the shop workload's tools, with the same contents for every server.
+"""The shop: backends of the shop workload's tools, with equal contents for every server.
 
-A product API of ours (:class:`mcpace._core.Shop`) and a private Redis, in which each server has a database of its own:
-users 1 to 1,000, each with a cart, made from the user's id alone.
+The backends are a product API (:class:`mcpace._core.Shop`) and a private Redis with one database for each server. A
+database has users 1 to 1,000, each with a cart, generated from the user's id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcpace.lab.servers.redis import DATABASES, Connection, Redis
 USERS = 1_000
 PRODUCTS = 100_000
 NOBODY = USERS + 1
-"""A user that there is not."""
+"""Id of a user that doesn't exist."""
 LIMIT_S = 10.0
 
 NAMES = ("Ada", "Grace", "Edsger", "Barbara", "Donald", "Frances", "Alan", "Radia", "Niklaus", "Margaret")
@@ -30,7 +30,7 @@ SEARCHES = (
     "lamp", "Kettle", "solar", "tent 1", "Wireless Head", "quartz", "desk", "Copper Steel", "router", "waterproof",
     "Kestrel", "chair 4", "slim", "Bamboo Bottle", "drill", "Vintage Turntable",
 )  # fmt: skip
-"""What users search for; each finds something."""
+"""Search queries of the load. Each has results."""
 
 
 class Shop:
@@ -49,7 +49,7 @@ class Shop:
             self._stack = stack.pop_all()
 
     def open(self) -> Account:
-        """A server's own database, filled."""
+        """Creates and fills the database of one server."""
         if self._databases == DATABASES:
             raise LabError(f"one run has room for {DATABASES} servers with a shop")
         account = Account(self, self._databases)
@@ -58,16 +58,16 @@ class Shop:
         return account
 
     def search(self, query: str, limit: int) -> str:
-        """What the API answers to a search, as it is."""
-        return _fetched(f"{self.api}/products?q={quote(query)}&limit={limit}")
+        """The API's unchanged answer to a search."""
+        return _fetch(f"{self.api}/products?q={quote(query)}&limit={limit}")
 
     def price(self, items: list[dict[str, int]]) -> int:
-        """What items cost together, in cents."""
-        total = json.loads(_fetched(f"{self.api}/price", {"items": items}))["total_cents"]
+        """Total price of the items, in cents."""
+        total = json.loads(_fetch(f"{self.api}/price", {"items": items}))["total_cents"]
         return int(total)
 
     def close(self) -> None:
-        """Ends both. Harmless the second time."""
+        """Ends both backends. Closing twice is harmless."""
         self._stack.close()
 
     def __enter__(self) -> Shop:
@@ -85,17 +85,17 @@ class Account:
         self._database = database
 
     def environment(self) -> dict[str, str]:
-        """What the server program is told of it (adapters/README.md)."""
+        """Environment variables that give the server program the backends' addresses (adapters/README.md)."""
         return {"SHOP_API": self._shop.api, "SHOP_REDIS": self._shop.redis.url(self._database)}
 
     def fill(self) -> None:
-        """Users and carts, and nothing else."""
+        """Replaces the database's contents by the users and their carts."""
         with self.connect() as connection:
-            connection.one("FLUSHDB")
-            connection.many(command for user in range(1, USERS + 1) for command in _user(user))
+            connection.send_command("FLUSHDB")
+            connection.send_pipeline(command for user in range(1, USERS + 1) for command in _user(user))
 
     def connect(self) -> Connection:
-        """A connection of our own to it."""
+        """Opens a connection of the lab to the database."""
         return self._shop.redis.connect(self._database)
 
 
@@ -105,21 +105,21 @@ def cart(user: int) -> list[tuple[int, int]]:
 
 
 def person(user: int) -> dict[str, Any]:
-    """Who a user is."""
+    """Id, name and tier of a user."""
     return {"id": user, "name": f"{NAMES[user % len(NAMES)]} {user}", "tier": TIERS[user % len(TIERS)]}
 
 
 def _user(user: int) -> list[list[str | int]]:
-    told = person(user)
-    commands: list[list[str | int]] = [["HSET", f"user:{user}", "name", told["name"], "tier", told["tier"]]]
+    entry = person(user)
+    commands: list[list[str | int]] = [["HSET", f"user:{user}", "name", entry["name"], "tier", entry["tier"]]]
     if items := cart(user):
         commands.append(["RPUSH", f"cart:{user}", *(f"{product}:{quantity}" for product, quantity in items)])
     return commands
 
 
-def _fetched(url: str, body: Any = None) -> str:
+def _fetch(url: str, body: Any = None) -> str:
     data = None if body is None else json.dumps(body).encode()
-    # Past the user's proxies: it is on loopback.
+    # The API is on loopback, so the user's proxies are bypassed.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, data), timeout=LIMIT_S) as reply:

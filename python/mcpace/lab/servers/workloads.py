@@ -1,7 +1,7 @@
-"""What servers are compared by: the calls of the load, and what every tool must answer before it counts.
+"""Workloads of a comparison of servers: the calls of the load, and the answers that every tool must give.
 
-``echo``: one tool, so that the SDK is what is measured. ``shop``: three tools in equal parts that ask an HTTP API and a
-Redis, as servers do for their living.
+``echo`` calls one trivial tool, which measures the SDK. ``shop`` calls three tools in equal parts that use an HTTP API
+and a Redis, like servers in production.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Name = Literal["echo", "shop"]
 NAMES: tuple[Name, ...] = ("echo", "shop")
 
 BUYER = shop.USERS + 10_000
-"""Whose order the check makes: none of the load's users."""
+"""User of the check's order, who is not among the load's users."""
 SHOWN = 200
 
 Call = tuple[str, dict[str, Any], str]
-"""Tool, arguments, the text that it must answer."""
+"""Tool, arguments, and the expected text of the answer."""
 
 
 class WrongAnswer(LabError):
-    """A server's tool doesn't answer what it must: what it does quickly is something else."""
+    """A server's tool gives a wrong answer, so its speed can't be compared."""
 
     code = "wrong-answer"
 
@@ -44,9 +44,9 @@ class Load:
 
 
 class Workload:
-    """A workload with whatever stands behind it. Use as a context manager.
+    """A workload and its running backends. Use as a context manager.
 
-    Raises :class:`LabError` where what stands behind it can't be had.
+    Raises :class:`LabError` where a backend can't be started.
     """
 
     def __init__(self, name: str) -> None:
@@ -63,7 +63,7 @@ class Workload:
         self._stack.close()
 
     def load(self) -> Load:
-        """What the load calls."""
+        """Operations of the load."""
         if self.shop is None:
             return Load([Operation(name="echo", kind="call", tool="echo", arguments={"text": "hi"})])
         user = f"{{{{random(1,{shop.USERS})}}}}"
@@ -77,11 +77,11 @@ class Workload:
         return Load(operations, {"searches": list(shop.SEARCHES)})
 
     def open(self) -> Account | None:
-        """One server's own database behind it, where it has one."""
+        """Creates one server's database; ``None`` for a workload without a database."""
         return self.shop.open() if self.shop else None
 
-    def behind(self) -> dict[str, str]:
-        """What stands behind it, with versions."""
+    def backends(self) -> dict[str, str]:
+        """Names and versions of the backends."""
         if self.shop is None:
             return {}
         return {"redis-server": self.shop.redis.version, "product API": f"mcpace {_core.VERSION}"}
@@ -89,17 +89,17 @@ class Workload:
     def check(self, client: _core.Client, account: Account | None) -> list[str]:
         """Calls each tool once, and returns their names.
 
-        Raises :class:`WrongAnswer` for another answer than the one that it must give.
+        Raises :class:`WrongAnswer` for a missing tool and for an unexpected answer.
         """
         listed = {str(tool.get("name")) for tool in client.list_tools()}
         checked = []
         for tool, arguments, expected in self._calls(account):
             if tool not in listed:
                 raise WrongAnswer(f"it has no tool {tool}; it lists {', '.join(sorted(listed))[:SHOWN] or 'none'}")
-            answered = _text(tool, client.call_tool(tool, arguments))
-            if answered != expected:
+            answer = _text(tool, client.call_tool(tool, arguments))
+            if answer != expected:
                 raise WrongAnswer(
-                    f"{tool} answers {_shown(answered)} to {json.dumps(arguments)[:SHOWN]}, not {_shown(expected)}"
+                    f"{tool} answers {_quoted(answer)} to {json.dumps(arguments)[:SHOWN]}, not {_quoted(expected)}"
                 )
             checked.append(tool)
         return checked
@@ -123,11 +123,11 @@ class Workload:
         items = [{"product_id": 1, "quantity": 2}, {"product_id": 2, "quantity": 1}]
         total = behind.price(items)
         with account.connect() as connection:
-            orders = int(_number(connection.one("GET", f"orders:{BUYER}")))
+            orders = int(_number(connection.send_command("GET", f"orders:{BUYER}")))
         paid = {"order": orders + 1, "total_cents": total, "items": len(items)}
         yield "checkout", {"user_id": BUYER, "items": items}, _compact(paid)
         with account.connect() as connection:
-            left = connection.many([["HGET", f"user:{BUYER}", "spent"], ["LRANGE", f"history:{BUYER}", 0, -1]])
+            left = connection.send_pipeline([["HGET", f"user:{BUYER}", "spent"], ["LRANGE", f"history:{BUYER}", 0, -1]])
         if left != [str((orders + 1) * total).encode(), [str(total).encode()] * (orders + 1)]:
             raise WrongAnswer(f"checkout left other things in Redis than it must: {left!r}"[:SHOWN])
 
@@ -144,11 +144,11 @@ def _text(tool: str, result: dict[str, Any]) -> str:
     content = result.get("content")
     texts = [str(part.get("text")) for part in content or [] if isinstance(part, dict)]
     if result.get("isError"):
-        raise WrongAnswer(f"{tool} answers with an error: {_shown(' '.join(texts))}")
+        raise WrongAnswer(f"{tool} answers with an error: {_quoted(' '.join(texts))}")
     if len(texts) != 1:
         raise WrongAnswer(f"{tool} answers with {len(texts)} blocks of content, not with one")
     return texts[0]
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")

@@ -1,9 +1,9 @@
-"""Intervals for figures of which there is a series: a load's seconds. Pure.
+"""Confidence intervals for time series: a load's seconds.
 
-Neighbouring seconds of one load resemble each other, so that a bootstrap over seconds gives intervals that are too
-narrow (over 30 s with a correlation of 0.5 it called a thing different from itself in 15 cases of 100). The series is
-cut into a few batches instead, whose means are nearly independent (Law and Carson, *Operations Research* 27, 1979), and
-the studentised bootstrap (Hall, *The Bootstrap and Edgeworth Expansion*, §1.3) is taken over them: 5 of 100 there.
+Neighbouring seconds of one load are correlated, so a bootstrap over seconds gives intervals that are too narrow: over
+30 s with a correlation of 0.5 it found a difference between equal loads in 15 cases of 100. The series is therefore cut
+into a few batches, whose means are nearly independent (Law and Carson, *Operations Research* 27, 1979). The studentised
+bootstrap (Hall, *The Bootstrap and Edgeworth Expansion*, §1.3) over the batch means is wrong in 5 cases of 100.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections.abc import Sequence
 import numpy as np
 
 FEWEST_VALUES = 20
-"""Below it there are no five batches worth the name."""
+"""Fewest values of a series. Fewer don't fill five batches."""
 
 FEWEST_BATCHES, MOST_BATCHES = 5, 10
 VALUES_A_BATCH = 12
 RESAMPLES = 1999
 SEED = 20250618
-"""Fixed: the same two runs compare alike every time."""
+"""Fixed seed, so that comparing two runs gives equal intervals each time."""
 
-WOULD_SEE = 1 + statistics.NormalDist().inv_cdf(0.8) / statistics.NormalDist().inv_cdf(0.975)
-"""An effect so many half widths of the interval large is seen in four of five repetitions (normal approximation)."""
+DETECTABLE_HALF_WIDTHS = 1 + statistics.NormalDist().inv_cdf(0.8) / statistics.NormalDist().inv_cdf(0.975)
+"""Effect size, in half widths of the interval, that four of five repetitions detect (normal approximation)."""
 
 
 def batch_means(values: Sequence[float]) -> list[float]:
-    """Means of consecutive stretches of about the same length; empty where there are too few values."""
+    """Means of consecutive batches of about equal length; empty where there are too few values."""
     if len(values) < FEWEST_VALUES:
         return []
     batches = min(max(len(values) // VALUES_A_BATCH, FEWEST_BATCHES), MOST_BATCHES)
@@ -35,7 +35,7 @@ def batch_means(values: Sequence[float]) -> list[float]:
 
 
 def ratio_of_series(now: Sequence[float], base: Sequence[float]) -> tuple[float, float, float, int, int] | None:
-    """Ratio of the means, its 95 % interval, and the batches of both; ``None`` where there is too little to say."""
+    """Ratio of the means, its 95 % interval, and the number of batches of each; ``None`` for too few values."""
     ours, theirs = batch_means(now), batch_means(base)
     if not ours or not theirs or min(*ours, *theirs) <= 0:
         return None
@@ -45,9 +45,9 @@ def ratio_of_series(now: Sequence[float], base: Sequence[float]) -> tuple[float,
     return ratio, min(float(np.exp(low)), ratio), max(float(np.exp(high)), ratio), len(ours), len(theirs)
 
 
-def smallest_seen(low: float, high: float) -> float:
-    """The smallest ratio above 1 that an interval of this width would tell from 1 in four of five repetitions."""
-    return float((high / low) ** (WOULD_SEE / 2))
+def smallest_detectable_ratio(low: float, high: float) -> float:
+    """Smallest ratio above 1 that an interval of this width distinguishes from 1 in four of five repetitions."""
+    return float((high / low) ** (DETECTABLE_HALF_WIDTHS / 2))
 
 
 def wilson(errors: int, count: int) -> tuple[float, float]:
@@ -58,7 +58,7 @@ def wilson(errors: int, count: int) -> tuple[float, float]:
     share, weight = errors / count, z * z / count
     middle = (share + weight / 2) / (1 + weight)
     half = z * ((share * (1 - share) + weight / 4) / count) ** 0.5 / (1 + weight)
-    # Rounding would leave a trace of a share where there is none.
+    # Rounding errors would give a lower bound slightly above 0, or an upper bound slightly below 1.
     return (middle - half if errors else 0.0), (middle + half if errors < count else 1.0)
 
 
@@ -71,9 +71,9 @@ def _studentised(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     xs = x[source.integers(0, len(x), (RESAMPLES, len(x)))]
     ys = y[source.integers(0, len(y), (RESAMPLES, len(y)))]
     spreads = _spread(xs, ys)
-    # A resample of equal values has no spread, hence no figure.
-    told = spreads > spread * 1e-6
-    quotients = ((xs.mean(1) - ys.mean(1)) - difference)[told] / spreads[told]
+    # A resample of equal values has no spread, so its quotient is undefined.
+    usable = spreads > spread * 1e-6
+    quotients = ((xs.mean(1) - ys.mean(1)) - difference)[usable] / spreads[usable]
     below, above = np.quantile(quotients, [0.025, 0.975])
     return difference - float(above) * spread, difference - float(below) * spread
 

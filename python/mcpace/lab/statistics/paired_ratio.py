@@ -1,7 +1,7 @@
-"""Two servers under the same load in the same rounds: how much more the one does, and how sure that is.
+"""Ratio of two servers' throughput under equal load in paired rounds, with its confidence interval.
 
-Rounds are pairs: both servers had their turn within seconds of each other, so that what the machine did meanwhile is in
-both. What is averaged are logarithms, so that twice as fast and half as fast cancel out.
+Rounds are pairs: both servers ran within seconds of each other, so disturbances of the machine affect both. The mean is
+taken over logarithms, so that twice as fast and half as fast cancel out.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ STUDENT = (
 def paired_ratio(
     ours: Sequence[float], theirs: Sequence[float]
 ) -> tuple[float, float | None, float | None, int] | None:
-    """Ratio of ours to theirs with its 95 % interval, and over how many rounds; ``None`` where no round has both.
+    """Ratio of ours to theirs, its 95 % interval, and the number of rounds; ``None`` where no round has both.
 
-    The two sequences go by rounds, the first with the first. A round in which either did nothing is left out.
+    Both sequences have one value for each round, in order. A round in which either value is 0 is left out.
     """
-    logs = [math.log(one / other) for one, other in zip(ours, theirs, strict=False) if one > 0 and other > 0]
+    logs = [math.log(our / their) for our, their in zip(ours, theirs, strict=False) if our > 0 and their > 0]
     if not logs:
         return None
     mean = statistics.fmean(logs)
@@ -37,6 +37,6 @@ def paired_ratio(
 def _student(freedom: int) -> float:
     if freedom <= len(STUDENT):
         return STUDENT[freedom - 1]
-    # Past the table it is within 0.3 % of this (Abramowitz and Stegun 26.7.5, first term).
+    # Past the table, this approximation is within 0.3 % (Abramowitz and Stegun 26.7.5, first term).
     normal = statistics.NormalDist().inv_cdf(0.975)
     return normal + (normal**3 + normal) / (4 * freedom)

@@ -1,7 +1,7 @@
-"""How a release gets onto this machine: one installer for each kind in adapter.toml.
+"""Installers of releases, one for each kind in adapter.toml.
 
-An installer fills a folder that it is handed and says what was put there. Caches, locks between builders, checks and
-what counts as finished are `environments`'s business; which versions exist is `adapters`'s.
+An installer fills a given folder and returns the installed versions. Module `environment` has the cache, the locks
+between builders, the checks and the criterion of a finished folder; `releases` knows which versions exist.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from mcpace.lab.environments.installers.go import Go
 from mcpace.lab.environments.installers.maven import Maven
 from mcpace.lab.environments.installers.npm import Npm
 from mcpace.lab.environments.installers.own import Own
+from mcpace.lab.environments.installers.protocol import Installed, Installer, InstallRequest
 from mcpace.lab.environments.installers.pypi import Pypi
-from mcpace.lab.environments.installers.wanted import Installed, Installer, Wanted
 
-__all__ = ["INSTALLERS", "Installed", "Installer", "Wanted"]
+__all__ = ["INSTALLERS", "InstallRequest", "Installed", "Installer"]
 
 INSTALLERS: dict[InstallKind, Installer] = {
     InstallKind.PYPI: Pypi(),

@@ -1,7 +1,7 @@
-"""Rust crates: a release build, servers by the version's Cargo.lock, clients by the one that the crate itself was
-published with. Of what cargo leaves, only the binary is kept.
+"""Rust crates, compiled in release mode.
 
-Until then it lies where the next attempt finds it: what takes minutes isn't begun anew after a Ctrl-C.
+Servers use the Cargo.lock of their version; clients use the one that the crate was published with. Only the binary is
+kept. The target folder lies in the cache until the build is complete, so that a build continues after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from mcpace.lab.adapters.adapter import Role
 from mcpace.lab.environments.installers.built import client_releases, copy_sources, digest
+from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import (
     BUILD_LIMIT_S,
     INSTALL_LIMIT_S,
-    asked,
     in_one_line,
-    needed,
+    read_version,
+    require_tool,
     run_step,
 )
-from mcpace.lab.environments.installers.wanted import Installed, Wanted
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
@@ -38,18 +38,18 @@ class Cargo:
 
     cached = True
 
-    def recipe(self, wanted: Wanted) -> list[object]:
-        return [digest(wanted)]
+    def recipe(self, request: InstallRequest) -> list[object]:
+        return [digest(request)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
-        needed("cargo", wanted.label, REMEDY)
-        say(f"building {wanted.label} (minutes, once)")
-        copy_sources(wanted, folder)
-        # The caller's lock is on the same recipe, so nobody else builds there.
-        halfway = cache_folder() / "builds" / f"{wanted.adapter.name}-{wanted.version}-{digest(wanted)[:8]}"
-        if wanted.role is Role.CLIENT:
-            go_back(wanted, folder)
-        built = compile_release(wanted, folder / "Cargo.toml", halfway)
+    def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
+        require_tool("cargo", request.label, REMEDY)
+        say(f"building {request.label} (minutes, once)")
+        copy_sources(request, folder)
+        # The caller holds the lock of this recipe, so no other process builds in this folder.
+        halfway = cache_folder() / "builds" / f"{request.adapter.name}-{request.version}-{digest(request)[:8]}"
+        if request.role is Role.CLIENT:
+            copy_published_lock(request, folder)
+        built = compile_release(request, folder / "Cargo.toml", halfway)
         program_of(folder).parent.mkdir(exist_ok=True)
         shutil.copy2(built, program_of(folder))
         shutil.rmtree(halfway, ignore_errors=True)
@@ -58,36 +58,38 @@ class Cargo:
     def places(self, folder: Path) -> dict[str, str]:
         return {"program": str(program_of(folder)), "built": str(folder)}
 
-    def stands(self, folder: Path) -> bool:
+    def is_usable(self, folder: Path) -> bool:
         return program_of(folder).exists()
 
-    def runs_on(self) -> dict[str, str]:
+    def runtime_versions(self) -> dict[str, str]:
         return {}
 
 
-def compile_release(wanted: Wanted, manifest: Path, target: Path) -> Path:
-    """Builds the manifest's binary. Returns where it lies."""
-    cargo = needed("cargo", wanted.label, REMEDY)
-    binary, locked = (CLIENT_BINARY, []) if wanted.role is Role.CLIENT else (BINARY, ["--locked"])
+def compile_release(request: InstallRequest, manifest: Path, target: Path) -> Path:
+    """Builds the manifest's binary and returns its path."""
+    cargo = require_tool("cargo", request.label, REMEDY)
+    binary, locked = (CLIENT_BINARY, []) if request.role is Role.CLIENT else (BINARY, ["--locked"])
     options = ["--release", *locked, "--quiet", "--bin", binary, "--manifest-path", str(manifest)]
     command = [cargo, "build", *options, "--target-dir", str(target)]
-    # From the manifest's folder: a toolchain file above the user's own folder isn't meant.
-    run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=manifest.parent)
+    # Cargo runs in the manifest's folder, so that toolchain files above the user's folder have no effect.
+    run_step(command, request.label, limit_s=BUILD_LIMIT_S, cwd=manifest.parent)
     built = target / "release" / binary
     if not built.is_file():
-        raise EnvironmentProblem(f"{wanted.label} was built, but there is no {built}: unset CARGO_BUILD_TARGET")
+        raise EnvironmentProblem(f"{request.label} was built, but there is no {built}: unset CARGO_BUILD_TARGET")
     return built
 
 
-def go_back(wanted: Wanted, folder: Path) -> None:
-    """Puts the lock that the crate was published with beside the client's manifest: cargo keeps to its versions, and
-    adds what the program alone needs. A crate without one gets today's dependencies.
+def copy_published_lock(request: InstallRequest, folder: Path) -> None:
+    """Copies the lock file that the crate was published with beside the client's manifest.
+
+    Cargo keeps the locked versions and adds the other requirements of the program. A crate without a lock file gets
+    today's dependencies.
     """
-    package = client_releases(wanted).package
+    package = client_releases(request).package
     probe = folder / "probe"
     (probe / "src").mkdir(parents=True)
     (probe / "src" / "lib.rs").touch()
-    requirement = f'{package} = {{ version = "={wanted.version}", default-features = false }}'
+    requirement = f'{package} = {{ version = "={request.version}", default-features = false }}'
     head = '[workspace]\n\n[package]\nname = "probe"\nversion = "0.0.0"\nedition = "2021"\n'
     (probe / "Cargo.toml").write_text(f"{head}\n[dependencies]\n{requirement}\n", encoding="utf-8")
     command = ["cargo", "metadata", "--format-version", "1", "--quiet", "--manifest-path", str(probe / "Cargo.toml")]
@@ -95,7 +97,7 @@ def go_back(wanted: Wanted, folder: Path) -> None:
     shutil.rmtree(probe)
     if done.timed_out or done.code != 0:
         why = f"cargo took longer than {INSTALL_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr)
-        raise EnvironmentProblem(f"{wanted.label} can't be installed: {why}")
+        raise EnvironmentProblem(f"{request.label} can't be installed: {why}")
     for entry in json.loads(done.stdout)["packages"]:
         lock = Path(entry["manifest_path"]).with_name("Cargo.lock")
         if entry["name"] == package and lock.is_file():
@@ -107,10 +109,10 @@ def program_of(folder: Path) -> Path:
 
 
 def rust_version() -> dict[str, str]:
-    return {"rustc": asked(["rustc", "--version"], r"rustc (\S+)")}
+    return {"rustc": read_version(["rustc", "--version"], r"rustc (\S+)")}
 
 
 def locked_packages(lock: Path) -> dict[str, str]:
-    """What a Cargo.lock names. A crate that is there twice counts in its newer version."""
+    """Versions in a Cargo.lock, by package. A package with two versions is listed with the newer one."""
     packages = tomllib.loads(lock.read_text(encoding="utf-8")).get("package", [])
     return {package["name"]: package["version"] for package in packages if "source" in package}

@@ -1,6 +1,6 @@
-"""Go modules: servers by the version's go.mod and go.sum, neither of which the build may change.
+"""Go modules. Servers use the go.mod and go.sum of their version, which the build may not change.
 
-Clients name their SDK alone: Go takes the least versions that it asks for, which are those of its own time.
+Clients name only their SDK: Go selects the minimal versions that the SDK requires, which are those of its time.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mcpace.lab.adapters.adapter import Role
 from mcpace.lab.environments.installers.built import copy_sources, digest
-from mcpace.lab.environments.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
-from mcpace.lab.environments.installers.wanted import Installed, Wanted
+from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
+from mcpace.lab.environments.installers.steps import BUILD_LIMIT_S, read_version, require_tool, run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 
@@ -24,27 +24,27 @@ class Go:
 
     cached = True
 
-    def recipe(self, wanted: Wanted) -> list[object]:
-        return [digest(wanted)]
+    def recipe(self, request: InstallRequest) -> list[object]:
+        return [digest(request)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
-        go = needed("go", wanted.label, REMEDY)
-        say(f"building {wanted.label}")
-        copy_sources(wanted, folder)
-        may_complete = "mod" if wanted.role is Role.CLIENT else "readonly"
+    def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
+        go = require_tool("go", request.label, REMEDY)
+        say(f"building {request.label}")
+        copy_sources(request, folder)
+        may_complete = "mod" if request.role is Role.CLIENT else "readonly"
         command = [go, "build", f"-mod={may_complete}", "-trimpath", "-o", str(program_of(folder)), "."]
-        # A workspace above the cache isn't meant.
-        run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder, env={"GOWORK": "off"})
+        # GOWORK=off ignores a workspace in a folder above the cache.
+        run_step(command, request.label, limit_s=BUILD_LIMIT_S, cwd=folder, env={"GOWORK": "off"})
         required = dict(REQUIREMENT.findall((folder / "go.mod").read_text(encoding="utf-8")))
-        return Installed({"go": asked([go, "version", str(program_of(folder))], r"go(\d\S*)"), **required})
+        return Installed({"go": read_version([go, "version", str(program_of(folder))], r"go(\d\S*)"), **required})
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"program": str(program_of(folder)), "built": str(folder)}
 
-    def stands(self, folder: Path) -> bool:
+    def is_usable(self, folder: Path) -> bool:
         return program_of(folder).exists()
 
-    def runs_on(self) -> dict[str, str]:
+    def runtime_versions(self) -> dict[str, str]:
         return {}
 
 

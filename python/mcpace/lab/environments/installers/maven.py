@@ -1,4 +1,4 @@
-"""Java artifacts: what the version's pom.xml names, packaged by Maven. With exact versions it is its own lock."""
+"""Java artifacts, packaged by Maven from the version's pom.xml, whose exact versions make it a lock file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from mcpace.lab.environments.installers.built import copy_sources, digest
-from mcpace.lab.environments.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
-from mcpace.lab.environments.installers.wanted import Installed, Wanted
+from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
+from mcpace.lab.environments.installers.steps import BUILD_LIMIT_S, read_version, require_tool, run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 
@@ -20,27 +20,27 @@ class Maven:
 
     cached = True
 
-    def recipe(self, wanted: Wanted) -> list[object]:
-        return [digest(wanted)]
+    def recipe(self, request: InstallRequest) -> list[object]:
+        return [digest(request)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
+    def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
         for tool in ("java", "javac"):
-            needed(tool, wanted.label, REMEDY)
-        mvn = needed("mvn", wanted.label, REMEDY)
-        say(f"building {wanted.label}")
-        copy_sources(wanted, folder)
-        # Maven takes settings and extensions from the nearest `.mvn` of the folders above: here it is this one.
+            require_tool(tool, request.label, REMEDY)
+        mvn = require_tool("mvn", request.label, REMEDY)
+        say(f"building {request.label}")
+        copy_sources(request, folder)
+        # Maven reads settings and extensions from the nearest `.mvn` folder upwards, so an empty one is created.
         (folder / ".mvn").mkdir(exist_ok=True)
         command = [mvn, "--batch-mode", "--quiet", "--file", str(folder / "pom.xml"), "package"]
-        run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder)
+        run_step(command, request.label, limit_s=BUILD_LIMIT_S, cwd=folder)
         jars = [JAR.fullmatch(path.name) for path in sorted((folder / "target").rglob("*.jar"))]
         return Installed({jar[1]: jar[2] for jar in jars if jar})
 
     def places(self, folder: Path) -> dict[str, str]:
-        return {"java": needed("java", "the program", REMEDY), "built": str(folder)}
+        return {"java": require_tool("java", "the program", REMEDY), "built": str(folder)}
 
-    def stands(self, folder: Path) -> bool:
+    def is_usable(self, folder: Path) -> bool:
         return (folder / "target").is_dir()
 
-    def runs_on(self) -> dict[str, str]:
-        return {"java": asked(["java", "-version"], r'version "([^"]+)"')}
+    def runtime_versions(self) -> dict[str, str]:
+        return {"java": read_version(["java", "-version"], r'version "([^"]+)"')}

@@ -1,6 +1,6 @@
-"""Node packages: servers by the version's package-lock.json, clients as of the release's upload.
+"""Node packages. Servers use the package-lock.json of their version; clients are resolved as of the release's upload.
 
-No package's install script runs.
+Install scripts of packages don't run.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from mcpace.lab.adapters.adapter import Role
 from mcpace.lab.environments.installers.built import client_releases, copy_sources, digest
+from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import (
     INSTALL_LIMIT_S,
-    asked,
     expect_success,
     in_one_line,
-    needed,
+    read_version,
+    require_tool,
     run_step,
 )
-from mcpace.lab.environments.installers.wanted import Installed, Wanted
 from mcpace.lab.environments.releases import Say, find, parse_selection
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.processes.child_processes import run_child
@@ -35,62 +35,62 @@ class Npm:
 
     cached = True
 
-    def recipe(self, wanted: Wanted) -> list[object]:
-        install = wanted.adapter.install
-        of_client = [install.as_of_release, install.margin_hours] if wanted.role is Role.CLIENT else []
-        return [digest(wanted), *of_client]
+    def recipe(self, request: InstallRequest) -> list[object]:
+        install = request.adapter.install
+        client_inputs = [install.as_of_release, install.margin_hours] if request.role is Role.CLIENT else []
+        return [digest(request), *client_inputs]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
-        needed("node", wanted.label, REMEDY)
-        npm = needed("npm", wanted.label, REMEDY)
-        say(f"installing {wanted.label}")
-        copy_sources(wanted, folder)
+    def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
+        require_tool("node", request.label, REMEDY)
+        npm = require_tool("npm", request.label, REMEDY)
+        say(f"installing {request.label}")
+        copy_sources(request, folder)
         options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         of_its_time = True
-        if wanted.role is Role.CLIENT:
-            of_its_time = resolve(wanted, folder, [npm, "install", *options], say)
+        if request.role is Role.CLIENT:
+            of_its_time = resolve(request, folder, [npm, "install", *options], say)
         else:
-            run_step([npm, "ci", *options], wanted.label, cwd=folder, reason=first_lines)
+            run_step([npm, "ci", *options], request.label, cwd=folder, reason=first_lines)
         packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8")).get("packages", {})
-        # A package within another's folder is that one's own copy.
+        # Nested packages are private copies of other packages.
         names = {path.removeprefix("node_modules/"): entry.get("version") for path, entry in packages.items()}
         own = {name: version for name, version in names.items() if version and "node_modules/" not in name}
         return Installed(own, None if of_its_time else datetime.now(UTC).date().isoformat())
 
     def places(self, folder: Path) -> dict[str, str]:
-        return {"node": needed("node", "the program", REMEDY), "built": str(folder)}
+        return {"node": require_tool("node", "the program", REMEDY), "built": str(folder)}
 
-    def stands(self, folder: Path) -> bool:
+    def is_usable(self, folder: Path) -> bool:
         return (folder / "package.json").is_file()
 
-    def runs_on(self) -> dict[str, str]:
-        return {"node": asked(["node", "--version"], r"v(\S+)")}
+    def runtime_versions(self) -> dict[str, str]:
+        return {"node": read_version(["node", "--version"], r"v(\S+)")}
 
 
-def resolve(wanted: Wanted, folder: Path, command: list[str], say: Say) -> bool:
-    """Installs a release beside the dependencies of its time; whether it could be.
+def resolve(request: InstallRequest, folder: Path, command: list[str], say: Say) -> bool:
+    """Installs a release with the dependencies of its time. Returns whether that was possible.
 
-    A mirror knows a package's time from when it first had it: where it had a dependency later than the release, that
-    time can't be gone back to, and today's are better than none. Of all that may go wrong, npm calls this `ETARGET`.
+    A mirror's time of a package is when the mirror first fetched it. If it fetched a dependency after the release, npm
+    fails with `ETARGET`; today's dependencies are installed then.
     """
-    install, package = wanted.adapter.install, client_releases(wanted).package
-    uploaded = find(package, parse_selection(wanted.version), say, kind=install.kind.value).uploaded
+    install, package = request.adapter.install, client_releases(request).package
+    uploaded = find(package, parse_selection(request.version), say, kind=install.kind.value).uploaded
     if install.as_of_release and uploaded is not None:
         as_of = (uploaded + timedelta(hours=install.margin_hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
         done = run_child([*command, f"--before={as_of}"], INSTALL_LIMIT_S, cwd=folder)
         if done.timed_out or not NOTHING_SO_OLD.search(done.stderr):
-            expect_success(done, wanted.label, INSTALL_LIMIT_S, first_lines)
+            expect_success(done, request.label, INSTALL_LIMIT_S, first_lines)
             return True
-        say(f"{wanted.label}: {first_lines(done.stderr)}; going on with today's dependencies")
-        # What the first attempt left must not be built upon.
+        say(f"{request.label}: {first_lines(done.stderr)}; going on with today's dependencies")
+        # The second attempt must not reuse files of the first.
         shutil.rmtree(folder / "node_modules", ignore_errors=True)
         (folder / "package-lock.json").unlink(missing_ok=True)
-    run_step(command, wanted.label, cwd=folder, reason=first_lines)
+    run_step(command, request.label, cwd=folder, reason=first_lines)
     return not install.as_of_release or uploaded is None
 
 
 def first_lines(text: str) -> str:
-    """npm says what is wrong first, and then how it is used."""
+    """First lines of npm's output, which have the reason of a failure; usage hints follow."""
     lines = [line.removeprefix("npm error").strip() for line in text.splitlines() if line.startswith("npm error")]
-    told = [line for line in lines if line and not line.startswith("code ")]
-    return in_one_line("\n".join(told[:3]) or text)
+    reasons = [line for line in lines if line and not line.startswith("code ")]
+    return in_one_line("\n".join(reasons[:3]) or text)

@@ -1,7 +1,6 @@
-"""mcpace itself, under the same contract as anybody else: the Python face in the interpreter that runs, the Rust crate
-from the checkout that this package was built from.
+"""mcpace itself: the Python package in the running interpreter, the Rust crate from the package's checkout.
 
-Nothing is cached: cargo knows what is fresh, and an old copy of ours would be measured as the new one.
+The environment is not cached: cargo detects changes, and a cached copy would be measured as the current version.
 """
 
 from __future__ import annotations
@@ -13,41 +12,41 @@ from pathlib import Path
 
 from mcpace import __version__
 from mcpace.lab.environments.installers.cargo import BINARY, compile_release, rust_version
+from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import run_step
-from mcpace.lab.environments.installers.wanted import Installed, Wanted
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.paths import find_uv
 
 CRATES = Path("crates/serve/Cargo.toml")
-"""What tells a checkout from an installed package."""
+"""File that exists in a checkout, but not in an installed package."""
 SITE = "site"
 DONE = ".mcpace-complete"
-"""Written last into it."""
+"""Marker file, written last into the site folder."""
 
 
 class Own:
-    """The one version that there is."""
+    """The running version of mcpace."""
 
     cached = False
 
-    def recipe(self, wanted: Wanted) -> list[object]:
-        return [str(wanted.adapter.folder), wanted.also, platform.python_version()]
+    def recipe(self, request: InstallRequest) -> list[object]:
+        return [str(request.adapter.folder), request.also, platform.python_version()]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
-        manifest = wanted.adapter.install.manifest
+    def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
+        manifest = request.adapter.install.manifest
         if manifest is None:
-            others = install_beside(wanted, folder / SITE, say) if wanted.also else {}
+            others = install_beside(request, folder / SITE, say) if request.also else {}
             return Installed({**others, "mcpace": __version__, "python": platform.python_version()})
-        checkout = wanted.adapter.folder.parents[1]
+        checkout = request.adapter.folder.parents[1]
         if not (checkout / CRATES).is_file():
             raise EnvironmentProblem(
-                f"{wanted.label} is built from mcpace's sources, which aren't beside {wanted.adapter.folder.parent}: "
+                f"{request.label} is built from mcpace's sources, which aren't beside {request.adapter.folder.parent}: "
                 "run mcpace from a checkout of its repository, or compare mcpace-python, which every installation has"
             )
-        say(f"building {wanted.label} (minutes, the first time)")
-        target = checkout / "target" / "adapters" / wanted.adapter.name
-        built = compile_release(wanted, wanted.adapter.folder / manifest, target)
+        say(f"building {request.label} (minutes, the first time)")
+        target = checkout / "target" / "adapters" / request.adapter.name
+        built = compile_release(request, request.adapter.folder / manifest, target)
         link = folder / "bin" / BINARY
         link.parent.mkdir(exist_ok=True)
         link.unlink(missing_ok=True)
@@ -57,20 +56,20 @@ class Own:
     def places(self, folder: Path) -> dict[str, str]:
         return {"python": sys.executable, "site": str(folder / SITE), "program": str(folder / "bin" / BINARY)}
 
-    def stands(self, folder: Path) -> bool:
+    def is_usable(self, folder: Path) -> bool:
         return True
 
-    def runs_on(self) -> dict[str, str]:
+    def runtime_versions(self) -> dict[str, str]:
         return {}
 
 
-def install_beside(wanted: Wanted, site: Path, say: Say) -> dict[str, str]:
-    """What the program needs and mcpace doesn't, in a folder of its own: nobody's installation of mcpace is changed."""
+def install_beside(request: InstallRequest, site: Path, say: Say) -> dict[str, str]:
+    """Installs the program's additional requirements into a separate folder, so mcpace's installation is unchanged."""
     done = site / DONE
     if not done.exists():
-        say(f"installing {', '.join(wanted.also)} for {wanted.label}")
+        say(f"installing {', '.join(request.also)} for {request.label}")
         command = [str(find_uv()), "pip", "install", "--quiet", "--compile-bytecode", "--python", sys.executable]
-        run_step([*command, "--target", str(site), *wanted.also], wanted.label)
+        run_step([*command, "--target", str(site), *request.also], request.label)
         done.touch()
     found = distributions(path=[str(site)])
     return {distribution.name: distribution.version for distribution in found}

@@ -1,6 +1,6 @@
-"""Python packages: a virtual environment resolved as of the release's upload, by uv.
+"""Python packages: a virtual environment that uv resolves as of the release's upload.
 
-Old releases don't run beside today's dependencies.
+Old releases often don't run with today's dependencies.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import in_one_line, run_step
-from mcpace.lab.environments.installers.wanted import Installed, Wanted
 from mcpace.lab.environments.releases import Say, find, parse_selection
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.paths import find_uv
@@ -25,49 +25,49 @@ class Pypi:
 
     cached = True
 
-    def recipe(self, wanted: Wanted) -> list[object]:
-        install = wanted.adapter.install
+    def recipe(self, request: InstallRequest) -> list[object]:
+        install = request.adapter.install
         minor = ".".join(str(part) for part in sys.version_info[:2])
         return [
-            install.package, install.extras, wanted.also, install.overrides, install.as_of_release,
+            install.package, install.extras, request.also, install.overrides, install.as_of_release,
             install.margin_hours, str(install.python), minor,
         ]  # fmt: skip
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
-        install = wanted.adapter.install
-        release = find(install.package, parse_selection(wanted.version), say)
+    def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
+        install = request.adapter.install
+        release = find(install.package, parse_selection(request.version), say)
         assert release.uploaded is not None, "without upload times the index was refused"
         as_of = release.uploaded + timedelta(hours=install.margin_hours)
-        say(f"installing {wanted.label}")
+        say(f"installing {request.label}")
         uv = str(find_uv())
         interpreter = sys.executable if install.python.contains(running_python()) else str(install.python)
         make = [uv, "venv", "--quiet", "--no-project", "--allow-existing", "--python", interpreter, str(folder)]
-        run_step(make, wanted.label)
+        run_step(make, request.label)
         extras = f"[{','.join(install.extras)}]" if install.extras else ""
-        requirements = [f"{install.package}{extras}=={release.version}", *wanted.also]
+        requirements = [f"{install.package}{extras}=={release.version}", *request.also]
         time_machine = ["--exclude-newer", as_of.strftime("%Y-%m-%dT%H:%M:%SZ")] if install.as_of_release else []
-        # Bytecode now, or the first trial would pay for it.
+        # Bytecode is compiled now, or the first trial would include it.
         options = ["--quiet", "--compile-bytecode", "--python", str(python_of(folder)), *time_machine]
         if install.overrides:
             overrides = folder / "overrides.txt"
             overrides.write_text("\n".join(install.overrides) + "\n", encoding="utf-8")
             options += ["--overrides", str(overrides)]
-        run_step([uv, "pip", "install", *options, *requirements], wanted.label)
-        return Installed(installed(folder))
+        run_step([uv, "pip", "install", *options, *requirements], request.label)
+        return Installed(list_packages(folder))
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"python": str(python_of(folder))}
 
-    def stands(self, folder: Path) -> bool:
-        """An interpreter goes when its system is upgraded."""
+    def is_usable(self, folder: Path) -> bool:
+        """Whether the interpreter still exists: an upgrade of the system may remove it."""
         return python_of(folder).exists()
 
-    def runs_on(self) -> dict[str, str]:
+    def runtime_versions(self) -> dict[str, str]:
         return {}
 
 
-def installed(folder: Path) -> dict[str, str]:
-    """Every package by name."""
+def list_packages(folder: Path) -> dict[str, str]:
+    """Versions of all installed packages, by name."""
     listing = [str(find_uv()), "pip", "list", "--format", "json", "--python", str(python_of(folder))]
     done = run_child(listing, LIST_LIMIT_S)
     try:

@@ -1,6 +1,6 @@
-"""Where releases are published: one registry for each kind of package, asked as its own tool is configured.
+"""Registries of releases, one for each kind of package, read with the configuration of the kind's own tool.
 
-A registry says what there is. Which release is meant, and for how long an answer stands, is `releases`'s business.
+A registry lists releases. Module `releases` selects among them and caches the lists.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ __all__ = ["REGISTRIES", "Registry", "Release"]
 
 
 class Registry(Protocol):
-    """All raise `ReleasesProblem` with one sentence."""
+    """Registry of one kind. All methods raise `ReleasesProblem` with one sentence."""
 
     def where(self) -> str:
-        """What tells one registry of this kind from another, for the cache. May hold credentials."""
+        """Address that identifies the configured registry, for the cache. It may contain credentials."""
         ...
 
     def releases(self, package: str, where: str) -> list[Release]:
-        """All that it lists, oldest version first. `where` is what `where` said."""
+        """All listed releases, oldest version first. `where` is the result of `where()`."""
         ...
 
     def unlisted(self, package: str, number: Version) -> Release | None:
-        """A release that it has and doesn't list."""
+        """Finds a release that exists but isn't listed."""
         ...
 
 
 REGISTRIES: dict[str, Registry] = {"pypi": Pypi(), "npm": Npm(), "go": Go(), "cargo": Cargo()}
-"""By the word for the kind in adapter.toml."""
+"""Registries by the name of the kind in adapter.toml."""

@@ -1,4 +1,4 @@
-"""Asking a package manager what its registry has: it knows its own configuration, and no host is named here."""
+"""Queries of registries through their package managers, which know their own configuration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ ASK_LIMIT_S = 120.0
 SHOWN = 300
 
 
-def asked(command: list[str], package: str) -> str:
-    """The tool's output, by its settings for this user: those of the current folder's project don't count."""
+def query_tool(command: list[str], package: str) -> str:
+    """Runs a package manager and returns its output.
+
+    Only the user's settings apply, not those of the current folder.
+    """
     if shutil.which(command[0]) is None:
         known = f"which releases of {package} there are is for the command {command[0]} to say, which is missing"
         raise ReleasesProblem(f"{known}: {REMEDIES[command[0]]}")
@@ -29,8 +32,8 @@ def asked(command: list[str], package: str) -> str:
     return done.stdout
 
 
-def ordered(found: list[Release], package: str) -> list[Release]:
-    """Oldest version first. What isn't numbered as versions are is left out: it can't be compared."""
+def sort_releases(found: list[Release], package: str) -> list[Release]:
+    """Sorts releases, oldest version first. Leaves out releases whose version isn't a number that can be compared."""
     numbered = [release for release in found if is_number(release.version)]
     if not numbered:
         raise ReleasesProblem(f"there are no releases of {package}")

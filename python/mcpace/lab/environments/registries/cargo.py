@@ -1,7 +1,7 @@
-"""Crates, as cargo is configured.
+"""Releases of crates, read with cargo's configuration.
 
-cargo has no command that lists versions. `cargo info` brings its copy of the index up to date, and that is read: a file
-for each crate, of JSON objects between bytes that belong to cargo.
+cargo has no command that lists versions. `cargo info` updates cargo's copy of the index, which is then read. It has one
+file for each crate, with JSON objects between bytes of cargo's own format.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from mcpace.lab.environments.registries.asking import asked, ordered
-from mcpace.lab.environments.registries.release import Release, moment
+from mcpace.lab.environments.registries.asking import query_tool, sort_releases
+from mcpace.lab.environments.registries.release import Release, parse_time
 from mcpace.lab.errors import ReleasesProblem
 
 
@@ -24,19 +24,22 @@ class Cargo:
         return "cargo"
 
     def releases(self, package: str, where: str) -> list[Release]:
-        asked(["cargo", "info", "--quiet", package], package)
+        query_tool(["cargo", "info", "--quiet", package], package)
         copies = list((cargo_home() / "registry" / "index").glob(f"*/.cache/{place(package)}"))
         if not copies:
             raise ReleasesProblem(f"cargo keeps no copy of what its index says of {package} under {cargo_home()}")
-        return ordered(parse(max(copies, key=lambda copy: copy.stat().st_mtime).read_bytes()), package)
+        return sort_releases(parse(max(copies, key=lambda copy: copy.stat().st_mtime).read_bytes()), package)
 
     def unlisted(self, package: str, number: Version) -> Release | None:
-        """An index lists all that it has."""
+        """Returns `None`: the index lists all releases."""
         return None
 
 
 def parse(copy: bytes) -> list[Release]:
-    """Upload times are recent in the index: crates carry their own locks, so nobody asks."""
+    """Parses the index's file of a crate.
+
+    Old entries lack upload times, which aren't needed: crates have lock files.
+    """
     entries = []
     for part in copy.split(b"\0"):
         if part.startswith(b"{"):
@@ -45,14 +48,16 @@ def parse(copy: bytes) -> list[Release]:
             except ValueError:
                 continue  # cargo's own bytes
     return [
-        Release(str(entry["vers"]), moment(entry["pubtime"]) if entry.get("pubtime") else None, bool(entry["yanked"]))
+        Release(
+            str(entry["vers"]), parse_time(entry["pubtime"]) if entry.get("pubtime") else None, bool(entry["yanked"])
+        )
         for entry in entries
         if {"vers", "yanked"} <= entry.keys()
     ]
 
 
 def place(package: str) -> str:
-    """Where the index has a crate: by the first letters of its name."""
+    """Path of a crate in the index, by the first letters of its name."""
     name = package.lower()
     match len(name):
         case 1 | 2:

@@ -1,4 +1,4 @@
-"""npm packages, as npm is configured: its list of upload times."""
+"""Releases of npm packages, read with npm's configuration from the list of upload times."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import json
 
 from packaging.version import Version
 
-from mcpace.lab.environments.registries.asking import asked, ordered
-from mcpace.lab.environments.registries.release import Release, moment
+from mcpace.lab.environments.registries.asking import query_tool, sort_releases
+from mcpace.lab.environments.registries.release import Release, parse_time
 from mcpace.lab.errors import ReleasesProblem
 
 
 class Npm:
-    """`npm view`."""
+    """Reads `npm view`."""
 
     def where(self) -> str:
         return "npm"
 
     def releases(self, package: str, where: str) -> list[Release]:
-        said = asked(["npm", "view", package, "time", "--json", "--loglevel=error"], package)
-        return ordered(parse(said, package), package)
+        output = query_tool(["npm", "view", package, "time", "--json", "--loglevel=error"], package)
+        return sort_releases(parse(output, package), package)
 
     def unlisted(self, package: str, number: Version) -> Release | None:
-        """A registry lists all that it has."""
+        """Returns `None`: the registry lists all releases."""
         return None
 
 
-def parse(said: str, package: str) -> list[Release]:
-    """Beside versions there are `created` and `modified`, which are none."""
+def parse(output: str, package: str) -> list[Release]:
+    """Parses the upload times. The keys `created` and `modified` aren't versions; `ordered` drops them."""
     try:
-        times = json.loads(said)
-        return [Release(version, moment(text)) for version, text in times.items()]
+        times = json.loads(output)
+        return [Release(version, parse_time(text)) for version, text in times.items()]
     except (ValueError, TypeError, AttributeError) as error:
         raise ReleasesProblem(f"what npm says of {package} can't be understood: {error}") from None

@@ -1,7 +1,7 @@
-"""Python packages: the package index that uv is configured with; no host is named here.
+"""Releases of Python packages, read from the package index of uv's configuration.
 
-Read through the Simple API (PEP 691 with the upload times of PEP 700; the HTML form too, where a mirror puts them in
-`data-upload-time`).
+The index is read through the Simple API: PEP 691 with the upload times of PEP 700, or the HTML form where a mirror
+gives upload times in `data-upload-time`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from mcpace.lab.environments.registries.release import Release, moment
+from mcpace.lab.environments.registries.release import Release, parse_time
 from mcpace.lab.errors import LabError, ReleasesProblem
 from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.child_processes import run_child
@@ -48,16 +48,16 @@ class Pypi:
         return fetch(canonicalize_name(package), where)
 
     def unlisted(self, package: str, number: Version) -> Release | None:
-        """An index lists all that it has."""
+        """Returns `None`: the index lists all releases."""
         return None
 
 
 def index_url() -> str:
-    """The package index as uv is configured for this user: environment, the user's or system's uv.toml; else pip's
-    variable. A uv.toml or pyproject.toml of the current folder doesn't count: it may be a stranger's.
+    """URL of the package index in uv's configuration for this user: environment or uv.toml, else pip's variable.
 
-    Resolving nothing makes uv print its index without touching the network. uv reads no pip configuration, so
-    PIP_INDEX_URL counts only where uv says nothing else was chosen, by answering with no index at all.
+    A uv.toml or pyproject.toml of the current folder is ignored, since the folder may be a stranger's. Resolving no
+    requirements makes uv print its index without using the network. uv reads no pip configuration, so PIP_INDEX_URL
+    applies only where uv prints no index.
     """
     for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
         if url := os.environ.get(variable, ""):
@@ -79,7 +79,7 @@ def index_url() -> str:
 
 def fetch(package: str, index: str) -> list[Release]:
     url, headers = split_credentials(f"{index.rstrip('/')}/{package}/")
-    shown = urllib.parse.urlsplit(url).netloc
+    host = urllib.parse.urlsplit(url).netloc
     request = urllib.request.Request(url, headers={"Accept": ACCEPT, **headers})
     try:
         with urllib.request.build_opener(_CarefulRedirects).open(request, timeout=TIMEOUT_S) as reply:
@@ -87,25 +87,25 @@ def fetch(package: str, index: str) -> list[Release]:
             content_type = reply.headers.get_content_type()
     except urllib.error.HTTPError as error:
         if error.code == 404:
-            raise ReleasesProblem(f"the package index at {shown} has no package {package!r}") from None
-        raise ReleasesProblem(f"the package index at {shown} answered {error.code} for {package!r}") from None
+            raise ReleasesProblem(f"the package index at {host} has no package {package!r}") from None
+        raise ReleasesProblem(f"the package index at {host} answered {error.code} for {package!r}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise ReleasesProblem(
-            f"the package index at {shown} could not be reached: {reason}; check the network, or set UV_DEFAULT_INDEX"
+            f"the package index at {host} could not be reached: {reason}; check the network, or set UV_DEFAULT_INDEX"
         ) from error
     files = json_files(body) if content_type.endswith("json") else html_files(body)
     found = group(files)
     if not found:
         raise ReleasesProblem(
-            f"the package index at {shown} gives no upload times for {package!r}: old releases can't be installed "
+            f"the package index at {host} gives no upload times for {package!r}: old releases can't be installed "
             "as of their own time; set UV_DEFAULT_INDEX to an index that has them"
         )
     return found
 
 
 class _CarefulRedirects(urllib.request.HTTPRedirectHandler):
-    """Credentials are for the index alone: urllib would hand them on to whomever it is sent to."""
+    """Redirect handler that removes credentials when another origin follows, which urllib doesn't."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
@@ -122,7 +122,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def read_limited(reply: Any) -> bytes:
-    """The whole body, within the size limit and one deadline (the socket's own time-out is per read)."""
+    """Reads the whole body with a size limit and a deadline. The socket's own time-out applies to single reads."""
     deadline = time.monotonic() + 4 * TIMEOUT_S
     body = bytearray()
     while part := reply.read1(1 << 16):
@@ -142,7 +142,7 @@ class File:
 
 
 def json_files(body: bytes) -> list[File]:
-    """PEP 691; `yanked` is a boolean or a reason."""
+    """Parses the JSON form (PEP 691), where `yanked` is a boolean or a reason."""
     try:
         entries = json.loads(body)["files"]
         return [
@@ -154,7 +154,7 @@ def json_files(body: bytes) -> list[File]:
 
 
 def html_files(body: bytes) -> list[File]:
-    """PEP 503, with the upload time in an attribute."""
+    """Parses the HTML form (PEP 503), with the upload time in an attribute."""
     files: list[File] = []
 
     class Anchors(HTMLParser):
@@ -171,14 +171,14 @@ def html_files(body: bytes) -> list[File]:
 
 
 def group(files: list[File]) -> list[Release]:
-    """Files to releases. Files without an upload time, and what is neither wheel nor sdist, are left out."""
+    """Groups files by release. Leaves out files without an upload time, and all but wheels and sdists."""
     uploads: dict[Version, list[tuple[datetime, bool]]] = {}
     for file in files:
         version = version_of(file.name)
         if version is None or file.uploaded is None:
             continue
         try:
-            uploaded = moment(file.uploaded)
+            uploaded = parse_time(file.uploaded)
         except ValueError:
             continue
         uploads.setdefault(version, []).append((uploaded, file.yanked))
@@ -198,7 +198,7 @@ def version_of(file_name: str) -> Version | None:
 
 
 def split_credentials(url: str) -> tuple[str, dict[str, str]]:
-    """Credentials in a URL become a header: urllib doesn't send them, and messages mustn't show them."""
+    """Moves a URL's credentials to a header: urllib doesn't send them, and messages mustn't show them."""
     parts = urllib.parse.urlsplit(url)
     user_info, at, host = parts.netloc.rpartition("@")
     if not at:

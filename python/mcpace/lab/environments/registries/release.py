@@ -1,4 +1,4 @@
-"""A release, as every registry can say it."""
+"""Data type of a release, common to all registries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from packaging.version import Version
 @dataclass(frozen=True)
 class Release:
     version: str
-    """As its registry spells it: `1.12.0`, `2.0.0-beta.1`."""
+    """Version as the registry spells it: `1.12.0`, `2.0.0-beta.1`."""
     uploaded: datetime | None
-    """When the first of its files was uploaded, UTC; `None` where its registry doesn't say and nobody asks."""
+    """Upload time of the first file, UTC; `None` where the registry doesn't give it."""
     yanked: bool = False
 
     @property
     def number(self) -> Version:
-        """For comparing: strings don't sort as versions do."""
+        """Version as a comparable number: strings don't sort like versions."""
         return Version(self.version)
 
     @property
@@ -30,7 +30,7 @@ class Release:
         return not (self.yanked or self.prerelease)
 
 
-def moment(text: str) -> datetime:
-    """A time as registries write it, which is UTC where it doesn't say. Raises ``ValueError`` where it is none."""
+def parse_time(text: str) -> datetime:
+    """Parses a registry's time; without a time zone it is UTC. Raises ``ValueError`` for invalid text."""
     found = datetime.fromisoformat(text)
     return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)

@@ -1,11 +1,10 @@
-"""Measures the layers of one MCP server, from within the interpreter that the server is at home in.
+"""Measures the layers of one MCP server, inside the interpreter of the server's environment.
 
-``PYTHON worker/__main__.py MODE MODULE:SERVER TOOL ARGUMENTS``; the protocol stands in
-``mcpace_layers/program.py``.
+``PYTHON worker/__main__.py MODE MODULE:SERVER TOOL ARGUMENTS``; ``mcpace_layers/program.py`` defines the protocol.
 
-Design constraint: the standard library of Python 3.10 and what the server's own environment has; nothing of ours, since
-mcpace may not be installed there. The folder of this file is on Python's path and holds one package, ``mcpace_layers``,
-so that no name of the user's is shadowed.
+Design constraint: The worker uses only the standard library of Python 3.10 and the server's own environment, since
+mcpace may not be installed there. This file's folder is on Python's path and has only the package ``mcpace_layers``, so
+that it shadows no module of the user.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What runs beside a user's server to measure its layers. Each SDK is behind a probe in a file of its own."""
+"""Worker that runs inside a user's environment and measures a server's layers. Each SDK has a probe in its own file."""

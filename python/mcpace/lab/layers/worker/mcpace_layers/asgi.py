@@ -1,4 +1,4 @@
-"""An ASGI application on a free port of loopback, by the uvicorn of the server's own environment."""
+"""Serves an ASGI application on a free port of loopback, with the uvicorn of the server's own environment."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mcpace_layers.problem import SETUP, Problem
 
 
 def serve(application: Any, path: str, *, lifespan: str = "auto") -> Served:
-    """Through uvicorn as it comes, with its own choice of loop and parser, but for a line in the log for each call."""
+    """Serves with uvicorn's defaults, including its choice of loop and parser, but without the access log."""
     try:
         uvicorn = importlib.import_module("uvicorn")
     except ModuleNotFoundError:
         raise Problem(SETUP, "serving needs uvicorn, which this environment has not: pip install uvicorn") from None
-    # With its protocol by name, as where uvicorn makes it: asyncio sets TCP_NODELAY on no other.
+    # IPPROTO_TCP is explicit, as in uvicorn's own sockets: asyncio sets TCP_NODELAY only then.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(application, log_level="warning", access_log=False, lifespan=lifespan)
     server = uvicorn.Server(config)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
-    # It listens from here on: who connects before uvicorn takes the socket waits in the kernel's queue.
+    # From here on the socket listens: earlier connections wait in the kernel's queue for uvicorn.
     listener.listen(128)
     loaded = [name for name in ("uvloop", "httptools") if _there(name)]
     by = f"uvicorn {uvicorn.__version__}{' with ' + ' and '.join(loaded) if loaded else ''}"

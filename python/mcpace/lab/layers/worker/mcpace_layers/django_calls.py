@@ -1,4 +1,4 @@
-"""A service called directly: its serializer's data, and what it takes of the pool that dispatch would give it."""
+"""Direct calls of a service: the serializer's data, and the keywords that dispatch would pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpace_layers.problem import Unmeasured, wrong_arguments
 
 
 def validated(kind: Any, asked: Asked) -> Any:
-    """What an input serializer makes of the arguments; the arguments themselves where there is none."""
+    """Validates the arguments with an input serializer; returns them unchanged where there is none."""
     if kind is None:
         return dict(asked.arguments)
     if not hasattr(kind, "is_valid"):
@@ -24,7 +24,7 @@ def validated(kind: Any, asked: Asked) -> Any:
 
 
 def keywords(function: Callable[..., Any], data: Any) -> dict[str, Any]:
-    """By the function's signature; the caller is nobody."""
+    """Selects the keywords that the function's signature names. The user is anonymous."""
     from django.contrib.auth.models import AnonymousUser
     from django.http import HttpRequest
 

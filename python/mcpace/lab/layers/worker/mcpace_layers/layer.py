@@ -1,7 +1,7 @@
-"""A layer: something that is called again and again, by the clock of this process.
+"""Layers: callables that are called in batches and timed with this process's clock.
 
-Design constraint: nothing but the loop and the call itself stands between the two readings of the clock. What a call
-gave is looked at after the last one of a batch.
+Design constraint: Only the loop and the call itself are between the two readings of the clock. The result of the last
+call is checked after the batch.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Layer(ABC):
     def __init__(self, name: str, includes: str, check: Check) -> None:
         self.name = name
         self.includes = includes
-        """What is in its time, in words."""
+        """Description of the steps that its time includes."""
         self._check = check
 
     @abstractmethod
     def batch(self, calls: int) -> int:
-        """So many calls, one after the other; nanoseconds that they took. Raises :class:`Problem`."""
+        """Makes sequential calls and returns their total time in nanoseconds. Raises :class:`Problem`."""
 
 
 class Plain(Layer):
-    """A function."""
+    """Layer of a plain function."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Plain(Layer):
         call: Callable[[], Any],
         before: Callable[[], object] | None = None,
     ) -> None:
-        """``before`` is called ahead of each batch, outside of its time."""
+        """``before`` is called before each batch, outside the measured time."""
         super().__init__(name, includes, check)
         self._call = call
         self._before = before
@@ -65,7 +65,7 @@ class Plain(Layer):
 
 
 class Awaited(Layer):
-    """A coroutine function, on a loop that is there already."""
+    """Layer of a coroutine function, called on a running event loop."""
 
     def __init__(self, name: str, includes: str, check: Check, loop: Loop, call: Callable[[], Awaitable[Any]]) -> None:
         super().__init__(name, includes, check)
@@ -87,7 +87,7 @@ class Awaited(Layer):
 
 
 class Told(Layer):
-    """What each call tells of itself, in nanoseconds; the rest of the call is not counted."""
+    """Layer whose calls report their own time in nanoseconds. The rest of a call is not counted."""
 
     def __init__(self, name: str, includes: str, call: Callable[[], int], before: Callable[[], object]) -> None:
         super().__init__(name, includes, _nothing)
@@ -100,7 +100,7 @@ class Told(Layer):
 
 
 class Loop:
-    """An event loop on a thread of its own: the main thread has none, as plain callers haven't."""
+    """An event loop on its own thread. The main thread has no loop, like that of plain callers."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -108,15 +108,15 @@ class Loop:
         threading.Thread(target=self._loop.run_forever, name="mcpace-layers", daemon=True).start()
 
     def run(self, work: Any, limit_s: float | None = None) -> Any:
-        """Waits for a coroutine's value."""
+        """Runs a coroutine and waits for its value."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(limit_s)
 
     def enter(self, manager: AbstractAsyncContextManager[Any]) -> Any:
-        """Enters a context in a task of its own, in which it is left, too; its value."""
+        """Enters a context and returns its value. One task enters and exits the context."""
         return self.run(self._entered(manager), OPEN_LIMIT_S)
 
     def close(self) -> None:
-        """Leaves all contexts, the last one first."""
+        """Exits all contexts, the last one first."""
         for release, over in reversed(self._held):
             self._loop.call_soon_threadsafe(release.set)
             try:
@@ -142,7 +142,7 @@ async def _hold(manager: Any, ready: asyncio.Future[Any], release: asyncio.Event
 
 
 def _nothing(_: Any) -> None:
-    """Each call was looked at."""
+    """Check that accepts everything, since each call was checked by itself."""
 
 
 async def _settled(over: asyncio.Future[None]) -> None:

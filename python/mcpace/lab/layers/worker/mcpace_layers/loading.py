@@ -1,4 +1,4 @@
-"""``MODULE:SERVER`` or ``FILE.py:SERVER`` to an object, as ``mcpace serve`` reads it."""
+"""Loads the object named ``MODULE:SERVER`` or ``FILE.py:SERVER``, like ``mcpace serve``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SETTINGS = "DJANGO_SETTINGS_MODULE"
 
 
 def load(text: str) -> Any:
-    """The object. Raises :class:`Problem`."""
+    """Loads the server object. Raises :class:`Problem`."""
     place, _, name = text.rpartition(":")
     if not place or not all(part.isidentifier() for part in name.split(".")):
         raise Problem(USAGE, f"{text!r} names no server object: write MODULE:SERVER, as in mypackage.server:mcp")
-    # As Python itself: modules are looked for in the current folder, files are not. Django's settings are a module.
+    # Like Python itself, only modules are searched in the current folder. Django's settings are a module too.
     if not place.endswith(".py") or os.environ.get(SETTINGS):
         sys.path.insert(0, str(Path.cwd()))
     unready = _set_up_django()
@@ -32,7 +32,7 @@ def load(text: str) -> Any:
     except Problem as problem:
         if unready is None or problem.kind == USAGE:
             raise
-        # Whatever wanted Django's set-up failed of this, in words of its own.
+        # The problem is a consequence of Django's failed set-up.
         setting = f"{SETTINGS}={os.environ[SETTINGS]}"
         raise Problem(SETUP, f"{problem}; Django could not be set up with {setting}: {named(unready)}") from unready
 
@@ -49,8 +49,11 @@ def _found(place: str, name: str) -> Any:
 
 
 def _set_up_django() -> Exception | None:
-    """Before anything of the project is imported: models can't be, until then. What it failed of is a problem only of
-    servers that want it: the variable may be another project's."""
+    """Sets up Django before any module of the project is imported, since models can't be imported earlier.
+
+    Returns the error instead of raising it: the variable may belong to another project, and only servers that need
+    Django fail without it.
+    """
     if not os.environ.get(SETTINGS):
         return None
     try:
@@ -94,7 +97,7 @@ def _file(path: Path) -> ModuleType:
 
 
 def _made(found: Any, text: str) -> Any:
-    """What a function without parameters makes, where it is one."""
+    """Calls a factory function without parameters and returns its result; returns other objects unchanged."""
     if not inspect.isfunction(found):
         return found
     parameters = inspect.signature(found).parameters.values()

@@ -1,12 +1,13 @@
-"""djangorestframework-mcp-server's ``MCPServer``.
+"""Probe of djangorestframework-mcp-server's ``MCPServer``.
 
-Called of it: ``server.tools.get`` and ``.all``, ``binding.spec`` (``service`` or ``selector``, ``input_serializer``),
+Functions used: ``server.tools.get`` and ``.all``, ``binding.spec`` (``service`` or ``selector``, ``input_serializer``),
 ``handlers.handle_tools_call.handle_tools_call``, ``server._call_context`` (without it ``MCPCallContext`` and
-``TokenInfo``), ``server.urls``, ``server.async_urls``. Of Django: the test client, and its own server where there is no
-uvicorn.
+``TokenInfo``), ``server.urls``, ``server.async_urls``. Django provides the test client, and the server where there is
+no uvicorn.
 
-The caller is nobody (``AnonymousUser``). The server's URLs are mounted at ``/mcp/`` in the place of the project's own;
-``ALLOWED_HOSTS`` is widened to loopback and the test client's. All other settings, middleware too, are the project's.
+The caller is anonymous (``AnonymousUser``). The server's URLs are mounted at ``/mcp/`` instead of the project's own
+URLs. ``ALLOWED_HOSTS`` also allows loopback and the test client. All other settings, including middleware, are the
+project's.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ HOSTS = ("testserver", "127.0.0.1", "localhost")
 
 
 class DrfMcp(Probe):
-    """See the module."""
+    """Probe of djangorestframework-mcp-server."""
 
     sdk = "djangorestframework-mcp-server"
     package = "djangorestframework-mcp-server"
@@ -69,7 +70,7 @@ class DrfMcp(Probe):
         hello = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "mcpace", "version": "1"}}
         reply = post(_body(1, "initialize", hello), **headers)
         if reply.status_code != 200:
-            # A backend that wants a token, a proxy's header: nobody gets in here, whatever the tool.
+            # The backend requires a token or a proxy's header, so no tool can be called in process.
             raise Unmeasured(f"initialize was answered HTTP {reply.status_code} in process: {_shown(reply)}")
         agreed = _result(reply, "initialize").get("protocolVersion", REVISION)
         headers["HTTP_MCP_PROTOCOL_VERSION"] = agreed
@@ -91,7 +92,7 @@ class DrfMcp(Probe):
         return asgi.serve(get_asgi_application(), PATH, lifespan="off")
 
     def _serve_wsgi(self) -> Served:
-        """Django's own threaded server, which says of itself that it isn't for production."""
+        """Serves with Django's threaded development server."""
         from django import get_version
         from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
         from django.core.wsgi import get_wsgi_application
@@ -128,13 +129,13 @@ class DrfMcp(Probe):
         )
 
     def _mount(self, attribute: str) -> None:
-        """The server's URLs as the project's only ones."""
+        """Mounts the server's URLs as the only URLs of the project."""
         from django.conf import settings
         from django.urls import clear_url_caches, include, path
 
         urls = getattr(self.asked.server, attribute)
         root: Any = ModuleType(ROOT)
-        # Newer releases give the triple that path() takes, older ones a list.
+        # Newer releases return the triple that path() takes, older ones a list.
         root.urlpatterns = [path(PATH[1:], urls if isinstance(urls, tuple) else include(urls))]
         sys.modules[ROOT] = root
         settings.ROOT_URLCONF = ROOT
@@ -156,7 +157,7 @@ def _body(number: int, method: str, params: dict[str, Any]) -> str:
 
 
 def _result(reply: Any, what: str) -> dict[str, Any]:
-    """Of a reply of the test client."""
+    """Result in a reply of the test client."""
     if reply.status_code != 200:
         raise Problem(SETUP, f"{what} was answered HTTP {reply.status_code} in process: {_shown(reply)}")
     message = json.loads(reply.content)

@@ -1,6 +1,6 @@
-"""FastMCP's own ``FastMCP``, 2.x to 4.x.
+"""Probe of FastMCP's own ``FastMCP``, 2.x to 4.x.
 
-Called of it: ``list_tools`` (2.x: ``get_tools``), ``get_tool``, ``Tool.fn``, ``Tool.parameters``, ``call_tool`` (2.x:
+Functions used: ``list_tools`` (2.x: ``get_tools``), ``get_tool``, ``Tool.fn``, ``Tool.parameters``, ``call_tool`` (2.x:
 ``_call_tool_mcp``, or ``_mcp_call_tool``), ``fastmcp.Client(server)``, ``http_app``.
 """
 
@@ -19,7 +19,7 @@ DISPATCHES = ("call_tool", "_call_tool_mcp", "_mcp_call_tool")
 
 
 class FastMcp(Probe):
-    """See the module."""
+    """Probe of FastMCP 2.x to 4.x."""
 
     sdk = "fastmcp"
     package = "fastmcp"

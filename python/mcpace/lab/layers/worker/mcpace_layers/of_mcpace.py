@@ -1,8 +1,8 @@
-"""mcpace's own servers: ``mcpace.MCPServer`` and ``mcpace.fastmcp.FastMCP``.
+"""Probe of mcpace's own servers: ``mcpace.MCPServer`` and ``mcpace.fastmcp.FastMCP``.
 
-Called of mcpace: ``server.registry.tools``, ``Tool.fn``, ``Tool.arguments.validate``, ``mcpace.Client(server)``, and
-of ``mcpace.server.running`` what ``mcpace serve`` calls. The handler is compiled and has no way in from Python: its
-time is what the runtime's own clocks tell of calls over the socket that ask for it.
+Functions used: ``server.registry.tools``, ``Tool.fn``, ``Tool.arguments.validate``, ``mcpace.Client(server)``, and the
+functions of ``mcpace.server.running`` that ``mcpace serve`` calls. The handler is compiled and can't be called from
+Python. Its time comes from the runtime's own clocks, in calls over the socket that request layer timings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcpace_layers.problem import SETUP, Problem, Unmeasured, wrong_arguments
 
 
 class Mcpace(Probe):
-    """See the module."""
+    """Probe of mcpace's own servers."""
 
     sdk = "mcpace"
     package = "mcpace"

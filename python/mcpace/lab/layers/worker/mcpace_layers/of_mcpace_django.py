@@ -1,6 +1,6 @@
-"""``mcpace.django.MCPServer``: as mcpace's other servers, but that its tools are specs.
+"""Probe of ``mcpace.django.MCPServer``, whose tools are specs.
 
-Called of it beside what ``of_mcpace`` names: ``SpecTool.runs`` and of that ``_service.function`` and ``_reader``.
+Functions used in addition to those of ``of_mcpace``: ``SpecTool.runs``, and its ``_service.function`` and ``_reader``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mcpace_layers.problem import Unmeasured
 
 
 class McpaceDjango(Mcpace):
-    """See the module."""
+    """Probe of mcpace's Django server."""
 
     sdk = "mcpace-django"
 

@@ -1,6 +1,6 @@
-"""``FastMCP`` of the official SDK 1.x.
+"""Probe of ``FastMCP`` of the official SDK 1.x.
 
-Called of it: ``_tool_manager.get_tool`` and ``.list_tools``, ``Tool.fn``, ``Tool.context_kwarg``,
+Functions used: ``_tool_manager.get_tool`` and ``.list_tools``, ``Tool.fn``, ``Tool.context_kwarg``,
 ``Tool.fn_metadata`` (``pre_parse_json``, ``arg_model``, ``model_dump_one_level``), ``FastMCP.call_tool``,
 ``mcp.shared.memory.create_connected_server_and_client_session``, ``_mcp_server``, ``streamable_http_app``.
 """
@@ -17,7 +17,7 @@ from mcpace_layers.problem import Unmeasured, wrong_arguments
 
 
 class Official1(Probe):
-    """See the module."""
+    """Probe of the official SDK 1.x."""
 
     sdk = "python"
     package = "mcp"

@@ -1,6 +1,6 @@
-"""``MCPServer`` of the official SDK 2.x.
+"""Probe of ``MCPServer`` of the official SDK 2.x.
 
-Called of it: ``_tool_manager.get_tool`` and ``.list_tools``, ``Tool.fn``, ``Tool.context_kwarg``,
+Functions used: ``_tool_manager.get_tool`` and ``.list_tools``, ``Tool.fn``, ``Tool.context_kwarg``,
 ``Tool.resolved_params``, ``Tool.fn_metadata.validate_arguments``, ``MCPServer.call_tool``, ``mcp.Client(server)``,
 ``streamable_http_app``.
 """
@@ -18,7 +18,7 @@ PATH = "/mcp"
 
 
 class Official2(Probe):
-    """See the module."""
+    """Probe of the official SDK 2.x."""
 
     sdk = "python"
     package = "mcp"

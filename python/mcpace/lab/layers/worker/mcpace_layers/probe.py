@@ -1,7 +1,7 @@
-"""What every probe is, and which one an object belongs to.
+"""Base class of probes, and the selection of the probe for a server object.
 
-A probe knows one SDK. It names the functions of the SDK's that it calls, and where one isn't there it says so in one
-sentence (:func:`reached`) and leaves that layer out.
+A probe knows one SDK. Its module lists the SDK's functions that it calls. Where a function is missing, the layer is
+left out with a message (:meth:`Probe.reached`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DIRECT, HANDLER, IN_PROCESS, SOCKET = "direct", "handler", "in-process", "socket
 
 
 class Asked(NamedTuple):
-    """What is to be measured."""
+    """The server, tool and arguments to measure."""
 
     server: Any
     tool: str
@@ -31,31 +31,31 @@ class Asked(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A server that listens."""
+    """A listening server."""
 
     url: str
     by: str
-    """What serves it, in words."""
+    """Description of the program that serves it."""
     wait: Callable[[], None]
     """Serves until the process ends."""
 
 
 class Probe(ABC):
-    """One SDK. A layer that can't be had raises :class:`Problem`, whose sentence stands in its place."""
+    """Probe of one SDK. For a layer that can't be measured, its method raises :class:`Problem` with the reason."""
 
     sdk = ""
-    """As the adapters are named, where there is one."""
+    """Name of the SDK's adapter, where there is one."""
     package = ""
-    """The distribution whose version is told."""
+    """Distribution whose version is reported."""
     tells = False
-    """Whether the handler's time is what a served server tells."""
+    """Whether a running server reports the handler's time."""
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
 
     @classmethod
     def version(cls) -> str:
-        """Of the SDK, as installed."""
+        """Installed version of the SDK; empty where it isn't installed."""
         try:
             return version(cls.package)
         except PackageNotFoundError:
@@ -67,30 +67,30 @@ class Probe(ABC):
 
     @abstractmethod
     def direct(self) -> Layer:
-        """The author's function, its arguments validated beforehand."""
+        """Layer of the tool's function, with arguments validated beforehand."""
 
     @abstractmethod
     def handler(self) -> Layer:
-        """Dispatch without a transport."""
+        """Layer of the SDK's dispatch, without a transport."""
 
     @abstractmethod
     def in_process(self) -> Layer:
-        """A client in this process, no socket."""
+        """Layer of a client in this process, without a socket."""
 
     @abstractmethod
     def serve(self) -> Served:
-        """Begins to listen on a free port of loopback."""
+        """Starts the server on a free port of loopback."""
 
     @contextmanager
     def reached(self) -> Iterator[None]:
-        """Around what names things of the SDK's."""
+        """Turns a missing attribute or module of the SDK into a :class:`Problem`."""
         try:
             yield
         except (AttributeError, ImportError) as error:
             raise missing(self.sdk, self.version(), error) from error
 
     def checks(self, layer: str) -> Check:
-        """What looks at a layer's results, where they are of the official SDK's types."""
+        """Check for a layer whose results have the official SDK's types."""
 
         def check(result: Any) -> None:
             if (why := official_failure(result)) is not None:
@@ -99,7 +99,7 @@ class Probe(ABC):
         return check
 
     def call_directly(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> Layer:
-        """The layer of a plain or a coroutine function; called once here, so that what it raises is told apart."""
+        """Layer of a plain or coroutine function. Calls it once here, so that its own exceptions are recognized."""
         call = partial(function, **keywords)
         is_async = is_coroutine_function(function)
         try:
@@ -115,11 +115,11 @@ class Probe(ABC):
 
 
 def accept(_: Any) -> None:
-    """Any result will do."""
+    """Check that accepts any result."""
 
 
 def typed(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Arguments as a function's annotations have them, by pydantic, which these SDKs bring."""
+    """Converts arguments to the types of a function's annotations, with the SDK's own pydantic."""
     pydantic = importlib.import_module("pydantic")
     try:
         hints = inspect.get_annotations(function, eval_str=True)
@@ -139,21 +139,21 @@ def typed(function: Callable[..., Any], arguments: Mapping[str, Any], name: str)
 
 
 def is_coroutine_function(function: Any) -> bool:
-    """Also of a partial, and of an object that is called."""
+    """Whether a function, a partial or a callable object is a coroutine function."""
     while isinstance(function, partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def official_failure(result: Any) -> str | None:
-    """What a result of the official SDK's types failed of."""
+    """Reason of a failed result of the official SDK's types; ``None`` for a successful one."""
     if not (getattr(result, "isError", None) or getattr(result, "is_error", None)):
         return None
     return str(getattr((getattr(result, "content", None) or [None])[0], "text", None) or "the result has isError")
 
 
 def find(server: Any) -> type[Probe]:
-    """The probe for a server object. Raises :class:`Problem` where there is none."""
+    """Selects the probe for a server object. Raises :class:`Problem` for an unknown class."""
     modules = [base.__module__ for base in type(server).__mro__]
     for prefix, place, name in PROBES:
         if any(module == prefix or module.startswith(f"{prefix}.") for module in modules):
@@ -175,4 +175,4 @@ PROBES = (
     ("mcp.server.mcpserver", "of_official_2", "Official2"),
     ("rest_framework_mcp", "of_drf_mcp", "DrfMcp"),
 )
-"""Where a server's class, or one it derives from, was defined; the probe's file; its class."""
+"""Module prefix of a server's class or of one of its bases; module of the probe; name of the probe's class."""

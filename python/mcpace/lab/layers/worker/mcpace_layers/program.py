@@ -1,13 +1,13 @@
-"""The worker's life: arguments in, then commands and answers as JSON lines.
+"""Main program of the worker: reads commands and writes answers as JSON lines.
 
-``measure MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "sdk", "version", "python", "layers": [{"name",
+``measure MODULE:SERVER TOOL ARGUMENTS``: writes ``{"ready": true, "sdk", "version", "python", "layers": [{"name",
 "includes"} or {"name", "unsupported"}]}``, then takes ``{"cmd": "connect", "url"}`` → ``{"layers": …}`` (those that
 need a served server), ``{"cmd": "batch", "layer", "calls"}`` → ``{"ns": …}`` until its stdin ends.
-``serve MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "url", "by"}`` and serves until its stdin ends.
+``serve MODULE:SERVER TOOL ARGUMENTS``: writes ``{"ready": true, "url", "by"}`` and serves until its stdin ends.
 
-What goes wrong is an answer, too: ``{"problem": "usage" or "setup", "message", "known"}``.
+A problem is an answer too: ``{"problem": "usage" or "setup", "message", "known"}``.
 
-Design constraint: stdout is the protocol's. Whatever the user's module prints goes to stderr.
+Design constraint: Stdout belongs to the protocol. Output of the user's module goes to stderr.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CLIENT = "a client on one kept-alive connection over loopback, the server in a p
 
 
 def main(arguments: list[str]) -> int:
-    """Runs it; the exit code."""
+    """Runs the worker and ends the process."""
     commands, answers = _own_streams()
     mode, place, tool, given = arguments
     loop = Loop()
@@ -51,12 +51,12 @@ def main(arguments: list[str]) -> int:
     except Exception as error:
         _say(answers, _told(Problem(SETUP, named(error))))
     sys.stderr.flush()
-    # Threads of the user's, and a loop of ours, may go on for ever.
+    # Threads of the user's code and the worker's event loop may still be running.
     os._exit(0)
 
 
 def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """The protocol's ends. What is left in their place: nothing to read, and stderr to write to."""
+    """Takes stdin and stdout for the protocol, and replaces them by an empty stdin and by stderr."""
     commands, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -90,7 +90,7 @@ def _end_with(commands: IO[bytes]) -> None:
 
 
 class _Worker:
-    """The layers, as far as they can be had."""
+    """The layers that can be measured, and the commands on them."""
 
     def __init__(self, found: Probe, answers: IO[bytes]) -> None:
         self._probe = found
@@ -119,7 +119,7 @@ class _Worker:
         self._probe.asked.loop.close()
 
     def _made(self, name: str, make: Any) -> dict[str, Any]:
-        """A layer, called once; why there is none, where there is none."""
+        """Creates a layer and calls it once. Returns its description, or the reason why it can't be measured."""
         try:
             with self._probe.reached():
                 layer: Layer = make()
@@ -137,8 +137,10 @@ class _Worker:
         return {"name": name, "includes": layer.includes}
 
     def _refuse_failures(self) -> None:
-        """A tool that fails where a client calls it is not measured. One that only wants what a request has (a context)
-        fails outside of one."""
+        """Raises the first failure if the tool fails for a client too.
+
+        A tool that needs a request's context fails only outside of requests.
+        """
         if probe.IN_PROCESS not in self._layers and self._failures:
             raise self._failures[0]
 

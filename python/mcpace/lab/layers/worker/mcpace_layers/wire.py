@@ -1,7 +1,7 @@
-"""A client over one kept-alive connection: whole requests as bytes, replies read to their end.
+"""Minimal client over one kept-alive connection, which sends prepared requests and reads whole replies.
 
-Design constraint: the same for every SDK and as little as HTTP/1.1 and MCP allow, so that what differs between servers
-is theirs. Replies are read by their framing (length or chunks) and looked at for an error.
+Design constraint: The client is equal for all SDKs and does as little as HTTP/1.1 and MCP allow, so that differences
+come from the servers. Replies are read by their framing (length or chunks) and checked for errors.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mcpace_layers.problem import SETUP, Problem, Unmeasured
 REVISION = "2025-06-18"
 TIMING = "dev.mcpace/timing"
 CALL = 2
-"""The id of each call: one is answered before the next."""
+"""JSON-RPC id of every call: calls are sequential."""
 LIMIT_S = 30.0
 LONGEST_REPLY = 64 * 1024 * 1024
 PIECE = 1 << 16
 
 
 class Wire:
-    """A session with a server. Raises :class:`Problem` for whatever goes wrong."""
+    """A session with a server. Methods raise :class:`Problem` for every failure."""
 
     def __init__(self, url: str, tool: str, arguments: dict[str, Any]) -> None:
         self._parts = urlsplit(url)
@@ -38,18 +38,18 @@ class Wire:
         self._asking = self._request(_message(CALL, "tools/call", {**call, "_meta": {TIMING: True}}))
 
     def renew(self) -> None:
-        """A new connection where the server closed this one, as servers do with idle ones."""
-        # Between two calls there is nothing to read but the connection's end.
+        """Opens a new connection if the server has closed the idle one."""
+        # Between two calls, a readable socket means that the server has closed the connection.
         if select.select([self._socket], [], [], 0)[0]:
             self._socket.close()
             self._socket = self._connected()
 
     def call(self) -> bytes:
-        """A call; the message with its result, as bytes."""
+        """Makes a call and returns the reply's body."""
         return self._exchange(self._call)
 
     def told(self) -> int:
-        """A call that asks the server for its layers: nanoseconds of dispatch and service, by its own clocks."""
+        """Makes a call that requests layer timings; nanoseconds of dispatch and service by the server's clocks."""
         reply = self._exchange(self._asking)
         self.check(reply)
         told = self._message(reply)["result"].get("_meta", {}).get(TIMING)
@@ -58,7 +58,7 @@ class Wire:
         return int(told["dispatch_ns"]) + int(told["service_ns"])
 
     def check(self, reply: bytes) -> None:
-        """Whether a reply is a result, and no failure of the tool's."""
+        """Raises :class:`Problem` unless the reply is a successful result."""
         message = self._message(reply)
         if "error" in message:
             raise Problem(SETUP, f"the server answered with an error: {json.dumps(message['error'])[:300]}")
@@ -97,8 +97,10 @@ class Wire:
         return head.encode() + body
 
     def _exchange(self, request: bytes, greets: bool = False) -> bytes:
-        """The reply's body. The first reply may give a session. A greeting takes another path where it is told one:
-        then there is no body."""
+        """Sends a request and returns the reply's body. The first reply may start a session.
+
+        With ``greets``, a redirect changes the path, and the returned body is empty.
+        """
         try:
             self._socket.sendall(request)
             head, body = self._reply()
@@ -119,7 +121,7 @@ class Wire:
         return body
 
     def _reply(self) -> tuple[bytes, bytes]:
-        """Head and body, chunks joined."""
+        """Reads one reply: its head, and its body with chunks joined."""
         taken = b""
         while (end := taken.find(b"\r\n\r\n")) < 0:
             taken += self._more(taken)
@@ -132,7 +134,7 @@ class Wire:
                 rest += self._more(rest)
             return head, rest
         if b"chunked" in (_field(head, b"transfer-encoding") or b"").lower():
-            # What is in a chunk may end like the last one: that only says when to look.
+            # A chunk's data may end like the last chunk, so this ending only triggers the full check.
             while not rest.endswith(b"\r\n\r\n") or (body := _joined(rest)) is None:
                 rest += self._more(rest)
             return head, body
@@ -150,7 +152,7 @@ class Wire:
 
     @staticmethod
     def _message(body: bytes) -> dict[str, Any]:
-        """The (last) message of a JSON reply or of an event stream."""
+        """Parses the message of a JSON reply, or the last message of an event stream."""
         text = body.decode("utf-8", "replace")
         if not text.lstrip().startswith("{"):
             data = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
@@ -177,7 +179,7 @@ def _field(head: bytes, name: bytes) -> bytes | None:
 
 
 def _joined(chunks: bytes) -> bytes | None:
-    """The chunks' data; ``None`` where the last one is still to come (RFC 9112 §7.1)."""
+    """Joins the data of chunks; ``None`` while the last chunk is missing (RFC 9112 §7.1)."""
     parts, at = [], 0
     while (end := chunks.find(b"\r\n", at)) >= 0:
         try:
@@ -187,7 +189,7 @@ def _joined(chunks: bytes) -> bytes | None:
         if size < 0:
             raise Problem(SETUP, "the served server's chunks are no HTTP")
         if size == 0:
-            # After its line, and trailers where there are any, an empty one.
+            # An empty line follows the last chunk's line and the optional trailers.
             return b"".join(parts) if chunks.find(b"\r\n\r\n", end) >= 0 else None
         at, start = end + 4 + size, end + 2
         if len(chunks) < at:
