@@ -84,8 +84,9 @@ pub(crate) fn parse_head(line: &str) -> Result<RecordingHead, RecordError> {
     struct Format {
         format: String,
     }
-    let stranger =
-        |error: serde_json::Error| RecordError::NotARecording(format!("its first line is no head ({error})"));
+    let stranger = |error: serde_json::Error| {
+        RecordError::NotARecording(format!("its first line is not the header of a recording ({error})"))
+    };
     let found = serde_json::from_str::<Format>(line).map_err(stranger)?.format;
     match found.strip_prefix(NAME).and_then(|version| version.parse::<u32>().ok()) {
         Some(version) if version <= VERSION && version > 0 => serde_json::from_str(line).map_err(stranger),

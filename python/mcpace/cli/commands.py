@@ -84,6 +84,15 @@ class Commands(TyperGroup):
             command.params.append(_quiet_option())
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Names the nearest command in the error for an unknown one."""
+        if args and args[0] not in SUMMARIES:
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], COMMANDS, n=1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of ``--help``, by section."""
         for section, commands in SECTIONS.items():

@@ -28,6 +28,7 @@ SECRETS = ("s3cret-bearer", "s3cret-query", "s3cret-password", "s3cret-cookie")
         (["clients", "python@one", "--target", "profile:simple"], "'one' is not a version"),
         (["measure", "profile:notoin"], "Did you mean profile:notion?"),
         (["measure", "nowhere"], "is not a target"),
+        (["mesure", "profile:simple"], "Did you mean measure?"),
         (["measure", "simple"], "Did you mean profile:simple?"),
         (["measure", "http://[::1"], "is not a URL"),
         (["measure", "http://127.0.0.1:99999/mcp"], "is not a URL"),
