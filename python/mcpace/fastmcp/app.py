@@ -10,10 +10,10 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from mcpace.fastmcp.components import KINDS, Kind, Visibility, key_of, moved
+from mcpace.fastmcp.components import KINDS, Kind, Visibility, key_of, move_component
 from mcpace.fastmcp.context import Context, States, current
 from mcpace.fastmcp.errors import NotFoundError, PromptError
-from mcpace.fastmcp.middleware import Adapted, outermost
+from mcpace.fastmcp.middleware import Adapted, catch_tool_errors
 from mcpace.fastmcp.prompts import FunctionPrompt, PromptResult
 from mcpace.fastmcp.resources import (
     ForeignResource,
@@ -21,7 +21,7 @@ from mcpace.fastmcp.resources import (
     FunctionTemplate,
     ResourceContent,
     ResourceResult,
-    spanning,
+    rfc6570_template,
 )
 from mcpace.fastmcp.tools import UNSET, FunctionTool, ToolResult, Unset
 from mcpace.server.app import MCPServer
@@ -63,7 +63,7 @@ _INSTEAD = {
 }
 
 
-def _refused(name: str, instead: str) -> Any:
+def _unsupported_method(name: str, instead: str) -> Any:
     """A method of FastMCP that mcpace lacks: it raises an error which names the alternative."""
 
     def refuse(*_: Any, **__: Any) -> Any:
@@ -177,7 +177,7 @@ class FastMCP(MCPServer[Any]):
         run_in_thread: bool = True,
     ) -> Any:
         """Registers a function as a tool: as a decorator with or without parentheses, or called with the function."""
-        _refuse(version=version, app=app)
+        _refuse_options(version=version, app=app)
 
         def register(function: FunctionT) -> FunctionT:
             tool = FunctionTool.of(
@@ -202,7 +202,7 @@ class FastMCP(MCPServer[Any]):
 
     def add_tool(self, tool: Any, **options: Any) -> Any:  # type: ignore[override]
         """Registers a tool, or a function as one with the options of :meth:`tool`. Works while the server runs, too."""
-        self._put("tool", tool if isinstance(tool, Tool) else _made("tool", FunctionTool.of, tool, options))
+        self._put("tool", tool if isinstance(tool, Tool) else _component_of("tool", FunctionTool.of, tool, options))
         return tool
 
     def remove_tool(self, name: str) -> None:
@@ -253,7 +253,7 @@ class FastMCP(MCPServer[Any]):
         """Registers a function as a resource, or as a resource template where the URI has variables."""
         if callable(uri):
             raise TypeError("The @resource decorator needs a URI: @resource('resource://…')")
-        _refuse(version=version, task=task, app=app)
+        _refuse_options(version=version, task=task, app=app)
         details: dict[str, Any] = {
             "name": name,
             "title": title,
@@ -267,7 +267,7 @@ class FastMCP(MCPServer[Any]):
         }
 
         def register(function: FunctionT) -> FunctionT:
-            if UriTemplate.parse(spanning(uri)).variable_names:
+            if UriTemplate.parse(rfc6570_template(uri)).variable_names:
                 policy = self._resource_security_default if isinstance(security, Unset) else security
                 self.add_template(FunctionTemplate.of(function, uri, security=policy, **details))
             else:
@@ -281,7 +281,7 @@ class FastMCP(MCPServer[Any]):
         if isinstance(resource, FunctionTemplate):
             return self.add_template(resource)
         if callable(resource) and not hasattr(resource, "uri"):
-            made = _made("resource", _resource_of, resource)
+            made = _component_of("resource", _resource_of, resource)
             return self.add_template(made) if isinstance(made, FunctionTemplate) else self.add_resource(made)
         entry = resource if isinstance(resource, plain.Resource) else _foreign_resource(resource)
         check_uri(str(entry.uri))
@@ -337,7 +337,7 @@ class FastMCP(MCPServer[Any]):
         auth: Any = None,
     ) -> Any:
         """Registers a function as a prompt, with or without parentheses."""
-        _refuse(version=version, task=task)
+        _refuse_options(version=version, task=task)
 
         def register(function: FunctionT) -> FunctionT:
             prompt = FunctionPrompt.of(
@@ -357,7 +357,9 @@ class FastMCP(MCPServer[Any]):
 
     def add_prompt(self, prompt: Any) -> Any:
         """Registers a prompt, or a function as one. Works while the server runs, too."""
-        self._put("prompt", prompt if isinstance(prompt, Prompt) else _made("prompt", FunctionPrompt.of, prompt))
+        self._put(
+            "prompt", prompt if isinstance(prompt, Prompt) else _component_of("prompt", FunctionPrompt.of, prompt)
+        )
         return prompt
 
     def remove_prompt(self, name: str) -> None:
@@ -480,7 +482,7 @@ class FastMCP(MCPServer[Any]):
         }
         add[kind](entry)
         for above, namespace in self._above:
-            above._put(kind, moved(kind, entry, namespace))
+            above._put(kind, move_component(kind, entry, namespace))
 
     def _hide(self, kind: Kind, key: str) -> None:
         entry = self._shelf(kind)[key]
@@ -488,7 +490,7 @@ class FastMCP(MCPServer[Any]):
         remove = {"tool": registry.remove_tool, "prompt": registry.remove_prompt}.get(kind, registry.remove_resource)
         remove(key)
         for above, namespace in self._above:
-            name = key_of(kind, moved(kind, entry, namespace))
+            name = key_of(kind, move_component(kind, entry, namespace))
             if (kind, name) in above._parts:
                 above._take(kind, name)
 
@@ -526,7 +528,7 @@ class FastMCP(MCPServer[Any]):
             raise ValueError("a server can't be mounted in itself")
         for kind in KINDS:
             for entry in list(server._shelf(kind).values()):
-                self._put(kind, moved(kind, entry, namespace))
+                self._put(kind, move_component(kind, entry, namespace))
         self._routes.extend(server._routes)
         server._above.append((self, namespace))
 
@@ -539,16 +541,16 @@ class FastMCP(MCPServer[Any]):
                 f"FastMCP's own request. {_MIDDLEWARE.get(foreign.__name__, _OWN_MIDDLEWARE)}"
             )
         if not self.middleware:
-            self.middleware.append(outermost)
+            self.middleware.append(catch_tool_errors)
         self.middleware.append(Adapted(self, middleware))
 
-    add_provider = _refused("add_provider", _INSTEAD["providers"])
-    add_transform = _refused("add_transform", _INSTEAD["transforms"])
-    add_tool_transformation = _refused("add_tool_transformation", _INSTEAD["transforms"])
-    import_server = _refused("import_server", "mount() the server: what it has is there at once")
-    from_openapi = _refused("from_openapi", _ADOPTED)
-    from_fastapi = _refused("from_fastapi", _ADOPTED)
-    as_proxy = _refused("as_proxy", _ADOPTED)
+    add_provider = _unsupported_method("add_provider", _INSTEAD["providers"])
+    add_transform = _unsupported_method("add_transform", _INSTEAD["transforms"])
+    add_tool_transformation = _unsupported_method("add_tool_transformation", _INSTEAD["transforms"])
+    import_server = _unsupported_method("import_server", "mount() the server: what it has is there at once")
+    from_openapi = _unsupported_method("from_openapi", _ADOPTED)
+    from_fastapi = _unsupported_method("from_fastapi", _ADOPTED)
+    as_proxy = _unsupported_method("as_proxy", _ADOPTED)
 
     # Running -----------------------------------------------------------------------------------------------------
 
@@ -616,7 +618,7 @@ class FastMCP(MCPServer[Any]):
         return context
 
 
-def _refuse(**options: Any) -> None:
+def _refuse_options(**options: Any) -> None:
     instead = {
         "version": _NO_VERSIONS,
         "task": "tools run as tasks, resources and prompts don't",
@@ -721,7 +723,7 @@ def _kind_of(value: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _made(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str, Any] | None = None) -> Any:
+def _component_of(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str, Any] | None = None) -> Any:
     """A component of a function, with the options of the decorator that marked the function."""
     if not callable(function) or _kind_of(function).startswith("fastmcp."):
         raise RegistrationError(
@@ -732,9 +734,9 @@ def _made(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str
     if marked is None or given:
         return make(function, **given or {})
     options = {key: value for key, value in vars(marked).items() if key not in ("type", "enabled")}
-    _refuse(version=options.pop("version", None), app=options.pop("app", None))
+    _refuse_options(version=options.pop("version", None), app=options.pop("app", None))
     if kind != "tool":
-        _refuse(task=options.pop("task", None))
+        _refuse_options(task=options.pop("task", None))
     # FastMCP's own decorators mark options that were not given by objects of these types.
     unset = {"output_schema": ("ellipsis", "NotSetT"), "security": ("InheritSecurity",)}
     left = {key: value for key, value in options.items() if type(value).__name__ not in unset.get(key, ())}
@@ -744,7 +746,7 @@ def _made(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str
 def _resource_of(function: Callable[..., Any], uri: str | None = None, **options: Any) -> Any:
     if uri is None:
         raise RegistrationError(f"add_resource({function!r}): a function has no URI; use @mcp.resource(uri)")
-    if UriTemplate.parse(spanning(uri)).variable_names:
+    if UriTemplate.parse(rfc6570_template(uri)).variable_names:
         return FunctionTemplate.of(function, uri, **options)
     options.pop("security", None)
     return FunctionResource.of(function, uri, **options)

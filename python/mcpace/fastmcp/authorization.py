@@ -101,7 +101,7 @@ def require_roles(*roles: str, extract: Callable[[dict[str, Any]], Iterable[str]
     return check
 
 
-def guarded(auth: Any, component: Any, timeout: float | None = None) -> Guards:
+def component_guards(auth: Any, component: Any, timeout: float | None = None) -> Guards:
     """The guards of a component. Raises ``RegistrationError`` for a check that isn't a function."""
     checks = [] if auth is None else list(auth) if isinstance(auth, list | tuple) else [auth]
     for check in checks:
@@ -113,7 +113,7 @@ def guarded(auth: Any, component: Any, timeout: float | None = None) -> Guards:
 
 
 def _permission(check: AuthCheck, component: Any) -> Permission:
-    def answered(agreed: Any, context: AuthContext) -> None:
+    def check_answer(agreed: Any, context: AuthContext) -> None:
         if not agreed:
             missing = check.missing(context) if isinstance(check, _Scopes) else []
             raise Denied(f"needs the scopes {' '.join(missing)}" if missing else "not permitted", scopes=missing)
@@ -124,13 +124,13 @@ def _permission(check: AuthCheck, component: Any) -> Permission:
             agreed = check(context)
             if inspect.isawaitable(agreed):
                 raise TypeError(f"the check of {component.name!r} is awaitable: make it a coroutine function")
-            answered(agreed, context)
+            check_answer(agreed, context)
 
     async def ask_later(asked: AccessRequest) -> None:
         if asked.transport != "stdio":
             context = AuthContext(asked.principal, _read(component, asked))
             agreed = check(context)
-            answered(await agreed if inspect.isawaitable(agreed) else agreed, context)
+            check_answer(await agreed if inspect.isawaitable(agreed) else agreed, context)
 
     return ask_later if is_async(check) else ask
 

@@ -18,7 +18,7 @@ def key_of(kind: Kind, entry: Any) -> str:
     return str(entry.uri) if kind == "resource" else entry.uri_template if kind == "template" else entry.name
 
 
-def moved(kind: Kind, entry: Any, namespace: str | None) -> Any:
+def move_component(kind: Kind, entry: Any, namespace: str | None) -> Any:
     """A copy of a component for another server, renamed to ``namespace_name`` or ``scheme://namespace/path``."""
     if not namespace:
         return entry

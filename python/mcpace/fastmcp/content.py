@@ -82,13 +82,13 @@ class File:
             uri = f"file:///{quote(name if Path(name).suffix else name + suffix)}"
         resource: TextResourceContents | BlobResourceContents
         if kind.startswith("text/"):
-            resource = TextResourceContents(uri=uri, text=_decoded(raw), mime_type=kind)
+            resource = TextResourceContents(uri=uri, text=_decode_text(raw), mime_type=kind)
         else:
             resource = BlobResourceContents(uri=uri, blob=base64.b64encode(raw).decode(), mime_type=kind)
         return EmbeddedResource(resource=resource, annotations=annotations or self.annotations)
 
 
-def _decoded(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -235,7 +235,7 @@ def get_access_token() -> Any:
 # Registration --------------------------------------------------------------------------------------------------------
 
 
-def injected(function: Callable[..., Any]) -> Callable[..., Any]:
+def inject_dependencies(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a function so that its signature lacks the parameters that the server fills in; a function without such
     parameters isn't wrapped.
 
@@ -249,19 +249,19 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     context = find_context(function)
     dependencies = dependencies_of(function)
     if context is None and not dependencies:
-        return _listing(function)
+        return _collect_generator(function)
     signature = signature_of(function)
     left = [one for name, one in signature.parameters.items() if name != context and name not in dependencies]
     check_dependencies(name_of(function), dependencies, set(signature.parameters))
-    target = _listing(function)
+    target = _collect_generator(function)
     runs_async = is_async(target)
 
     @functools.wraps(function)
     async def call(**keywords: Any) -> Any:
         if context is not None:
             keywords[context] = get_context()
-        async with resolved(function, dependencies, keywords) as found:
-            return _answerable(await call_function(target, runs_async, keywords | found), name_of(function))
+        async with resolve_dependencies(function, dependencies, keywords) as found:
+            return _check_answerable(await call_function(target, runs_async, keywords | found), name_of(function))
 
     call.__name__ = name_of(function)
     # `inspect.signature` reads this attribute. With `__wrapped__` it would read the wrapped function instead.
@@ -322,7 +322,7 @@ def _check_function(outer: str, dependency: _Depends, arguments: Collection[str]
     check_dependencies(outer, own | bound, arguments)
 
 
-def _answerable(value: Any, function: str) -> Any:
+def _check_answerable(value: Any, function: str) -> Any:
     """Returns a function's value. Raises ``MCPError`` for questions to a client whose revision doesn't support them as
     a result."""
     if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
@@ -337,7 +337,7 @@ def _answerable(value: Any, function: str) -> Any:
     return value
 
 
-def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _collect_generator(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a generator function so that it returns a list; returns any other function unchanged."""
     if inspect.isgeneratorfunction(function):
 
@@ -370,7 +370,7 @@ def _metadata(annotation: Any) -> Iterator[Any]:
 
 
 @asynccontextmanager
-async def resolved(
+async def resolve_dependencies(
     function: Callable[..., Any], dependencies: Mapping[str, Dependency[Any]], arguments: Mapping[str, Any]
 ) -> AsyncIterator[dict[str, Any]]:
     """Resolves a function's dependencies for the duration of the block."""
@@ -423,7 +423,7 @@ class _Call:
             return await self._stack.enter_async_context(dependency)
         key = dependency.key()
         if key not in self._values:
-            self._values[key] = await self._made(dependency)
+            self._values[key] = await self._call_dependency(dependency)
         return self._values[key]
 
     async def _argument(self, reference: _CallArgument, name: str) -> Any:
@@ -438,7 +438,7 @@ class _Call:
             return reference.fallback
         raise LookupError(f"{name_of(self._function)} received no argument named {name!r}")
 
-    async def _made(self, dependency: _Depends) -> Any:
+    async def _call_dependency(self, dependency: _Depends) -> Any:
         function, keywords = dependency.function, dict(dependency.bindings)
         needed = {name: one for name, one in dependencies_of(function).items() if name not in keywords}
         needed |= {name: one for name, one in keywords.items() if isinstance(one, Dependency)}

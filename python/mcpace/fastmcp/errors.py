@@ -40,7 +40,7 @@ def protocol_error(error: Exception, words: str, masks: bool) -> MCPError:
     return MCPError(INTERNAL_ERROR, words if masks else f"{words}: {error}")
 
 
-def is_told(error: BaseException) -> bool:
+def has_public_message(error: BaseException) -> bool:
     """Whether an error's message is sent unchanged, because it is one of this package's errors or of FastMCP's own."""
     return isinstance(error, TOLD) or _is_foreign(error)
 

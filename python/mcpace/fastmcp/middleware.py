@@ -126,13 +126,13 @@ class Adapted:
 
         async def inner(context: MiddlewareContext[Any]) -> Any:
             changed = dataclasses.replace(surroundings, params=_params(context.message))
-            return _typed(method, await call_next(changed))
+            return _hook_result(method, await call_next(changed))
 
         context = MiddlewareContext(message=message, method=method, fastmcp_context=current.get(None))
-        return _plain(method, await self.middleware(context, inner))
+        return _runtime_result(method, await self.middleware(context, inner))
 
 
-async def outermost(surroundings: RequestContext[Any, Any], call_next: Any) -> Any:
+async def catch_tool_errors(surroundings: RequestContext[Any, Any], call_next: Any) -> Any:
     """Turns a ``ToolError`` of middleware into a tool's result, as if the tool had raised it."""
     try:
         return await call_next(surroundings)
@@ -148,7 +148,7 @@ def _params(message: Any) -> dict[str, Any]:
     return dict(vars(message))
 
 
-def _typed(method: str, result: Any) -> Any:
+def _hook_result(method: str, result: Any) -> Any:
     """A result in the form that hooks expect."""
     if isinstance(result, bytes):
         result = from_json(result)
@@ -159,7 +159,7 @@ def _typed(method: str, result: Any) -> Any:
     return result if kind is None else kind.model_validate(wire(result))
 
 
-def _plain(method: str, result: Any) -> Any:
+def _runtime_result(method: str, result: Any) -> Any:
     """A hook's return value in the form that the runtime expects."""
     if method in _LISTS:
         return {_LISTS[method][0]: [wire(entry) for entry in result]}

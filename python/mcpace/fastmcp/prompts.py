@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import BaseModel, TypeAdapter
 from pydantic import ValidationError as PydanticValidationError
 
-from mcpace.fastmcp.authorization import Component, guarded
+from mcpace.fastmcp.authorization import Component, component_guards
 from mcpace.fastmcp.content import is_block, text_of
-from mcpace.fastmcp.dependencies import injected
+from mcpace.fastmcp.dependencies import inject_dependencies
 from mcpace.fastmcp.errors import PromptError, protocol_error
-from mcpace.fastmcp.schemas import arguments_of, documented
-from mcpace.fastmcp.tools import tagged
+from mcpace.fastmcp.schemas import arguments_of, parse_docstring
+from mcpace.fastmcp.tools import meta_with_tags
 from mcpace.server.calls.invocation import call_function
 from mcpace.server.errors import InputRequired, MCPError, RegistrationError, is_protocol_error, logger
 from mcpace.server.registration import prompts as plain
@@ -71,8 +71,8 @@ class FunctionPrompt(plain.Prompt):
         called = name or name_of(function)
         if called == "<lambda>":
             raise RegistrationError("You must provide a name for lambda functions")
-        fn = injected(function)
-        about, described = documented(function)
+        fn = inject_dependencies(function)
+        about, described = parse_docstring(function)
         taken = arguments_of(fn, described)
         kinds = {one.name: one.annotation for one in signature_of(fn).parameters.values()}
         readers = {key: (kind, TypeAdapter(kind)) for key, kind in kinds.items() if kind not in (str, _UNTYPED)}
@@ -96,7 +96,7 @@ class FunctionPrompt(plain.Prompt):
             is_async=is_async(fn),
             context_kwarg=None,
             icons=icons,
-            guards=guarded(auth, Component(called, labels, meta)),
+            guards=component_guards(auth, Component(called, labels, meta)),
             tags=labels,
             meta=meta,
             readers=readers,
@@ -115,7 +115,7 @@ class FunctionPrompt(plain.Prompt):
             "description": self.description or None,
             "arguments": wire(self.arguments),
             "icons": wire(self.icons),
-            "_meta": tagged(self.meta, self.tags),
+            "_meta": meta_with_tags(self.meta, self.tags),
         }
         return {key: value for key, value in entry.items() if value is not None}
 
@@ -160,7 +160,7 @@ class FunctionPrompt(plain.Prompt):
         kind, adapter = self.readers[name]
         try:
             read = adapter.validate_python(value)
-            return read if isinstance(read, str) else _or(adapter, value, read)
+            return read if isinstance(read, str) else _parse_json_or(adapter, value, read)
         except ValueError:
             try:
                 return adapter.validate_json(value)
@@ -182,8 +182,8 @@ def public_meta(meta: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**public, **({"fastmcp": own} if own else {})} or None
 
 
-def _or(adapter: TypeAdapter[Any], text: str, read: Any) -> Any:
-    """The text parsed as JSON, where that is a value of the type; ``read`` otherwise."""
+def _parse_json_or(adapter: TypeAdapter[Any], text: str, read: Any) -> Any:
+    """The text parsed as JSON, if that is a value of the type; otherwise ``read``."""
     try:
         return adapter.validate_json(text)
     except ValueError:

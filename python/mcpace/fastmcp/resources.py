@@ -14,14 +14,14 @@ from typing import Any, cast
 
 from pydantic import BaseModel, Field, field_validator
 
-from mcpace.fastmcp.authorization import Component, guarded
+from mcpace.fastmcp.authorization import Component, component_guards
 from mcpace.fastmcp.content import text_of
 from mcpace.fastmcp.context import current
-from mcpace.fastmcp.dependencies import injected
+from mcpace.fastmcp.dependencies import inject_dependencies
 from mcpace.fastmcp.errors import protocol_error
 from mcpace.fastmcp.prompts import public_meta
-from mcpace.fastmcp.schemas import CallArguments, arguments_of, inlined
-from mcpace.fastmcp.tools import tagged
+from mcpace.fastmcp.schemas import CallArguments, arguments_of, inline_references
+from mcpace.fastmcp.tools import meta_with_tags
 from mcpace.server.calls.context import ReadResourceContents
 from mcpace.server.calls.invocation import call_function
 from mcpace.server.errors import InputRequired, RegistrationError, UnsupportedOption, is_protocol_error, logger
@@ -70,7 +70,9 @@ class Resource(plain.Resource):
     def model_post_init(self, _: Any) -> None:
         """Creates the guards for ``auth``."""
         if self.auth is not None:
-            self.guards = guarded(self.auth, Component(self.name or self.uri, self.tags, self.meta, uri=self.uri))
+            self.guards = component_guards(
+                self.auth, Component(self.name or self.uri, self.tags, self.meta, uri=self.uri)
+            )
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], uri: Any, **options: Any) -> FunctionResource:
@@ -84,13 +86,13 @@ class Resource(plain.Resource):
     async def contents(self) -> plain.Contents:
         """The contents, as a client gets them. Raises ``MCPError`` where reading fails."""
         try:
-            return whole(await self.read(), self.mime_type, self.meta)
+            return contents_of(await self.read(), self.mime_type, self.meta)
         except Exception as error:
-            raise reading_failed(self.uri, error) from error
+            raise reading_error(self.uri, error) from error
 
     def listed(self) -> dict[str, Any]:
         """The entry in lists, with the names of the wire format."""
-        return _listed(self, {"uri": self.uri, "name": self.name or self.uri})
+        return _list_entry(self, {"uri": self.uri, "name": self.name or self.uri})
 
 
 class FunctionResource(Resource):
@@ -106,7 +108,7 @@ class FunctionResource(Resource):
     @classmethod
     def of(cls, function: Callable[..., Any], uri: str, **options: Any) -> FunctionResource:
         """A resource of a function. Raises ``RegistrationError`` where it has parameters."""
-        fn = injected(function)
+        fn = inject_dependencies(function)
         plain.check_static(fn, uri)
         name, description = options.pop("name", None), options.pop("description", None)
         return cls(
@@ -193,8 +195,8 @@ class FunctionTemplate(plain.ResourceTemplate):
         security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
     ) -> FunctionTemplate:
         """A template of a function, whose parameters are variables of the template or have defaults."""
-        fn = injected(function)
-        written = spanning(uri_template)
+        fn = inject_dependencies(function)
+        written = rfc6570_template(uri_template)
         template = UriTemplate.parse(written)
         _check_variables(fn, template, uri_template)
         called = name or name_of(function)
@@ -214,7 +216,7 @@ class FunctionTemplate(plain.ResourceTemplate):
             icons=icons,
             annotations=annotations,
             meta=meta,
-            guards=guarded(auth, Component(called, labels, meta, uri_template=written)),
+            guards=component_guards(auth, Component(called, labels, meta, uri_template=written)),
             tags=labels,
         )
 
@@ -226,7 +228,7 @@ class FunctionTemplate(plain.ResourceTemplate):
     @property
     def parameters(self) -> dict[str, Any]:
         """The variables' JSON Schema."""
-        return inlined(self.arguments.schema) or {}
+        return inline_references(self.arguments.schema) or {}
 
     async def read(self, uri: str, values: Values, context: Any) -> Any:
         """Calls the function with the values of the variables. Raises ``MCPError`` where it fails."""
@@ -236,19 +238,19 @@ class FunctionTemplate(plain.ResourceTemplate):
                 return InputRequiredResult.model_validate(value)
             if is_kind(type(value), plain.Resource, "Resource"):
                 value = await value.read()
-            return whole(value, self.mime_type, self.meta)
+            return contents_of(value, self.mime_type, self.meta)
         except Exception as error:
-            raise reading_failed(uri, error) from error
+            raise reading_error(uri, error) from error
 
     def keywords(self, values: Values) -> dict[str, Any]:
         """The function's arguments: the variables' values, converted to the parameters' types."""
         return cast("CallArguments", self.arguments).validate(
-            {name: _converted(value, self.fn, name) for name, value in values.items()}
+            {name: _convert_variable(value, self.fn, name) for name, value in values.items()}
         )
 
     def listed(self) -> dict[str, Any]:
         """The entry in lists, with the names of the wire format."""
-        return _listed(self, {"uriTemplate": self.uri_template, "name": self.name})
+        return _list_entry(self, {"uriTemplate": self.uri_template, "name": self.name})
 
 
 class ForeignResource:
@@ -284,16 +286,16 @@ class ForeignResource:
     async def contents(self) -> plain.Contents:
         """The contents, as a client gets them. Raises ``MCPError`` where reading fails."""
         try:
-            return whole(await self._resource.read(), self.mime_type, self.meta)
+            return contents_of(await self._resource.read(), self.mime_type, self.meta)
         except Exception as error:
-            raise reading_failed(self.uri, error) from error
+            raise reading_error(self.uri, error) from error
 
     def listed(self) -> dict[str, Any]:
         """The entry in lists, with the names of the wire format."""
-        return _listed(self._resource, {"uri": self.uri, "name": self.name})
+        return _list_entry(self._resource, {"uri": self.uri, "name": self.name})
 
 
-def whole(value: Any, mime_type: str | None, meta: dict[str, Any] | None) -> plain.Contents:
+def contents_of(value: Any, mime_type: str | None, meta: dict[str, Any] | None) -> plain.Contents:
     """A function's value as contents."""
     if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
         raise InputRequired(InputRequiredResult.model_validate(value))
@@ -310,7 +312,7 @@ def whole(value: Any, mime_type: str | None, meta: dict[str, Any] | None) -> pla
     raise TypeError(f"contents must be str, bytes, or list[ResourceContent], got {type(value).__name__}")
 
 
-def reading_failed(uri: str, error: Exception) -> Exception:
+def reading_error(uri: str, error: Exception) -> Exception:
     """The exception for a failed reading."""
     if isinstance(error, InputRequired) or is_protocol_error(error) or hasattr(error, "_asked"):
         return error
@@ -321,7 +323,7 @@ def reading_failed(uri: str, error: Exception) -> Exception:
     )
 
 
-def spanning(uri_template: str) -> str:
+def rfc6570_template(uri_template: str) -> str:
     """Rewrites FastMCP's ``{path*}`` as RFC 6570's ``{+path}``."""
     return re.sub(r"\{(\w+)\*\}", r"{+\1}", uri_template)
 
@@ -334,7 +336,7 @@ def _contents(value: Any) -> list[ResourceContent]:
     if isinstance(value, str | bytes):
         return [ResourceContent(value)]
     if isinstance(value, list) and all(is_kind(type(one), ResourceContent, "ResourceContent") for one in value):
-        own = (one if isinstance(one, ResourceContent) else _own(one) for one in value)
+        own = (one if isinstance(one, ResourceContent) else _own_content(one) for one in value)
         return list(own)
     if value is None or isinstance(value, dict | tuple | int | float | bool):
         return [ResourceContent(json.dumps(value), "application/json")]
@@ -344,11 +346,11 @@ def _contents(value: Any) -> list[ResourceContent]:
     raise TypeError(f"contents must be str, bytes, or list[ResourceContent], got {type(value).__name__}")
 
 
-def _own(content: Any) -> ResourceContent:
+def _own_content(content: Any) -> ResourceContent:
     return ResourceContent(content.content, content.mime_type, content.meta)
 
 
-def _listed(entry: Any, named: dict[str, Any]) -> dict[str, Any]:
+def _list_entry(entry: Any, named: dict[str, Any]) -> dict[str, Any]:
     told = {
         **named,
         "title": entry.title,
@@ -356,7 +358,7 @@ def _listed(entry: Any, named: dict[str, Any]) -> dict[str, Any]:
         "mimeType": entry.mime_type,
         "icons": wire(entry.icons),
         "annotations": wire(entry.annotations),
-        "_meta": tagged(entry.meta, entry.tags),
+        "_meta": meta_with_tags(entry.meta, entry.tags),
     }
     return {key: value for key, value in told.items() if value is not None}
 
@@ -379,7 +381,7 @@ def _check_variables(fn: Callable[..., Any], template: UriTemplate, written: str
         )
 
 
-def _converted(value: Any, fn: Callable[..., Any], name: str) -> Any:
+def _convert_variable(value: Any, fn: Callable[..., Any], name: str) -> Any:
     """A variable's text, converted to a number or a truth value where the parameter is one."""
     annotation = signature_of(fn).parameters[name].annotation if isinstance(value, str) else None
     if annotation in (int, float):

@@ -59,7 +59,7 @@ def arguments_of(function: Callable[..., Any], descriptions: Mapping[str, str]) 
     name = name_of(function)
     signature = signature_of(function)
     refuse_markers(name, signature.parameters.values())
-    annotations = {one.name: _described(one.annotation) for one in signature.parameters.values()}
+    annotations = {one.name: _with_description(one.annotation) for one in signature.parameters.values()}
 
     def call(*args: Any, **keywords: Any) -> dict[str, Any]:
         return dict(zip(signature.parameters, args, strict=False)) | keywords if args else keywords
@@ -79,7 +79,7 @@ def arguments_of(function: Callable[..., Any], descriptions: Mapping[str, str]) 
             f"The parameters of {name} have no JSON Schema: {reason}. Use types that JSON can carry, or a pydantic "
             "type with a schema of its own"
         ) from error
-    schema = untitled(raw)
+    schema = remove_titles(raw)
     _complete(schema, raw, descriptions)
     names = tuple(signature.parameters)
     return CallArguments(
@@ -110,7 +110,7 @@ def _validator(adapter: TypeAdapter[Any], strict: bool | None = None) -> Callabl
     return validated
 
 
-def _described(annotation: Any) -> Any:
+def _with_description(annotation: Any) -> Any:
     """Turns ``Annotated[T, "text"]`` into a field with a description, as FastMCP does."""
     if get_origin(annotation) is Annotated:
         kind, *metadata = get_args(annotation)
@@ -142,7 +142,7 @@ _FIELD = re.compile(r":(?:param|parameter|arg|argument)\s+(?:[^:]*\s)?(\w+)\s*:\
 _ANY_FIELD = re.compile(r":(?:param|parameter|arg|argument|type|returns?|rtype|raises?)\b[^:]*:")
 
 
-def documented(function: Callable[..., Any]) -> tuple[str | None, dict[str, str]]:
+def parse_docstring(function: Callable[..., Any]) -> tuple[str | None, dict[str, str]]:
     """The description of a docstring, and those of its parameters, in Google's or Sphinx's style."""
     document = inspect.getdoc(function)
     if not document:
@@ -162,7 +162,7 @@ def _google(lines: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:
     is_found, index = False, 0
     while index < len(lines):
         heading = _SECTION.fullmatch(lines[index])
-        body = _indented(lines, index + 1)
+        body = _indented_block(lines, index + 1)
         if heading is None or not any(line.strip() for line in body):
             if not is_found:
                 text.append(lines[index])
@@ -175,7 +175,7 @@ def _google(lines: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:
     return (text, parameters) if is_found else None
 
 
-def _indented(lines: Sequence[str], start: int) -> list[str]:
+def _indented_block(lines: Sequence[str], start: int) -> list[str]:
     end = start
     while end < len(lines) and (not lines[end].strip() or lines[end].startswith((" ", "\t"))):
         end += 1
@@ -230,12 +230,12 @@ def output_schema_of(returned: Any) -> dict[str, Any] | None:
     if _is_open_sequence(returned) or _has_content(returned):
         return None
     try:
-        schema = _serialized(returned)
+        schema = _serialization_schema(returned)
         if not is_object(schema):
-            schema = _serialized(_WrappedResult[returned]) | {"x-fastmcp-wrap-result": True}
+            schema = _serialization_schema(_WrappedResult[returned]) | {"x-fastmcp-wrap-result": True}
     except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema):
         return None
-    return untitled(_rooted(schema)) or None
+    return remove_titles(_resolve_root(schema)) or None
 
 
 def is_object(schema: Any) -> bool:
@@ -249,7 +249,7 @@ def is_object(schema: Any) -> bool:
         if not isinstance(reference, str) or not reference.startswith("#/") or reference in seen:
             return False
         seen.add(reference)
-        target = _referred(schema, reference)
+        target = _resolve_reference(schema, reference)
     return False
 
 
@@ -271,11 +271,11 @@ class _OutputSchema(GenerateJsonSchema):
             self.by_alias = before
 
 
-def _serialized(kind: Any) -> dict[str, Any]:
+def _serialization_schema(kind: Any) -> dict[str, Any]:
     return TypeAdapter(kind).json_schema(mode="serialization", by_alias=False, schema_generator=_OutputSchema)
 
 
-def _unaliased(kind: Any) -> Any:
+def _resolve_alias(kind: Any) -> Any:
     while isinstance(kind, TypeAliasType) or type(kind).__name__ == "TypeAliasType":
         kind = kind.__value__
     return kind
@@ -287,10 +287,12 @@ def _is_union(kind: Any) -> bool:
 
 def _without_questions(kind: Any) -> Any:
     """An annotation without the members of a union that are questions to the client, not data."""
-    plain = _unaliased(kind)
+    plain = _resolve_alias(kind)
     if not _is_union(plain):
         return kind
-    arms = [arm for arm in get_args(plain) if not is_kind(_unaliased(arm), InputRequiredResult, "InputRequiredResult")]
+    arms = [
+        arm for arm in get_args(plain) if not is_kind(_resolve_alias(arm), InputRequiredResult, "InputRequiredResult")
+    ]
     if len(arms) == len(get_args(plain)) or not arms:
         return kind
     return Union[tuple(arms)]  # noqa: UP007 - the members are known only at run time
@@ -298,7 +300,7 @@ def _without_questions(kind: Any) -> Any:
 
 def _is_open_sequence(kind: Any) -> bool:
     """Whether an annotation is a sequence without an item type."""
-    kind = _unaliased(kind)
+    kind = _resolve_alias(kind)
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if kind in (list, tuple, Sequence):
@@ -311,7 +313,7 @@ def _is_open_sequence(kind: Any) -> bool:
 
 def _has_content(kind: Any) -> bool:
     """Whether an annotation names content, complete results or bytes, for which there is no schema."""
-    kind = _unaliased(kind)
+    kind = _resolve_alias(kind)
     if isinstance(kind, type) and get_origin(kind) is None:
         names = ("CallToolResult", "ToolResult", "InputRequiredResult", "File")
         is_whole = is_kind(kind, (CallToolResult, InputRequiredResult), *names)
@@ -325,10 +327,10 @@ _MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "d
 _LITERALS = frozenset({"default", "const", "examples", "enum", "required"})
 
 
-def untitled(schema: Any) -> Any:
+def remove_titles(schema: Any) -> Any:
     """A schema without titles. The values of the author's own keywords (``x-…``) and defaults are unchanged."""
     if isinstance(schema, list):
-        return [untitled(one) for one in schema]
+        return [remove_titles(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     clean: dict[str, Any] = {}
@@ -336,64 +338,66 @@ def untitled(schema: Any) -> Any:
         if key == "title" and isinstance(value, str):
             continue
         if key in _MAPS and isinstance(value, dict):
-            clean[key] = {name: untitled(one) for name, one in value.items()}
+            clean[key] = {name: remove_titles(one) for name, one in value.items()}
         else:
-            clean[key] = value if key in _LITERALS or key.startswith("x-") else untitled(value)
+            clean[key] = value if key in _LITERALS or key.startswith("x-") else remove_titles(value)
     return clean
 
 
-def inlined(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+def inline_references(schema: dict[str, Any] | None) -> dict[str, Any] | None:
     """A schema with all references replaced by their targets; unchanged where the references are recursive."""
     if schema is None or ("$defs" not in schema and "$ref" not in schema):
         return schema
     try:
-        whole: dict[str, Any] = _inlined(schema, schema, ())
+        whole: dict[str, Any] = _inline_node(schema, schema, ())
     except RecursionError:
-        return _rooted(schema)
+        return _resolve_root(schema)
     return {key: value for key, value in whole.items() if key != "$defs"}
 
 
-def _inlined(node: Any, root: dict[str, Any], above: tuple[str, ...]) -> Any:
+def _inline_node(node: Any, root: dict[str, Any], above: tuple[str, ...]) -> Any:
     if isinstance(node, list):
-        return [_inlined(one, root, above) for one in node]
+        return [_inline_node(one, root, above) for one in node]
     if not isinstance(node, dict):
         return node
     reference = node.get("$ref")
     if isinstance(reference, str):
         if reference in above:
             raise RecursionError(reference)
-        target = _inlined(_referred(root, reference), root, (*above, reference))
+        target = _inline_node(_resolve_reference(root, reference), root, (*above, reference))
         return target | {key: value for key, value in node.items() if key not in ("$ref", "$defs")}
     result: dict[str, Any] = {}
     for key, value in node.items():
         if key in _MAPS and key != "$defs" and isinstance(value, dict):
-            result[key] = {name: _inlined(one, root, above) for name, one in value.items()}
+            result[key] = {name: _inline_node(one, root, above) for name, one in value.items()}
         elif key == "discriminator":
             continue
         else:
-            result[key] = value if key in _LITERALS or key == "$defs" else _inlined(value, root, above)
+            result[key] = value if key in _LITERALS or key == "$defs" else _inline_node(value, root, above)
     tag = node.get("discriminator")
     if isinstance(tag, dict) and isinstance(tag.get("propertyName"), str):
         for key in ("anyOf", "oneOf"):
-            result |= {key: [_requiring(one, tag["propertyName"]) for one in result[key]]} if key in result else {}
+            result |= (
+                {key: [_require_property(one, tag["propertyName"]) for one in result[key]]} if key in result else {}
+            )
     return result
 
 
-def _requiring(schema: dict[str, Any], name: str) -> dict[str, Any]:
+def _require_property(schema: dict[str, Any], name: str) -> dict[str, Any]:
     required = schema.get("required", [])
     return schema if name in required else {**schema, "required": [*required, name]}
 
 
-def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
     """Replaces a reference at the root of a schema by its target, because the protocol requires an object there."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or "$defs" not in schema:
         return schema
-    target = _referred(schema, reference)
+    target = _resolve_reference(schema, reference)
     return {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
-def _referred(root: Any, reference: str) -> Any:
+def _resolve_reference(root: Any, reference: str) -> Any:
     target = root
     for part in reference.removeprefix("#/").split("/"):
         name = part.replace("~1", "/").replace("~0", "~")

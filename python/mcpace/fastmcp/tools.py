@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json
 
-from mcpace.fastmcp.authorization import guarded
+from mcpace.fastmcp.authorization import component_guards
 from mcpace.fastmcp.content import ANYTHING, adapter_of, blocks_of, has_blocks, jsonable
 from mcpace.fastmcp.context import current
-from mcpace.fastmcp.dependencies import injected
-from mcpace.fastmcp.errors import is_told
-from mcpace.fastmcp.schemas import CallArguments, arguments_of, documented, inlined, is_object, output_schema_of
+from mcpace.fastmcp.dependencies import inject_dependencies
+from mcpace.fastmcp.errors import has_public_message
+from mcpace.fastmcp.schemas import (
+    CallArguments,
+    arguments_of,
+    inline_references,
+    is_object,
+    output_schema_of,
+    parse_docstring,
+)
 from mcpace.server.calls.content import failure_json, text_json
 from mcpace.server.core.handlers import Answer, Plan, protocol_answer
 from mcpace.server.errors import (
@@ -111,7 +118,7 @@ class FunctionTool(Tool):
             raise RegistrationError("You must provide a name for lambda functions")
         check_name(called)
         _check_resolvers(function, called)
-        fn = injected(function)
+        fn = inject_dependencies(function)
         if timeout is not None and not run_in_thread and not is_async(function):
             raise UnsupportedOption(
                 "timeout with run_in_thread=False: a function on the loop's thread can't be stopped"
@@ -120,7 +127,7 @@ class FunctionTool(Tool):
         schema = output_schema_of(returned) if isinstance(output_schema, Unset) else output_schema
         if schema is not None and not is_object(schema):
             raise RegistrationError(f"output_schema of tool {called!r}: it must be an object's, not {schema!r}")
-        about, described = documented(function)
+        about, described = parse_docstring(function)
         tool = cls(
             fn=fn,
             name=called,
@@ -143,7 +150,7 @@ class FunctionTool(Tool):
             task=task_config(task or None, called, is_async=is_async(fn)),
             bare=function,
         )
-        return tool if auth is None and timeout is None else replace(tool, guards=guarded(auth, tool, timeout))
+        return tool if auth is None and timeout is None else replace(tool, guards=component_guards(auth, tool, timeout))
 
     @classmethod
     def from_tool(cls, tool: Any, **_: Any) -> FunctionTool:
@@ -174,11 +181,11 @@ class FunctionTool(Tool):
             "name": self.name,
             "title": self.title or getattr(self.annotations, "title", None) or _title(self.name),
             "description": self.description or None,
-            "inputSchema": inlined(self.arguments.schema),
-            "outputSchema": inlined(self.schema),
+            "inputSchema": inline_references(self.arguments.schema),
+            "outputSchema": inline_references(self.schema),
             "icons": wire(self.icons),
             "annotations": wire(self.annotations),
-            "_meta": tagged(self.meta, self.tags),
+            "_meta": meta_with_tags(self.meta, self.tags),
         }
         return {key: value for key, value in entry.items() if value is not None}
 
@@ -243,7 +250,7 @@ class FunctionTool(Tool):
         """The message for a failure. A crash is also logged."""
         if isinstance(error, InvalidArguments):
             return str(error.__cause__ or error)
-        if is_tool_error(error) or is_told(error):
+        if is_tool_error(error) or has_public_message(error):
             return str(error)
         logger.error("Error calling tool %r", self.name, exc_info=error)
         if server.masks_errors:
@@ -302,7 +309,7 @@ def own_result(value: Any) -> ToolResult:
     )
 
 
-def tagged(meta: dict[str, Any] | None, tags: Iterable[str]) -> dict[str, Any]:
+def meta_with_tags(meta: dict[str, Any] | None, tags: Iterable[str]) -> dict[str, Any]:
     """A component's metadata for lists, including its tags."""
     own = meta or {}
     public = {key: value for key, value in own.get("fastmcp", {}).items() if not key.startswith("_")}
