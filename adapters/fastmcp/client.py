@@ -13,7 +13,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shared"))
 import contract
 
-# Before the import, which reads them. The first releases keep tokens in files: not in the user's.
+# Set before the import, which reads the variables. The first releases keep tokens in files, which must not be the
+# user's.
 HOME = tempfile.mkdtemp(prefix="mcpace-fastmcp-")
 os.environ.update(FASTMCP_HOME=HOME, FASTMCP_LOG_LEVEL="CRITICAL", FASTMCP_CHECK_FOR_UPDATES="off")
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)

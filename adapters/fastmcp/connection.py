@@ -27,7 +27,8 @@ class Driver(driving.Driver):
         options = given(mode=self.mode(command.get("mode")))
         if command.get("command"):
             program, *arguments = command["command"]
-            # It keeps a server running for its next session unless told otherwise; the contract's `disconnect` ends it.
+            # By default it keeps a server running for its next session, whereas the contract's `disconnect` ends the
+            # server.
             stdio = {"command": program, "args": arguments, "env": command.get("env"), "keep_alive": False}
             return opener(lambda: fastmcp.Client(transports.StdioTransport(**stdio), **options))
         token, provider = self.authorization(command)

@@ -24,12 +24,12 @@ import wallet
 from driving import given
 
 FOLLOW_LIMIT_S = 30.0
-# FastMCP opens the browser first and listens afterwards.
+# FastMCP opens the browser before its callback server listens.
 RETRY_S = 0.005
 
 
 class Wallet(wallet.Wallet):
-    """FastMCP's own, with their storage."""
+    """FastMCP's own OAuth providers, with their storage."""
 
     def __init__(self, home: Path) -> None:
         super().__init__()

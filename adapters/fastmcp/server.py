@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def telling(tool: Callable[..., Any], tool_error: type[Exception]) -> Callable[..., Any]:
-    """The tool, with its own error as FastMCP's."""
+    """The tool, which raises FastMCP's error instead of its own."""
     if tool is not tools.get_user_cart:
         return tool
 

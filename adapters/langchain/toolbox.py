@@ -84,7 +84,7 @@ class Toolbox:
         if name not in self._known:
             raise LookupError(f"the server has no tool {name!r}")
         try:
-            # As an agent invokes it: the answer is a message with a status.
+            # Invoked as by an agent, so the answer is a message with a status.
             return await self._known[name].ainvoke({"type": "tool_call", "id": "1", "name": name, "args": arguments})
         except ToolException as error:
             return error
@@ -103,5 +103,5 @@ async def opened(
 
 
 def unknown() -> dict[str, Any]:
-    """LangChain keeps what a server says of itself to itself."""
+    """An empty summary, because LangChain doesn't expose the server's description."""
     return {**server_summary("", None), "protocol_version": None}

@@ -44,17 +44,17 @@ def main() -> None:
         server.add_tool(telling(tool), name=tool.__name__, structured_output=False)
     # mcpace prints its address on stderr, in the first line.
     sys.stderr = overheard = Overheard(sys.stderr, lambda url: program.say_ready(chosen, PACKAGE, url, notes))
-    # Before it listens, nobody takes the signal.
+    # mcpace handles the signal only once it listens.
     program.at_stdin_s_end(lambda: os.kill(os.getpid(), signal.SIGTERM) if overheard.told else os._exit(0))
     options = {"host": chosen.host, "port": chosen.port, "stateless_http": chosen.state == "stateless"}
     try:
         server.run("streamable-http", graceful_timeout_s=float(program.GRACE_S), **options, **MODES[chosen.mode])
-    except Exception as problem:  # its sentence says what to do; where it was raised helps nobody here
+    except Exception as problem:  # the message says what to do, and a traceback would not help
         sys.exit(str(problem))
 
 
 class Overheard:
-    """A stream that is written to as before, and told where the server listens."""
+    """Wraps a stream and extracts the server's address from the text that is written to it."""
 
     def __init__(self, stream: Any, tell: Callable[[str], None]) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ class Overheard:
 
 
 def telling(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """The tool, with its own error as a result: what it raises, the runtime would put a sentence of its own before."""
+    """The tool, which returns its error as a result, because the runtime would prefix the message of an exception."""
     if tool is not tools.get_user_cart:
         return tool
     from mcpace.types import CallToolResult, TextContent

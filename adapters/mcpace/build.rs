@@ -1,4 +1,4 @@
-//! Tells the program which mcpace it was built with, as the lock has it.
+//! Passes the version of mcpace from the lock to the program.
 
 use std::{env, fs};
 

@@ -25,7 +25,7 @@ class Driver(driving.Driver):
         super().__init__("mcp", authorization.Wallet())
 
     def session_opener(self, command: dict[str, Any]) -> SessionOpener:
-        """Chooses how to open a session; may build a provider, so it runs before the clock starts."""
+        """Chooses how to open a session. It may build a provider, so it runs before the clock starts."""
         mode = command.get("mode")
         if command.get("command"):
             program, *arguments = command["command"]
@@ -49,7 +49,7 @@ def opener(transport: Callable[[], Any], plain_url: str | None, mode: str | None
 
 @contextlib.asynccontextmanager
 async def open_session(transport: Callable[[], Any]) -> AsyncIterator[tuple[Any, Callable[[], dict[str, Any]]]]:
-    """mcp 1.x: the transport, a ClientSession on its streams, initialize."""
+    """Opens a session of mcp 1.x: the transport, a ClientSession on its streams, initialize."""
     async with transport() as (read, write, *_), mcp.ClientSession(read, write) as session:
         reply = await session.initialize()
         yield session, lambda: server_summary(reply.protocolVersion, reply.serverInfo)
@@ -59,7 +59,8 @@ async def open_session(transport: Callable[[], Any]) -> AsyncIterator[tuple[Any,
 async def open_client(
     client_class: Any, target: Any, options: dict[str, Any]
 ) -> AsyncIterator[tuple[Any, Callable[[], dict[str, Any]]]]:
-    """mcp 2.x: the Client does transport and handshake. `target` is a URL or makes a transport."""
+    """Opens a session of mcp 2.x, whose Client handles transport and handshake. `target` is a URL or makes a
+    transport."""
     async with client_class(target if isinstance(target, str) else target(), **options) as client:
         yield client, lambda: server_summary(client.protocol_version, client.server_info)
 

@@ -28,13 +28,14 @@ def main() -> None:
     for tool in tools.registered():
         server.add_tool(telling(tool), name=tool.__name__, **plain)
     application = app()
-    # The first releases mount it, and send whoever leaves the slash out somewhere else.
+    # The first releases mount the endpoint and redirect requests without the trailing slash.
     mounted = any(type(route).__name__ == "Mount" and route.path == "/mcp" for route in application.routes)
     program.serve_asgi(chosen, PACKAGE, application, path="/mcp/" if mounted else "/mcp")
 
 
 def made(wanted: dict[str, Any], host: str) -> tuple[Any, Callable[[], Any]]:
-    """A server, and how to get its ASGI application: 2.x takes HTTP's options there, 1.x when the server is made."""
+    """A server, and a function that returns its ASGI application. The HTTP options are arguments of the function in
+    2.x, and of the constructor of the server in 1.x."""
     try:
         from mcp.server import MCPServer
     except ImportError:
@@ -50,7 +51,7 @@ def made(wanted: dict[str, Any], host: str) -> tuple[Any, Callable[[], Any]]:
 
 
 def telling(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """The tool, with its own error as a result: what it raises, the SDK would put a sentence of its own before."""
+    """The tool, which returns its error as a result, because the SDK would prefix the message of an exception."""
     if tool is not tools.get_user_cart:
         return tool
 
@@ -77,7 +78,7 @@ def failure(text: str) -> Any:
 
 
 def results_pass() -> bool:
-    """Whether a tool may answer a whole result. Earlier releases would write it down as JSON: they get to raise."""
+    """Whether a tool may return a complete result. Earlier releases would write it as JSON, so tools raise there."""
     try:
         from mcp.server.fastmcp.utilities import func_metadata
     except ImportError:  # 2.x, where it may
@@ -90,7 +91,7 @@ def parameters(function: Callable[..., Any]) -> set[str]:
 
 
 def takes_settings(function: Callable[..., Any]) -> bool:
-    """Earlier releases take their settings as anything that they are called with."""
+    """Whether a server class takes HTTP options as keywords, as in earlier releases, which accept any keyword."""
     kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
     return inspect.Parameter.VAR_KEYWORD in kinds and hasattr(function, "streamable_http_app")
 

@@ -16,13 +16,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 CONNECTIONS = 1_000
-"""Kept at most. httpx keeps 20 unless it is told: the 21st user at once would pay for a connection with each call."""
+"""Maximum number of kept connections. httpx' default is 20, so a 21st concurrent user would connect for each call."""
 
 MOST_BYTES = 10_000_000
 
 
 class NoUser(Exception):
-    """The message is what the tool's error says."""
+    """A tool's error, with its message."""
 
 
 class Item(BaseModel):

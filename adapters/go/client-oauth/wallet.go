@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// wallet has the SDK's OAuth handlers, which keep their tokens to themselves: one for each server, unless `fresh`.
+// wallet has the SDK's OAuth handlers, which keep their tokens: one for each server, unless `fresh` is set.
 type wallet struct {
 	handlers map[string]*auth.AuthorizationCodeHandler
 }

@@ -2,7 +2,7 @@ package main
 
 import "github.com/modelcontextprotocol/go-sdk/mcp"
 
-// wallet is of releases without an OAuth client, or with one that isn't built unless its experiment is asked for.
+// wallet is for releases without an OAuth client, or with one that is built only as an experiment.
 type wallet struct{}
 
 func (wallet) provider(*command) outcome { return outcome{err: noOAuth()} }

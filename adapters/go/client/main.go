@@ -84,13 +84,13 @@ func (o *official) transport(asked *command) (mcp.Transport, error) {
 	return transport, nil
 }
 
-// sessionOptions asks for a revision where the SDK takes one; without a mode, its own default.
+// sessionOptions requests a revision where the SDK supports that; without a mode the SDK's default applies.
 func sessionOptions(mode string) (*mcp.ClientSessionOptions, error) {
 	if mode == "" {
 		return nil, nil
 	}
 	options := &mcp.ClientSessionOptions{}
-	// Private, or not there, before 1.8.
+	// The field is private or missing before 1.8.
 	revision := reflect.ValueOf(options).Elem().FieldByName("ProtocolVersion")
 	if !revision.IsValid() {
 		if mode == "legacy" {

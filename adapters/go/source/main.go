@@ -1,4 +1,4 @@
-// A server on the official Go SDK and net/http, as the SDK's own examples have it; ../../README.md has the contract.
+// A server on the official Go SDK and net/http, written as the SDK's own examples; ../../README.md has the contract.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// unsupported is the exit code for what this release can't do.
+// unsupported is the exit code for requests that this release doesn't support.
 const unsupported = 127
 
 func main() {
@@ -39,7 +39,7 @@ func main() {
 
 var errUnsupported = errors.New("go-sdk can't do that")
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	host, mode string
 	port       uint16
@@ -99,7 +99,7 @@ func run(given *options) error {
 	if err != nil {
 		return fmt.Errorf("can't listen: %w", err)
 	}
-	// Before anybody can know that it stands: a goroutine may begin much later.
+	// Registered before the address is printed, because a goroutine may start much later.
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
 	over := make(chan error, 3)
@@ -112,7 +112,7 @@ func run(given *options) error {
 	return <-over
 }
 
-// stdinEnds returns when whoever started this program has ended, too.
+// stdinEnds returns when stdin ends, also because the parent process has ended.
 func stdinEnds() error {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return nil
@@ -126,7 +126,7 @@ func sayReady(address net.Addr) error {
 	})
 }
 
-// version is the SDK's release, as it was linked in.
+// version is the release of the SDK that was linked into the program.
 func version() string {
 	if built, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range built.Deps {

@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience is longer than any load lets a reply take.
+// patience is longer than the longest reply time in any load.
 const patience = 30 * time.Second
 
 type shop struct {
@@ -60,7 +60,7 @@ type (
 	}
 )
 
-// fromEnvironment has no shop where the environment names none.
+// fromEnvironment returns no shop where the environment names none.
 func fromEnvironment() (*shop, error) {
 	api, address := os.Getenv("SHOP_API"), os.Getenv("SHOP_REDIS")
 	if api == "" || address == "" {
@@ -71,7 +71,7 @@ func fromEnvironment() (*shop, error) {
 		return nil, fmt.Errorf("SHOP_REDIS %s: %w", address, err)
 	}
 	settings.ReadTimeout, settings.WriteTimeout, settings.PoolTimeout = patience, patience, patience
-	// The default transport keeps two connections to a host, which is no pool under load.
+	// The default transport keeps only two connections to a host, which is too few under load.
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = transport.MaxIdleConns
 	transport.Proxy = nil
@@ -166,7 +166,7 @@ func (s *shop) checkout(ctx context.Context, given checkoutArguments) (string, e
 	return compact(receipt{number.Val(), price.TotalCents, len(given.Items)})
 }
 
-// ask reads the whole body, so that the connection can be used again.
+// ask reads the whole body, so that the connection can be reused.
 func (s *shop) ask(request *http.Request) ([]byte, error) {
 	response, err := s.http.Do(request)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *shop) ask(request *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// compact is JSON as the other languages write it: < > & as they are.
+// compact is JSON without escaping of < > &, as the other languages write it.
 func compact(value any) (string, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -52,7 +52,7 @@ func addCommon(server *mcp.Server) {
 	add(server, "payload", "Answers with so many bytes", payload)
 }
 
-// add registers a tool whose result is a text, and nothing structured.
+// add registers a tool whose result is text only, without structured content.
 func add[A any](server *mcp.Server, name, description string, tool func(context.Context, A) (string, error)) {
 	mcp.AddTool(server, &mcp.Tool{Name: name, Description: description},
 		func(ctx context.Context, _ *mcp.CallToolRequest, given A) (*mcp.CallToolResult, any, error) {
@@ -74,7 +74,7 @@ func wait(ctx context.Context, given waitArguments) (string, error) {
 }
 
 func work(_ context.Context, given workArguments) (string, error) {
-	// The thread's clock is this goroutine's only while it stays there.
+	// The goroutine is locked to its thread, because it reads the clock of the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	end := burnt() + time.Duration(given.Us)*time.Microsecond
@@ -83,7 +83,7 @@ func work(_ context.Context, given workArguments) (string, error) {
 	return "worked", nil
 }
 
-// burnt is this thread's processor time: what others do meanwhile doesn't count as work.
+// burnt is the processor time of this thread, which excludes the work of other threads.
 func burnt() time.Duration {
 	var spent unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent); err != nil {

@@ -57,7 +57,7 @@ func (m *mark3labs) connect(ctx context.Context, asked *command) outcome {
 	}
 }
 
-// open starts a client and shakes hands, each a second time after an authorization, as the SDK's example has it.
+// open starts a client and performs the handshake, and repeats both after an authorization, as in the SDK's example.
 func open(
 	ctx context.Context, made func() (*client.Client, error), request mcp.InitializeRequest, asked *command,
 ) (*client.Client, *mcp.InitializeResult, error) {
@@ -65,7 +65,7 @@ func open(
 	if err != nil {
 		return nil, nil, err
 	}
-	// One over stdio is started already, and says so.
+	// A client over stdio is started already, and returns an error.
 	if len(asked.Command) == 0 {
 		err = opened.Start(ctx)
 		if client.IsOAuthAuthorizationRequiredError(err) {
@@ -117,7 +117,8 @@ func (m *mark3labs) maker(asked *command) (func() (*client.Client, error), error
 	}
 }
 
-// revisionOf is what the handshake asks for: the SDK's latest, as its examples have it, unless a mode says otherwise.
+// revisionOf is the revision that the handshake requests: the SDK's latest, as in its examples, unless a mode names
+// another.
 func revisionOf(mode string) (string, error) {
 	switch mode {
 	case "":

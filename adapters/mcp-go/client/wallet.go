@@ -8,10 +8,10 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// wallet has for each server what its clients share: tokens, and the registered client's id.
+// wallet has the shared data of each server's clients: tokens, and the id of the registered client.
 type wallet map[string]*client.OAuthConfig
 
-// provider makes the SDK's OAuth handler, which a client makes for itself out of the same configuration.
+// provider creates the SDK's OAuth handler. A client creates another one from the same configuration.
 func (w wallet) provider(asked *command) outcome {
 	config, err := w.configuration(asked)
 	if err != nil {
@@ -37,7 +37,7 @@ func (w wallet) configuration(asked *command) (client.OAuthConfig, error) {
 	return *w[asked.URL], nil
 }
 
-// authorize is the SDK's example, with somebody who consents by himself.
+// authorize follows the SDK's example, with automatic consent.
 func authorize(ctx context.Context, handler *transport.OAuthHandler, asked *authorization) error {
 	verifier, err := client.GenerateCodeVerifier()
 	if err != nil {

@@ -1,4 +1,4 @@
-//! A server on mcpace's runtime, as docs/rust.md has it; see ../../README.md for the contract. Nothing of the lab is used.
+//! A server on mcpace's runtime, written as in docs/rust.md, without the lab; see ../../README.md for the contract.
 
 mod program;
 mod shop;
@@ -13,7 +13,7 @@ use mcpace_serve::http::{self, Limits, Options, ResponseMode};
 use crate::program::{Failure, Given};
 use crate::shop::Shop;
 
-/// For calls in flight at the end; load has ended by then.
+/// Time for calls in flight at the end, after the load has ended.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
@@ -43,7 +43,7 @@ async fn run() -> Result<(), Failure> {
     let told = program::told_to_end()?;
     let builder = tools::register(Server::builder("mcpace", env!("MCPACE_VERSION")), Shop::from_environment()?);
     let server = builder.build().map_err(|error| Failure::Other(error.to_string()))?;
-    // It serves on threads of its own.
+    // The server uses its own threads.
     let running = http::serve(server, options).map_err(|error| Failure::Other(error.to_string()))?;
     program::say_ready(running.address())?;
     told.await;

@@ -53,7 +53,7 @@ impl Given {
         Ok(given)
     }
 
-    /// The first that the host's name stands for.
+    /// The first address of the host.
     pub async fn address(&self) -> Result<SocketAddr, Failure> {
         let no_such = |why: String| Failure::Other(format!("can't listen on {}: {why}", self.host));
         let mut found = tokio::net::lookup_host((self.host.as_str(), self.port))
@@ -71,12 +71,12 @@ fn stateful(value: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Resolves when stdin ends, which it does with whoever started this program, or at SIGTERM.
+/// Resolves when stdin ends, also because the parent process has ended, or at SIGTERM.
 pub fn told_to_end() -> Result<impl Future<Output = ()>, Failure> {
     let mut terminated =
         signal(SignalKind::terminate()).map_err(|error| Failure::Other(format!("no SIGTERM: {error}")))?;
     let (ended, end) = oneshot::channel();
-    // A thread of its own: a read of stdin can't be given up, and the runtime would wait for it at its end.
+    // A separate thread, because a read of stdin can't be cancelled, and the runtime would wait for it at its end.
     std::thread::spawn(move || {
         let mut scrap = [0; 256];
         while matches!(std::io::stdin().read(&mut scrap), Ok(read) if read > 0) {}
@@ -90,7 +90,7 @@ pub fn told_to_end() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-/// The one line on stdout.
+/// Prints the only line on stdout.
 pub fn say_ready(address: SocketAddr) -> Result<(), Failure> {
     let mut notes = Vec::new();
     if cfg!(debug_assertions) {

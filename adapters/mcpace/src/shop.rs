@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::Failure;
 
-/// Longer than any load lets a reply take; a shop that is gone is said to be, not waited for.
+/// Timeout, which is longer than the longest reply time in any load. It turns an unreachable shop into an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Shop {
@@ -54,7 +54,7 @@ struct Receipt {
 }
 
 impl Shop {
-    /// `None` where the environment names none. Connects at the first call, and again after a loss.
+    /// The shop, which connects at the first call and after a loss; `None` where the environment names none.
     pub fn from_environment() -> Result<Option<Self>, Failure> {
         let (Ok(api), Ok(address)) = (std::env::var("SHOP_API"), std::env::var("SHOP_REDIS")) else { return Ok(None) };
         let wrong = |error: redis::RedisError| Failure::Other(format!("SHOP_REDIS {address}: {error}"));

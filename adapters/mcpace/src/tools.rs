@@ -64,7 +64,7 @@ struct Checkout {
     items: Vec<Order>,
 }
 
-/// Without a shop its tools aren't there.
+/// All tools. The tools of the shop are left out where there is no shop.
 pub fn register(builder: Builder, shop: Option<Shop>) -> Builder {
     let builder = common(builder);
     match shop {
@@ -109,7 +109,7 @@ fn common(builder: Builder) -> Builder {
         }))
 }
 
-/// This thread's processor time: what others do meanwhile doesn't count as work.
+/// Processor time of this thread, which excludes the work of other threads.
 fn burnt() -> Duration {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)

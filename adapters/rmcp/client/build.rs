@@ -1,4 +1,4 @@
-//! Tells the program which release of rmcp it was built with, as the lock has it: the crate itself doesn't say.
+//! Passes the release of rmcp from the lock to the program, because the crate itself doesn't expose it.
 
 use std::{env, fs};
 

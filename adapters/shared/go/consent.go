@@ -1,5 +1,5 @@
-// Somebody who consents: the authorization URL is fetched and the code read out of its redirect, for targets that consent
-// by themselves. The flow itself is the SDK's own: it is what is measured.
+// Somebody who consents: the authorization URL is fetched and the code read out of its redirect, for targets that
+// consent by themselves. The flow itself is the SDK's own: it is what is measured.
 
 package main
 
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// redirectURL is registered and read from the redirect, but nobody listens there: `follow` stops at the Location header.
+// redirectURL is the registered redirect URL. Nothing listens there, because `follow` stops at the Location header.
 const redirectURL = "http://localhost:33418/callback"
 
 const followLimit = 30 * time.Second
 
-// follows says whether this program can give the consent that is asked for.
+// follows checks that this program supports the requested kind of consent.
 func follows(asked *authorization) error {
 	if asked.Consent != "" && asked.Consent != "follow" {
 		return unsupported("consent by %s is not for this program", asked.Consent)
@@ -32,7 +32,7 @@ func clientName(asked *authorization) string {
 	return "mcpace"
 }
 
-// follow gives what the redirect to the client's callback address carries.
+// follow returns the query of the redirect to the client's callback address.
 func follow(ctx context.Context, address string) (url.Values, error) {
 	ctx, cancel := context.WithTimeout(ctx, followLimit)
 	defer cancel()
@@ -41,7 +41,7 @@ func follow(ctx context.Context, address string) (url.Values, error) {
 		return nil, err
 	}
 	browser := &http.Client{
-		// Scripted targets are on this machine: a proxy from the environment has no business here.
+		// Scripted targets are on this machine, so a proxy from the environment must not be used.
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -27,14 +27,14 @@ import (
 
 const (
 	defaultLimit = 60 * time.Second
-	// How long leaving a connection may take when nobody asked for it with a limit of their own.
+	// Time limit for closing a connection without a command that has a limit of its own.
 	abandonLimit = 2 * time.Second
 	messageLimit = 2000
 	textLimit    = 200
 	namesLimit   = 200
 )
 
-// command is what a line on stdin says.
+// command is a line on stdin.
 type command struct {
 	Cmd       string            `json:"cmd"`
 	URL       string            `json:"url"`
@@ -95,10 +95,10 @@ type callSummary struct {
 	Text    string `json:"text"`
 }
 
-// program serves commands, one after another.
+// program executes commands, one after another.
 type program struct {
 	driver driver
-	// cancel ends what the connection's context still holds.
+	// cancel cancels the context of the connection.
 	cancel context.CancelFunc
 }
 
@@ -238,7 +238,7 @@ func listed[T any](tools []T, name func(T) string, more bool) any {
 	return toolsSummary{len(tools), names, more}
 }
 
-// called sums up a result; `text` is a block's, where it has any.
+// called summarizes a result; `text` returns the text of a block, where it has any.
 func called[B any](isError bool, content []B, text func(B) (string, bool)) any {
 	texts := []string{}
 	for _, block := range content {
@@ -249,7 +249,7 @@ func called[B any](isError bool, content []B, text func(B) (string, bool)) any {
 	return callSummary{isError, cut(strings.Join(texts, "\n"), textLimit)}
 }
 
-// status401 finds the status, and no port nor a part of one.
+// status401 finds the status 401, not as a port or as part of another number.
 var status401 = regexp.MustCompile(`(^|[^\w:.])401\b`)
 
 func kindOf(err error) string {
@@ -308,7 +308,7 @@ func cut(text string, limit int) string {
 	return string(runes[:min(len(runes), limit)])
 }
 
-// version is a module's release, as it was linked in.
+// version is the release of a module that was linked into the program.
 func version(module string) string {
 	if built, ok := debug.ReadBuildInfo(); ok {
 		for _, linked := range built.Deps {
@@ -320,7 +320,7 @@ func version(module string) string {
 	return "unknown"
 }
 
-// begun and begunNs are the same moment on Go's clock and on CLOCK_MONOTONIC.
+// begun and begunNs are one moment on Go's clock and on CLOCK_MONOTONIC.
 var begun, begunNs = oneMoment()
 
 // oneMoment reads both clocks until nothing came between: a program that is put aside between the two reads would have

@@ -20,7 +20,7 @@ export function newClient(mode = 'legacy') {
   return new Client({ name: 'mcpace', version }, { capabilities: {} });
 }
 
-/** Between parameters and options stands the result's schema, for which the SDK has its own. */
+/** Calls a tool. The schema of the result is the second argument; `undefined` selects the SDK's own. */
 export const callTool = (client, params, options) => client.callTool(params, undefined, options);
 
 export const finishAuth = (transport, answer) => transport.finishAuth(answer.get('code'));

@@ -1,11 +1,12 @@
 // OAuth for the client program: tokens in memory, and somebody who consents.
 //
 // The flow itself (discovery, registration, PKCE, tokens, refresh) is the SDK's own: it is what is measured. Consent is
-// `follow`: the authorization URL is fetched and the code read out of its redirect, for targets that consent by themselves.
+// `follow`: the authorization URL is fetched and the code read out of its redirect, for targets that consent by
+// themselves.
 
 import { ConsentRefused, Unsupported } from './outcome.mjs';
 
-/** Registered and read from the redirect, but nobody listens there: `follow` stops at the Location header. */
+/** The registered redirect URL. Nothing listens there, because `follow` stops at the Location header. */
 const REDIRECT = 'http://localhost:33418/callback';
 const FOLLOW_LIMIT_MS = 30_000;
 
@@ -14,7 +15,7 @@ export class Wallet {
   #stored = new Map();
   #providers = new Map();
 
-  /** All that a provider needs, so that constructing it is one call. The storage is kept unless `fresh`. */
+  /** Prepares everything for a provider, so that constructing it is one call. The storage is kept unless `fresh` is set. */
   prepare(url, auth) {
     if (auth.consent !== undefined && auth.consent !== 'follow') {
       throw new Unsupported(`consent by ${auth.consent} is not for this program`);
@@ -28,7 +29,7 @@ export class Wallet {
     this.#providers.set(url, provider);
   }
 
-  /** The provider made last for this server, or a new one. */
+  /** The last provider for this server, or a new one. */
   provider(url, auth) {
     if (!this.#providers.has(url)) this.keep(url, this.prepare(url, auth).construct());
     return this.#providers.get(url);
@@ -60,7 +61,7 @@ class Provider {
     };
   }
 
-  /** Whether there is an answer that waits to be handed over. */
+  /** Whether there is an answer that has not been passed on yet. */
   get consented() {
     return this.#answer !== null;
   }
@@ -95,7 +96,7 @@ class Provider {
     return this.#stored.verifier;
   }
 
-  /** Later releases keep what they found out of the server from the redirect to the code. */
+  /** Later releases keep the discovered metadata of the server from the redirect to the exchange of the code. */
   saveDiscoveryState(state) {
     this.#stored.discovery = state;
   }

@@ -73,7 +73,7 @@ export class Driver {
     return { start_ns: startNs, end_ns: endNs, result: server(connection) };
   }
 
-  /** Makes what can be made before the clock starts. */
+  /** Creates everything that can be created before the clock starts. */
   #opener({ url, command, env, auth, mode }) {
     const make = this.#transportMaker({ url, command, env }, auth ?? { kind: 'none' });
     const attempt = async (connection, options) => {
@@ -89,7 +89,7 @@ export class Driver {
         await attempt(connection, options);
       } catch (error) {
         if (!(error instanceof sdk.UnauthorizedError) || !make.provider?.consented) throw error;
-        // As the SDK's own example client has it: the code to the old transport, then a new one.
+        // As in the SDK's own example client: the old transport gets the code, and then a new one connects.
         await sdk.finishAuth(connection.transport, make.provider.takeAnswer());
         await attempt(connection, options);
       }
@@ -154,7 +154,7 @@ export class Driver {
   }
 }
 
-/** Ends the session where the release can, then the transport. */
+/** Ends the session where the release supports that, and then closes the transport. */
 async function close({ client, transport }) {
   if (client === null) return;
   if (transport?.sessionId && typeof transport.terminateSession === 'function') await transport.terminateSession();

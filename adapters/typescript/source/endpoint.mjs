@@ -3,10 +3,10 @@
 
 import { randomUUID } from 'node:crypto';
 
-/** Since this revision no sessions, and a handler of its own where the SDK has one. */
+/** The first revision without sessions, which has a separate handler where the SDK supports it. */
 const MODERN = '2026-07-28';
 
-/** `newServer` makes a server with all tools; `modern` serves requests of 2026-07-28, where the SDK knows it. */
+/** The endpoint. `newServer` creates a server with all tools; `modern` serves 2026-07-28, where the SDK supports it. */
 export function mount(app, { mode, state }, Transport, newServer, modern) {
   const serving = state === 'stateful' ? withSessions : once;
   const legacy = serving(Transport, newServer, { enableJsonResponse: mode === 'json' });

@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 import { fail } from './program.mjs';
 
-/** No tools where the environment names no shop. */
+/** The tools of the shop; none where the environment names no shop. */
 export async function shopTools() {
   const { SHOP_API: api, SHOP_REDIS: address } = process.env;
   if (!api || !address) return {};
@@ -49,7 +49,7 @@ const tools = (api, redis) => ({
   }
 });
 
-/** Ready, or trying: what is asked without a connection fails at once, rather than wait for one. */
+/** A Redis client, connected or connecting. A command without a connection fails at once instead of waiting. */
 async function connect(address) {
   let redis;
   try {
@@ -64,7 +64,7 @@ async function connect(address) {
   return redis;
 }
 
-/** One write for all commands, no transaction. */
+/** Sends all commands in one write, without a transaction. */
 async function asked(pipeline) {
   try {
     return await pipeline.execAsPipeline();
@@ -73,7 +73,7 @@ async function asked(pipeline) {
   }
 }
 
-/** A reply's body. The whole is read, so that the connection can be used again. */
+/** The body of a reply, which is read completely so that the connection can be reused. */
 async function ask(url, options) {
   let response, body;
   try {
@@ -92,7 +92,7 @@ function order(element) {
   return { product_id, quantity };
 }
 
-/** In the contract's order, whatever the client's was. */
+/** The members in the contract's order, independent of the client's order. */
 function plain({ product_id, quantity }) {
   return { product_id, quantity };
 }

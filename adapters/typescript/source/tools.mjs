@@ -53,14 +53,14 @@ const common = {
 
 const tools = { ...common, ...(await shopTools()) };
 
-/** Hands each tool to `register(name, description, shape, handler)`. */
+/** Passes each tool to `register(name, description, shape, handler)`. */
 export function registerAll(register) {
   for (const [name, { description, shape, answer }] of Object.entries(tools)) {
     register(name, description, shape, async (given) => ({ content: [{ type: 'text', text: await answer(given) }] }));
   }
 }
 
-/** Processor time in microseconds, of this thread where Node tells it: what others do meanwhile is no work. */
+/** Processor time in microseconds, of this thread where Node provides it, so that other threads' work is excluded. */
 function burnt() {
   const { user, system } = process.threadCpuUsage?.() ?? process.cpuUsage();
   return user + system;

@@ -72,7 +72,7 @@ record Program(String host, int port, String mode, boolean stateful) {
     }
   }
 
-  /** Tomcat would listen everywhere where it doesn't know the address. */
+  /** Resolves the address, because Tomcat would listen on all addresses if it is unknown. */
   InetAddress address() throws Failure {
     try {
       return InetAddress.getByName(host);
@@ -85,13 +85,13 @@ record Program(String host, int port, String mode, boolean stateful) {
     return new Failure(1, "can't listen on %s:%d: %s".formatted(host, port, deepest(failure)));
   }
 
-  /** As the SDK's jar says. */
+  /** Version of the SDK, from the manifest of its jar. */
   static String version() {
     String said = McpSchema.class.getPackage().getImplementationVersion();
     return said == null ? "unknown" : said;
   }
 
-  /** The one line on stdout. */
+  /** Prints the only line on stdout. */
   static void sayReady(Program given, int port) throws IOException {
     String host = given.host.contains(":") ? "[" + given.host + "]" : given.host;
     Map<String, Object> ready =

@@ -52,11 +52,11 @@ final class Server {
     return servlet;
   }
 
-  /** Starts Tomcat as it comes. Returns the port. */
+  /** Starts Tomcat with its default configuration. Returns the port. */
   private static int listen(Program given, HttpServlet servlet) throws Exception {
     String address = given.address().getHostAddress();
     Tomcat tomcat = new Tomcat();
-    // Or it makes folders where the program was started. Nothing of ours is ever put into them.
+    // Without this, Tomcat would create folders in the working directory. The program puts nothing into them.
     Path base = Files.createTempDirectory("mcpace-tomcat-");
     tomcat.setBaseDir(base.toString());
     tomcat.setHostname(given.host());

@@ -22,10 +22,10 @@ import redis.clients.jedis.exceptions.JedisException;
 import redis.clients.jedis.util.JedisURIHelper;
 
 final class Shop {
-  /** Longer than any load lets a reply take. */
+  /** Timeout, which is longer than the longest reply time in any load. */
   private static final Duration PATIENCE = Duration.ofSeconds(30);
 
-  /** As many as Tomcat has threads: each uses a connection alone, and Jedis keeps 8 unless it is told. */
+  /** Number of connections, equal to Tomcat's threads, each of which uses one. Jedis' default is 8. */
   private static final int CONNECTIONS = 200;
 
   private static final McpJsonMapper JSON = McpJsonDefaults.getMapper();
@@ -56,7 +56,7 @@ final class Shop {
     this.redis = new JedisPooled(pool, address, (int) PATIENCE.toMillis());
   }
 
-  /** Null where the environment names none. Connects at the first call. */
+  /** The shop, which connects at the first call; null where the environment names none. */
   static Shop fromEnvironment() throws Program.Failure {
     String api = System.getenv("SHOP_API");
     String address = System.getenv("SHOP_REDIS");
@@ -160,7 +160,7 @@ final class Shop {
     return new Order(Long.parseLong(element.substring(0, colon)), Long.parseLong(element.substring(colon + 1)));
   }
 
-  /** The arguments have passed the tool's schema. */
+  /** Reads arguments that have been validated against the tool's schema. */
   @SuppressWarnings("unchecked")
   private static List<Order> orders(Object items) {
     return ((List<Map<String, Object>>) items)

@@ -38,7 +38,7 @@ final class Tools {
     }
   }
 
-  /** Without a shop its tools aren't there. */
+  /** All tools. The tools of the shop are left out where there is no shop. */
   static List<Described> all(Shop shop) {
     List<Described> tools = new ArrayList<>(common());
     if (shop != null) {
@@ -90,7 +90,7 @@ final class Tools {
             given -> payload(number(given, "bytes"))));
   }
 
-  /** Processor time of this thread: what others do meanwhile doesn't count as work. */
+  /** Processor time of this thread, which excludes the work of other threads. */
   private static String work(long us) {
     long end = THREADS.getCurrentThreadCpuTime() + us * 1_000;
     while (THREADS.getCurrentThreadCpuTime() < end) {

@@ -1,5 +1,5 @@
-//! Somebody who consents: the authorization URL is fetched and the code read out of its redirect, for targets that consent
-//! by themselves. They are on this machine and speak plain HTTP; the flow itself is the SDK's own.
+//! Somebody who consents: the authorization URL is fetched and the code read out of its redirect, for targets that
+//! consent by themselves. They are on this machine and speak plain HTTP; the flow itself is the SDK's own.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,12 +9,12 @@ use url::Url;
 
 use crate::contract::{Auth, Failure};
 
-/// Registered and read from the redirect, but nobody listens there: the reply's Location is enough.
+/// The registered redirect URL. Nothing listens there, because the Location header of the reply is sufficient.
 pub const REDIRECT: &str = "http://localhost:33418/callback";
 const LIMIT: Duration = Duration::from_secs(30);
 const HEAD_LIMIT: u64 = 64 * 1024;
 
-/// Whether this program can give the consent that is asked for.
+/// Checks that this program supports the requested kind of consent.
 pub fn possible(auth: &Auth) -> Result<(), Failure> {
     match auth.consent.as_str() {
         "" | "follow" => Ok(()),
@@ -22,7 +22,7 @@ pub fn possible(auth: &Auth) -> Result<(), Failure> {
     }
 }
 
-/// Where the authorization server sends the client, code and all.
+/// The URL to which the authorization server redirects the client, including the code.
 pub async fn follow(address: &str) -> Result<Url, Failure> {
     let address = Url::parse(address)?;
     let place = tokio::task::spawn_blocking(move || location(&address)).await??;
@@ -36,7 +36,7 @@ pub async fn follow(address: &str) -> Result<Url, Failure> {
     Ok(place)
 }
 
-/// A value out of the query.
+/// A value of the query.
 pub fn value(place: &Url, name: &str) -> Option<String> {
     place.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
