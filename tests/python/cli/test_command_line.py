@@ -28,7 +28,6 @@ SECRETS = ("s3cret-bearer", "s3cret-query", "s3cret-password", "s3cret-cookie")
         (["clients", "python@one", "--target", "profile:simple"], "'one' is not a version"),
         (["measure", "profile:notoin"], "Did you mean profile:notion?"),
         (["measure", "nowhere"], "is not a target"),
-        (["mesure", "profile:simple"], "Did you mean measure?"),
         (["measure", "simple"], "Did you mean profile:simple?"),
         (["measure", "http://[::1"], "is not a URL"),
         (["measure", "http://127.0.0.1:99999/mcp"], "is not a URL"),
@@ -55,6 +54,12 @@ def test_what_makes_no_sense_is_said_in_one_sentence(words: list[str], sentence:
     assert (ended.code, ended.stdout) == (USAGE, "")
     assert sentence in ended.sentence()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_nearest_command_is_suggested(tmp_path: Path) -> None:
+    ended = run("mesure", "profile:simple", folder=tmp_path)
+    assert (ended.code, ended.stdout) == (USAGE, "")
+    assert ended.stderr.endswith("No such command 'mesure'. Did you mean measure?\n")
 
 
 @pytest.mark.parametrize(
