@@ -252,13 +252,13 @@ class MCPServer(Generic[LifespanT]):
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a tool.
 
-        Its parameters become the input schema, its return annotation the output schema. ``structured_output``: must
-        have one (``True``), must not (``False``), or as the annotation allows. A parameter annotated ``Context`` is
-        filled in by the server.
+        Its parameters become the input schema, its return annotation the output schema. ``structured_output`` requires
+        an output schema (``True``), forbids it (``False``), or leaves it to the annotation. The server fills in a
+        parameter annotated ``Context``.
 
-        ``permissions`` and ``rate_limits`` guard it, beside the server's own; ``timeout`` is in seconds; a result
-        longer than ``max_result_bytes`` is an error. ``output_format="toon"`` writes the text of data as TOON,
-        ``"auto"`` where that is shorter. ``task=True`` runs it as a task for clients that take tasks; see
+        ``permissions`` and ``rate_limits`` guard the tool in addition to the server's own; ``timeout`` is in seconds; a
+        result longer than ``max_result_bytes`` is an error. ``output_format="toon"`` writes the text of data as TOON,
+        ``"auto"`` only if that is shorter. ``task=True`` runs it as a task for clients that support tasks; see
         :class:`mcpace.TaskConfig`.
         """
         if callable(name):
@@ -329,7 +329,7 @@ class MCPServer(Generic[LifespanT]):
         self.registry.add_tool(tool)
 
     def remove_tool(self, name: str) -> None:
-        """Takes a tool away, also while the server runs. Raises ``ToolError`` where there is none."""
+        """Removes a tool, also while the server runs. Raises ``ToolError`` if there is none."""
         self.registry.remove_tool(name)
 
     def resource(
@@ -346,10 +346,10 @@ class MCPServer(Generic[LifespanT]):
         security: ResourceSecurity | None = None,
         **guarding: Unpack[GuardOptions],
     ) -> Callable[[FunctionT], FunctionT]:
-        """Registers a function as a resource, or as a family of them where the URI has variables (``note://{id}``).
+        """Registers a function as a resource, or as a resource template if the URI has variables (``note://{id}``).
 
-        It returns text, bytes, or what is told as JSON. The variables are its parameters. What guards it: as in
-        :meth:`tool`.
+        The function returns text, bytes, or a value that is sent as JSON. The variables are its parameters. The
+        keywords for guards are those of :meth:`tool`.
         """
         if callable(uri):
             raise TypeError(
@@ -389,7 +389,7 @@ class MCPServer(Generic[LifespanT]):
         self.registry.add_resource(resource)
 
     def remove_resource(self, uri: str) -> None:
-        """Takes a resource or a template away. Raises ``ValueError`` where there is none."""
+        """Removes a resource or a template. Raises ``ValueError`` if there is none."""
         self.registry.remove_resource(uri)
 
     def prompt(
@@ -400,9 +400,9 @@ class MCPServer(Generic[LifespanT]):
         icons: Sequence[Icon] | None = None,
         **guarding: Unpack[GuardOptions],
     ) -> Callable[[FunctionT], FunctionT]:
-        """Registers a function as a prompt: its parameters are what the user fills in, its value the messages.
+        """Registers a function as a prompt: the user fills in its parameters, and its value becomes the messages.
 
-        What guards it: as in :meth:`tool`.
+        The keywords for guards are those of :meth:`tool`.
         """
         if callable(name):
             raise TypeError(
@@ -430,7 +430,7 @@ class MCPServer(Generic[LifespanT]):
         self.registry.add_prompt(prompt)
 
     def remove_prompt(self, name: str) -> None:
-        """Takes a prompt away, also while the server runs. Raises ``ValueError`` where there is none."""
+        """Removes a prompt, also while the server runs. Raises ``ValueError`` if there is none."""
         self.registry.remove_prompt(name)
 
     def completion(self) -> Callable[[FunctionT], FunctionT]:
@@ -446,11 +446,11 @@ class MCPServer(Generic[LifespanT]):
         return register
 
     def _filled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """What is called for an author's function: it has no parameters that providers fill in."""
+        """The function that is called for an author's function, without the parameters that providers fill in."""
         return self._around(self._providers.applied(fn))
 
     def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """For a face whose functions all need something around them; it keeps name, doc and signature."""
+        """A hook for subclasses that wrap all functions. A wrapper keeps name, docstring and signature."""
         return fn
 
     # Calls within the process -----------------------------------------------------------------------------------------
@@ -564,11 +564,11 @@ class MCPServer(Generic[LifespanT]):
         return register
 
     def run(self, transport: Literal["stdio", "sse", "streamable-http"] = "stdio", **kwargs: Any) -> None:
-        """Serves until it is told to stop: over stdio, or over HTTP at ``host`` and ``port``.
+        """Serves over stdio, or over HTTP at ``host`` and ``port``, until a signal comes or stdin ends.
 
         The keywords are the official SDK's (``streamable_http_path``, ``json_response``, ``stateless_http``, …), and
-        the runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them. What
-        the constructor was given holds where a keyword is left out.
+        the runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them. The
+        constructor's values are the defaults.
         """
         from mcpace.server.running.transports import run
 
@@ -593,7 +593,7 @@ class MCPServer(Generic[LifespanT]):
         await run_async(self, "streamable-http", kwargs)
 
     def asgi(self, **kwargs: Any) -> Any:
-        """An ASGI application, to be mounted in another one or run by its server. Needs no package."""
+        """An ASGI application, to be mounted in another application or run by an ASGI server. Needs no package."""
         from mcpace.server.running.transports import asgi
 
         self._application = asgi(self, kwargs)

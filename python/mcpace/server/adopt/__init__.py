@@ -1,8 +1,8 @@
-"""Servers of other SDKs, served as they are: an object of theirs goes in, something that can be run comes out.
+"""Adoption of other SDKs' servers: turns an unchanged server object of another SDK into one that the runner serves.
 
-Design constraint: the object is not changed, and a client can't tell the difference. A tool is called by the runtime
-itself only where its reply is known to be the same; every other request goes whole to the SDK's own handlers, on the
-event loop. Nothing is imported that the object's own module has not imported.
+Design constraint: the object is not changed, and a client can't tell the difference. The runtime calls a tool itself
+only if its reply is certainly equal; the SDK's own handlers answer all other requests, on the event loop. No module is
+imported that the object's own module has not imported.
 
 Supported: ``MCPServer`` (mcp 2.x), ``FastMCP`` (mcp 1.x), ``FastMCP`` (fastmcp 3 and 4), and low-level servers of mcp.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcpace.server.adopt.official_common import Sdk
     from mcpace.server.running.prepared import Prepared
 
-# What the SDK's own handlers answer. Not `ping`, which is the same from anybody, and not what is told of changes.
+# Methods that the SDK's own handlers answer. The runtime answers `ping`, and sends notifications of changes.
 DELEGATED = [
     "initialize",
     "server/discover",
@@ -48,15 +48,12 @@ LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
 
 def adoptable(candidate: object) -> bool:
-    """Whether :func:`adopt` takes it."""
+    """Whether :func:`adopt` accepts an object."""
     return kind_of(candidate) is not None
 
 
 def adopt(server: Any) -> Prepared:
-    """A server object of another SDK, ready to be run.
-
-    Raises ``TypeError`` for what is none.
-    """
+    """Prepares a server object of another SDK to be run. Raises ``TypeError`` for any other object."""
     kind = kind_of(server)
     if kind is None:
         raise TypeError(f"{type(server).__module__}.{type(server).__qualname__} is no server that can be adopted")
@@ -97,7 +94,7 @@ def adopt(server: Any) -> Prepared:
 
 @asynccontextmanager
 async def _entered(sdk: Sdk, bus: Any, core: Any) -> AsyncIterator[None]:
-    """The SDK's lifespan; what is published on its bus is told to the clients that listen."""
+    """Runs the SDK's lifespan, and notifies subscribed clients of the events on the SDK's bus."""
 
     def tell(event: Any) -> None:
         uri, changed = uri_of(event), list_of(event)

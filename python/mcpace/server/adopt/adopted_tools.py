@@ -1,4 +1,4 @@
-"""The tools of a foreign server: which of them the runtime calls itself, kept true while the list changes."""
+"""The tools of an adopted server, and which of them the runtime calls itself. Follows changes of the list."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Tools:
         self._known: dict[str, int] = {}
         self._left: dict[str, str] = {}
         self._adopted: set[str] = set()
-        # Kept, so that no other object is mistaken for one that went.
+        # The objects are kept alive, so that the id of a removed one is not reused.
         self._tools: dict[str, Any] = {}
         self.renew()
 
     def renew(self) -> None:
-        """Takes over what came, lets go what went or was replaced. Cheap where nothing changed."""
+        """Registers new tools, and removes those that disappeared or were replaced. Cheap if nothing changed."""
         why = closed(self._server, self._kind, self._low)
         tools = {} if why is not None else self._all()
         if why == self._why and self._known == {name: id(tool) for name, tool in tools.items()}:
@@ -44,11 +44,11 @@ class Tools:
 
     @property
     def count(self) -> int:
-        """How many tools the server has, as far as known."""
+        """The number of tools, as far as known."""
         return 0 if self._kind is Kind.LOWLEVEL else len(self._all())
 
     def summary(self, sdk: str) -> Summary:
-        """What became of them, and of the server's other parts."""
+        """The result of the adoption: of the tools, and of the server's other parts."""
         counts = self._counts()
         left = [Left(name, reason) for name, reason in self._left.items()]
         return Summary(sdk, sorted(self._adopted), left, *counts, whole=self._why)
@@ -59,7 +59,7 @@ class Tools:
         make = fast_path_fastmcp.handler if self._kind is Kind.FASTMCP else fast_path_official.handler
         try:
             handler = make(tool, self._server)
-            # Listed by the SDK: this is for the look-up, and for the headers that mirror arguments.
+            # The SDK answers lists. This entry serves the look-up, and the headers that mirror arguments.
             listed = {"name": name, "inputSchema": tool.parameters}
             self._core.add_tool(json.dumps(listed), handler)
         except Unfit as reason:
@@ -75,7 +75,7 @@ class Tools:
         return dict(self._server._tool_manager._tools)
 
     def _counts(self) -> tuple[int, int, int]:
-        """Resources, templates, prompts."""
+        """The numbers of resources, templates and prompts."""
         if self._kind is Kind.LOWLEVEL:
             return (0, 0, 0)
         if self._kind is Kind.FASTMCP:

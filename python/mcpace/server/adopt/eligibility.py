@@ -1,7 +1,7 @@
-"""What stands between a request and a server's tools: where anything does, no tool is called by the runtime itself.
+"""Whether the runtime may call a server's tools itself. It may not if anything intercepts tool calls.
 
-Design constraint: an allowance, not a refusal. Middleware, subclasses, handlers and extensions that aren't known to
-leave a tool's call alone close the gate; the SDK's own handlers then do what the author wants.
+Design constraint: an allow list. Middleware, subclasses, handlers and extensions that are not known to leave tool calls
+alone make all tools ineligible; the SDK's own handlers then answer, as the author intended.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from mcpace.server.adopt.server_kinds import Kind
 from mcpace.server.registration.context_use_scan import CHANGES, uses
 
 _HARMLESS_2 = frozenset({"RequestStateBoundary", "OpenTelemetryMiddleware", "FastMCPServerMiddleware"})
-"""What the SDKs put into every server: calls without rounds pass unchanged, traces apart."""
+"""Middleware that the SDKs install in every server. Except for traces, it does not change calls without rounds."""
 
 
 def closed(server: Any, kind: Kind, low: Any) -> str | None:
-    """Why no tool may be adopted, if so."""
+    """The reason why no tool may be adopted; ``None`` if tools may be adopted."""
     match kind:
         case Kind.MCPSERVER:
             return _mcpserver(server, low)
@@ -81,7 +81,7 @@ def _middleware_2(low: Any) -> str | None:
 
 
 def _traced() -> str | None:
-    """Whether calls are traced: the SDK's spans are made around its own handlers only."""
+    """Whether calls are traced. The SDK creates its spans around its own handlers only."""
     trace = sys.modules.get("opentelemetry.trace")
     provider = None if trace is None else getattr(trace, "_TRACER_PROVIDER", None)
     return None if provider is None else "OpenTelemetry is set up, and the SDK makes the spans"
@@ -104,5 +104,5 @@ def _overridden(server: Any, *names: str) -> str | None:
 
 
 def _own(server: Any) -> Any:
-    """The SDK's class that it is an instance of, whatever was derived from it."""
+    """The nearest class of the SDK among the classes of a server."""
     return next(base for base in type(server).__mro__ if base.__module__.startswith(("mcp.server.", "fastmcp.server.")))

@@ -1,6 +1,6 @@
-"""What all quick ways to a tool share: why one isn't taken, what a call comes to, and how results are checked.
+"""Code that the fast paths to adopted tools share: reasons against a fast path, answers of calls, checks of results.
 
-Design constraint: the words are the SDKs' own, so that a client can't tell which way its call went.
+Design constraint: messages are worded as the SDKs word them, so that clients see no difference.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ Answer = bytes | tuple[int, str, str | None]
 
 
 class Rejected(Exception):
-    """A call's arguments don't fit, in the SDK's words."""
+    """Invalid arguments of a call, with the SDK's message."""
 
 
 class Unfit(Exception):
-    """Why a tool stays with the SDK."""
+    """A tool has no fast path; the message is the reason."""
 
 
 def checker_of(schema: dict[str, Any] | None) -> Callable[[Any], str | None] | None:
-    """What the low-level server of mcp 1.x says of a result that doesn't fit its tool's schema; it has jsonschema."""
+    """The check of results against a tool's schema, with the messages of mcp 1.x's low-level server, which has
+    jsonschema."""
     if schema is None:
         return None
     validators, exceptions = import_module("jsonschema.validators"), import_module("jsonschema.exceptions")
@@ -41,12 +42,12 @@ def checker_of(schema: dict[str, Any] | None) -> Callable[[Any], str | None] | N
 
 
 def failed(text: str) -> bytes:
-    """A tool's failure, as a result."""
+    """The result of a failed tool call."""
     return pydantic_core.to_json({"content": [{"type": "text", "text": text}], "isError": True})
 
 
 def of_error(error: Any) -> Answer:
-    """A protocol error of the SDK's."""
+    """The answer to a protocol error of the SDK."""
     data = error.error.data
     text = None if data is None else json.dumps(pydantic_core.to_jsonable_python(data, by_alias=True))
     return (error.error.code, error.error.message, text)

@@ -1,4 +1,5 @@
-"""Tools of FastMCP 3 and 4 that the runtime can call itself; the design constraint is :mod:`.fast_path_official`'s."""
+"""The fast path for tools of FastMCP 3 and 4, which the runtime calls itself. It has the design constraint of
+:mod:`.fast_path_official`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from mcpace.server.registration.context_use_scan import looks_around
 
 
 def tools_of(server: Any) -> dict[str, Any]:
-    """The server's own tools by name, where a name stands for one only."""
+    """The server's own tools by name, without names that several tools share."""
     found: dict[str, list[Any]] = {}
     for tool in _of(server, "Tool"):
         found.setdefault(tool.name, []).append(tool)
@@ -26,7 +27,7 @@ def tools_of(server: Any) -> dict[str, Any]:
 
 
 def counts(server: Any) -> tuple[int, int, int]:
-    """Resources, templates, prompts of its own."""
+    """The numbers of the server's own resources, templates and prompts."""
     resources, templates, prompts = (len(_of(server, name)) for name in ("Resource", "ResourceTemplate", "Prompt"))
     return (resources, templates, prompts)
 
@@ -77,7 +78,8 @@ def _check(tool: Any, server: Any) -> None:
 
 
 def _validate(tool: Any) -> Validate:
-    """FastMCP validates by calling the function through pydantic; this calls one that gives its arguments back."""
+    """FastMCP validates by calling the function through pydantic; this validator calls a function that returns its
+    arguments."""
 
     def collect(**arguments: Any) -> dict[str, Any]:
         return arguments
@@ -122,7 +124,7 @@ _WRAPPED = b'},"_meta":{"fastmcp":{"wrap_result":true}}}'
 
 def _finish(tool: Any, checker: Callable[[Any], str | None] | None) -> Callable[[Any], bytes]:
     schema = tool.output_schema or {}
-    # What the conversion below would make of a `str`, written at once.
+    # The result that the conversion below would give for a `str`, written directly.
     is_text = tool.return_type is str and schema.get("x-fastmcp-wrap-result") is True
 
     def finish(value: Any) -> bytes:
@@ -153,7 +155,7 @@ def _finish(tool: Any, checker: Callable[[Any], str | None] | None) -> Callable[
 
 
 class Words:
-    """What FastMCP says of failures, as ``FastMCP.call_tool`` sorts them."""
+    """Answers to failures with FastMCP's messages, classified as ``FastMCP.call_tool`` does."""
 
     def __init__(self, tool: Any, server: Any) -> None:
         self._name, self._server = tool.name, server
@@ -174,7 +176,7 @@ class Words:
         if isinstance(error, ValidationError) and not hasattr(
             sys.modules.get("fastmcp.utilities.exceptions"), "is_timeout_error"
         ):
-            # FastMCP 3 tells what a body's pydantic says.
+            # FastMCP 3 sends the message of a validation error that the function raised.
             return failed(str(error))
         status = getattr(getattr(error, "response", None), "status_code", None)
         self._logger.error("Error calling tool %r", self._name, exc_info=None if status else error)
@@ -188,7 +190,7 @@ class Words:
 
 
 def _timed_out(error: BaseException) -> bool:
-    """Whether it is an HTTP library's time-out."""
+    """Whether an exception is an HTTP library's time-out."""
     return any(
         base.__name__ == "TimeoutException" and base.__module__.partition(".")[0] in ("httpx", "httpx2")
         for base in type(error).__mro__

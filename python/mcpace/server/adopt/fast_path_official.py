@@ -1,8 +1,7 @@
-"""Tools of the official SDK, 1.x and 2.x, that the runtime can call itself.
+"""The fast path for tools of the official SDK, 1.x and 2.x, which the runtime calls itself.
 
-Design constraint: only what is certain. A tool qualifies when its class is the SDK's own, nothing stands between the
-request and the function, and the function asks for nothing but its arguments. Its model, its schema and its conversion
-stay the SDK's; what is spared is everything around them.
+Design constraint: no guesses. A tool qualifies if its class is the SDK's own, nothing intercepts the call, and the
+function takes only its arguments. The SDK's model, schema and conversion are used; the fast path skips the rest.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def _check(tool: Any, server: Any) -> None:
 
 
 def _slowly(metadata: Any, words: Words1 | Words2) -> Callable[[bytes], dict[str, Any]]:
-    """The SDK's own way from a call's JSON to keyword arguments."""
+    """The SDK's own conversion of a call's JSON to keyword arguments."""
 
     def validate(raw: bytes) -> dict[str, Any]:
         try:
@@ -65,7 +64,7 @@ def _slowly(metadata: Any, words: Words1 | Words2) -> Callable[[bytes], dict[str
 
 
 def _output(metadata: Any) -> Literal["text", "wrapped-text", "custom"]:
-    """How the runtime may write the value when it is a ``str``: otherwise ``finish`` does."""
+    """How the runtime writes a value that is a ``str``; ``finish`` writes all others."""
     if metadata.output_schema is None:
         return "text"
     fields = getattr(metadata.output_model, "model_fields", {})
@@ -108,7 +107,7 @@ def _finish_1(metadata: Any) -> Callable[[Any], bytes]:
 
 
 class Words1:
-    """What mcp 1.x says of failures: everything, in the exception's own words."""
+    """Answers to failures with the messages of mcp 1.x, which sends the text of every exception."""
 
     def __init__(self, tool: Any) -> None:
         self._name = tool.name
@@ -123,14 +122,14 @@ class Words1:
         if type(error).__name__ == "UrlElicitationRequiredError":
             return of_error(error)
         if not isinstance(error, Exception):
-            # Nothing that the SDK would tell a client: `sys.exit()`, Ctrl-C, a cancellation.
+            # The SDK sends clients nothing about `sys.exit()`, Ctrl-C or a cancellation.
             self._logger.error("Tool %r raised an unexpected exception", self._name, exc_info=error)
             return failed(f"Error executing tool {self._name}")
         return failed(f"Error executing tool {self._name}: {error}")
 
 
 class Words2:
-    """What mcp 2.x says of failures: what was foreseen is told, a crash is logged."""
+    """Answers to failures with the messages of mcp 2.x, which sends the text of deliberate errors and logs crashes."""
 
     def __init__(self, tool: Any) -> None:
         errors = import_module("mcp.server.mcpserver.exceptions")

@@ -1,7 +1,7 @@
-"""What a foreign server's own construction says of how it is served over HTTP: who may call, and what other paths hold.
+"""The HTTP options of an adopted server, derived from its construction: verification of tokens, and other paths.
 
-Tokens are verified by the server's own verifier; the refusals are the runtime's. Routes of the server's own, those of
-its authorization server among them, are answered by the SDK's application.
+The server's own verifier verifies tokens, and the runtime sends the refusals. The SDK's application answers the
+server's own routes, including those of its authorization server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from mcpace.server.adopt.server_kinds import Kind
 
 UNKNOWN_RESOURCE = "http://localhost:8000/mcp"
-"""Told where a server names no URL of its own: what a client on this machine would use."""
+"""The URL of a server that names none: the address that a client on this machine uses."""
 
 
 def options_of(server: Any, kind: Kind) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _fastmcp(server: Any) -> dict[str, Any]:
 
 
 def _verifying(verify: Callable[[str], Awaitable[Any]], settings: Any) -> Callable[..., Awaitable[Any]]:
-    """The server's verifier, and what a token is for. (Whether it has expired is looked at where it is taken.)"""
+    """Calls the server's verifier, and checks the resource that a token is for. (The runtime checks the expiry.)"""
     wanted = settings.resource_server_url if getattr(settings, "validate_token_resource", False) else None
 
     async def verified(token: str) -> Any:

@@ -1,6 +1,6 @@
-"""The HTTP request that a foreign server's code may look at, made of what the runtime kept of it.
+"""The Starlette request that an adopted server's code may inspect, rebuilt from the runtime's copy.
 
-Only a server that has starlette loaded can look at one, so importing it here brings nothing that isn't there.
+A server can inspect one only if it has loaded starlette, so importing it here loads nothing new.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def request_of(exchange: Exchange, user: Any = None) -> Any | None:
-    """A ``starlette.requests.Request`` of the POST; ``None`` where the request came another way than HTTP."""
+    """A ``starlette.requests.Request`` of the POST; ``None`` for a request that did not arrive over HTTP."""
     headers, connection = exchange.headers, exchange.connection
     own = sys.modules.get("fastmcp.server.context")
     if own is not None:
-        # FastMCP trusts whoever calls over stdio, and keeps what callers over HTTP left apart.
+        # FastMCP trusts callers over stdio, and separates the state of callers over HTTP.
         own._current_transport.set("stdio" if headers is None else "streamable-http")
     if headers is None or connection is None:
         return None
@@ -47,5 +47,5 @@ def request_of(exchange: Exchange, user: Any = None) -> Any | None:
 
 
 async def _no_body() -> dict[str, Any]:
-    # The runtime has read it; what it held is in the parameters.
+    # The runtime has read the body; its content is in the parameters.
     return {"type": "http.request", "body": b"", "more_body": False}

@@ -1,8 +1,9 @@
-"""Argument bytes to keyword arguments, as an SDK's own model would give them, quicker where that is certain.
+"""Conversion of argument bytes to keyword arguments with an SDK's own model, on a faster path if that is certain to
+agree.
 
 The SDKs parse a call's JSON to Python values and validate those. pydantic can validate the bytes at once, but reads
-some types differently from JSON than from Python values. So the quick way is taken for types that are read alike; where
-it fails, or might have been kinder than the SDK, the SDK's own way decides, and finds the words.
+some types differently from JSON than from Python values. So the fast path is used for types that are read alike. If it
+fails, or might have accepted more than the SDK, the SDK's own path decides and writes the message.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _DEPTH = 32
 
 
 def reads_alike(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None, depth: int = 0) -> bool:
-    """Whether a core schema makes the same of JSON text as of the Python values of that JSON."""
+    """Whether a core schema reads JSON text and the Python values of that JSON alike."""
     known = definitions or {}
     if depth > _DEPTH or schema.get("strict"):
         return False
@@ -32,7 +33,7 @@ def reads_alike(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None
         case "literal":
             return all(isinstance(value, str | int) for value in schema["expected"])
         case "nullable" | "default":
-            # A default that is made anew each time is made the same way.
+            # A default factory gives the same value on both paths.
             return not schema.get("validate_default") and inner(schema["schema"])
         case "list":
             return inner(schema.get("items_schema"))
@@ -40,7 +41,8 @@ def reads_alike(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None
             keys = schema.get("keys_schema")
             return (keys is None or keys["type"] == "str") and inner(schema.get("values_schema"))
         case "union":
-            # Pydantic prefers the member that fits without conversion; what fits so differs for anything but scalars.
+            # Pydantic prefers the member that fits without conversion, which depends on the input form except for
+            # scalars.
             members = [one[0] if isinstance(one, tuple) else one for one in schema["choices"]]
             return all(one["type"] in _SCALARS for one in members)
         case "definitions":
@@ -61,14 +63,14 @@ def reads_alike(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None
 
 
 _OPENS_JSON = frozenset("{[tfn \t\r\n")
-"""What JSON can begin with that is neither a string nor a number."""
+"""First characters of JSON that is neither a string nor a number."""
 
 
 def of_model(model: Any, slowly: Validate) -> Validate:
-    """For the official SDK's argument models; ``slowly`` is the SDK's own way from the bytes.
+    """The converter for the official SDK's argument models; ``slowly`` is the SDK's own conversion of the bytes.
 
-    The SDK reads a string that holds JSON as that JSON first, for each parameter that isn't annotated as ``str``. Where
-    a parameter might take the string itself too, such strings go the slow way.
+    The SDK reads a string that holds JSON as that JSON first, for each parameter that isn't annotated as ``str``. If a
+    parameter might accept the string itself, too, such strings take the slow path.
     """
     from pydantic_core import ValidationError
 
@@ -106,7 +108,7 @@ def of_model(model: Any, slowly: Validate) -> Validate:
 
 
 def takes_text(schema: Mapping[str, Any] | None) -> bool:
-    """Whether a string may pass as a string."""
+    """Whether a schema may accept a string unconverted."""
     if schema is None:
         return True
     match schema["type"]:

@@ -36,8 +36,8 @@ class Sdk1(Sdk):
         session: tuple[type, tuple[Any, ...]] | None = None,
         is_resumable: bool = False,
     ) -> None:
-        """``around`` is entered before the server's own lifespan; ``session`` is the class of its sessions and what
-        comes first when one is made, where that isn't the SDK's plain one. ``is_resumable``: the server has an event
+        """``around`` is entered before the server's own lifespan; ``session`` is the class of its sessions and the
+        first constructor argument, if that is not the SDK's plain class. ``is_resumable``: the server has an event
         store, so its functions may close the stream of their call."""
         super().__init__(server, around)
         self._is_resumable = is_resumable
@@ -94,7 +94,8 @@ class Sdk1(Sdk):
         return pydantic_core.to_json(result, inf_nan_mode="null")
 
     def _stream_callbacks(self, exchange: Exchange) -> dict[str, Any]:
-        """``close_sse_stream``, which the SDK has for clients of 2025-11-25 that can resume the stream of a call."""
+        """The callback ``close_sse_stream``, which the SDK gives calls of 2025-11-25 clients that can resume a
+        stream."""
         if not self._is_resumable or exchange.headers is None or exchange.revision != RESUMABLE:
             return {}
 
@@ -111,7 +112,7 @@ class Sdk1(Sdk):
             session = self._open(stateless=False)
             exchange.keep(session)
         elif exchange.method != "initialize":
-            # The client's notification that says so goes to the runtime.
+            # The runtime receives the client's `initialized` notification.
             session._initialization_state = self._states.Initialized
         return session
 
@@ -127,7 +128,7 @@ def detached(base: type, types: Any, error: Any) -> type:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self.mcpace_answers: dict[Any, Any] = {}
-            # Nothing will ever come this way; left open they would be warned of.
+            # No message arrives here. Streams that stay open would cause a warning.
             self._incoming_message_stream_writer.close()
             self._incoming_message_stream_reader.close()
 

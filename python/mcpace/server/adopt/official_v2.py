@@ -1,7 +1,7 @@
 """The handlers of a low-level server of the official SDK 2.x, middleware included, run for one exchange at a time.
 
-Design constraint: everything goes through the SDK's own ``ServerRunner``, so that a reply is what the SDK would have
-said. Ours are only the ways out: notifications and questions go to the exchange. Nothing is imported that the server
+Design constraint: every request goes through the SDK's own ``ServerRunner``, so that replies are the SDK's. Only the
+outgoing side is replaced: notifications and questions go to the exchange. No module is imported that the server
 object's own module has not imported.
 """
 
@@ -70,7 +70,7 @@ class Sdk2(Sdk):
         return pydantic_core.to_json(result, inf_nan_mode="null")
 
     def _kept(self, exchange: Exchange, request: Any) -> Kept | None:
-        """What the SDK keeps for a session; ``None`` without one."""
+        """The SDK's state of a session; ``None`` without a session."""
         if not exchange.has_session:
             return None
         kept: Kept | None = exchange.kept
@@ -78,7 +78,7 @@ class Sdk2(Sdk):
             kept = Kept(self._connection.for_loop(Standalone(self), protocol_version_hint=exchange.revision))
             exchange.keep(kept)
         elif not kept.connection.initialized.is_set():
-            # The client's notification that says so goes to the runtime.
+            # The runtime receives the client's `initialized` notification.
             kept.connection.initialized.set()
         if kept.connection.session_id is None and request is not None:
             kept.connection.session_id = request.headers.get("mcp-session-id")
@@ -96,7 +96,7 @@ class Sdk2(Sdk):
         )
 
     async def _check_headers(self, exchange: Exchange, params: Json, request: Any) -> None:
-        """Raises :class:`Refusal` where headers contradict the arguments, as the SDK's HTTP transport does."""
+        """Raises :class:`Refusal` if headers contradict the arguments, as the SDK's HTTP transport does."""
         meta = params.get("_meta") or {}
         caller = SimpleNamespace(
             protocol_version=exchange.revision,
@@ -123,7 +123,7 @@ class Sdk2(Sdk):
 
 
 class Kept:
-    """What lives as long as a session of ours: the SDK's connection."""
+    """The SDK's connection, kept for the lifetime of the runtime's session."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -171,8 +171,8 @@ class Dispatch:
 
 
 class Standalone:
-    """A connection's way out for what belongs to no request. It goes with the request that it came up in: the runtime
-    finds the stream that the client reads."""
+    """The outgoing side of a connection for messages that belong to no request. They are sent with the current request;
+    the runtime finds the stream that the client reads."""
 
     def __init__(self, sdk: Sdk2) -> None:
         self._sdk = sdk
@@ -185,7 +185,7 @@ class Standalone:
 
 
 async def asked(sdk: Sdk2, method: str, params: Mapping[str, Any] | None, opts: Any) -> Json:
-    """The client's answer, or the SDK's error."""
+    """Asks the client. Returns its answer, or raises the SDK's error."""
     import anyio
 
     limit = (opts or {}).get("timeout")

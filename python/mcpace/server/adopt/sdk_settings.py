@@ -1,7 +1,7 @@
-"""The settings that a foreign server object has by itself, in the runner's names.
+"""The settings that an adopted server object has, under the runner's names.
 
 mcp 1.x keeps them on the object: its constructor and ``FASTMCP_…`` variables set them. FastMCP keeps them in
-``fastmcp.settings``, which the program and the same variables set. mcp 2.x takes them when a server is run, so that its
+``fastmcp.settings``, which the program and the same variables set. mcp 2.x takes settings when a server is run, so its
 objects have none. A setting that is the SDK's default counts as not set.
 """
 
@@ -26,7 +26,7 @@ _UNUSED = {
 
 
 def settings_of(server: Any, kind: Kind) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The runner's settings by name, and what to say of those that it has no use for."""
+    """The runner's settings by name, and messages about settings that it does not have."""
     match kind:
         case Kind.FASTMCP_1:
             usual = inspect.signature(_sdk_class(server).__init__).parameters
@@ -54,7 +54,7 @@ def _sdk_class(server: Any) -> Any:
 
 
 def _changed(settings: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that are neither their default nor ``None``."""
+    """The settings that differ from their default and from ``None``."""
     values = {name: getattr(settings, name, None) for name in defaults}
     return {name: value for name, value in values.items() if value is not None and value != defaults[name]}
 
@@ -66,7 +66,7 @@ def _named(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _security(settings: Any) -> dict[str, Any]:
-    """Hosts and origins that the SDK would accept beside loopback's, which the runtime accepts anyway."""
+    """The hosts and origins that the SDK accepts, without loopback's, which the runtime always accepts."""
     from mcpace.server.running.transports import options_of
 
     found = options_of("streamable-http", {"transport_security": settings})

@@ -1,6 +1,6 @@
-"""What kind of foreign server an object is, told by where its class comes from.
+"""The kinds of servers that can be adopted, recognized by the module of their class.
 
-Design constraint: nothing is imported to find out. A class is known by its module and name, a subclass by its bases.
+Design constraint: imports nothing. A class is recognized by its module and name, a subclass by its bases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLASSES = {
 
 
 def kind_of(candidate: object) -> Kind | None:
-    """Which of them, if any."""
+    """The kind of a server object; ``None`` for any other object."""
     if issubclass(type(candidate), type):
         return None
     for base in type(candidate).__mro__:
@@ -38,7 +38,7 @@ def kind_of(candidate: object) -> Kind | None:
 
 
 def low_level(server: Any, kind: Kind) -> Any:
-    """The low-level server within."""
+    """The low-level server within a server object."""
     match kind:
         case Kind.MCPSERVER:
             return server._lowlevel_server
@@ -49,5 +49,5 @@ def low_level(server: Any, kind: Kind) -> Any:
 
 
 def is_2(low: Any) -> bool:
-    """Whether a low-level server is one of 2.x: its handlers are found by method."""
+    """Whether a low-level server is of mcp 2.x, whose handlers are found by method."""
     return hasattr(low, "get_request_handler")

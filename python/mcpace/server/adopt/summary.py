@@ -1,4 +1,4 @@
-"""What of a foreign server was adopted, what was not, and why: a value; its sentences are said at start."""
+"""The result of an adoption: which parts were adopted, which were not, and why. Its sentences are printed at start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Something that stays with the SDK's own handlers."""
+    """A part that stays with the SDK's own handlers."""
 
     name: str
     why: str
@@ -15,7 +15,7 @@ class Left:
 
 @dataclass(slots=True)
 class Summary:
-    """What became of a server's parts."""
+    """The result of adopting one server."""
 
     sdk: str
     """Name and version of the SDK, as far as known."""
@@ -27,10 +27,10 @@ class Summary:
     templates: int = 0
     prompts: int = 0
     whole: str | None = None
-    """Why no tool could be adopted, where that is so."""
+    """The reason why no tool could be adopted, if none could."""
 
     def sentences(self) -> tuple[str, ...]:
-        """One line each."""
+        """The summary as lines of text."""
         tools = len(self.adopted) + len(self.left)
         if self.whole is not None:
             return (f"{self.sdk}: every request runs in the SDK: {self.whole}",)

@@ -1,14 +1,12 @@
-"""Verifiers of tokens: signed ones, tokens that their issuer is asked about, and tokens for development.
+"""Verifiers of signed tokens, of tokens that the issuer introspects, and of tokens for development.
 
 Names and keywords are FastMCP's. In an mcpace server none of them runs Python for a request: the compiled part
-verifies, and what a token says becomes an :class:`AccessToken` only where a function asks for it. Anywhere else they
-are verifiers like any other, with ``verify_token``.
+verifies, and makes an :class:`AccessToken` only if a function asks for it. Elsewhere they are ordinary verifiers with
+``verify_token``.
 
-Design constraint: what can't be used is said when a verifier is made. A keyword of FastMCP's that would have no
-effect is refused, not passed over. A class derived from one of these that has a ``verify_token`` of its own is called
-for each token.
-
-Loaded by servers that want such tokens alone.
+Design constraint: unusable options are refused when a verifier is made. A keyword of FastMCP's that would have no
+effect is refused, not ignored. A subclass that overrides ``verify_token`` is called for each token. Loaded only by
+servers that use such a verifier.
 """
 
 from __future__ import annotations
@@ -23,19 +21,19 @@ from mcpace.server.errors import UnsupportedOption
 
 
 class TokensUnavailable(Exception):
-    """Nobody can tell at the moment whether a token is good: the issuer is away. A server answers 503."""
+    """Tokens can't be verified at the moment, because the issuer is unreachable. A server answers 503."""
 
 
 class NativeTokenVerifier:
-    """What the verifiers here have in common."""
+    """Base of the verifiers of this module."""
 
     def __init__(self, core: _core.NativeVerifier, required_scopes: Sequence[str] | str | None) -> None:
         self._core = core
         self.required_scopes = _words(required_scopes)
-        """Scopes that a token must have, all of them."""
+        """Scopes that a token must have."""
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What the token says; ``None`` where it is not good. Raises :class:`TokensUnavailable`."""
+        """The content of the token; ``None`` if it is not valid. Raises :class:`TokensUnavailable`."""
         try:
             access: AccessToken | None = await self._core.verify(token)
         except _core.EnvironmentProblem as problem:
@@ -45,33 +43,34 @@ class NativeTokenVerifier:
         return access
 
     def __mcpace_verifier__(self) -> _core.NativeVerifier | None:
-        """The compiled part, where it says all that there is to say of a token."""
+        """The compiled verifier, if it alone decides; ``None`` for subclasses that override ``verify_token``."""
         is_own = type(self).verify_token is not NativeTokenVerifier.verify_token
         return None if is_own else self._core
 
     @property
     def wants_resource(self) -> bool:
-        """Whether tokens are held to the server's own address unless the server's settings say otherwise."""
+        """Whether tokens must name the server's own address unless the server's settings say otherwise."""
         return False
 
     @property
     def takes_any_audience(self) -> bool:
-        """Whether tokens for other services of the issuer are good, where nobody has said so."""
+        """Whether tokens for other services of the issuer are accepted although no option allows it."""
         return False
 
     @property
     def warning(self) -> str | None:
-        """What is to be said of it wherever it serves; ``None`` where it is for everything."""
+        """A warning that is printed at start; ``None`` for verifiers fit for production."""
         return None
 
     @property
     def loopback_only(self) -> str | None:
-        """Why a server with it serves this machine only, where it does: derived from and wrapped, too."""
+        """The reason why a server with this verifier serves this machine only; ``None`` if it serves others. It also
+        holds for subclasses and wrapped verifiers."""
         return None
 
 
 class JWTVerifier(NativeTokenVerifier):
-    """Signed tokens, verified without asking anybody but for keys."""
+    """Verifies signed tokens. Only keys are fetched."""
 
     def __init__(
         self,
@@ -96,11 +95,12 @@ class JWTVerifier(NativeTokenVerifier):
         """Keys come from one place: ``jwks_uri`` (fetched, kept, fetched anew when the issuer rotates them),
         ``public_key`` (PEM; with HS256, HS384 or HS512 the shared secret, of 32 bytes at least) or ``jwks``.
 
-        ``audience``: what tokens must be meant for. Without it tokens must name the server's own address
-        (``AuthSettings.resource_server_url``), unless ``validate_token_resource=False`` takes any. ``algorithm``: one
-        or several; by default whatever the keys are for, never a secret's. ``jwks_refresh_interval``: the least time
-        between two requests for keys, whatever keys tokens name. ``ca_certificate``: one (PEM) to trust beside the
-        system's. ``allow_plain_http``: also asks beyond this machine without TLS.
+        ``audience`` is the audience that tokens must name. Without it tokens must name the server's own address
+        (``AuthSettings.resource_server_url``), unless ``validate_token_resource=False`` accepts any. ``algorithm`` is
+        one or several; by default those that the keys are for, never a shared secret's. ``jwks_refresh_interval`` is
+        the minimum time between two requests for keys, even if tokens name unknown keys. ``ca_certificate`` is a
+        certificate (PEM) that is trusted beside the system's. ``allow_plain_http`` allows requests to other machines
+        without TLS.
         """
         _refuse(base_url, http_client)
         if ssrf_safe:
@@ -140,7 +140,7 @@ class JWTVerifier(NativeTokenVerifier):
         super().__init__(core, required_scopes)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
-        """What :meth:`verify_token` gives."""
+        """The result of :meth:`verify_token`."""
         return await self.verify_token(token)
 
     @property
@@ -149,8 +149,8 @@ class JWTVerifier(NativeTokenVerifier):
 
 
 class IntrospectionTokenVerifier(NativeTokenVerifier):
-    """Tokens that their issuer is asked about (RFC 7662): once for a token and a while, whoever else waits for the
-    same."""
+    """Verifies tokens by asking their issuer (RFC 7662). Answers are cached, and concurrent requests for a token share
+    one."""
 
     def __init__(
         self,
@@ -174,11 +174,12 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
     ) -> None:
         """``client_id`` and ``client_secret`` are this server's own at the issuer.
 
-        ``cache_ttl_seconds``: how long a good answer is kept, and so for how long a token that was revoked is still
-        taken; never past the token's own end. ``0`` or ``None`` asks at each call. ``refusal_ttl_seconds``: how long
-        a bad answer is kept. ``grace_seconds``: for how much longer a good one counts while the issuer can't be asked,
-        and so a token that was revoked meanwhile. ``max_cache_size``: how many of each, 10,000 if not given.
-        ``ca_certificate``, ``allow_plain_http``: as :class:`JWTVerifier` has them.
+        ``cache_ttl_seconds`` is how long a positive answer is cached, and so how long a revoked token is still
+        accepted; it never exceeds the token's expiry. ``0`` or ``None`` asks at each call. ``refusal_ttl_seconds`` is
+        how long a negative answer is cached. ``grace_seconds`` extends a positive answer while the issuer is
+        unreachable, and so also the use of a token that was revoked meanwhile. ``max_cache_size`` is the number of
+        cached answers of each kind, 10,000 by default. ``ca_certificate`` and ``allow_plain_http`` are those of
+        :class:`JWTVerifier`.
         """
         _refuse(base_url, http_client)
         is_kept = bool(cache_ttl_seconds) and max_cache_size != 0
@@ -210,10 +211,10 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
 
 
 class _Development(NativeTokenVerifier):
-    """What verifiers for development have in common."""
+    """Base of the verifiers for development."""
 
     _is_for_all = False
-    """Whether it serves other machines all the same."""
+    """Whether other machines are served, too."""
 
     @property
     def loopback_only(self) -> str | None:
@@ -226,8 +227,8 @@ class _Development(NativeTokenVerifier):
 
 
 class StaticTokenVerifier(_Development):
-    """A list of tokens, for development and tests: they lie in the program's text. Serves this machine only, and says
-    so."""
+    """Accepts the tokens of a list, for development and tests: the tokens are in the program's text. A server with it
+    warns, and serves this machine only."""
 
     def __init__(
         self,
@@ -236,8 +237,8 @@ class StaticTokenVerifier(_Development):
         *,
         beyond_loopback: bool = False,
     ) -> None:
-        """``tokens``: by token its ``client_id``, and where wanted ``scopes``, ``sub``, ``expires_at``, ``aud`` and
-        any other claims. ``beyond_loopback``: serves other machines all the same."""
+        """``tokens`` maps each token to its ``client_id``, and optionally ``scopes``, ``sub``, ``expires_at``, ``aud``
+        and any other claims. ``beyond_loopback``: serves other machines all the same."""
         listed = []
         for token, data in tokens.items():
             if "client_id" not in data:
@@ -255,12 +256,14 @@ class StaticTokenVerifier(_Development):
 
 
 class AllowAny(_Development):
-    """Takes every token, as one and the same caller: for development alone. Serves this machine only, and says so."""
+    """Accepts every token as the same caller, for development only. A server with it warns, and serves this machine
+    only."""
 
     def __init__(
         self, client_id: str = "anyone", scopes: Sequence[str] | str | None = None, *, beyond_loopback: bool = False
     ) -> None:
-        """``client_id``, ``scopes``: whom all callers are. ``beyond_loopback``: serves other machines all the same."""
+        """``client_id`` and ``scopes`` are those of all callers. ``beyond_loopback``: serves other machines all the
+        same."""
         anyone = (client_id, _words(scopes))
         self._is_for_all = beyond_loopback
         super().__init__(_made(_core.StaticVerifier, anyone=anyone, beyond_loopback=beyond_loopback), None)

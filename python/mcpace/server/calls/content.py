@@ -1,9 +1,9 @@
-"""From what a function returned to content blocks, as the official SDK makes them.
+"""Conversion of returned values to content blocks, as the official SDK does it.
 
-A string is a text block, a block stays one, a picture or sound becomes one, a list is its items one after the other,
-and anything else is a text block of its JSON, indented by two.
+A string becomes a text block, a block stays unchanged, a picture or sound becomes a block, a list is converted item by
+item, and any other value becomes a text block of its JSON, indented by two.
 
-Design constraint: objects of the official SDK count as ours do, without importing it.
+Design constraint: objects of the official SDK are treated as mcpace's are, without importing the SDK.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def content_of(value: Any) -> list[ContentBlock]:
 
 
 def text_of(value: Any) -> str:
-    """The text of a value that is no text: JSON, for a model to read."""
+    """The text of a value that is no string: its JSON, for a model to read."""
     return to_json(value, fallback=str, indent=2).decode()
 
 
@@ -53,7 +53,7 @@ def failure_json(text: str) -> bytes:
 
 
 def encodable(text: str) -> str:
-    """Without lone surrogates, which JSON can't carry as UTF-8."""
+    """The text without lone surrogates, which UTF-8 can't encode."""
     return text.encode(errors="replace").decode()
 
 
@@ -70,7 +70,7 @@ def returns_content(annotation: Any) -> bool:
 
 
 def media_block(value: Any) -> ContentBlock | None:
-    """A picture's or sound's block; ``None`` for anything else."""
+    """The block of a picture or sound; ``None`` for any other value."""
     if is_kind(type(value), Image, "Image"):
         return content_block(value.to_image_content())
     if is_kind(type(value), Audio, "Audio"):

@@ -1,9 +1,9 @@
-"""The context of a call: what a function is given that asks for a :class:`Context` by annotation.
+"""The context of a call, which a function receives through a parameter annotated :class:`Context`.
 
-Everything is made when it is asked for; a call that only wants its headers pays for nothing else.
+Members are computed on access; a call that only reads its headers pays for nothing else.
 
-Design constraint: the names are the official SDK's. What a client is asked goes through the compiled part, which knows
-the revision: before 2026-07-28 a question travels at once, since then it ends the round, and the function is run again
+Design constraint: the names are the official SDK's. Questions to the client go through the compiled part, which knows
+the revision: before 2026-07-28 a question is sent at once; since then it ends the round, and the function runs again
 with the answer.
 """
 
@@ -39,11 +39,11 @@ SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 
 class Call(Protocol):
-    """What the compiled part tells of a call: ``_core.Context``. All ``bytes`` are JSON.
+    """The compiled part's interface to a call: ``_core.Context``. All ``bytes`` are JSON.
 
-    ``meta`` is the request's ``_meta``, ``params`` all of its parameters; ``input_responses`` and ``request_state`` are
-    those of the rounds before, ``None`` in the first. ``elicit``, ``sample`` and ``list_roots`` raise where the client
-    can't be asked, or leaves.
+    ``meta`` is the request's ``_meta``, ``params`` all of its parameters. ``input_responses`` and ``request_state`` are
+    those of earlier rounds, ``None`` in the first round. ``elicit``, ``sample`` and ``list_roots`` raise if the client
+    can't be asked, or disconnects.
     """
 
     @property
@@ -83,7 +83,7 @@ class Call(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReadResourceContents:
-    """What reading a resource gave."""
+    """The contents that reading a resource returned."""
 
     content: str | bytes
     mime_type: str | None = None
@@ -102,14 +102,14 @@ class Request:
     """The HTTP request that carried a call."""
 
     headers: Mapping[str, str]
-    """By name in lower case. Client-supplied: never a proof of who calls."""
+    """The headers by lower-case name. The client supplies them, so they prove nothing about it."""
     client: Address | None = None
-    """The client's address, or that of the proxy before it; ``None`` where nobody knows."""
+    """The address of the client or of the proxy in front; ``None`` if unknown."""
 
 
 @dataclass(kw_only=True)
 class RequestContext(Generic[LifespanT, RequestT]):
-    """A call's surroundings, as middleware and ``Context.request_context`` see them."""
+    """The environment of a request, for middleware and ``Context.request_context``."""
 
     session: Session
     lifespan_context: LifespanT
@@ -122,7 +122,7 @@ class RequestContext(Generic[LifespanT, RequestT]):
 
 
 class Context(Generic[LifespanT, RequestT]):
-    """What a call knows and can do.
+    """The context of one call: its facts, and messages to its client.
 
     A parameter annotated with it is filled in by the server and not shown to clients::
 
@@ -139,7 +139,7 @@ class Context(Generic[LifespanT, RequestT]):
     if not TYPE_CHECKING:
 
         def __class_getitem__(cls, parameters: Any) -> Any:
-            """``Context[ServerSession, State, Request]`` of mcp 1.x, too: its first parameter means nothing here."""
+            """``Context[ServerSession, State, Request]`` of mcp 1.x, too; its first parameter has no meaning here."""
             is_old = isinstance(parameters, tuple) and len(parameters) == 3
             return super().__class_getitem__(parameters[1:] if is_old else parameters)
 
@@ -160,7 +160,7 @@ class Context(Generic[LifespanT, RequestT]):
     def __repr__(self) -> str:
         return f"Context(request_id={self._call.request_id!r})" if self._call else "Context()"
 
-    # What is known -----------------------------------------------------------------------------------------------
+    # Facts --------------------------------------------------------------------------------------------------------
 
     @property
     def mcp_server(self) -> MCPServer[Any]:
@@ -171,7 +171,7 @@ class Context(Generic[LifespanT, RequestT]):
 
     @property
     def fastmcp(self) -> Any:
-        """The server, as mcp 1.x calls it."""
+        """The server, under its name of mcp 1.x."""
         return self.mcp_server
 
     @property
@@ -188,7 +188,7 @@ class Context(Generic[LifespanT, RequestT]):
 
     @property
     def client_id(self) -> str | None:
-        """The OAuth client that the token was issued to; else what the request's metadata claims."""
+        """The OAuth client that the token was issued to; without a token, the id that the request's metadata claims."""
         principal = self._required().principal
         named = getattr(principal, "client_id", None)
         claimed = named if named is not None else (self.meta or {}).get("client_id")
@@ -226,25 +226,25 @@ class Context(Generic[LifespanT, RequestT]):
 
     @property
     def client_capabilities(self) -> ClientCapabilities | None:
-        """What the client says it can do; ``None`` where it says nothing."""
+        """The capabilities that the client declares; ``None`` if it declares none."""
         raw = self._required().client_capabilities
         return None if raw is None else shared(ClientCapabilities.model_validate_json(raw))
 
     @property
     def session(self) -> Session:
-        """Messages to the client in all their detail."""
+        """The client of the call, with a method for each message of the protocol."""
         return self.request_context.session
 
     @property
     def lifespan_context(self) -> LifespanT:
-        """What the server's lifespan yielded."""
+        """The value that the server's lifespan yielded."""
         return cast("LifespanT", self.mcp_server.lifespan_context)
 
     @property
     def input_responses(self) -> InputResponses | None:
         """The answers to the last ``InputRequiredResult``; ``None`` in the first round.
 
-        Answers of earlier rounds are not among them: a function keeps these in ``request_state``.
+        Answers of earlier rounds are not included; a function keeps them in ``request_state``.
         """
         if self._nested or self._call is None or self._call.input_responses is None:
             return None
@@ -258,7 +258,7 @@ class Context(Generic[LifespanT, RequestT]):
 
     @property
     def request_state(self) -> str | None:
-        """The state of the ``InputRequiredResult`` before; ``None`` in the first round. It was not tampered with."""
+        """The state of the previous ``InputRequiredResult``, with a verified signature; ``None`` in the first round."""
         return None if self._nested or self._call is None else self._call.request_state
 
     @property
@@ -272,17 +272,17 @@ class Context(Generic[LifespanT, RequestT]):
         return self.task_id is not None
 
     def is_cancelled(self) -> bool:
-        """Whether the client no longer waits: a function that runs long may look now and then."""
+        """Whether the client has cancelled the call. A long-running function may check it from time to time."""
         return self._call is not None and self._call.is_cancelled()
 
-    # What can be done --------------------------------------------------------------------------------------------
+    # Messages to the client ---------------------------------------------------------------------------------------
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tells how far the call is. Does nothing where the client didn't ask for it."""
+        """Reports the progress of the call. Does nothing if the client did not ask for it."""
         self._required().progress(progress, total, message)
 
     async def log(self, level: LoggingLevel, data: Any, *, logger_name: str | None = None) -> None:
-        """Sends a log message to the client: text, or whatever JSON can carry."""
+        """Sends a log message to the client: a text, or any value that JSON can represent."""
         from mcpace.server.calls.session import Session
 
         await Session(self).send_log_message(level, data, logger_name)
@@ -313,17 +313,17 @@ class Context(Generic[LifespanT, RequestT]):
         return await elicit(self._required(), message, schema)
 
     async def elicit_url(self, message: str, url: str, elicitation_id: str) -> UrlElicitationResult:
-        """Asks the user to visit a page, for what must not pass through the client."""
+        """Asks the user to visit a page, for data that must not pass through the client."""
         from mcpace.server.calls.elicitation import elicit_url
 
         return await elicit_url(self._required(), message, url, elicitation_id)
 
     async def begin_task(self, *, required: bool = True) -> bool:
-        """Makes the call a task, in a tool with ``task=TaskConfig(mode="on-demand")``; whether it is one now.
+        """Turns the call of a tool with ``task=TaskConfig(mode="on-demand")`` into a task. Returns whether it is one.
 
-        The client gets the task for an answer at once. What the function returns becomes the task's result, and the
-        questions that it asks from here on are the task's. A client that takes no tasks is refused, unless the task is
-        not ``required``: then the function goes on as a call.
+        The client receives the task as the answer at once. The function's value becomes the task's result, and its
+        further questions belong to the task. A client that does not support tasks is refused if ``required``; otherwise
+        the function continues as a call.
         """
         try:
             await self._required().begin_task()
@@ -345,37 +345,37 @@ class Context(Generic[LifespanT, RequestT]):
         return result
 
     async def close_sse_stream(self) -> None:
-        """Lets the client's connection go, not the call: it comes back for the result (2025-11-25)."""
+        """Closes the client's stream while the call continues; the client reconnects for the result (2025-11-25)."""
         self._required().release()
 
     async def notify_tools_changed(self) -> None:
-        """Tells clients that the list of tools changed. Adding and removing tools does so by itself."""
+        """Notifies clients that the list of tools changed. Adding and removing tools does so automatically."""
         await self.mcp_server.notify_list_changed("tools")
 
     async def notify_prompts_changed(self) -> None:
-        """Tells clients that the list of prompts changed."""
+        """Notifies clients that the list of prompts changed."""
         await self.mcp_server.notify_list_changed("prompts")
 
     async def notify_resources_changed(self) -> None:
-        """Tells clients that the list of resources changed."""
+        """Notifies clients that the list of resources changed."""
         await self.mcp_server.notify_list_changed("resources")
 
     async def notify_resource_updated(self, uri: Any) -> None:
-        """Tells the clients that subscribed to a resource that it changed."""
+        """Notifies the clients that subscribed to a resource that it changed."""
         await self.mcp_server.notify_resource_updated(str(uri))
 
     def is_of(self, server: Any) -> bool:
-        """Whether it is a call of this server."""
+        """Whether the call belongs to ``server``."""
         return self._server is server
 
     # Within the package ------------------------------------------------------------------------------------------
 
     def nested(self) -> Context[LifespanT, RequestT]:
-        """For another function run within this request: it starts its own first round."""
+        """The context for another function within this request, which starts with its own first round."""
         return Context(call=self._call, server=self._server, method=self._method, nested=True)
 
     def within(self, surroundings: RequestContext[Any, Any]) -> Context[LifespanT, RequestT]:
-        """The same call, in the surroundings that middleware passed on."""
+        """A context of this call with the request context that middleware passed on."""
         context: Context[LifespanT, RequestT] = Context(
             call=self._call, server=self._server, method=surroundings.method
         )
@@ -384,7 +384,7 @@ class Context(Generic[LifespanT, RequestT]):
 
     @property
     def call(self) -> Call | None:
-        """What the compiled part tells; ``None`` outside of a request."""
+        """The compiled part's interface to the call; ``None`` outside of a request."""
         return self._call
 
     def _required(self) -> Call:
@@ -413,7 +413,7 @@ current: ContextVar[Context[Any, Any] | None] = ContextVar("mcpace_context", def
 """The context of the current call, for ``server.get_context()``."""
 
 ServerRequestContext = RequestContext
-"""The official SDK's name of it."""
+"""The official SDK's name of the class."""
 
 
 def _client(call: Call) -> Address | None:

@@ -1,7 +1,7 @@
 """Asking the user: a form from a pydantic model, or a page to visit.
 
-Design constraint: a form has simple fields only (text, numbers, yes or no, choices), since clients must draw it;
-anything else is refused when the question is put, with the field's name.
+Design constraint: a form has simple fields only (text, numbers, booleans, choices), since clients must draw it. Other
+fields are refused by name when the question is asked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DataT = TypeVar("DataT", bound=BaseModel)
 
 
 class AcceptedElicitation(BaseModel, Generic[DataT]):
-    """The user filled the form in: ``data`` is what was asked for."""
+    """The user filled the form in: ``data`` is the model."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -34,7 +34,7 @@ class AcceptedElicitation(BaseModel, Generic[DataT]):
 
 
 class DeclinedElicitation(BaseModel):
-    """The user said no."""
+    """The user declined."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -50,7 +50,7 @@ class CancelledElicitation(BaseModel):
 
 
 class AcceptedUrlElicitation(BaseModel):
-    """The user agreed to visit the page. Whether they did what is to be done there, only the page knows."""
+    """The user agreed to visit the page. Only the page knows whether the user finished there."""
 
     action: Literal["accept"] = "accept"
 
@@ -60,14 +60,14 @@ ElicitationResult = TypeAliasType(
     AcceptedElicitation[DataT] | DeclinedElicitation | CancelledElicitation,
     type_params=(DataT,),
 )
-"""What the user did with a form."""
+"""The user's reaction to a form."""
 
 UrlElicitationResult = AcceptedUrlElicitation | DeclinedElicitation | CancelledElicitation
-"""What the user did with a page."""
+"""The user's reaction to the request to visit a page."""
 
 
 async def elicit(call: Call, message: str, schema: type[DataT]) -> ElicitationResult[DataT]:
-    """Puts a form to the user. Raises ``ValueError`` where the answer doesn't fit the form."""
+    """Shows the user a form. Raises ``ValueError`` if the answer does not fit the form."""
     params = ElicitRequestFormParams(message=message, requested_schema=form_of(schema))
     answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
     if answer.action == "decline":
@@ -102,7 +102,7 @@ def form_of(schema: type[BaseModel]) -> dict[str, Any]:
     for field, described in form.get("properties", {}).items():
         name = described.get("$ref", "").removeprefix("#/$defs/")
         if "enum" in definitions.get(name, {}):
-            # An Enum: forms have no references.
+            # The schema of an Enum is a reference, which forms can't have.
             del described["$ref"]
             described |= definitions[name] | described
         if not _is_simple(described):

@@ -1,6 +1,6 @@
-"""Calling an author's function from a coroutine, be it one itself or not.
+"""Calls of authors' functions, plain or asynchronous, from a coroutine.
 
-Design constraint: asyncio is loaded when a call needs it, not with the server. Context variables pass into the thread.
+Design constraint: asyncio is loaded when a call needs it, not with the server. Threads receive the context variables.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
 
 async def call_function(function: Callable[..., Any], is_async: bool, keywords: Mapping[str, Any]) -> Any:
-    """The function's value. One that is no coroutine function runs in a thread, so that it holds up nobody."""
+    """Calls a function. A plain function runs in a thread, so that it does not block the event loop."""
     if is_async:
         return await function(**keywords)
     if "anyio.from_thread" in sys.modules:
-        # A thread of anyio's, from which the function may use `anyio.from_thread`.
+        # In a thread of anyio's the function may use `anyio.from_thread`.
         from anyio import to_thread
 
         return await to_thread.run_sync(functools.partial(function, **keywords), abandon_on_cancel=True)
@@ -30,9 +30,9 @@ async def call_function(function: Callable[..., Any], is_async: bool, keywords: 
 
 
 async def asked(answer: Awaitable[bytes]) -> bytes:
-    """A client's answer. Raises ``MCPError`` where there is none, with the client's own code where it refused.
+    """Awaits a client's answer. Raises ``MCPError`` if there is none, with the client's own code if it refused.
 
-    A capability that the client didn't declare has an answer of its own, which the compiled part knows.
+    The error for an undeclared capability passes unchanged, since the compiled part answers it.
     """
     try:
         return await answer
@@ -48,7 +48,8 @@ async def asked(answer: Awaitable[bytes]) -> bytes:
 
 @asynccontextmanager
 async def entered_in_thread(generator: Callable[..., Any], keywords: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """A plain generator's value, from a coroutine: it begins and ends in a thread, so that it holds up nobody."""
+    """The value of a plain generator, for a coroutine. The generator runs in threads, so that it does not block the
+    event loop."""
     import asyncio
 
     manager = contextmanager(generator)(**keywords)

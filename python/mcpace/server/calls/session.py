@@ -1,6 +1,6 @@
-"""Messages to the client in all their detail: what the official SDK has as ``ctx.session``.
+"""The session of a call, the official SDK's ``ctx.session``: a method for each message to the client.
 
-Each message of the protocol has a method; ``send_request`` and ``send_notification`` take the message by its type.
+``send_request`` and ``send_notification`` take a message as an object of its type.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Session:
 
     @property
     def client_info(self) -> Implementation | None:
-        """The client's name and version; ``None`` where it doesn't say."""
+        """The client's name and version; ``None`` if it gives none."""
         raw = self._call.client_info
         return None if raw is None else shared(Implementation.model_validate_json(raw))
 
     @property
     def client_capabilities(self) -> ClientCapabilities | None:
-        """What the client says it can do."""
+        """The capabilities that the client declares."""
         return self._context.client_capabilities
 
     @property
     def client_params(self) -> InitializeRequestParams | None:
-        """The client's introduction, by the official SDK's name; ``None`` where it doesn't give its name."""
+        """The client's initialization, under the official SDK's name; ``None`` if the client gives no name."""
         from mcpace.types import InitializeRequestParams
 
         info = self.client_info
@@ -102,7 +102,7 @@ class Session:
         related_request_id: Any = None,
     ) -> CreateMessageResult | CreateMessageResultWithTools:
         """Asks the client's model. With tools, the client must have declared ``sampling.tools``."""
-        del related_request_id  # Every message of a call belongs to it.
+        del related_request_id  # All messages of a call belong to its request.
         with_tools = tools is not None or tool_choice is not None
         if with_tools and not self.check_client_capability({"sampling": {"tools": {}}}):
             raise MCPError(INVALID_PARAMS, "Client does not support sampling tools capability")
@@ -130,13 +130,13 @@ class Session:
     async def elicit(
         self, message: str, requested_schema: dict[str, Any], related_request_id: Any = None
     ) -> ElicitResult:
-        """Puts a form to the user, by its JSON Schema. :meth:`Context.elicit` makes one from a model."""
+        """Shows the user a form given by its JSON Schema. :meth:`Context.elicit` takes a model instead."""
         return await self.elicit_form(message, requested_schema, related_request_id)
 
     async def elicit_form(
         self, message: str, requested_schema: dict[str, Any], related_request_id: Any = None
     ) -> ElicitResult:
-        """Puts a form to the user, by its JSON Schema."""
+        """Shows the user a form given by its JSON Schema."""
         del related_request_id
         params = ElicitRequestFormParams(message=message, requested_schema=requested_schema)
         return shared(ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params))))))
@@ -157,7 +157,7 @@ class Session:
         self._call.log(level, logger, to_json(data, fallback=str))
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tells how far the call is."""
+        """Reports the progress of the call."""
         self._call.progress(progress, total, message)
 
     async def send_progress_notification(
@@ -168,7 +168,7 @@ class Session:
         message: str | None = None,
         related_request_id: str | None = None,
     ) -> None:
-        """Tells how far the call is. Only its own token can be told; another raises ``ValueError``."""
+        """Reports the progress of the call. Raises ``ValueError`` for the token of another request."""
         del related_request_id
         token = (self._context.meta or {}).get("progressToken")
         if token != progress_token:
@@ -176,28 +176,28 @@ class Session:
         self._call.progress(progress, total, message)
 
     async def send_resource_updated(self, uri: Any) -> None:
-        """Tells the clients that subscribed to a resource that it changed."""
+        """Notifies the clients that subscribed to a resource that it changed."""
         await self._context.mcp_server.notify_resource_updated(str(uri))
 
     async def send_elicit_complete(self, elicitation_id: str, related_request_id: Any = None) -> None:
-        """Tells the client that what a page was visited for is done."""
+        """Notifies the client that the user has finished on the page."""
         del related_request_id
         self._call.elicitation_complete(elicitation_id)
 
     async def send_tool_list_changed(self) -> None:
-        """Tells clients that the list of tools changed."""
+        """Notifies clients that the list of tools changed."""
         await self._context.mcp_server.notify_list_changed("tools")
 
     async def send_prompt_list_changed(self) -> None:
-        """Tells clients that the list of prompts changed."""
+        """Notifies clients that the list of prompts changed."""
         await self._context.mcp_server.notify_list_changed("prompts")
 
     async def send_resource_list_changed(self) -> None:
-        """Tells clients that the list of resources changed."""
+        """Notifies clients that the list of resources changed."""
         await self._context.mcp_server.notify_list_changed("resources")
 
     async def send_ping(self) -> EmptyResult:
-        """Does nothing: the runtime itself finds out whether the client is there."""
+        """Does nothing: the runtime itself checks whether the client is connected."""
         from mcpace.types import EmptyResult
 
         return EmptyResult()
@@ -257,11 +257,11 @@ class Session:
 
 
 ServerSession = Session
-"""The official SDK's name of it."""
+"""The official SDK's name of the class."""
 
 
 def _message(message: Any) -> tuple[str, dict[str, Any]]:
-    """The method and the parameters of a request or a notification. mcp 1.x has some in a ``root``."""
+    """The method and the parameters of a request or notification. mcp 1.x wraps some in a ``root``."""
     sent = wire(getattr(message, "root", message))
     return sent["method"], sent.get("params") or {}
 
@@ -270,7 +270,7 @@ _ANSWER: TypeAdapter[InputResponse] = TypeAdapter(InputResponse, config={"defer_
 
 
 def answers_of(raw: bytes) -> InputResponses:
-    """The client's answers, each as what it is. One that is nothing known is left out: it is as if it weren't there."""
+    """The client's answers as models. Answers of unknown types are left out, as if the client had not sent them."""
     answers: InputResponses = {}
     for key, answer in cast("dict[str, Any]", json.loads(raw)).items():
         try:
@@ -281,7 +281,7 @@ def answers_of(raw: bytes) -> InputResponses:
 
 
 def check_tool_results(messages: Sequence[SamplingMessage]) -> None:
-    """Raises ``ValueError`` where results of tools don't answer the uses before them (2025-11-25, client/sampling)."""
+    """Raises ``ValueError`` if tool results don't match the preceding tool uses (2025-11-25, client/sampling)."""
     if not messages:
         return
     last = messages[-1].content_as_list

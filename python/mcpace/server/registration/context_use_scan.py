@@ -1,12 +1,12 @@
-"""Whether a function finds its context by itself, without a parameter for it.
+"""Detection of functions that find their context by themselves, without a parameter for it.
 
-SDKs keep the request in context variables; a function that the runtime calls itself has none of theirs set. So a
-function stays with the SDK if it could read one: if it, or a function of its own program that it names, names one of
-:data:`WAYS`, or names a function or class of an SDK whose code reaches a context variable.
+SDKs keep the request in context variables, which are not set when the runtime calls a function itself. So the SDK keeps
+calling each function that could read one. A function could read one if it, or a function of the program that it names,
+names one of :data:`WAYS`, or names a function or class of an SDK whose code reaches a context variable.
 
-Design constraint: nothing of the program is run to find out. Attributes are looked up statically, since a class may
-change itself when it is asked for one. Reading code can't see everything (`getattr` by a string built at run time);
-docs/rough-edges.md lists the limits.
+Design constraint: the scan runs no code of the program. Attributes are looked up statically, since attribute access may
+change a class. The scan can't see everything (`getattr` with a string built at run time); docs/rough-edges.md lists the
+limits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-# Names by which code of a request is reached from anywhere, whatever object has them.
+# Names through which any code reaches the current request, on any object.
 WAYS = frozenset(
     {
         "get_context",
@@ -39,17 +39,17 @@ WAYS = frozenset(
         "CurrentContext",
     }
 )
-# Names by which a function changes what its session may see.
+# Names through which a function changes the components that its session may see.
 CHANGES = frozenset({"enable_components", "disable_components", "reset_visibility"})
 SDKS = frozenset({"mcp", "mcp_types", "fastmcp", "mcpace"})
 """Packages that keep a request in context variables."""
 MOST = 2_000
-"""How many functions are followed at most."""
+"""Maximum number of functions that a scan follows."""
 TOO_MANY = "it calls more than can be looked through"
 
 
 class Owner(Enum):
-    """Whose code a function is."""
+    """The owner of a function's code."""
 
     PROGRAM = "the server's own program"
     SDK = "an SDK"
@@ -57,7 +57,7 @@ class Owner(Enum):
 
 
 def looks_around(function: Any, server: object) -> str | None:
-    """Why the function may depend on what the SDK sets up around a call; ``None`` if nothing says so."""
+    """The reason why a function may depend on state that the SDK sets up around a call; ``None`` if none was found."""
     why = uses(function, WAYS)
     if why is not None:
         return why
@@ -75,7 +75,7 @@ def looks_around(function: Any, server: object) -> str | None:
 
 
 def uses(function: Any, names: frozenset[str]) -> str | None:
-    """Which of the names the function uses, itself or through functions of its own program."""
+    """Says which of ``names`` a function uses, itself or through functions of its program; ``None`` if it uses none."""
     try:
         found = {name for named, _ in _walk(function, Owner.PROGRAM) for name in named & names}
     except _TooMany:
@@ -85,7 +85,7 @@ def uses(function: Any, names: frozenset[str]) -> str | None:
 
 @functools.cache
 def reads_context(function: FunctionType) -> bool:
-    """Whether a function of an SDK reaches a context variable, itself or through functions of SDKs."""
+    """Whether a function of an SDK reaches a context variable, directly or through other functions of SDKs."""
     try:
         return any(type(value) is ContextVar for _, values in _walk(function, Owner.SDK) for value in values)
     except _TooMany:
@@ -93,12 +93,12 @@ def reads_context(function: FunctionType) -> bool:
 
 
 class _TooMany(Exception):
-    """More functions than are followed."""
+    """The scan reached more functions than it follows."""
 
 
 def _walk(start: Any, owner: Owner) -> Iterator[tuple[frozenset[str], list[Any]]]:
-    """The names in each function that is reached from ``start`` through functions of the owner, and the values that
-    these names stand for. Raises :class:`_TooMany`."""
+    """Visits each function that is reachable from ``start`` through functions of ``owner``. Yields its names, and the
+    values of these names. Raises :class:`_TooMany`."""
     seen: set[int] = set()
     waiting = list(_functions(start))
     while waiting:
@@ -115,19 +115,19 @@ def _walk(start: Any, owner: Owner) -> Iterator[tuple[frozenset[str], list[Any]]
 
 
 def _names(code: CodeType) -> frozenset[str]:
-    """All names in a function's code, that of functions within it included."""
+    """All names in a function's code, including the functions within it."""
     return frozenset(code.co_names).union(*(_names(one) for one in code.co_consts if isinstance(one, CodeType)))
 
 
 def _named(function: FunctionType, names: frozenset[str]) -> Iterator[Any]:
-    """The values of a function's names: globals, what it imports and closes over, members of modules."""
+    """The values of a function's names: globals, imported modules, closures, members of modules."""
     namespace = function.__globals__
     found = [namespace[name] for name in names if name in namespace]
     found += _imported(function, names)
     for cell in function.__closure__ or ():
         try:
             found.append(cell.cell_contents)
-        except ValueError:  # not filled yet
+        except ValueError:  # an empty cell
             continue
     modules: set[int] = set()
     while found:
@@ -139,7 +139,7 @@ def _named(function: FunctionType, names: frozenset[str]) -> Iterator[Any]:
 
 
 def _imported(function: FunctionType, names: frozenset[str]) -> list[ModuleType]:
-    """The modules that are imported where the function runs, as far as they are loaded."""
+    """The loaded modules that the function itself imports."""
     package = function.__globals__.get("__package__") or ""
     places = [name for name in names if name in sys.modules or f"{package}.{name}" in sys.modules]
     if not places:
@@ -166,7 +166,7 @@ def _functions(value: Any) -> Iterator[FunctionType]:
     kind = value if _is(value, type) else type(value)
     for base in kind.__mro__:
         if _owner_of(base.__module__) is not Owner.LIBRARY:
-            # A copy: what is looked at may be another thread's to change.
+            # A copy, because another thread may change the class.
             for member in tuple(vars(base).values()):
                 yield from _layers(member)
 
@@ -176,7 +176,7 @@ _METHODS = (MethodType, staticmethod, classmethod)
 
 
 def _is_code(value: Any) -> bool:
-    """Whether it is a function, or something around one."""
+    """Whether a value is a function or wraps one."""
     return (
         _is(value, FunctionType, property, *_WRAPPERS, *_METHODS)
         or inspect.getattr_static(value, "__wrapped__", None) is not None
@@ -201,7 +201,7 @@ def _layers(value: Any) -> Iterator[FunctionType]:
 
 
 def _is(value: Any, *kinds: type) -> bool:
-    """As ``isinstance``, but for what a proxy says of itself."""
+    """``isinstance`` by the real type, even if a proxy claims another class."""
     return issubclass(type(value), kinds)
 
 
@@ -215,7 +215,7 @@ def _libraries() -> tuple[str, ...]:
 
 
 def _owner(function: FunctionType) -> Owner:
-    # A wrapper takes its function's `__module__`; its globals stay its own.
+    # A wrapper copies its function's `__module__`, but keeps its own globals.
     return _owner_of(function.__globals__.get("__name__"))
 
 

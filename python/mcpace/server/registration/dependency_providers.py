@@ -1,12 +1,13 @@
 """Providers: functions of the server that fill in parameters by their names.
 
-``MCPServer(providers={"user": current_user, "db": session})``: a parameter named ``user`` or ``db`` is no argument of
-the client's but what the provider gives. A provider is a function or a coroutine function, or a generator, which yields
-its value and goes on when the call is over, with what the call raised. It takes other providers by name, and the
-context by annotation. Each runs once a call at most, and only where something wants it.
+``MCPServer(providers={"user": current_user, "db": session})``: the provider fills a parameter named ``user`` or ``db``,
+and clients do not see it. A provider is a function, a coroutine function, or a generator. A generator yields its value,
+and resumes after the call with the call's exception, if any. Providers take other providers by name, and the context by
+annotation. Each provider runs at most once in a call, and only if it is needed.
 
-Design constraint: who needs whom is worked out at registration, and what comes out is a function without those
-parameters: the rest of the server sees a plain one. What is all plain functions stays one, and keeps the quick way.
+Design constraint: dependencies are resolved at registration. The result is a function without these parameters, so the
+rest of the server sees an ordinary one. It is a plain function if all of its parts are plain, and then keeps the fast
+path.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from mcpace.server.registration.markers import check_nested
 from mcpace.server.registration.signature import is_async, name_of, signature_of
 
 PROVIDERS_CONTEXT = "mcpace_context"
-"""The parameter by which a function is given the context that only its providers want."""
+"""The parameter that passes the context to a function whose providers, but not the function itself, take it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A function that fills parameters in."""
+    """A function that fills in parameters of its name."""
 
     name: str
     function: Callable[..., Any]
     kind: Literal["plain", "coroutine", "generator", "async-generator"]
     context: str | None
-    """Its parameter for the context."""
+    """The provider's parameter for the context."""
     needs: tuple[str, ...]
-    """Other providers, which are its parameters."""
+    """The other providers that it takes as parameters."""
     gives: Any
-    """The type of its value, where it says."""
+    """The annotated type of its value; ``Any`` without an annotation."""
 
     @property
     def is_async(self) -> bool:
-        """Whether it takes the event loop."""
+        """Whether it runs on the event loop."""
         return self.kind in ("coroutine", "async-generator")
 
 
@@ -70,9 +71,9 @@ class Providers:
         return bool(self._all)
 
     def applied(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function without the parameters that providers fill in; itself where it has none.
+        """The function without the parameters that providers fill in; the function itself if it has none.
 
-        Raises ``InvalidSignature`` where a parameter wants something else than its provider gives.
+        Raises ``InvalidSignature`` if the types of a parameter and its provider are incompatible.
         """
         if not self._all or not callable(function):
             return function
@@ -92,7 +93,7 @@ class Providers:
             left.append(inspect.Parameter(PROVIDERS_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Context))
         functools.update_wrapper(call, function)
         call.__name__ = name_of(function)
-        # Read by whoever looks at the signature; `__wrapped__` would lead them to the function within.
+        # `inspect.signature` reads `__signature__`; `__wrapped__` would lead it to the inner function.
         del call.__wrapped__  # type: ignore[attr-defined]
         call.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
         hints = hints_of(function)
@@ -104,7 +105,7 @@ class Providers:
         return call
 
     def _steps(self, wanted: list[str]) -> list[Provider]:
-        """Those that have to run, each after those that it needs."""
+        """The providers to run, each after the providers that it needs."""
         order: dict[str, None] = {}
         for name in wanted:
             order |= dict.fromkeys(self._order(name, ()))
@@ -150,7 +151,7 @@ def _provider(name: str, function: Callable[..., Any]) -> Provider:
 
 
 def _check_types(function: Callable[..., Any], parameter: inspect.Parameter, provider: Provider) -> None:
-    """Only classes are compared: what else an annotation may mean, a type checker knows better."""
+    """Compares classes only; other annotations are left to type checkers."""
     wanted = _arms(hints_of(function).get(parameter.name, Any))
     given = _arms(provider.gives)
     if wanted is None or given is None:
@@ -163,7 +164,7 @@ def _check_types(function: Callable[..., Any], parameter: inspect.Parameter, pro
 
 
 def _arms(annotation: Any) -> tuple[type, ...] | None:
-    """The classes that an annotation allows; ``None`` where it is more than classes."""
+    """The classes that an annotation allows; ``None`` for annotations other than classes."""
     if get_origin(annotation) is Annotated:
         return _arms(get_args(annotation)[0])
     if get_origin(annotation) in (typing.Union, types.UnionType):
@@ -171,10 +172,10 @@ def _arms(annotation: Any) -> tuple[type, ...] | None:
         return None if any(arm is None for arm in arms) else tuple(one for arm in arms for one in arm or ())
     if annotation is None:
         return (type(None),)
-    if annotation is Any:  # a class, where it is asked
+    if annotation is Any:  # isinstance(Any, type) holds since Python 3.11
         return None
     kind = get_origin(annotation) or annotation
-    # A protocol's instances are told by what they have.
+    # Protocols are structural: subclass checks say nothing about them.
     return (kind,) if isinstance(kind, type) and not getattr(kind, "_is_protocol", False) else None
 
 
@@ -185,8 +186,8 @@ def _named(arms: tuple[type, ...]) -> str:
 def _call(
     function: Callable[..., Any], steps: list[Provider], wanted: list[str], own: str | None, context: str | None
 ) -> Callable[..., Any]:
-    """What runs the providers, and then the function. ``own`` is the function's parameter for the context, ``context``
-    the one by which it comes."""
+    """A function that runs the providers, and then the function. ``own`` is the function's own parameter for the
+    context; ``context`` is the parameter through which the context arrives."""
     if is_async(function) or any(step.is_async for step in steps):
         return _async_call(function, steps, wanted, own, context)
 

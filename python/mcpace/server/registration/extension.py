@@ -23,7 +23,7 @@ CallNext = Callable[[Any], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class ToolBinding:
-    """A tool that an extension brings; ``kwargs`` are those of ``add_tool``."""
+    """A tool of an extension; ``kwargs`` are those of ``add_tool``."""
 
     fn: Callable[..., Any]
     meta: dict[str, Any] | None = None
@@ -32,13 +32,13 @@ class ToolBinding:
 
 @dataclass(frozen=True)
 class ResourceBinding:
-    """A resource that an extension brings."""
+    """A resource of an extension."""
 
     resource: Any
 
 
 class Extension:
-    """Base of extensions: set ``identifier`` (``com.example/name``), and override what is needed."""
+    """Base of extensions: set ``identifier`` (``com.example/name``), and override methods as needed."""
 
     identifier: str
 
@@ -49,29 +49,30 @@ class Extension:
             check_identifier(identifier, cls.__name__)
 
     def settings(self) -> dict[str, Any]:
-        """What clients are told of it."""
+        """The settings that are declared to clients."""
         return {}
 
     def tools(self) -> Sequence[ToolBinding]:
-        """Tools that it brings."""
+        """The extension's tools."""
         return ()
 
     def resources(self) -> Sequence[ResourceBinding]:
-        """Resources that it brings."""
+        """The extension's resources."""
         return ()
 
     def methods(self) -> Sequence[Any]:
-        """Methods of its own: none can be served yet."""
+        """The extension's own protocol methods. The runtime can't serve any yet."""
         return ()
 
     async def intercept_tool_call(self, params: Any, ctx: Any, call_next: CallNext) -> Any:
-        """Around each tool call: ``params`` has ``name`` and ``arguments``. Passes it on, unless overridden."""
+        """The hook around each tool call: ``params`` has ``name`` and ``arguments``. By default it calls
+        ``call_next``."""
         del params
         return await call_next(ctx)
 
 
 def check_identifier(identifier: Any, owner: str) -> None:
-    """Raises ``TypeError`` where an identifier is none."""
+    """Raises ``TypeError`` for an invalid identifier."""
     if not isinstance(identifier, str) or not _IDENTIFIER.fullmatch(identifier):
         raise TypeError(
             f"{owner}.identifier must be a `vendor-prefix/name` string (reverse-DNS prefix required), "
@@ -80,7 +81,7 @@ def check_identifier(identifier: Any, owner: str) -> None:
 
 
 def check(extension: Any, known: Sequence[Any]) -> None:
-    """Raises where an extension can't be taken."""
+    """Raises an error for an extension that can't be added."""
     identifier = getattr(extension, "identifier", None)
     check_identifier(identifier, type(extension).__name__)
     if any(one.identifier == identifier for one in known):
@@ -103,7 +104,7 @@ def intercepts(extension: Any) -> bool:
 
 
 def require_client_extension(ctx: Any, identifier: str) -> None:
-    """Raises the protocol's error where the client of a call (a ``RequestContext``) did not declare an extension."""
+    """Raises the protocol's error if the client of a call (a ``RequestContext``) did not declare an extension."""
     from mcpace.server.errors import MCPError
     from mcpace.types import MISSING_REQUIRED_CLIENT_CAPABILITY
 

@@ -1,12 +1,12 @@
-"""Parameters that the server fills in: the context, and what resolvers find out.
+"""Parameters that the server fills in: the context, and the values of resolvers.
 
 A parameter ``Annotated[T, Resolve(find)]`` is filled by running ``find`` first. A resolver takes other resolvers, the
 tool's arguments by name and the context; it returns a value, or a question for the client: :class:`Elicit`,
-:class:`Sample`, :class:`ListRoots`. The parameter then gets the answer, or with ``Annotated[ElicitationResult[T], …]``
-what the user did with the question.
+:class:`Sample`, :class:`ListRoots`. The parameter then gets the answer, or the user's reaction with
+``Annotated[ElicitationResult[T], …]``.
 
-Design constraint: which parameter is filled from where is worked out at registration. What a call does with it is in
-:mod:`mcpace.server.registration.resolvers`.
+Design constraint: the source of each parameter is determined at registration.
+:mod:`mcpace.server.registration.resolvers` runs the resolvers of a call.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ListRoots:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a resolver's parameter comes from."""
+    """The source of a resolver's parameter."""
 
     kind: Literal["context", "resolver", "argument"]
     resolver: Callable[..., Any] | None = None
@@ -102,13 +102,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a resolver is run."""
+    """The instructions for running a resolver."""
 
     fn: Callable[..., Any]
     sources: Mapping[str, Source]
     is_async: bool
     key: str
-    """Of its question, on the wire: the same in each round and in each process."""
+    """The key of its question on the wire, equal in all rounds and processes."""
 
 
 def find_context(function: Callable[..., Any]) -> str | None:
@@ -137,14 +137,13 @@ def find_resolved(function: Callable[..., Any]) -> dict[str, Source]:
 
 
 def returns_questions(function: Callable[..., Any]) -> bool:
-    """Whether a function says that it may return an ``InputRequiredResult``."""
+    """Whether a function's annotation says that it may return an ``InputRequiredResult``."""
     return _may_ask(hints_of(function).get("return"))
 
 
 def plans_of(resolved: Mapping[str, Source], arguments: set[str]) -> dict[Hashable, Plan]:
-    """How all resolvers are run that a tool's parameters need.
-
-    Raises ``InvalidSignature`` for a circle, and for a parameter that nobody can fill in.
+    """The plans of all resolvers that a tool's parameters need. Raises ``InvalidSignature`` for a circular dependency,
+    and for a parameter without a source.
     """
     plans: dict[Hashable, Plan] = {}
     names: dict[str, int] = {}
@@ -178,7 +177,7 @@ def plans_of(resolved: Mapping[str, Source], arguments: set[str]) -> dict[Hashab
 
 
 def identity_of(function: Callable[..., Any]) -> Hashable:
-    """What makes two mentions of a resolver the same one. A bound method is made anew at each mention."""
+    """The identity of a resolver. Each access to a bound method creates a new object, so its parts are compared."""
     owner = getattr(function, "__self__", None)
     if owner is None:
         return id(function)
@@ -187,7 +186,7 @@ def identity_of(function: Callable[..., Any]) -> Hashable:
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """A function's or callable object's type hints; none where they can't be worked out, which is told elsewhere."""
+    """A function's or callable object's type hints; none if they can't be evaluated, which is reported elsewhere."""
     target = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
     if not inspect.isroutine(target):
         target = function
@@ -249,7 +248,7 @@ def _may_ask(annotation: Any) -> bool:
     try:
         aliased = getattr(annotation, "__value__", None)
     except NameError:
-        # An alias of what isn't there at run time declares nothing that could be seen.
+        # An alias of names that are undefined at run time declares nothing.
         return False
     if aliased is not None:
         return _may_ask(aliased)
@@ -259,7 +258,7 @@ def _may_ask(annotation: Any) -> bool:
 
 
 def _wants_outcome(kind: Any) -> bool:
-    """Whether an annotation is (a union of) what a user can do with a question."""
+    """Whether an annotation is a class of elicitation results, or a union of them."""
     aliased = getattr(kind, "__value__", None) or getattr(get_origin(kind), "__value__", None)
     kind = aliased if aliased is not None else kind
     members = get_args(kind) if get_origin(kind) is not None else (kind,)

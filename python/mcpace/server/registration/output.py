@@ -1,9 +1,9 @@
-"""From a return annotation to what turns returned values into results, by the official SDK's rules.
+"""Conversion of returned values to results, derived from the return annotation by the official SDK's rules.
 
-What structured content is held to, and its schema, is worked out in :mod:`mcpace.server.registration.output_schema`.
+:mod:`mcpace.server.registration.output_schema` determines the type and the schema of structured content.
 
-Design constraint: the quickest way that gives the same bytes is chosen once, at registration: plain text is left to the
-compiled part, other values are written by pydantic's serializer straight to JSON.
+Design constraint: registration chooses the fastest path that gives the same bytes. The compiled part writes plain text;
+pydantic's serializer writes other values directly to JSON.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from mcpace.server.registration.signature import name_of, signature_of
 from mcpace.types import CallToolResult, InputRequiredResult, is_kind
 
 Notation = Callable[[Any, Any], str | None]
-"""From data, and the value that it was, to text; ``None`` where the value's own JSON is better."""
+"""Converts data, and the value that it was made of, to text; ``None`` keeps the value's JSON as the text."""
 Data = tuple[bytes, bytes | Literal[True]]
 """Structured content as JSON, and the text; ``True`` where that is this JSON, indented by two."""
 Kind = Literal["text", "wrapped-text", "structured", "custom"]
 """How the compiled part writes a result: text, text with ``{"result": …}``, structured content and text, or whole."""
 PlainValue = Literal["int", "bool", "dict[int]", "dict[bool]", "dict[str]", "dict"]
-"""Values that the compiled part writes by itself, where they are of exactly these types; ``dict`` is of text to any of
+"""The values that the compiled part writes itself, if they have exactly these types; ``dict`` is of text to any of
 them, ``None``, and lists and dictionaries of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What becomes of a tool's returned values."""
+    """The conversion of a tool's returned values."""
 
     kind: Kind
     schema: dict[str, Any] | None
-    """Of the structured content."""
+    """The JSON schema of the structured content."""
     structure: Callable[[Any], Any] | None
-    """From a value to structured content. Raises where the value isn't what the annotation says."""
+    """Converts a value to structured content. Raises an error if the value does not match the annotation."""
     structure_json: Callable[[Any], bytes] | None
-    """The same, as JSON."""
+    """Converts a value to structured content as JSON."""
     check: Callable[[Any], Any] | None
     """Validates the structured content of a result that the tool made itself."""
     plain: type[BaseModel] | None = None
-    """A model whose instances' text is their structured content indented, and is made of that."""
+    """A model whose text is its structured content, indented, so that the text is made of the structured content."""
     is_wrapped: bool = False
     """Whether structured content is ``{"result": …}`` around the value."""
     notation: Notation | None = None
-    """What writes the text of data; ``None`` for JSON."""
+    """The function that writes the text of data; ``None`` for JSON."""
     quick: Callable[[Any], Data | bytes] | None = None
-    """:meth:`data`, with the least between for values of the usual kind; ``None`` where there is no such kind."""
+    """:meth:`data`, with minimal overhead for values of the annotated type; ``None`` if there is no such function."""
     plain_value: PlainValue | None = None
-    """What the compiled part may write without any of this."""
+    """The values that the compiled part writes itself."""
 
     def noted(self, notation: Notation | None) -> Output:
-        """The same, its text in a notation of the author's."""
+        """This conversion with texts in another notation."""
         if notation is None:
             return self
-        # Written whole, here: the compiled part writes JSON only.
+        # Python writes the whole result, since the compiled part writes JSON texts only.
         return replace(self, kind="custom" if self.kind == "structured" else self.kind, notation=notation)
 
     def result(self, value: Any) -> CallToolResult | InputRequiredResult:
@@ -89,7 +89,7 @@ class Output:
         return CallToolResult(content=content, structured_content=self.structure(value))
 
     def data(self, value: Any) -> Data | bytes:
-        """A value that is data, written for programs and for models; of any other, the whole result."""
+        """Data as structured content and text; for any other value, the whole result."""
         is_plain = type(value) is self.plain
         if self.structure_json is None or not (is_plain or _is_data(value)):
             return self.finish(value)
@@ -97,7 +97,7 @@ class Output:
         return structured, True if is_plain else _text_of_data(value, None if self.is_wrapped else structured)
 
     def finish(self, value: Any) -> bytes:
-        """The result of a returned value as JSON, without what only the transport knows."""
+        """The result of a returned value as JSON, without the members that the transport adds."""
         cls = type(value)
         if is_kind(cls, InputRequiredResult, "InputRequiredResult"):
             raise InputRequired(InputRequiredResult.model_validate(value))
@@ -112,7 +112,7 @@ class Output:
         return b'{"content":' + content + b',"structuredContent":' + structured + b',"isError":false}'
 
     def _noted_json(self, value: Any, structured: bytes | None, notation: Notation) -> bytes:
-        """The content of a value: data in the notation, made of its structured content; anything else as it is."""
+        """The content of a value: data in the notation, made of its structured content; any other value unchanged."""
         if isinstance(value, str) or value is None or not _is_all_data(value):
             return content_json(value)
         data = from_json(to_json(value, fallback=str) if structured is None else structured)
@@ -123,7 +123,7 @@ class Output:
 
 
 def _text_of_data(value: Any, structured: bytes | None) -> bytes | Literal[True]:
-    """Where what it is written as is the structured content, indenting is left to the compiled part."""
+    """The text of data. If it equals the structured content, the compiled part indents it."""
     if structured is not None and to_json(value, fallback=str) == structured:
         return True
     return to_json(value, fallback=str, indent=2)
@@ -131,7 +131,7 @@ def _text_of_data(value: Any, structured: bytes | None) -> bytes | Literal[True]
 
 def _is_data(value: Any) -> bool:
     """Whether a value becomes one text block of its JSON: no text, no content, no list, no whole result."""
-    # No union: looking it up takes three times as long.
+    # No union: isinstance with a union takes three times as long.
     if isinstance(value, (dict, int, float)):
         return True
     if value is None or isinstance(value, str | list | tuple):
@@ -141,7 +141,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _is_all_data(value: Any) -> bool:
-    """Whether there are no content blocks, pictures or sounds in it."""
+    """Whether a value contains no content blocks, pictures or sounds."""
     if isinstance(value, list | tuple):
         return all(_is_all_data(one) for one in value)
     return not returns_content(type(value))
@@ -151,18 +151,19 @@ _WHOLE = ("CallToolResult", "InputRequiredResult")
 
 
 def result_json(result: Any) -> bytes:
-    """A whole result as JSON, ours or the official SDK's."""
+    """A whole result, mcpace's or the official SDK's, as JSON."""
     text: str = result.model_dump_json(by_alias=True, exclude_none=True, exclude={"result_type"})
     return text.encode()
 
 
 def unstructured() -> Output:
-    """For a tool without an output schema."""
+    """The conversion for a tool without an output schema."""
     return Output("text", None, None, None, None)
 
 
 def output_of(function: Callable[..., Any], structured: bool | None = None) -> Output:
-    """What becomes of a function's returned values. ``structured``: must have a schema, must not, or as it comes."""
+    """The conversion of a function's values. ``structured`` requires a schema, forbids it, or leaves it to the
+    annotation."""
     name = name_of(function)
     if structured is False:
         return unstructured()
@@ -179,7 +180,7 @@ def output_of(function: Callable[..., Any], structured: bool | None = None) -> O
 
     if is_union_origin(get_origin(returned)):
         arms = get_args(returned)
-        # A round of questions is no data: the schema is of what else may come.
+        # Questions to the client are no data: the schema describes the other values.
         rest = tuple(arm for arm in arms if not _asks(arm))
         if not rest:
             return unstructured()
@@ -206,7 +207,7 @@ def output_of(function: Callable[..., Any], structured: bool | None = None) -> O
     try:
         model, wrapped = model_of(annotation, returned, name)
         if model is not None:
-            # An annotation with more to say is held to it: no value is certain before pydantic has seen it.
+            # With constraints in the annotation, every value must be validated by pydantic.
             return _structured(model, wrapped, returned, returned if annotation == returned else None)
     except NO_SCHEMA as error:
         logger.info("Cannot create schema for type %s in %s: %s: %s", returned, name, type(error).__name__, error)
@@ -220,16 +221,16 @@ def _asks(kind: Any) -> bool:
 
 
 def _structured(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
-    """``bare`` is the type, where it is all that the annotation says."""
+    """``bare`` is the type if the annotation has no constraints beside it."""
     adapter = adapter_of(model)
     schema = schema_of(adapter)
-    # Not the adapter's own methods, which put their keywords together at each call: that takes longer than the work.
+    # The adapter's own methods collect keywords at each call, which takes longer than the work itself.
     validate, write = adapter.validator.validate_python, adapter.serializer.to_json
 
     def structure(value: Any) -> Any:
         valid = validate({"result": value} if wrapped else value, by_alias=True, by_name=True)
         if isinstance(valid, BaseModel):
-            # By the instance, so that a subclass keeps its own fields.
+            # The instance's own serializer, so that a subclass keeps its fields.
             return valid.model_dump(mode="json", by_alias=True)
         return adapter.dump_python(valid, mode="json", by_alias=True)
 

@@ -1,8 +1,8 @@
-"""From a return annotation to the type that structured content is held to, and that type's JSON schema.
+"""The type of structured content, derived from the return annotation, and its JSON schema.
 
-Which annotations get one, and when a value is wrapped as ``{"result": …}``: the official SDK's rules.
+The official SDK's rules decide which annotations have one, and when a value is wrapped as ``{"result": …}``.
 
-Design constraint: known at registration, whole: a type that can't be written is found there.
+Design constraint: all of it is known at registration, where a type that can't be serialized is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic_core import SchemaError
 from typing_extensions import ReadOnly, TypedDict, get_type_hints, is_typeddict
 from typing_inspection.introspection import AnnotationSource, ForbiddenQualifier, inspect_annotation
 
-# What pydantic and typing raise for types that have no schema.
+# Exceptions of pydantic and typing for types that have no schema.
 NO_SCHEMA = (PydanticUserError, ForbiddenQualifier, NameError, TypeError, ValueError, AttributeError, SchemaError)
 
 
@@ -56,24 +56,24 @@ def _model_of_class(cls: type[Any], hints: dict[str, Any]) -> type[BaseModel]:
 
 
 def adapter_of(model: Any) -> TypeAdapter[Any]:
-    """What validates and writes it."""
+    """The adapter that validates and serializes a type."""
     return TypeAdapter(_readable(model))
 
 
 def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Any]:
-    """Raises where the type has none."""
+    """The JSON schema of a type. Raises an error for a type that has none."""
     return _inline_root(adapter.json_schema(schema_generator=_Strict))
 
 
 class _Strict(GenerateJsonSchema):
-    """Raises where it would warn: a type that can't be written is to be found at registration."""
+    """Raises errors instead of warnings, so that registration refuses types that can't be serialized."""
 
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         raise ValueError(f"JSON schema warning: {kind} - {detail}")
 
 
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose root is a reference gets an object's root, which every revision before 2026-07-28 wants."""
+    """Replaces a root that is a reference by an object, which all revisions before 2026-07-28 require."""
     reference = schema.get("$ref")
     prefix = "#/$defs/"
     if not isinstance(reference, str) or not reference.startswith(prefix):
@@ -83,7 +83,7 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _readable(model: Any) -> Any:
-    """pydantic reads ``typing.TypedDict`` only since Python 3.12; before, an equivalent that it reads is made."""
+    """An equivalent of ``typing.TypedDict`` that pydantic accepts before Python 3.12."""
     if sys.version_info >= (3, 12) or not is_typeddict(model) or type(model).__module__ != "typing":
         return model
     items: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def _readable(model: Any) -> Any:
     return rebuilt
 
 
-# Of pydantic-core's schemas and settings, those by which a value is written alike under any caller.
+# Schemas and settings of pydantic-core that serialize a value alike in any context.
 _MODELS = {"model", "model-fields", "model-field", "definitions", "definition-ref"}
 _WITHIN = {"list", "dict", "nullable", "default"}
 _SCALARS = {"int", "float", "str", "bool", "none", "literal", "date", "time", "datetime", "uuid", "decimal"}
@@ -110,7 +110,8 @@ _NO_PARTS = {"config", "metadata", "default", "expected", "cls"}
 
 
 def is_plain(returned: Any) -> bool:
-    """Whether an instance's text is surely its structured content: a model of plain fields, nothing that is called."""
+    """Whether an instance's text certainly equals its structured content: a model of plain fields without custom
+    serializers."""
     if not (isinstance(returned, type) and issubclass(returned, BaseModel)):
         return False
     left: list[Any] = [returned.__pydantic_core_schema__]
@@ -124,7 +125,7 @@ def is_plain(returned: Any) -> bool:
         )
         if is_odd or part["type"] not in _MODELS | _WITHIN | _SCALARS or not part.get("config", {}).keys() <= _SETTINGS:
             return False
-        # Fields have names of their own.
+        # The names of fields are not settings.
         left.extend(part.get("fields", {}).values())
         left.extend(value for key, value in part.items() if key != "fields" and key not in _NO_PARTS)
     return True

@@ -1,7 +1,7 @@
-"""Which values of a URI template's variables are safe to be used as paths.
+"""Checks whether values of a URI template's variables are safe as paths.
 
-On by default for every template: a value that would climb out of a folder, or is an absolute path, or holds a null
-byte, means that there is no such resource.
+The checks are on by default for every template. For a value that leaves the folder, is an absolute path, or contains a
+null byte, there is no resource.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class ResourceSecurity:
-    """What is refused in the values of a template's variables."""
+    """The checks of the values of a template's variables."""
 
     reject_path_traversal: bool = True
-    """``..`` that would climb out of where the path starts."""
+    """Refuses ``..`` that leaves the start of the path."""
     reject_absolute_paths: bool = True
     """``/etc``, ``C:\\x``, ``\\\\host``."""
     reject_null_bytes: bool = True
     exempt_params: Set[str] = field(default_factory=frozenset)
-    """Variables that may hold anything."""
+    """Variables that are not checked."""
 
     def validate(self, params: Mapping[str, str | list[str]]) -> str | None:
-        """The first variable whose value is refused; ``None`` where all are fine."""
+        """The first variable whose value is refused; ``None`` if all are accepted."""
         for name, value in params.items():
             if name in self.exempt_params:
                 continue
@@ -47,7 +47,7 @@ class PathEscapeError(ValueError):
 
 
 def contains_path_traversal(value: str) -> bool:
-    """Whether ``..`` in a relative path climbs above its start, whichever slash separates."""
+    """Whether ``..`` in a relative path leaves its start, with either kind of slash."""
     depth = 0
     for part in value.replace("\\", "/").split("/"):
         if part == "..":
@@ -60,14 +60,14 @@ def contains_path_traversal(value: str) -> bool:
 
 
 def is_absolute_path(value: str) -> bool:
-    """Whether a path is absolute on any system: joined to a folder, it would replace it."""
+    """Whether a path is absolute on any system. Joining it to a folder would discard the folder."""
     if value[:1] in ("/", "\\"):
         return True
     return len(value) >= 2 and value[1] == ":" and value[0] in string.ascii_letters
 
 
 def safe_join(base: str | Path, *parts: str) -> Path:
-    """A path within ``base``, links followed. Raises :class:`PathEscapeError` for one that is not."""
+    """Joins a path to ``base`` and follows links. Raises :class:`PathEscapeError` for a result outside of ``base``."""
     folder = Path(base).resolve()
     for part in parts:
         if "\0" in part or is_absolute_path(part):

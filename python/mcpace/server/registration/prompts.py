@@ -1,9 +1,9 @@
-"""Prompts: a function whose parameters a user fills in, and whose value becomes messages.
+"""Prompts: functions whose parameters a user fills in, and whose values become messages.
 
 A function returns a string, a content block, a picture or sound, a :class:`Message`, a dictionary of one, or a list of
-these, as in the official SDK. What comes as a string is made what the parameter's type says.
+these, as in the official SDK. Arguments are converted from strings to the parameters' types.
 
-Design constraint: arguments are strings on the wire, whatever the function takes.
+Design constraint: arguments are strings on the wire for all types of parameters.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Message(BaseModel):
 
 
 class UserMessage(Message):
-    """A message of the user's."""
+    """A message with the role of the user."""
 
     role: Literal["user", "assistant"] = "user"
 
@@ -60,7 +60,7 @@ class UserMessage(Message):
 
 
 class AssistantMessage(Message):
-    """A message of the model's."""
+    """A message with the role of the model."""
 
     role: Literal["user", "assistant"] = "assistant"
 
@@ -82,7 +82,7 @@ class Prompt:
     context_kwarg: str | None
     icons: Sequence[Any] | None = None
     guards: Guards = UNGUARDED
-    """What must hold before it is used."""
+    """The guards of the prompt."""
 
     @classmethod
     def from_function(
@@ -120,7 +120,7 @@ class Prompt:
         )
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The entry of the prompt in lists, in wire names."""
         entry = {
             "name": self.name,
             "title": self.title,
@@ -131,7 +131,7 @@ class Prompt:
         return {key: value for key, value in entry.items() if value is not None}
 
     async def render(self, arguments: Mapping[str, Any] | None, context: Any) -> list[Message] | InputRequiredResult:
-        """The messages. Raises ``ValueError`` where a required argument is missing, or the function fails."""
+        """Renders the messages. Raises ``ValueError`` if a required argument is missing, or the function fails."""
         given = dict(arguments or {})
         missing = {one.name for one in self.arguments if one.required} - given.keys()
         if missing:
@@ -149,7 +149,7 @@ class Prompt:
             raise ValueError(f"Error rendering prompt {self.name}") from error
 
     async def call(self, arguments: Mapping[str, Any], context: Any) -> Any:
-        """Calls the function, its arguments as its types want them."""
+        """Calls the function with the arguments converted to its types."""
         known = {name: value for name, value in arguments.items() if name in self.taken.names}
         if len(known) != len(arguments):
             raise TypeError(f"prompt {self.name!r} takes no argument {sorted(arguments.keys() - known.keys())}")
@@ -161,12 +161,12 @@ class Prompt:
 
 
 def messages_of(value: Any) -> list[Message]:
-    """What a prompt's function returned, as messages."""
+    """Converts the value of a prompt's function to messages."""
     return [_message(one) for one in (value if isinstance(value, list | tuple) else [value])]
 
 
 class Messages(list[Message]):
-    """The messages of a filled in prompt that says more: a description of its own, metadata."""
+    """The messages of a rendered prompt with its own description or metadata."""
 
     def __init__(self, messages: Sequence[Message], description: str | None, meta: dict[str, Any] | None) -> None:
         super().__init__(messages)
@@ -175,7 +175,7 @@ class Messages(list[Message]):
 
 
 def messages_json(description: str | None, messages: Sequence[Message]) -> bytes:
-    """A filled in prompt as JSON, without what only the transport knows."""
+    """A rendered prompt as JSON, without the members that the transport adds."""
     told: dict[str, Any] = {"description": description, "messages": [wire(message) for message in messages]}
     if isinstance(messages, Messages):
         more = {"description": messages.description, "_meta": messages.meta}
@@ -184,7 +184,7 @@ def messages_json(description: str | None, messages: Sequence[Message]) -> bytes
 
 
 def messages_length(description: str, messages: Any) -> int:
-    """Of a filled in prompt as a client gets it, in bytes. Questions have none."""
+    """The length in bytes of a rendered prompt, as a client gets it; 0 for questions to the client."""
     return 0 if isinstance(messages, InputRequiredResult) else len(messages_json(description, messages)) - len(b"{}")
 
 

@@ -1,10 +1,10 @@
-"""Running a call's resolvers.
+"""Runs the resolvers of a call.
 
-Before 2026-07-28 each question is put to the client as it comes up. Since then a round collects all questions that can
-be asked at once, ends with them, and is run again with the answers. What was answered travels in the state of the
-rounds, with a digest of the question as the client saw it: an answer counts for that question and no other.
+Before 2026-07-28 each question is sent to the client when it arises. Since then a round collects all questions that can
+be asked together, ends with them, and is run again with the answers. The state of the rounds carries each answer with a
+digest of the question that the client saw, so that an answer is valid for that question only.
 
-Design constraint: a resolver's body runs in each round; an answer only ever stands in for asking.
+Design constraint: a resolver's body runs in each round; an answer only replaces asking.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Entry(BaseModel):
 
 
 class _State(BaseModel):
-    """What the rounds before found out."""
+    """The results of earlier rounds."""
 
     v: int = _STATE
     answered: dict[str, _Entry] = {}
@@ -74,7 +74,7 @@ class _State(BaseModel):
 
 
 class _Pending(Exception):
-    """A resolver needs an answer that isn't there yet."""
+    """A resolver needs an answer that has not arrived yet."""
 
 
 class _Round:
@@ -106,9 +106,8 @@ async def resolve(
     arguments: Mapping[str, Any],
     context: Context[Any, Any],
 ) -> dict[str, Any] | InputRequiredResult:
-    """The values of a tool's resolved parameters, or the questions to ask before there are any.
-
-    Raises ``ToolError`` where the user said no, and the parameter has no place for that.
+    """The values of a tool's resolved parameters, or the questions that have to be asked first. Raises ``ToolError`` if
+    the user declined, and the parameter's type does not include that.
     """
     this = _Round(plans, arguments, context)
     values = {}
@@ -147,7 +146,7 @@ async def _run(function: Callable[..., Any], this: _Round) -> Outcome:
             keywords[name] = this.arguments[name]
         else:
             try:
-                # All of them, so that independent questions are asked in one round.
+                # All resolvers run, so that independent questions are asked in one round.
                 keywords[name] = await _value(name, source, this)
             except _Pending:
                 is_waiting = True
@@ -225,7 +224,7 @@ def _entry_of(question: Question, key: str, answer: Any, digest: str) -> _Entry:
 
 
 def _recalled(question: Question, key: str, digest: str, this: _Round) -> Outcome | None:
-    """The answer of an earlier round to this very question."""
+    """The answer of an earlier round to this question."""
     entry = this.before.answered.get(key)
     if entry is None or entry.q != digest:
         return None
@@ -233,7 +232,7 @@ def _recalled(question: Question, key: str, digest: str, this: _Round) -> Outcom
         outcome = _outcome(question, entry)
     except ValidationError:
         return None
-    # As it came, into the next round's state.
+    # The answer goes unchanged into the state of the next round.
     this.answered[key] = entry
     return outcome
 
@@ -248,7 +247,7 @@ def _outcome(question: Question, entry: _Entry) -> Outcome:
 
 
 def _accepted(data: Any) -> AcceptedElicitation[Any]:
-    # Not validated: a resolver may return whatever it likes.
+    # Not validated: a resolver may return any value.
     return shared(AcceptedElicitation[Any].model_construct(data=data))
 
 
@@ -293,7 +292,7 @@ def _digest(request: InputRequest) -> str:
 
 
 def _read_state(text: str | None) -> _State:
-    """The state is ours, unchanged; one of another release of the same server counts as none."""
+    """Reads the state, whose signature is verified. The state of another release of the server counts as none."""
     try:
         state = _State.model_validate_json(text) if text else _State()
     except ValidationError:
@@ -308,7 +307,7 @@ def _require_capability(question: Question, key: str, context: Context[Any, Any]
     declared = wire(context.client_capabilities) or {}
     if _is_form(question):
         elicitation = declared.get("elicitation")
-        # Without a mode, as before there were modes, a client takes forms.
+        # A client that declares no modes accepts forms, as before modes existed.
         if elicitation is not None and ("form" in elicitation or "url" not in elicitation):
             return
         name, required = "form elicitation", _FORM

@@ -1,6 +1,6 @@
-"""Resources: a text, bytes, a file, or what a function returns; and families of them, by URI template.
+"""Resources (a text, bytes, a file, or a function's value), and templates that define families of them.
 
-A function's value becomes a resource's contents as in the official SDK: text and bytes as they are, anything else as
+A function's value becomes a resource's contents as in the official SDK: text and bytes unchanged, any other value as
 JSON, indented by two.
 
 Design constraint: nothing is read before a client asks.
@@ -52,17 +52,17 @@ AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 
 FETCH_SILENCE_S = 30
 FETCH_LIMIT = 16 << 20
-"""Bytes of what a URL answers."""
+"""Limit of a URL's response, in bytes."""
 
 
 class Resource(BaseModel, ABC):
-    """Base of resources: derive from it, and say in ``read`` what they hold."""
+    """Base of resources. Subclasses return the contents from ``read``."""
 
     model_config = ConfigDict(validate_default=True, extra="forbid", defer_build=True)
 
     uri: str
     name: str | None = None
-    """The URI, where it isn't given."""
+    """The name; by default the URI."""
     title: str | None = None
     description: str | None = None
     mime_type: str = "text/plain"
@@ -70,7 +70,7 @@ class Resource(BaseModel, ABC):
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
     guards: SkipValidation[Guards] = Field(default=UNGUARDED, exclude=True, repr=False)
-    """What must hold before it is read."""
+    """The guards of the resource."""
 
     @field_validator("name", mode="before")
     @classmethod
@@ -105,7 +105,7 @@ class BinaryResource(Resource):
 
 
 class FunctionResource(Resource):
-    """What a function without parameters returns, each time that it is read."""
+    """The value of a function without parameters, which is called at each reading."""
 
     fn: Callable[[], Any] = Field(exclude=True)
 
@@ -147,7 +147,7 @@ class FileResource(Resource):
 
     path: AbsolutePath
     encoding: str | None = Field(default_factory=lambda data: _encoding(data.get("mime_type", "")))
-    """How to decode it; ``None`` for bytes."""
+    """The encoding of a text; ``None`` for bytes."""
 
     @field_validator("encoding")
     @classmethod
@@ -158,7 +158,7 @@ class FileResource(Resource):
             except LookupError as error:
                 raise ValueError(str(error)) from error
             except UnicodeError:
-                pass  # An encoding of text; this one byte is just not in it.
+                pass  # A text encoding that can't decode this byte.
         return encoding
 
     async def read(self) -> str | bytes:
@@ -171,13 +171,13 @@ class FileResource(Resource):
 
 
 class HttpResource(Resource):
-    """What a URL answers, as text."""
+    """The response of a URL, as text."""
 
     url: str
     mime_type: str = "application/json"
 
     async def read(self) -> str | bytes:
-        """Fetches the URL, in a thread; gives up after half a minute of silence, and past 16 MiB."""
+        """Fetches the URL in a thread. Fails after half a minute without data, and beyond 16 MiB."""
         text: str = await call_function(_fetched, False, {"url": self.url})
         return text
 
@@ -191,7 +191,7 @@ class DirectoryResource(Resource):
     mime_type: str = "application/json"
 
     def list_files(self) -> list[Path]:
-        """The files that fit."""
+        """The files that match the pattern."""
         if not self.path.is_dir():
             raise NotADirectoryError(f"Not a directory: {self.path}")
         pattern = self.pattern or "*"
@@ -240,7 +240,7 @@ class ResourceTemplate:
     ) -> ResourceTemplate:
         """A template of a function whose parameters are the template's variables.
 
-        Raises ``RegistrationError`` where they are not the same.
+        Raises ``RegistrationError`` if the two differ.
         """
         template = UriTemplate.parse(uri_template)
         context = find_context(fn)
@@ -269,9 +269,9 @@ class ResourceTemplate:
         return self.arguments.schema
 
     def matches(self, uri: str) -> Values | None:
-        """What the variables stand for in a URI; ``None`` where it is not of this family.
+        """The values of the variables in a URI; ``None`` if the URI does not match.
 
-        Raises ``ResourceNotFoundError`` where it is, but a value is not safe: no other template is to be tried then.
+        Raises ``ResourceNotFoundError`` for an unsafe value, so that no other template is tried.
         """
         values = self.template.match(uri)
         if values is not None and self.security.validate(values) is not None:
@@ -279,9 +279,8 @@ class ResourceTemplate:
         return values
 
     async def read(self, uri: str, values: Values, context: Any) -> str | bytes | Contents | InputRequiredResult:
-        """Calls the function with the values of the variables.
-
-        Raises ``ResourceError`` where it fails, ``UnexpectedResourceError`` where it crashes.
+        """Calls the function with the values of the variables. Raises ``ResourceError`` if it fails,
+        ``UnexpectedResourceError`` if it crashes.
         """
         try:
             keywords = self.keywords(values)
@@ -298,17 +297,17 @@ class ResourceTemplate:
             raise of_resource(uri, error) from error
 
     def keywords(self, values: Values) -> dict[str, Any]:
-        """The function's arguments: the variables' values, as the parameters' types want them."""
+        """The function's arguments: the variables' values, converted to the parameters' types."""
         instance = self.arguments.model.model_validate(values)
         return {parameter: getattr(instance, field) for field, parameter in self.arguments.parameters.items()}
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The entry of the template in lists, in wire names."""
         return _described(self, {"uriTemplate": self.uri_template, "name": self.name})
 
 
 def listed_resource(resource: Any) -> dict[str, Any]:
-    """What lists show of a resource, in wire names."""
+    """The entry of a resource in lists, in wire names."""
     own = getattr(resource, "listed", None)
     if own is not None:
         # A face with rules of its own.
@@ -326,7 +325,7 @@ class Contents(list[ReadResourceContents]):
 
 
 def contents_json(uri: str, contents: Iterable[ReadResourceContents]) -> bytes:
-    """A read resource as JSON, without what only the transport knows."""
+    """The contents of a resource as JSON, without the members that the transport adds."""
     told: dict[str, Any] = {"contents": [_entry(uri, one.content, one.mime_type, one.meta) for one in contents]}
     meta = getattr(contents, "meta", None)
     return to_json(told if meta is None else {**told, "_meta": meta})
@@ -342,7 +341,7 @@ def _entry(uri: str, content: str | bytes, mime_type: str | None, meta: Any) -> 
 
 
 async def contents_of(value: Any) -> str | bytes | Contents:
-    """A function's value as contents."""
+    """Converts a function's value to contents."""
     if isinstance(value, str | bytes):
         return value
     if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
@@ -355,9 +354,9 @@ async def contents_of(value: Any) -> str | bytes | Contents:
 
 
 async def read_checked(resource: Any) -> str | bytes | Contents:
-    """A resource's contents. Raises ``TypeError`` where its ``read`` gives anything else."""
+    """A resource's contents. Raises ``TypeError`` if its ``read`` returns any other value."""
     whole = getattr(resource, "contents", None)
-    # A face's own resources say it whole.
+    # Resources of mcpace.fastmcp return complete contents.
     content = await (resource.read() if whole is None else whole())
     if not isinstance(content, str | bytes | Contents):
         raise TypeError(f"Resource.read() must return str or bytes, not {type(content).__name__}")
@@ -365,7 +364,7 @@ async def read_checked(resource: Any) -> str | bytes | Contents:
 
 
 async def read_resource(resource: Any) -> str | bytes | Contents:
-    """A resource's contents. Raises ``ResourceError`` where it fails, ``UnexpectedResourceError`` where it crashes."""
+    """A resource's contents. Raises ``ResourceError`` if reading fails, ``UnexpectedResourceError`` if it crashes."""
     try:
         return await read_checked(resource)
     except InputRequired as questions:
@@ -375,7 +374,7 @@ async def read_resource(resource: Any) -> str | bytes | Contents:
 
 
 def check_static(fn: Callable[..., Any], uri: str) -> None:
-    """Raises ``RegistrationError`` where a function can't be a resource that has no variables."""
+    """Raises ``RegistrationError`` for a function that can't be a resource without variables."""
     context = find_context(fn)
     if context == PROVIDERS_CONTEXT:
         raise RegistrationError(
@@ -399,7 +398,7 @@ def check_static(fn: Callable[..., Any], uri: str) -> None:
 
 
 def check_uri(uri: str) -> None:
-    """Raises ``RegistrationError`` where a URI is none."""
+    """Raises ``RegistrationError`` for an invalid URI."""
     if ":" not in uri:
         raise RegistrationError(f"Resource {uri!r}: a URI has a scheme, such as resource://{uri}")
 
@@ -465,7 +464,7 @@ def _fetched(url: str) -> str:
     except HTTPError:
         raise
     except URLError as error:
-        # The cause alone, as the SDKs report it.
+        # Only the cause is reported, as in the SDKs.
         raise (error.reason if isinstance(error.reason, OSError) else error) from None
     with opened as answer:
         charset = answer.headers.get_content_charset() or "utf-8"

@@ -1,12 +1,11 @@
-"""From a function's signature to its arguments' JSON Schema, and to what turns a call's JSON into keyword arguments.
+"""The arguments of a function, derived from its signature: their JSON Schema, and the conversion of a call's JSON.
 
-The schema and every message are what the official SDK gives, since models and clients were tuned on them. Validation
-has two ways. The quick one goes from the bytes of the call straight to keyword arguments, within pydantic's compiled
-core. The plain one parses first, reads JSON strings that were sent for parameters of other types (some hosts send
-such), and then validates. The quick one is taken only where both agree; whatever it refuses goes the plain way, which
-has the last word.
+The schema and all messages equal the official SDK's, since models and clients are tuned to them. Validation has two
+paths. The fast path converts the bytes of the call to keyword arguments within pydantic's compiled core. The plain path
+parses first, decodes JSON strings that were sent for parameters of other types (some hosts send such), and then
+validates. The fast path is used only if both agree. The plain path decides about everything that the fast path refuses.
 
-Design constraint: all decisions are made once, here; no signature is looked at during a call.
+Design constraint: all decisions are made at registration; no call inspects a signature.
 """
 
 from __future__ import annotations
@@ -36,28 +35,28 @@ class ArgumentsBase(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a function takes from the client."""
+    """The arguments that a function takes from the client."""
 
     model: type[BaseModel]
     schema: dict[str, Any]
-    """JSON Schema of an object."""
+    """The JSON Schema of the arguments object."""
     names: tuple[str, ...]
     """As they are sent."""
     parameters: Mapping[str, str]
-    """From the model's fields to the function's parameters: a few names are taken by the model's own methods."""
+    """Maps the model's fields to the function's parameters. They differ for names that the model's own methods use."""
     validate_json: Validate
-    """From a call's JSON to keyword arguments. Raises ``InvalidArguments``."""
+    """Converts a call's JSON to keyword arguments. Raises ``InvalidArguments``."""
     quick: Validate | None = None
-    """The same for those that need no second look: pydantic's own validator, which raises ``ValidationError`` for all
-    others. ``None`` where there are none."""
+    """The fast path: pydantic's own validator, which raises ``ValidationError`` for arguments that need the plain path.
+    ``None`` if the function has no fast path."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """From parsed arguments to keyword arguments, the plain way. Raises ``InvalidArguments``."""
+        """Converts parsed arguments to keyword arguments on the plain path. Raises ``InvalidArguments``."""
         return _validated(self.model, self.parameters, dict(arguments))
 
 
 def is_async(function: Any) -> bool:
-    """Whether calling it gives a coroutine."""
+    """Whether a call of the function returns a coroutine."""
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or (
@@ -73,9 +72,8 @@ def name_of(function: Any) -> str:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature, its annotations evaluated.
-
-    Raises ``InvalidSignature`` where they can't be, or where parameters couldn't be filled in by name.
+    """The signature with evaluated annotations. Raises ``InvalidSignature`` if they can't be evaluated, or if a
+    parameter can't be passed by name.
     """
     name = name_of(function)
     try:
@@ -100,7 +98,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Arguments:
-    """What a function takes, without the parameters in ``skip``, which the server fills in itself."""
+    """The arguments of a function, without the parameters in ``skip``, which the server fills in."""
     name = name_of(function)
     fields: dict[str, Any] = {}
     parameters: dict[str, str] = {}
@@ -121,7 +119,7 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
     try:
         model = create_model(f"{name}Arguments", __base__=ArgumentsBase, **fields)
         schema = model.model_json_schema()
-    except Exception as error:  # What pydantic raises for what is no type has no common base.
+    except Exception as error:  # pydantic's exceptions for values that are no types have no common base.
         raise InvalidSignature(_unsupported(name, fields, error)) from error
     validate_json, quick = _compiled(model, parameters)
     return Arguments(
@@ -143,7 +141,7 @@ def _field(parameter: inspect.Parameter) -> tuple[str, Any]:
         metadata.append(WithJsonSchema({"title": parameter.name, "type": "string"}))
     field = parameter.name
     if callable(getattr(BaseModel, field, None)):
-        # A field of this name would hide one of the model's methods.
+        # A field of this name would hide a method of the model.
         options["alias"] = field
         field = f"field_{field}"
     definition: Any = Annotated[(annotation, *metadata, Field(**options))]
@@ -153,7 +151,7 @@ def _field(parameter: inspect.Parameter) -> tuple[str, Any]:
 
 
 def _unsupported(name: str, fields: Mapping[str, Any], error: Exception) -> str:
-    """One sentence that names the parameter, found by trying each alone."""
+    """A sentence that names the unsupported parameter, which is found by trying each one alone."""
     for field, definition in fields.items():
         try:
             create_model(name, __base__=ArgumentsBase, **{field: definition}).model_json_schema()
@@ -196,7 +194,7 @@ def _strings_parsed(model: type[BaseModel], arguments: dict[str, Any]) -> dict[s
                 parsed = json.loads(value)
             except (ValueError, RecursionError):
                 continue
-            # What parses as a string or a number was meant as the text that it is.
+            # Text that parses as a string or a number was meant as text.
             if not isinstance(parsed, str | int | float):
                 arguments[key] = parsed
     return arguments
@@ -206,14 +204,15 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         arguments = from_json(raw)
     except ValueError as error:
-        # It is JSON, the runtime has looked. What is left are lone surrogates, which are no text (RFC 8259, 8.2).
+        # The runtime has checked that it is JSON. The remaining fault is a lone surrogate, which is no text (RFC 8259,
+        # 8.2).
         raise InvalidArguments(f"the arguments are no text: {_first_line(error)}") from error
     return arguments if isinstance(arguments, dict) else {}
 
 
 # The quick way -------------------------------------------------------------------------------------------------------
 
-# Whose first character may begin JSON that is no string and no number: `[`, `{`, `null`, after white space.
+# Text that may begin JSON other than a string or a number: `[`, `{` or `null` after white space.
 _SUSPICIOUS = tuple("[{n \t\r\n")
 _SUSPICIOUS_BYTES = tuple(mark.encode() for mark in _SUSPICIOUS)
 
@@ -223,14 +222,14 @@ _NO_TEXT = frozenset(
     | {"dataclass", "typed-dict", "date", "time", "datetime", "timedelta", "uuid", "url", "multi-host-url"}
     | {"is-instance", "is-subclass", "callable"}
 )
-# Of a union's choices, those that JSON itself tells apart. Of arrays and objects there may be one each.
+# Choices of a union that JSON distinguishes; at most one array and one object.
 _SCALARS = frozenset({"none", "int", "float", "bool", "str"})
 _ARRAYS = frozenset({"list", "set", "frozenset", "tuple"})
 _OBJECTS = frozenset({"dict", "model", "typed-dict", "dataclass"})
 
 
 def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> tuple[Validate, Validate | None]:
-    """What has the last word, and what is as good where it raises nothing."""
+    """The validator that decides, and the fast path that is equivalent if it raises nothing."""
 
     def plain(raw: bytes) -> dict[str, Any]:
         return _validated(model, parameters, _parsed(raw))
@@ -282,7 +281,7 @@ def _unwrapped(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _typed_dict(schema: dict[str, Any], definitions: Mapping[str, Any], parameters: Mapping[str, str]) -> CoreSchema:
-    """The model's fields, as a dictionary by parameter: no instance is made only to be taken apart."""
+    """The model's fields as a typed dictionary by parameter, which avoids creating a model instance."""
     fields = {}
     for name, field in schema["schema"]["fields"].items():
         entry = {
@@ -383,5 +382,5 @@ def _kind(schema: Any, definitions: Mapping[str, Any]) -> str:
             continue
         schema = schema["json_schema"] if schema["type"] == "json-or-python" else schema["schema"]
     kind: str = schema["type"]
-    # What a function makes of text is unknown: as risky as any.
+    # A custom validator may convert text to any value, so its schema is treated like the riskiest kind.
     return "enum" if kind.startswith("function-") or kind == "lax-or-strict" else kind

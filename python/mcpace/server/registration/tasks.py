@@ -22,12 +22,12 @@ class TaskConfig:
     """How a tool runs as a task. ``task=True`` is ``TaskConfig()``."""
 
     mode: TaskMode = "optional"
-    """``optional``: as a task for clients that declare the extension, as a call for all others. ``required``: clients
-    that don't declare it are refused. ``on-demand``: as a call until the function awaits ``ctx.begin_task()``."""
+    """``optional`` runs a task for clients that declare the extension, and a call for all others. ``required`` refuses
+    clients that don't declare it. ``on-demand`` runs a call until the function awaits ``ctx.begin_task()``."""
     poll_interval: timedelta = timedelta(seconds=1)
-    """How long clients are asked to wait between two looks at the task."""
+    """The interval at which clients are asked to poll the task."""
     ttl: timedelta = timedelta(minutes=15)
-    """How long the task is kept, from its creation on. Work that takes longer is cancelled."""
+    """The lifetime of the task from its creation. Work that takes longer is cancelled."""
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(TaskMode):
@@ -51,9 +51,8 @@ FORBIDDEN = TaskConfig(mode="forbidden")
 
 
 def task_config(given: Any, tool: str, *, is_async: bool) -> TaskConfig:
-    """The configuration that ``task=`` of a tool means. FastMCP's ``TaskConfig`` is accepted too.
-
-    Raises ``RegistrationError`` where the function can't run so.
+    """The configuration for a tool's ``task=``. FastMCP's ``TaskConfig`` is accepted, too. Raises ``RegistrationError``
+    if the function can't run as a task.
     """
     if given is None or isinstance(given, bool):
         return TaskConfig() if given else FORBIDDEN

@@ -1,7 +1,7 @@
-"""A tool: a function, what lists tell of it, and how it is called.
+"""Tools: a function, its entry in lists, and the way it is called.
 
-Design constraint: a plain tool's function is handed to the compiled part as it is, with a validator and a way to write
-its result; nothing of ours runs between. What needs more (injected values, middleware) is wrapped, and pays for it.
+Design constraint: the compiled part receives a plain tool's function unchanged, with a validator and a writer of its
+result, and no other Python code runs in a call. Only tools that need more (injected values, middleware) are wrapped.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Tool:
     icons: Sequence[Any] | None = None
     meta: dict[str, Any] | None = None
     guards: Guards = UNGUARDED
-    """What must hold before it is called."""
+    """The guards of the tool."""
     task: TaskConfig = FORBIDDEN
-    """How it runs as a task."""
+    """The way it runs as a task."""
 
     @classmethod
     def from_function(
@@ -65,9 +65,8 @@ class Tool:
         output_format: OutputFormat = "json",
         task: bool | TaskConfig | None = None,
     ) -> Tool:
-        """A tool of a function: its name, description and schemas are the function's where they aren't given.
-
-        Raises ``InvalidSignature`` or ``RegistrationError`` where the function can't be one.
+        """A tool of a function. Name, description and schemas default to the function's. Raises ``InvalidSignature`` or
+        ``RegistrationError`` for a function that can't be a tool.
         """
         if not callable(fn):
             raise RegistrationError(f"A tool is a function, not {type(fn).__name__} {fn!r}")
@@ -112,13 +111,14 @@ class Tool:
         return self.output.schema
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The entry of the tool in lists, in wire names."""
         return entry_of(self)
 
     async def run(self, arguments: Mapping[str, Any], context: Any, convert_result: bool = False) -> Any:
-        """Runs the tool in this process: its value, or with ``convert_result`` the result that a client would get.
+        """Runs the tool in this process. Returns its value, or with ``convert_result`` the result that a client would
+        get.
 
-        Raises ``ToolError`` where it fails, ``UnexpectedToolError`` where it crashes; a protocol error passes.
+        Raises ``ToolError`` if it fails, ``UnexpectedToolError`` if it crashes; a protocol error passes unchanged.
         """
         try:
             keywords = self.arguments.validate(arguments)
@@ -133,7 +133,7 @@ class Tool:
             raise told from told.__cause__
 
     async def call(self, keywords: dict[str, Any], context: Any) -> Any:
-        """Calls the function with validated arguments; what resolvers find out comes first."""
+        """Calls the function with validated arguments, after its resolvers."""
         if self.context_kwarg is not None:
             keywords[self.context_kwarg] = context
         if self.resolved:
@@ -154,7 +154,7 @@ class Tool:
 
 
 def check_name(name: str) -> None:
-    """Raises ``RegistrationError`` for what can't be a tool's name."""
+    """Raises ``RegistrationError`` for an invalid tool name."""
     if not _NAME.fullmatch(name):
         raise RegistrationError(
             f"Tool name {name!r}: a name has 1 to 128 of the characters A-Z, a-z, 0-9, _, -, . and /; "
@@ -163,7 +163,8 @@ def check_name(name: str) -> None:
 
 
 def entry_of(tool: Any) -> dict[str, Any]:
-    """What lists show of a tool, or of another face's that has a tool's attributes: in wire names."""
+    """The entry of a tool in lists, in wire names. Tools of mcpace.fastmcp and mcpace.django have the same
+    attributes."""
     entry = {
         "name": tool.name,
         "title": tool.title,

@@ -1,9 +1,9 @@
-"""TOON as a tool's text: less for a model to read where data is a list of like things.
+"""TOON as the text of a tool's data: shorter than JSON for lists of similar objects.
 
-``output_format="toon"`` writes data so, ``"auto"`` where that is shorter than the JSON would be. Structured content
-stays JSON. The format and its package are those of https://toonformat.dev.
+``output_format="toon"`` writes all data as TOON, ``"auto"`` only if that is shorter than JSON. Structured content stays
+JSON. The format and its package are those of https://toonformat.dev.
 
-Design constraint: loaded by tools that ask for it, and made of the structured content, so that both say the same.
+Design constraint: loaded only by tools that use it. The text is made of the structured content, so that both agree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OutputFormat = Literal["json", "toon", "auto"]
 
 
 def notation(output_format: OutputFormat, tool: str) -> Notation:
-    """What writes text in a format. Raises ``RegistrationError`` where its package isn't there."""
+    """The writer of a format. Raises ``RegistrationError`` if its package is missing."""
     try:
         from toon_format import dumps
     except ImportError as error:
@@ -37,5 +37,5 @@ def notation(output_format: OutputFormat, tool: str) -> Notation:
 
 
 def _length(value: Any) -> int:
-    """Of the text that a value is without a format."""
+    """The length of a value's text without a format."""
     return sum(len(getattr(block, "text", "")) for block in content_of(value))

@@ -1,9 +1,9 @@
-"""URI templates (RFC 6570): read, expanded, and matched the other way round.
+"""URI templates (RFC 6570): parsing, expansion, and matching of URIs.
 
 Levels 1 to 3, and of level 4 the explode modifier of path-like expressions (``{/path*}``). Matching never backtracks:
-it takes time linear in the URI, which is the client's, for each variable. So at most one variable may span several
+for each variable it takes time linear in the URI, which the client chooses. So at most one variable may span several
 segments (``{+path}``, ``{#part}``, ``{/path*}``), and no two variables may touch. Query variables at the end
-(``{?q,page}``) match in any order, and may be left out.
+(``{?q,page}``) match in any order, and are optional.
 
 Design constraint: pure. :mod:`mcpace.server.registration.path_security` decides which values are safe as paths.
 """
@@ -30,7 +30,7 @@ _RESERVED = ":/?#[]@!$&'()*+,;="
 
 
 class InvalidUriTemplate(RegistrationError):
-    """A template that can't be read or matched. ``position`` is where, if it is at one place."""
+    """An invalid template. ``position`` is the place of the fault, if there is a single one."""
 
     def __init__(self, message: str, *, template: str, position: int | None = None) -> None:
         where = "" if position is None else f" at position {position}"
@@ -41,16 +41,16 @@ class InvalidUriTemplate(RegistrationError):
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """How one kind of expression is written (RFC 6570 §3.2.1, Appendix A)."""
+    """The syntax of one kind of expression (RFC 6570 §3.2.1, Appendix A)."""
 
     first: str
     separator: str
     is_named: bool
     keeps_reserved: bool
     empty: str
-    """What follows the name of an empty value."""
+    """The text after the name of an empty value."""
     stops: str
-    """Characters that no value has unescaped."""
+    """Characters that values contain in escaped form only."""
 
 
 _OPERATORS = {
@@ -75,7 +75,7 @@ class Variable:
 
     @property
     def spans(self) -> bool:
-        """Whether a value may reach over several segments."""
+        """Whether a value may span several segments."""
         return self.explode or self.operator in ("+", "#")
 
 
@@ -90,7 +90,7 @@ _Atom = str | Variable
 
 
 class UriTemplate:
-    """A template. Make one with :meth:`parse`."""
+    """A URI template. Make one with :meth:`parse`."""
 
     def __init__(self, template: str, parts: Sequence[_Part]) -> None:
         self.template = template
@@ -114,23 +114,23 @@ class UriTemplate:
 
     @property
     def variable_names(self) -> list[str]:
-        """All variables, as they come."""
+        """All variables in the order of the template."""
         return [variable.name for variable in self.variables]
 
     @property
     def query_variable_names(self) -> frozenset[str]:
-        """The variables that a client may leave out."""
+        """The variables that are optional for clients."""
         return frozenset(variable.name for variable in self._query)
 
     def __str__(self) -> str:
         return self.template
 
     def expand(self, values: Mapping[str, str | Sequence[str]]) -> str:
-        """The URI of these values. A variable without one leaves nothing."""
+        """The URI for these values. A variable without a value expands to nothing."""
         return "".join(part if isinstance(part, str) else _expanded(part, values) for part in self._parts)
 
     def match(self, uri: str) -> Values | None:
-        """What the variables stand for in a URI, decoded; ``None`` where it is not of this template."""
+        """The decoded values of the variables in a URI; ``None`` if the URI does not match."""
         if len(uri) > MAX_URI:
             return None
         if not self._query:
@@ -246,7 +246,7 @@ def _atoms(parts: Sequence[_Part]) -> list[_Atom]:
             if not variable.explode:
                 add(operator.separator if index else operator.first)
                 if operator.is_named:
-                    # Of an empty value, `;name` has no `=`: it is then part of what the variable captures.
+                    # `;name` of an empty value has no `=`, so the variable captures the `=` of other values.
                     add(variable.name + operator.empty)
             atoms.append(variable)
     return atoms
@@ -265,7 +265,7 @@ def _check_touching(atoms: Sequence[_Atom], template: str) -> None:
 
 
 def _from_end(atoms: Sequence[_Atom], uri: str, *, is_whole: bool) -> tuple[Values, int] | None:
-    """Matches backwards: each variable begins after the last place where the text before it is."""
+    """Matches backwards: each variable begins after the last occurrence of the literal text before it."""
     values: Values = {}
     end = len(uri)
     for index in range(len(atoms) - 1, -1, -1):
@@ -292,7 +292,7 @@ def _from_end(atoms: Sequence[_Atom], uri: str, *, is_whole: bool) -> tuple[Valu
 
 
 def _from_start(atoms: Sequence[_Atom], uri: str, limit: int) -> tuple[Values, int] | None:
-    """Matches forwards: each variable ends at the first place where the text after it is."""
+    """Matches forwards: each variable ends at the first occurrence of the literal text after it."""
     values: Values = {}
     at = 0
     for index, atom in enumerate(atoms):
@@ -344,7 +344,7 @@ def _query_values(query: str) -> dict[str, str]:
     values: dict[str, str] = {}
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
-        # Names are never escaped in an expansion: an escaped one is another name. The first of several counts.
+        # Expansion never escapes names, so an escaped name is another name. The first of several values counts.
         if name:
             values.setdefault(name, unquote(value))
     return values
@@ -374,7 +374,7 @@ def _expanded(expression: _Expression, values: Mapping[str, str | Sequence[str]]
 def _escaped(value: str, operator: Operator) -> str:
     if not operator.keeps_reserved:
         return quote(value, safe="")
-    # Escapes that are there already stay.
+    # Existing escapes stay.
     pieces, at = [], 0
     for escape in _ESCAPE.finditer(value):
         pieces += [quote(value[at : escape.start()], safe=_RESERVED), escape.group()]

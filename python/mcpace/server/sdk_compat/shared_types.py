@@ -1,8 +1,8 @@
-"""Objects of other SDKs' types on a server of ours: accepted, translated, or refused with the import to use instead.
+"""Objects of other SDKs' types on an mcpace server: accepted, translated, or refused with the import to use instead.
 
 An author who changes only the import of the server class keeps ``isinstance(ref, PromptReference)`` with the SDK's
-class. Models that are handed to the author's functions are therefore instances of the SDK's class of the same name as
-well, wherever that SDK is loaded.
+class. Models that the author's functions receive are therefore also instances of the SDK's class of the same name, if
+that SDK is loaded.
 
 Design constraint: recognizes classes by the package that defines them, and imports no SDK.
 """
@@ -24,7 +24,7 @@ _TYPES = ("mcp_types", "mcp.types", "mcp.server.elicitation")
 """The SDK's modules of models that an author compares with."""
 _AUTH_CONTEXT = "mcp.server.auth.middleware.auth_context"
 _shared: dict[type[BaseModel], type[BaseModel]] = {}
-"""From our classes to those that derive from the SDK's class of the same name as well."""
+"""Maps mcpace's classes to subclasses that also derive from the SDK's class of the same name."""
 
 ValueT = TypeVar("ValueT")
 
@@ -35,9 +35,9 @@ def is_foreign(cls: type) -> bool:
 
 
 def shared(value: ValueT) -> ValueT:
-    """A new object of ours as an instance of the SDK's class of the same name as well, where that SDK is loaded.
+    """Makes a new object also an instance of the SDK's class of the same name, if that SDK is loaded.
 
-    Changes the object in place, and the objects in it.
+    Changes the object and the objects in it in place.
     """
     if any(name in sys.modules for name in _TYPES):
         _share(value)
@@ -48,7 +48,7 @@ def _share(value: Any) -> None:
     if isinstance(value, BaseModel):
         for member in vars(value).values():
             _share(member)
-        # pydantic keeps attributes of this kind from being set in the plain way.
+        # pydantic's __setattr__ refuses this attribute.
         object.__setattr__(value, "__class__", _shared_class(type(value)))
     elif isinstance(value, list | dict):
         for member in value.values() if isinstance(value, dict) else value:
@@ -56,7 +56,7 @@ def _share(value: Any) -> None:
 
 
 def _shared_class(cls: type[BaseModel]) -> type[BaseModel]:
-    """A class that derives from ours and from the SDK's of the same name; ours where the SDK has none."""
+    """A class that derives from ``cls`` and the SDK's class of the same name; ``cls`` if the SDK has none."""
     if cls in _shared or not cls.__module__.startswith("mcpace."):
         return _shared.get(cls, cls)
     name = cls.__name__.partition("[")[0]
@@ -72,18 +72,18 @@ def _derived(cls: type[BaseModel], theirs: type[BaseModel]) -> type[BaseModel]:
     make: Any = type(cls)
     cls.model_rebuild()
     with warnings.catch_warnings():
-        # The SDK's fields of the same name are hidden by ours, on purpose.
+        # Fields of the SDK's class are hidden on purpose.
         warnings.simplefilter("ignore")
         members = {"__module__": cls.__module__, "__doc__": cls.__doc__}
         made: type[BaseModel] = make(cls.__name__, (cls, theirs), members, defer_build=True)
-    # Read and written as ours: only `isinstance` sees the SDK's class.
+    # Validation and serialization stay those of `cls`: only `isinstance` sees the SDK's class.
     for name in ("fields", "core_schema", "validator", "serializer", "complete"):
         type.__setattr__(made, f"__pydantic_{name}__", getattr(cls, f"__pydantic_{name}__"))
     return made
 
 
 def remember_principal(principal: Any) -> None:
-    """Puts a call's token where the official SDK's own ``get_access_token`` finds it, if its module is loaded."""
+    """Stores a call's token for the official SDK's own ``get_access_token``, if its module is loaded."""
     module = sys.modules.get(_AUTH_CONTEXT)
     if module is not None:
         user = None if principal is None else module.AuthenticatedUser(principal)
@@ -91,7 +91,7 @@ def remember_principal(principal: Any) -> None:
 
 
 def tool_keywords(tool: Any) -> dict[str, Any] | None:
-    """The keywords of ``Tool.from_function`` that make the official SDK's ``Tool`` ours; ``None`` for anything else."""
+    """The keywords of ``Tool.from_function`` that translate the official SDK's ``Tool``; ``None`` for other objects."""
     if not _is_their(tool, "Tool", "fn", "parameters"):
         return None
     structured = getattr(getattr(tool, "fn_metadata", None), "output_schema", None) is not None
@@ -102,7 +102,8 @@ def tool_keywords(tool: Any) -> dict[str, Any] | None:
 
 
 def prompt_keywords(prompt: Any) -> dict[str, Any] | None:
-    """The keywords of ``Prompt.from_function`` that make the official SDK's ``Prompt`` ours; ``None`` otherwise."""
+    """The keywords of ``Prompt.from_function`` that translate the official SDK's ``Prompt``; ``None`` for other
+    objects."""
     if not _is_their(prompt, "Prompt", "fn"):
         return None
     keywords = {name: getattr(prompt, name, None) for name in ("name", "title", "description", "icons")}
@@ -110,7 +111,7 @@ def prompt_keywords(prompt: Any) -> dict[str, Any] | None:
 
 
 def check_entry(entry: Any, own: type | tuple[type, ...], method: str, instead: str) -> None:
-    """Raises ``RegistrationError`` where ``method`` was given what it does not take."""
+    """Raises ``RegistrationError`` for an object that ``method`` does not accept."""
     if isinstance(entry, own):
         return
     cls = type(entry)
@@ -135,7 +136,7 @@ def _is_their(entry: Any, name: str, *members: str) -> bool:
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The author's function, without pydantic's ``validate_call``, which the SDK puts around it."""
+    """The author's function without pydantic's ``validate_call``, in which the SDK wraps it."""
     inner: Callable[..., Any] = getattr(function, "raw_function", function)
     return inner
 

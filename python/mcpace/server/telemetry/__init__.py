@@ -1,10 +1,10 @@
-"""Traces and metrics by OpenTelemetry: whether there are any, and by what names.
+"""Traces and metrics by OpenTelemetry: whether they are recorded, and how spans are named.
 
-A server is traced where a tracer provider or a meter provider was set before it is served, as the OpenTelemetry SDK's
-own set-up or ``opentelemetry-instrument`` do; nothing else is to be done.
+A server is traced if a tracer provider or a meter provider is set before it is served, as the OpenTelemetry SDK's
+set-up or ``opentelemetry-instrument`` do. No other configuration is needed.
 
-Design constraint: without one, nothing of OpenTelemetry is imported and a call pays one branch. What is told stands in
-``spans.py``, which is only loaded where there is somebody to tell.
+Design constraint: without a provider, OpenTelemetry is not imported and a call costs one branch. ``spans.py`` makes the
+spans, and is loaded only if there is a provider.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mcpace.server.core.registry import Registry
 
 SpanNames = Literal["conventions", "dotted"]
-"""``conventions``: ``tools/call add``, by OpenTelemetry's conventions for MCP. ``dotted``: ``mcp.tools.call``, as older
-packages have it, and with their attribute ``mcp.binding.name``."""
+"""``conventions``: ``tools/call add``, by OpenTelemetry's conventions for MCP. ``dotted``: ``mcp.tools.call``, as in
+older packages, with their attribute ``mcp.binding.name``."""
 
 ENABLED, SPAN_NAMES = "MCPACE_TELEMETRY", "MCPACE_SPAN_NAMES"
 """Environment variables: ``on`` or ``off``; one of :data:`SpanNames`."""
@@ -28,7 +28,8 @@ _configured: dict[str, Any] = {"enabled": None, "span_names": None}
 
 
 def configure(*, enabled: bool | None = None, span_names: SpanNames | None = None) -> None:
-    """What holds for servers that are served from now on; goes over the environment. ``None`` leaves it as it was."""
+    """Configures servers that are served from now on, and overrides the environment. ``None`` leaves a setting
+    unchanged."""
     if span_names is not None:
         if span_names not in get_args(SpanNames):
             raise ValueError(f"span_names takes {' or '.join(get_args(SpanNames))}, not {span_names!r}")
@@ -38,9 +39,9 @@ def configure(*, enabled: bool | None = None, span_names: SpanNames | None = Non
 
 
 def observe(core: _core.Server, registry: Registry | None = None) -> None:
-    """Has a server's requests told, where anybody listens; ``registry`` knows what its resources are called.
+    """Records a server's requests if a provider is set; ``registry`` has the names of its resources.
 
-    Raises ``UsageProblem`` for a setting that there isn't.
+    Raises ``UsageProblem`` for an unknown setting.
     """
     if _is_enabled() and (_is_set("trace", "_TRACER_PROVIDER") or _is_set("metrics._internal", "_METER_PROVIDER")):
         from mcpace.server.telemetry.spans import tell
@@ -49,7 +50,7 @@ def observe(core: _core.Server, registry: Registry | None = None) -> None:
 
 
 def span_names() -> SpanNames:
-    """How spans are called."""
+    """The naming of spans."""
     configured: SpanNames | None = _configured["span_names"]
     return configured or cast("SpanNames", _given(SPAN_NAMES, get_args(SpanNames)))
 
@@ -60,7 +61,7 @@ def _is_enabled() -> bool:
 
 
 def _given(variable: str, choices: tuple[str, ...]) -> str:
-    """What the environment says; the first of the choices where it says nothing."""
+    """The value of an environment variable; the first of the choices if it is not set."""
     given = os.environ.get(variable) or choices[0]
     if given not in choices:
         from mcpace.server.running.errors import UsageProblem
@@ -70,8 +71,8 @@ def _given(variable: str, choices: tuple[str, ...]) -> str:
 
 
 def _is_set(module: str, provider: str) -> bool:
-    """Whether a provider was set. Asking the API for it gives an empty one where none was; one that the environment
-    names is made by the API when it is first asked for."""
+    """Whether a provider is set. The API returns an empty provider if none is, and creates a provider that the
+    environment names on first access."""
     api = sys.modules.get(f"opentelemetry.{module}")
     if getattr(api, provider, None) is not None:
         return True

@@ -1,16 +1,15 @@
-"""What OpenTelemetry is told of a server's requests, by its conventions for MCP (status: development).
+"""The spans and metrics of a server's requests, by OpenTelemetry's conventions for MCP (status: development).
 
-A request is a span of kind SERVER, with children for the layers that it passed: ``mcpace.transport`` (from when it had
-been read until it was known what is asked), ``mcpace.dispatch`` (all after that), and ``mcpace.service``, the author's
-function, whose own spans are children of that one. Its duration also goes into the histogram
-``mcp.server.operation.duration``.
+A request is a span of kind SERVER, with children for the layers that it passed: ``mcpace.transport`` (from the end of
+reading until the method is known), ``mcpace.dispatch`` (the rest), and ``mcpace.service`` (the author's function, whose
+own spans are its children). The request's duration is also recorded in the histogram ``mcp.server.operation.duration``.
 
-The client's context comes out of ``_meta``; one in the HTTP headers is linked then, and is the parent where ``_meta``
-has none.
+The parent is the client's context in ``_meta``, and a context in the HTTP headers is linked. Without one in ``_meta``,
+the context in the headers is the parent.
 
-Design constraint: the API alone, no SDK. Only the spans that a function is part of begin before the call; everything
-else is told by one thread, afterwards and in batches, with the times as they were. Session ids are told to nobody:
-whoever has one can take the session over.
+Design constraint: uses OpenTelemetry's API, never its SDK. Only the spans around a function start before the call. One
+thread records everything else afterwards, in batches, with the original times. Session ids are never recorded, because
+an id suffices to take a session over.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ if TYPE_CHECKING:
 
 SCOPE = "mcpace"
 DURATION = "mcp.server.operation.duration"
-# As the conventions advise (docs/gen-ai/mcp.md), and finer below their first: calls here take microseconds.
+# Bounds of the conventions (docs/gen-ai/mcp.md), and finer ones below their first, since calls take microseconds.
 BUCKETS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 LONGEST_WORDS = 200
-"""Of what a request failed of: a sentence, which may have a peer's text in it."""
+"""Limit of the message of a failed request, which may contain a peer's text."""
 END_S = 2.0
-"""How long the end of the process waits for what is still to be told."""
+"""How long the exit of the process waits for records that are still to be sent."""
 
 Carrier = tuple[str | None, str | None, str | None]
 KEYS = ("traceparent", "tracestate", "baggage")
 
 
 class Facts(NamedTuple):
-    """What was known of a request before its function ran."""
+    """The facts of a request that are known before its function runs."""
 
     method: str
     target: str | None
@@ -62,7 +61,7 @@ class Facts(NamedTuple):
     received_ns: int
 
     def attributes(self) -> dict[str, str]:
-        """Those that spans and metrics share."""
+        """The attributes that spans and metrics share."""
         found = {"mcp.method.name": self.method, "mcp.protocol.version": self.revision}
         if self.method == "tools/call":
             found["gen_ai.operation.name"] = "execute_tool"
@@ -79,19 +78,19 @@ class Facts(NamedTuple):
 
 Failure = tuple[str, int, str]
 Live = tuple[Span, Span, "Context"]
-"""A request's span, its service's, and the context that its functions run in."""
+"""The span of a request, the span of its service, and the context that its functions run in."""
 Ended = tuple[Any, "Live | None", int, "tuple[int, int] | None", int, "Failure | None"]
 
 
 def tell(core: _core.Server, names: SpanNames, registry: Registry | None = None) -> None:
-    """Tells the providers that are set of the server's requests."""
+    """Records the server's requests with the providers that are set."""
     teller = Teller(names, registry=registry)
     if core.observe(teller.observations):
         teller.start()
 
 
 class Teller:
-    """One server's requests, on their way to the providers."""
+    """Records one server's requests."""
 
     def __init__(
         self,
@@ -101,7 +100,7 @@ class Teller:
         *,
         registry: Registry | None = None,
     ) -> None:
-        """Without providers of its own, for those that are set. ``registry`` knows what resources are called."""
+        """Records with the given providers, or with those that are set. ``registry`` has the names of resources."""
         self.observations = _core.Observations(self.begin)
         self._names = names
         self._registry = registry
@@ -116,22 +115,23 @@ class Teller:
         self._thread = threading.Thread(target=self._run, name="mcpace-telemetry", daemon=True)
 
     def start(self) -> None:
-        """Begins to tell. The SDK's own end was registered earlier, so that it comes after ours."""
+        """Starts the recording thread. The SDK registered its exit handler earlier, so it runs after this one."""
         self._thread.start()
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Tells what is left, and ends."""
+        """Records the remaining requests, and stops."""
         self.observations.close()
         self._thread.join(END_S)
         self.flush()
 
     def flush(self) -> None:
-        """Tells all that has ended."""
+        """Records all requests that have ended."""
         self._tell(*self.observations.take_now())
 
     def begin(self, facts: tuple[Any, ...], started_ns: int, variables: Variables, live: Live | None) -> Live:
-        """A request's function is about to be called in these variables: its spans are to be children of ours."""
+        """Called before a request's function, in its context variables: spans of the function become children of the
+        service's."""
         if live is None:
             span, within = self._span(Facts(*facts))
             service = self._tracer.start_span("mcpace.service", within, start_time=started_ns)
@@ -150,7 +150,7 @@ class Teller:
             try:
                 self._told(*one)
             except Exception:
-                # A provider's fault ends no thread, and least of all a call. Said once, not with each.
+                # A failing provider must end neither the thread nor a call. The failure is logged once.
                 if not self._has_failed:
                     self._has_failed = True
                     logger.exception("OpenTelemetry could not be told of a request")
@@ -200,7 +200,7 @@ class Teller:
         return f"{facts.method} {facts.target}" if has_target else facts.method
 
     def _binding(self, facts: Facts) -> str | None:
-        """What older packages call a binding: the tool, the prompt, or the resource by its name."""
+        """The value of the older attribute ``mcp.binding.name``: the name of the tool, prompt or resource."""
         if facts.target is not None or facts.uri is None or self._registry is None:
             return facts.target
         found = self._registry.readable(facts.uri)
@@ -211,7 +211,7 @@ class Teller:
 
 
 def _parent(facts: Facts) -> tuple[Context, list[Link]]:
-    """The client's context, and what else the request came from. Nothing of the thread's own."""
+    """The client's context and the links of a request. The thread's own context is not used."""
     ours = _extracted(facts.meta)
     around = _extracted(facts.headers)
     if ours is None:
@@ -223,7 +223,7 @@ def _parent(facts: Facts) -> tuple[Context, list[Link]]:
 
 
 def _extracted(carrier: Carrier | None) -> Context | None:
-    """By the propagators that are configured; ``None`` where there is nothing in it."""
+    """The context that the configured propagators find; ``None`` if they find none."""
     told: Mapping[str, str] = {key: value for key, value in zip(KEYS, carrier or (), strict=False) if value}
     return propagate.extract(told, contexts.Context()) if told else None
 
@@ -238,5 +238,5 @@ def _failed(failure: Failure) -> tuple[dict[str, str], str | None]:
 
 
 def _without_query(uri: str) -> str:
-    """A query may hold secrets; the access log leaves it out, too."""
+    """A URL without its query, which may contain secrets. The access log omits it, too."""
     return re.split("[?#]", uri, maxsplit=1)[0]
