@@ -1,5 +1,5 @@
-"""Names what is missing for building mcpace, or with `--tests` for testing it, with the command that installs it.
-`--servers`: of what the tests need, the servers alone. `--page`: what the report's page is built with.
+"""Lists missing requirements for building mcpace, or with `--tests` for testing it, with the commands that install
+them. `--servers`: of what the tests need, the servers alone. `--page`: what the report's page is built with.
 
 For tests, what Debian has in one package is installed where this may be done: as root, with apt-get.
 Standard library only: it runs first.
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Programs that the tests run, and the packages that have them.
+# Programs that the tests run, and the packages that contain them.
 SERVERS = {"redis-server": "redis-server", "initdb": "postgresql"}
 PACKAGES = {**SERVERS, "chromium": "chromium"}
 INSTALL_LIMIT_S = 600
@@ -26,7 +26,7 @@ NODE = (20, 19)
 
 
 def problems() -> list[str]:
-    """One line for each thing that is missing."""
+    """One line for each missing requirement of the build."""
     found = []
     if sys.version_info < PYTHON:
         found.append(
@@ -46,7 +46,7 @@ def problems() -> list[str]:
 
 
 def test_problems() -> list[str]:
-    """One line for each thing that only the tests need: they run real clients and servers of other languages."""
+    """One line for each missing requirement of the tests, which run real clients and servers of other languages."""
     found = []
     if shutil.which("go") is None:
         found.append("Go is missing, for the Go SDK's client: apt-get install golang-go, or see go.dev/dl")
@@ -59,7 +59,7 @@ def test_problems() -> list[str]:
 
 
 def page_problems() -> list[str]:
-    """One line for each thing that is missing for building the report's page."""
+    """One line for each missing requirement for building the report's page."""
     node = version_of("node", r"v(\d+)\.(\d+)")
     if node is None or shutil.which("npm") is None:
         return ["Node with npm is missing, for the report's page: apt-get install nodejs npm"]
@@ -69,20 +69,20 @@ def page_problems() -> list[str]:
 
 
 def missing_programs(packages: dict[str, str]) -> list[str]:
-    """One line for each program that tests run and that is missing."""
+    """One line for each missing program that tests run."""
     return [
         f"{program} is missing: apt-get install {package}" for program, package in packages.items() if not has(program)
     ]
 
 
 def has(program: str) -> bool:
-    """Whether a program is there; servers are in folders that a user's PATH may not have."""
+    """Whether a program is installed. Servers are in folders that a user's PATH may lack."""
     folders = ["/usr/sbin", "/usr/local/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
     return shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])) is not None
 
 
 def install_packages(packages: dict[str, str]) -> None:
-    """Installs the packages that are missing. Where that may not be done or fails, they stay missing, and are named."""
+    """Installs the missing packages. Where that isn't permitted or fails, they stay missing and are listed."""
     missing = [package for program, package in packages.items() if not has(program)]
     if not missing or os.geteuid() != 0 or not has("apt-get"):
         return

@@ -1,4 +1,4 @@
-"""The contexts of findings for Python, TypeScript and the schema of the Run, made from the catalogue in ``_core``.
+"""Generates the contexts of findings for Python, TypeScript and the schema of the Run, from the catalogue in ``_core``.
 
 Run as a program, it writes the Python module, which the words of findings import.
 

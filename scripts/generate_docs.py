@@ -1,4 +1,4 @@
-"""Writes the documents and types that are made from code: see :func:`documents`.
+"""Writes the documents and types that are generated from code, which :func:`documents` lists.
 
 `--check` only compares.
 """
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def documents() -> dict[str, str]:
-    """Path to text."""
+    """The generated documents: text by path."""
     catalogue = _core.catalogue()
     schema = finding_contexts.into_run_schema(Run.model_json_schema(by_alias=True), catalogue)
     types = interfaces("python/mcpace/report/page/model.py", model.Shell, model.Live, model.Listing)
@@ -57,7 +57,7 @@ def documents() -> dict[str, str]:
 
 
 def proofs() -> str:
-    """How each finding is shown: said beside the tests that show it."""
+    """The table of the tests that show each finding, from descriptions beside the tests."""
     sys.path.insert(0, str(ROOT / "tests" / "python"))
     from support.proofs import table
 
@@ -65,7 +65,7 @@ def proofs() -> str:
 
 
 def command_line() -> str:
-    """Every command's own help."""
+    """The help of every command."""
     parts = [
         "# Command line",
         "Made by `make docs` from the commands themselves.",
@@ -81,7 +81,7 @@ def command_line() -> str:
 
 
 def block(*words: str) -> str:
-    """The output of mcpace with these words, as a code block."""
+    """The output of mcpace with these arguments, as a code block."""
     program = [str(Path(sys.executable).with_name("mcpace")), *words]
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60, env=environment)

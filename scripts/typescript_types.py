@@ -1,4 +1,4 @@
-"""TypeScript interfaces of pydantic models, made from the JSON schema of the models.
+"""Generates TypeScript interfaces of pydantic models from their JSON schema.
 
 Design constraint: knows only the shapes that the page's model and the contexts of findings use; any other shape fails
 here rather than being guessed. Members that may be absent are optional, as they are left out of the JSON.
@@ -16,7 +16,7 @@ PREFIX = "#/$defs/"
 
 
 def interfaces(source: str, *models: type[BaseModel]) -> str:
-    """Interfaces of these models and of all that they hold. ``source`` is the file that defines the models."""
+    """Interfaces of these models and of all models in them. ``source`` is the file that defines the models."""
     _, schema = models_json_schema([(model, "serialization") for model in models], by_alias=True)
     parts = [f"// Made by `make docs` from {source}: change it there."]
     for name, definition in sorted(schema["$defs"].items()):

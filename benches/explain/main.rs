@@ -17,7 +17,7 @@ use mcpace_record::{
     RecordingHead, ReplyEnding, Side, Writer, digest,
 };
 
-/// As in the Python module.
+/// The allocator of the Python module.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -59,7 +59,7 @@ fn run(count: &str) -> Result<(), Box<dyn std::error::Error>> {
 fn explain(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     println!("{:>10} B an exchange, {} B an account", size_of::<Exchange<'_>>(), size_of::<Account>());
     let open = || Reader::events(BufReader::new(File::open(file)?)).map_err(std::io::Error::other);
-    // By itself first: what is left of the whole is joining, ledgers and rules.
+    // Reading alone is measured first; the rest of the total is joining, ledgers and rules.
     let mut events = open()?;
     step("read", || events.by_ref().try_for_each(|event| event.map(drop)))?;
     let begun = Instant::now();
@@ -79,7 +79,7 @@ fn step<T>(name: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Processor time of this process: what a busy machine leaves alone, nearly.
+/// Processor time of this process, on which a busy machine has hardly any effect.
 fn processor_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -88,7 +88,7 @@ fn processor_s() -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// The most memory that this process had, as the kernel says it.
+/// Peak memory of this process, as reported by the kernel.
 fn peak() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-"""Cores that don't go to sleep.
+"""Keeps the cores awake.
 
 A call over one connection wakes a thread or two. Where cores sleep in between, a virtual machine takes 20 to 50 µs to
 wake one, and what runs on it finds nothing in its caches: more than the layers that are measured. Something to do at
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-# Ends with whoever started it, however that ended.
+# Ends when its parent process ends, for whatever reason.
 SPIN = """
 import os
 os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -25,7 +25,7 @@ while os.getppid() == parent:
 
 @contextmanager
 def kept_awake() -> Iterator[None]:
-    """All cores, for as long as the block runs. Linux only."""
+    """Keeps all cores awake for the duration of the block. Linux only."""
     with ExitStack() as spinning:
         for _ in os.sched_getaffinity(0):
             one = spinning.enter_context(subprocess.Popen([sys.executable, "-c", SPIN]))

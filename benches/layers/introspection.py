@@ -42,13 +42,13 @@ class Size:
 
 @dataclass
 class Issuer:
-    """Says of every token that it is good, after a while; counts."""
+    """An issuer that accepts every token after a delay, and counts the requests."""
 
     size: Size
     asked: Counter[str] = field(default_factory=Counter)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serves one connection."""
         try:
             while True:
                 _, body = await _message(reader)
@@ -61,7 +61,7 @@ class Issuer:
                 writer.write(head.encode() + reply)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            return  # the server has hung up, or all is over
+            return  # the server has closed the connection, or the measurement has ended
         finally:
             writer.close()
 
@@ -90,7 +90,7 @@ async def _measured(size: Size) -> dict[str, Any]:
         program = Path(MCPACE.interpreter()).with_name("mcpace")
         place = f"{SERVERS / 'on_mcpace_introspecting.py'}:mcp"
         command = [program, "serve", place, "--port", "0", "--stateless"]
-        # Reading what it says holds the loop up, but nobody asks it anything by then.
+        # Reading its output blocks the loop, but no request is open at that time.
         with running(command, environment, SERVERS, r"serving .*:(\d+)/") as port:
             first, known, most = [], [], 0
             for lifetime in range(size.lifetimes):
@@ -125,7 +125,7 @@ async def _measured(size: Size) -> dict[str, Any]:
 
 
 async def _lifetime(size: Size, port: int, seed: int) -> tuple[list[float], list[float]]:
-    """Seconds of first calls, and of those with tokens that are known."""
+    """Times of first calls, and of calls with known tokens, in seconds."""
     tokens = [f"token-{number}" for number in range(size.tokens)]
     pairs = size.connections // 2
     share = -(-size.tokens // pairs)
@@ -143,7 +143,7 @@ async def _lifetime(size: Size, port: int, seed: int) -> tuple[list[float], list
 
 
 async def _calls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tokens: list[str]) -> list[float]:
-    """One after the other; seconds of each."""
+    """Makes calls one after another; returns their times in seconds."""
     took = []
     for token in tokens:
         begun = time.perf_counter()
@@ -171,7 +171,7 @@ def _request(token: str) -> bytes:
 
 
 async def _message(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """A request's or a reply's body, which has a length; a reply's status."""
+    """Reads a message with a length: its body, and the status of a reply."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.split("\r\n")
     fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

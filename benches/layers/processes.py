@@ -1,4 +1,4 @@
-"""Servers as processes of their own, ended with all that they started."""
+"""Server processes, which are ended with all their children."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ END_LIMIT_S = 10
 def running(
     command: Sequence[str | Path], environment: Mapping[str, str], folder: Path, says: str | None, port: int = 0
 ) -> Iterator[int]:
-    """A server; its port, once it can be reached: ``port``, or the one that ``says`` finds in its stderr."""
+    """Runs a server and yields its port once it is reachable: ``port``, or the one that ``says`` finds in its
+    stderr."""
     process = subprocess.Popen(
         [*map(str, command)],
         cwd=folder,
@@ -38,7 +39,7 @@ def running(
 
 
 def free_port() -> int:
-    """One that nobody listens on."""
+    """A free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

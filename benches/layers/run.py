@@ -67,7 +67,7 @@ TURN_LIMIT_S = 300
 TABLE = re.compile(r"(<!-- table -->\n).*(<!-- end of table -->)", re.DOTALL)
 
 Turn = dict[str, list[float]]
-"""By layer the batches of one subject's turn, seconds a call."""
+"""The batches of one subject's turn by layer, in seconds per call."""
 
 
 def main() -> int:
@@ -106,7 +106,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measured(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """All parts, one after the other. Raises ``RuntimeError`` where one can't be measured."""
+    """Measures all parts, one after another. Raises ``RuntimeError`` where a part can't be measured."""
     document: dict[str, Any] = {
         "measured": datetime.now(UTC).replace(microsecond=0).isoformat(),
         "machine": {"cpu": cpu(), "cores": os.cpu_count(), "system": platform.platform()},
@@ -138,7 +138,7 @@ def measured(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
 
 
 def turn(served: Served, rounds: int) -> Turn:
-    """One short run."""
+    """Makes one short run."""
     command = [ROOT / ".venv" / "bin" / "mcpace", "layers", served.place, "--tool", "double", "--args", '{"n": 21}']
     command += ["--python", served.interpreter(), "--rounds", str(rounds), "--warm-up", "300ms", "--json"]
     environment = {**os.environ, **served.environment}

@@ -1,4 +1,4 @@
-"""A run's document as Markdown. Knows nothing of how it was measured."""
+"""Writes the document of a run as Markdown, without knowledge of the measurement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Row = dict[str, Any]
 
 
 def table(document: dict[str, Any]) -> str:
-    """All tables, those that there is something for."""
+    """All tables that have rows."""
     rows: list[Row] = document["rows"]
     introspected = [row for row in rows if "requests_per_token" in row]
     served = [row for row in rows if row["layer"] == "served"]
@@ -56,11 +56,11 @@ def _targets(targets: list[Row]) -> str:
 
 
 def _figure(value: float, target: Row, digits: int | None = None) -> str:
-    """In the target's unit; with digits where it was measured."""
+    """A figure in the unit of the target; measured figures have more digits."""
     if target["unit"] == "requests":
         return f"{value:g}"
     scaled, unit = (value * 1e6, "µs") if target["unit"] == "s" else (value, "×")
-    # A ratio near one wants another digit.
+    # A ratio near 1 needs another digit.
     more = 1 if unit == "×" and scaled < 10 else 0
     return f"{scaled:g} {unit}" if digits is None else f"{scaled:,.{digits + more}f} {unit}"
 

@@ -41,7 +41,7 @@ class Way:
 
     @contextmanager
     def running(self) -> Iterator[str]:
-        """Its URL, while it serves."""
+        """Runs the server and yields its URL."""
         port = 0 if self.says else free_port()
         command = [self.served.interpreter(), "-W", "ignore", "-m", *self.words(port)]
         with running(command, {**self.served.environment, **self.environment}, SERVERS, self.says, port) as port:
@@ -82,11 +82,11 @@ THEIRS = (
 WAYS = (OURS, *THEIRS)
 
 Turns = dict[str, list[float]]
-"""By way the requests a second of each turn."""
+"""Requests a second of each turn, by way of serving."""
 
 
 def measure(turns: int, seconds: float, say: Callable[[str], None]) -> Turns:
-    """All ways in turns, there and back; each is started once, and idle while it isn't its turn."""
+    """Measures all ways in turns, there and back. Each server is started once, and is idle during other turns."""
     found: Turns = {way.by: [] for way in WAYS}
     with ExitStack() as stack:
         urls = {way.by: stack.enter_context(way.running()) for way in WAYS}
@@ -98,7 +98,7 @@ def measure(turns: int, seconds: float, say: Callable[[str], None]) -> Turns:
 
 
 def rows(turns: Turns) -> list[dict[str, Any]]:
-    """Each way over all turns. ``median_s`` is the share of a second that a request has, not its latency."""
+    """Rows with each way over all turns. ``median_s`` is the inverse of the throughput, not a latency."""
     return [
         {
             "name": way.name,

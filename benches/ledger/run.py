@@ -1,4 +1,4 @@
-"""Accuracy of the ledger: a delay of known size in each layer in turn, and where the ledger says that it is.
+"""Accuracy of the ledger: a known delay in each layer in turn, and the part to which the ledger attributes it.
 
 A client that is nothing but a socket calls a scripted target through the recorder. Client-side delays are this script's
 own; server-side delays are the target's faults. For each layer and size it prints the change that the delay makes in
@@ -25,12 +25,12 @@ from mcpace import _core
 CALLS = 25
 DELAYS_MS = (1, 10, 100)
 BASE_MS = 5
-"""Every call's tool works this long, so that the share of `unaccounted` is that of a real call."""
+"""Working time of the tool in every call, so that the share of `unaccounted` is realistic."""
 
 
 @dataclass(frozen=True)
 class Injection:
-    """Where a delay goes in and in which part of the ledger it belongs."""
+    """A place for a delay, and the part of the ledger to which it belongs."""
 
     name: str
     part: str
@@ -55,7 +55,7 @@ INJECTIONS = (
 
 @dataclass
 class Client:
-    """A socket that speaks just enough HTTP/1.1 for one call after another."""
+    """A minimal HTTP/1.1 client for consecutive calls."""
 
     host: str
     port: int
@@ -87,7 +87,7 @@ class Client:
         return self.sock
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         if self.sock is not None:
             self.sock.close()
             self.sock = None
@@ -131,7 +131,7 @@ class Client:
         del self.buffer[:count]
 
     def more(self, sock: socket.socket) -> None:
-        """Reads what there is."""
+        """Reads the available bytes."""
         data = sock.recv(65536)
         if not data:
             raise RuntimeError("the recorder hung up")
@@ -139,7 +139,7 @@ class Client:
 
 
 def pause(seconds: float) -> None:
-    """Sleeps to a few microseconds: the kernel's sleep for most of it, the rest by watching the clock."""
+    """Sleeps with a precision of a few microseconds: most of the time in the kernel, the rest by polling the clock."""
     end = time.perf_counter() + seconds
     if seconds > 0.0005:
         time.sleep(seconds - 0.0003)
@@ -149,7 +149,7 @@ def pause(seconds: float) -> None:
 
 @contextmanager
 def setup(injection: Injection, delay_ms: float | None) -> Iterator[tuple[Client, _core.Recorder]]:
-    """A target with or without the fault, the recorder before it, a client."""
+    """A target with or without the fault, a recorder in front of it, and a client."""
     faults = [f"{injection.fault}={delay_ms}ms"] if injection.fault and delay_ms else []
     target = _core.Target("simple", faults=faults, tls=injection.tls)
     recorder = _core.Recorder(target.url, extra_root=target.certificate_pem)
@@ -182,7 +182,7 @@ def measure(injection: Injection, delay_ms: float) -> tuple[dict[str, float], di
 
 
 def medians(recorder: _core.Recorder, stamps: list[tuple[int, int]]) -> dict[str, float]:
-    """Median of each part of the calls' ledgers, milliseconds; `total` is the calls' own."""
+    """Median of each part of the calls' ledgers in milliseconds; `total` is the time of the calls."""
     recording = recorder.stop()
     for start, end in stamps:
         recording.add_call("call", "wait", start, end)

@@ -1,4 +1,4 @@
-"""Runs the plan on standard input with the load engine, prints its outcome. A process of its own can be pinned."""
+"""Runs the plan on standard input with the load engine and prints its outcome, as a process that can be pinned."""
 
 import sys
 

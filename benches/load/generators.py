@@ -1,4 +1,4 @@
-"""Each generator as a command, and what it says of its run. All make the same call over kept-alive connections.
+"""The generators as commands, with parsers of their output. All make one kind of call over kept-alive connections.
 
 wrk and oha look at the status and nothing else; k6 runs a script that reads the reply's text; mcpace parses each reply,
 matches its id and looks for errors.
@@ -32,11 +32,11 @@ HEADERS = {
     "MCP-Protocol-Version": REVISION,
 }
 LIMIT_S = 60.0
-"""Beyond the run's own length."""
+"""Time limit of a run, in addition to its length."""
 
 
 class Missing(Exception):
-    """A generator isn't there; says what installs it."""
+    """A generator is missing; the message says how to install it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Told:
     rps: float
     """Answered calls a second, as the generator counts them."""
     cpu_s: float
-    """User and system time of its whole process."""
+    """User and system time of the whole process."""
     requests: int
     p50_s: float | None = None
     peak_rss_bytes: int = 0
@@ -59,16 +59,16 @@ class Told:
 
 @dataclass(frozen=True)
 class Generator:
-    """A program that makes load."""
+    """A load generator."""
 
     name: str
     command: Callable[[str, float, Path], tuple[list[str], str | None]]
-    """From URL, seconds and a folder for scripts: the command, and its standard input."""
+    """Returns the command and its standard input for a URL, a duration in seconds and a folder for scripts."""
     read: Callable[[str, float], tuple[int, float, float | None]]
-    """From its output and the run's length: requests, seconds, p50."""
+    """Returns requests, seconds and p50 for the output and the length of a run."""
 
     def run(self, url: str, seconds: float, core: int, folder: Path) -> Told:
-        """Runs it on one core. Refuses a run with failed calls: its figures would be of something else."""
+        """Runs the generator on one core. Refuses a run with failed calls, whose figures would be misleading."""
         command, stdin = self.command(url, seconds, folder)
         output = folder / f"{self.name}.out"
         with output.open("w") as out, output.with_suffix(".err").open("w") as err:
@@ -105,7 +105,7 @@ class Generator:
 
 
 def waited(child: subprocess.Popen[str], limit_s: float) -> Any:
-    """A child's resource usage at its end; Popen itself would throw it away."""
+    """A child's resource usage at its end, which Popen itself discards."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -180,7 +180,7 @@ def _oha(url: str, seconds: float, _: Path) -> tuple[list[str], None]:
 def _oha_read(text: str, _: float) -> tuple[int, float, float]:
     said = json.loads(text)
     answered = said["statusCodeDistribution"].get("200", 0)
-    # Those that were under way when time was up count as aborted, and only those.
+    # The calls in progress at the end of the run count as aborted, and no others.
     others = {reason: count for reason, count in said["errorDistribution"].items() if "deadline" not in reason}
     if others or set(said["statusCodeDistribution"]) != {"200"}:
         raise RuntimeError(f"oha: {said['statusCodeDistribution']} {others}")
@@ -224,7 +224,7 @@ GENERATORS = (
 
 
 def build(names: set[str]) -> None:
-    """Installs what is missing of the chosen ones, pinned, into a folder of this benchmark's own."""
+    """Installs the missing ones of the chosen generators, pinned, into a folder of this benchmark."""
     if "oha" in names and not (BUILT / "bin" / "oha").exists():
         _install("cargo", "install", "oha", "--version", OHA, "--locked", "--quiet", "--root", str(BUILT))
     if "k6" in names and not (BUILT / "bin" / "k6").exists():

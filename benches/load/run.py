@@ -31,7 +31,7 @@ from generators import ENGINE, GENERATORS, HERE, MCPACE, ROOT, Generator, Missin
 
 TARGET_CORE, GENERATOR_CORE = 0, 1
 SERVERS = ROOT / "target" / "bench-serve" / "mcpace"
-"""Shared with benches/serve: the same programs, built the same way."""
+"""Folder of the programs, shared with benches/serve."""
 OPEN_RPS = 20_000
 USERS = 10_000
 STARTS = 7
@@ -50,7 +50,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.only) - set(names):
         sys.exit(f"no such generator: {', '.join(sorted(unknown))}")
-    # Ended by a signal, the `with` blocks below still end what was started.
+    # After a signal, the `with` blocks below still end all started processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         document = measure([one for one in GENERATORS if not options.only or one.name in options.only], options)
@@ -121,7 +121,7 @@ def measure(chosen: list[Generator], options: argparse.Namespace) -> dict[str, A
 
 
 def free_address() -> str:
-    """One that nobody listens on."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
@@ -129,7 +129,7 @@ def free_address() -> str:
 
 @contextmanager
 def target(example: str, *arguments: str) -> Iterator[str]:
-    """A server on its core, as its URL."""
+    """Runs a server on its core and yields its URL."""
     address = free_address()
     program = str(SERVERS / "release" / "examples" / example)
     command = ["taskset", "--cpu-list", str(TARGET_CORE), program, address, *arguments]
@@ -156,7 +156,7 @@ def wait_until_it_listens(child: subprocess.Popen[bytes], address: str) -> None:
 
 
 def engine(plan: dict[str, Any], folder: Path) -> tuple[dict[str, Any], Told]:
-    """One run of the engine by a plan of its own: the whole outcome, too."""
+    """One run of the engine by a plan, with the complete outcome."""
     outcome: list[dict[str, Any]] = []
 
     def read(text: str, _: float) -> tuple[int, float, float]:
@@ -170,7 +170,7 @@ def engine(plan: dict[str, Any], folder: Path) -> tuple[dict[str, Any], Told]:
 
 
 def open_loop(url: str, seconds: float, folder: Path) -> dict[str, Any]:
-    """Calls at a rate that the target can't slow down: were they on time?"""
+    """Punctuality of calls at a rate that the target can't slow down."""
     model = {"kind": "open", "rate": OPEN_RPS, "arrivals": "constant", "max_in_flight": 1000}
     outcome, told = engine(generators.plan(url, seconds, model=model, cores=[GENERATOR_CORE]), folder)
     call = next(one for one in outcome["operations"] if one["kind"] == "call")
@@ -221,7 +221,7 @@ def known_answer(seconds: float, folder: Path) -> dict[str, Any]:
 
 
 def users(stack: ExitStack, folder: Path) -> int:
-    """Peak memory of the generator with many users, each in a session of its own on a real server."""
+    """Peak memory of the generator with many users, each with its own session on a real server."""
     url = stack.enter_context(target("echo", "json", "stateful"))
     model = {"kind": "closed", "vus": USERS}
     plan = generators.plan(url, 8, model=model, session="user", think_s=2.0, fixed_id=None)
@@ -234,7 +234,8 @@ def users(stack: ExitStack, folder: Path) -> int:
 
 
 def first_request() -> list[float]:
-    """From the start of `mcpace load` to its first bytes at the target; the first, into cold caches, is left out."""
+    """Time from the start of `mcpace load` to its first bytes at the target, without the first start with cold
+    caches."""
     taken = []
     for number in range(STARTS + 1):
         with socket.create_server(("127.0.0.1", 0)) as listener:

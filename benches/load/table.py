@@ -1,4 +1,4 @@
-"""From rounds to rows, and from rows to Markdown. Knows nothing of processes."""
+"""Turns rounds into rows, and rows into Markdown, without knowledge of processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ratio(rounds: dict[str, list[Told]], first: str, second: str, of: Callable[[
 
 
 def checks(rounds: dict[str, list[Told]], more: dict[str, Any]) -> dict[str, Row]:
-    """The figures that have one to reach."""
+    """The figures that have a target."""
     found: dict[str, Row] = {}
 
     def check(name: str, value: float, to_reach: float, at_most: bool = False) -> None:
@@ -64,7 +64,7 @@ def checks(rounds: dict[str, list[Told]], more: dict[str, Any]) -> dict[str, Row
 
 
 def markdown(document: Row) -> str:
-    """Two tables, and under what circumstances the figures came about."""
+    """Two tables, and the circumstances of the measurement."""
     at = document["conditions"]
     lines = [
         f"{at['measured_at']}, {at['cores']} cores ({at['architecture']}): the target has one, the generator another; "
@@ -97,7 +97,7 @@ def markdown(document: Row) -> str:
 
 
 def _shown(check: Row) -> str:
-    """With as many digits as it takes to see on which side of the mark it is."""
+    """A figure with enough digits to show on which side of the target it is."""
     value, to_reach = check["value"], check["to_reach"]
     for digits in range(3, 9):
         text = f"{value:.{digits}g}"

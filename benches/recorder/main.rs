@@ -32,13 +32,13 @@ fn main() -> Outcome<()> {
         ["latency"] => latency(),
         ["throughput"] => throughput(),
         ["streams", count] => streams(count.parse()?),
-        // The other side of `streams`, in a process of its own so that its memory isn't counted.
+        // The other side of `streams`, in a separate process so that its memory isn't counted.
         ["peer", count] => peer::hold_streams(count.parse()?),
         _ => Err("usage: recorder [latency | throughput | streams COUNT]".into()),
     }
 }
 
-/// The median of single exchanges on one kept-alive connection, direct and through the recorder by turns.
+/// Median time of exchanges on one kept-alive connection, alternately direct and through the recorder.
 fn latency() -> Outcome<()> {
     let upstream = peer::null_server()?;
     let folder = tempfile::tempdir()?;
@@ -67,7 +67,7 @@ fn latency() -> Outcome<()> {
     Ok(())
 }
 
-/// Closed loop of 32 connections on one thread; generator, null server and recorder share the machine.
+/// Throughput of a closed loop of 32 connections on one thread. Generator, null server and recorder share the machine.
 fn throughput() -> Outcome<()> {
     let upstream = peer::null_server()?;
     let folder = tempfile::tempdir()?;
@@ -87,7 +87,7 @@ fn throughput() -> Outcome<()> {
 
 /// The recorder's resident memory with `count` event streams open through it, each after its first event.
 fn streams(count: usize) -> Outcome<()> {
-    // Two sockets a stream here, and some files beside them.
+    // Two sockets for each stream, and some other files.
     let possible = usize::try_from(peer::raise_file_limit().saturating_sub(200) / 2)?;
     if count > possible {
         println!("streams: the limit of open files allows only {possible}");
@@ -131,7 +131,7 @@ fn record(upstream: &str, options: SinkOptions) -> Outcome<Recorder> {
     Ok(Recorder::start(RecorderOptions::new(upstream.parse()?), sink)?)
 }
 
-/// One kept-alive connection with blocking calls: the least that a client can cost.
+/// One kept-alive connection with blocking calls, the cheapest possible client.
 struct Caller {
     stream: TcpStream,
     request: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The null server, the closed loop and the holder of streams: what stands on both sides of the recorder.
+//! The programs on both sides of the recorder: the null server, the closed loop and the holder of streams.
 
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(crate) fn reply() -> Vec<u8> {
     format!("{head}\r\ncontent-length: {}\r\n\r\n{REPLY_BODY}", REPLY_BODY.len()).into_bytes()
 }
 
-/// Answers every request with the same bytes, on a thread of its own. It looks for the end of the request only.
+/// Answers every request with fixed bytes, on a separate thread. It detects only the end of the request.
 pub(crate) fn null_server() -> Outcome<String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
@@ -64,7 +64,7 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// Exchanges a second of `connections` callers that each wait for their reply.
+/// Exchanges a second of `connections` callers, each of which waits for its reply before the next request.
 pub(crate) fn closed_loop(url: &str, connections: usize, time: Duration) -> Outcome<f64> {
     let url: url::Url = url.parse()?;
     let address = *url.socket_addrs(|| None)?.first().ok_or("no address")?;

@@ -1,4 +1,4 @@
-"""The one call that everything here makes, in each revision, and what its answer must be."""
+"""The call of all benchmarks in each revision, and its expected answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def body(of: Call) -> str:
 
 
 def check(port: int, of: Call, mode: str) -> None:
-    """Makes the call once and refuses a server that answers anything but the text, in its mode."""
+    """Makes the call once and refuses a server that doesn't answer with the text in its mode."""
     answer = once(port, of, mode)
     result = answer.get("result", {})
     if answer.get("id") != 1 or result.get("content") != EXPECTED or "structuredContent" in result:
@@ -51,7 +51,7 @@ def check(port: int, of: Call, mode: str) -> None:
 
 
 def once(port: int, of: Call, mode: str) -> dict[str, Any]:
-    """Makes the call once; refuses an answer in another mode."""
+    """Makes the call once and refuses an answer in another mode."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         connection.request("POST", "/mcp", body(of), headers(of))

@@ -57,7 +57,7 @@ def measure(port: int, of: call.Call, seconds: float, connections: int, folder: 
 
 
 def lua(of: call.Call) -> str:
-    """The request, and a last line that a program can read."""
+    """A wrk script that sends the request and prints a last line for programs."""
     fields = "\n".join(f"wrk.headers[{name!r}] = {value!r}" for name, value in call.headers(of).items())
     low, high = (int(bound * 1e6) for bound in STALL_S)
     return f"""

@@ -1,4 +1,4 @@
-"""A server's process tree: started in a session of its own, watched through /proc, and ended whatever happens."""
+"""A server's process tree, which is started in a new session, observed through /proc, and always ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Process:
-    """A server that listens on a port of its own. Ends with the `with` block, children included."""
+    """A server on a free port, which is ended with all its children at the end of the `with` block."""
 
     def __init__(self, command: tuple[str, ...], variables: tuple[tuple[str, str], ...] = ()) -> None:
         self.port = free_port()
@@ -35,7 +35,7 @@ class Process:
         self.signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self.child.wait(STOP_LIMIT_S)
-        # Also when the leader is gone: a child of it may not be.
+        # Also after the leader has ended, because its children may still run.
         self.signal(signal.SIGKILL)
         self.child.wait()
 
@@ -45,7 +45,7 @@ class Process:
             os.killpg(self.child.pid, number)
 
     def wait_until_it_listens(self) -> None:
-        """Returns when a connection is taken."""
+        """Waits until the server accepts a connection."""
         limit = time.monotonic() + START_LIMIT_S
         while time.monotonic() < limit:
             if self.child.poll() is not None:

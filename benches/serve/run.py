@@ -48,7 +48,7 @@ def main() -> int:
             )
         )
         return 0
-    # Ended by a signal, the `with` blocks below still end what was started.
+    # After a signal, the `with` blocks below still end all started processes.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -79,7 +79,7 @@ def parse() -> argparse.Namespace:
 
 
 def choose(only: list[str]) -> list[Subject]:
-    """The servers that `--only` names by name, name and mode, or whole label; the floor always, for the ratios."""
+    """The servers that `--only` names by name, name and mode, or label, and always the floor, for the ratios."""
     every = subjects()
     known = {SESSIONS_LABEL, FACE_LABEL, *(part for s in every for part in (s.name, f"{s.name}/{s.mode}", s.label))}
     if unknown := set(only) - known:
@@ -160,7 +160,7 @@ def measure_rounds(
             figures = load.measure(server.port, the_call(subject, revision), options.seconds, CONNECTIONS, folder)
             case.append((figures, server.cpu_s() - before, server.rss_bytes()))
             say(f"round {number}: {subject.label}, {revision}: {figures.rps:,.0f} requests/s")
-    # Over a single connection nothing queues, so that a stall stands out as what it is.
+    # Over a single connection no call queues, so that a stall is clearly visible.
     alone = [
         load.measure(server.port, the_call(subject, revision), 1, 1, folder) for subject, revision, server in cases
     ]
@@ -176,7 +176,7 @@ def the_call(subject: Subject, revision: str) -> call.Call:
 
 
 def note(document: dict[str, Any]) -> str:
-    """Under what circumstances the figures came about."""
+    """Circumstances of the measurement."""
     at = document["conditions"]
     rounds = next((row["rounds_rps"] for row in document["rows"] if row["name"] == "floor"), None)
     spread = (
@@ -191,14 +191,14 @@ def note(document: dict[str, Any]) -> str:
 
 
 def write(document: dict[str, Any], text: str) -> None:
-    """Keeps the run: the figures for programs, the table for people."""
+    """Writes the figures as JSON and the table as Markdown."""
     (HERE / "latest.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     readme = HERE / "README.md"
     readme.write_text(TABLE.sub(lambda found: found[1] + text + found[2], readme.read_text()))
 
 
 def say(text: str) -> None:
-    """Tells how far it is, beside the table on stdout."""
+    """Prints the progress on stderr, because stdout has the table."""
     print(text, file=sys.stderr, flush=True)
 
 

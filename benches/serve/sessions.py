@@ -63,7 +63,7 @@ def open_sessions(port: int, count: int) -> set[str]:
 
 
 def check_alive(port: int, opened: set[str]) -> None:
-    """Refuses a server that has let go of sessions which it was to keep."""
+    """Refuses a server that has dropped sessions."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection, connection.makefile("rb") as replies:
         for session in opened:
             connection.sendall(request(PING, f"Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n"))

@@ -85,7 +85,8 @@ def python_subjects(name: str, build: Callable[[], None]) -> list[Subject]:
 
 
 def mcpace_python_subjects() -> list[Subject]:
-    """The Python face, its tools plain and asynchronous; and the official SDK's own server object, adopted."""
+    """mcpace's Python server with synchronous and asynchronous tools, and an adopted server object of the official
+    SDK."""
     own = str(SERVERS / "mcpace-python" / "server.py")
     official = str(SERVERS / "python-mcp" / "server.py")
     mcpace, adopting = (sys.executable,), (str(BUILT / "mcpace-adopted" / "bin" / "python"),)
@@ -104,13 +105,13 @@ def mcpace_python_subjects() -> list[Subject]:
 
 
 def serve(server: str, *, json: bool = True, workers: int = 1) -> tuple[str, ...]:
-    """`mcpace serve`, as arguments of a Python."""
+    """`mcpace serve` as arguments for a Python interpreter."""
     options = ("--stateless", "--log-level", "warning", "--workers", str(workers))
     return ("-m", "mcpace", "serve", server, "--port", "{port}", *options, *(("--json-response",) if json else ()))
 
 
 def stateful_echo() -> Subject:
-    """mcpace with sessions, for their memory."""
+    """mcpace with sessions, for measuring their memory."""
     echo = str(BUILT / "mcpace" / "release" / "examples" / "echo")
     return Subject("mcpace-rust", "json", (echo, "{address}", "json", "stateful"), build_mcpace)
 
@@ -159,7 +160,7 @@ def build_mcpace_python() -> None:
 
 
 def build_mcpace_adopted() -> None:
-    """Installs the official SDK, and what mcpace's command needs beside it."""
+    """Installs the official SDK and the requirements of mcpace's command."""
     build_mcpace_python()
     environment("mcpace-adopted")
 

@@ -1,4 +1,4 @@
-"""From rounds to rows, and from rows to Markdown. Knows nothing of processes."""
+"""Turns rounds into rows, and rows into Markdown, without knowledge of processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(name: str, mode: str, revision: str, tools: int, rounds: list[tuple[Figu
 
 
 def add_ratios(rows: list[Row]) -> None:
-    """Puts each row's share of the floor's throughput into it, and how many times the floor's CPU time it takes."""
+    """Adds to each row its share of the floor's throughput, and the ratio of its CPU time to the floor's."""
     floor = next((row for row in rows if row["name"] == "floor"), None)
     for row in rows:
         row["ratio_to_floor"] = ratio(row, floor) if floor else None
@@ -42,12 +42,12 @@ def add_ratios(rows: list[Row]) -> None:
 
 
 def ratio(row: Row, base: Row) -> float:
-    """Median over rounds of one row's throughput ÷ another's in the same round, since only those are fair."""
+    """Median over rounds of one row's throughput ÷ another's in the same round, because only those are comparable."""
     return float(median(a / b for a, b in zip(row["rounds_rps"], base["rounds_rps"], strict=True)))
 
 
 def checks(rows: list[Row], memory: dict[str, float] | None) -> dict[str, Any]:
-    """The issue's figures, each with what is to be reached; absent where its rows were not measured."""
+    """The figures with targets; absent where their rows were not measured."""
     of = {(row["name"], row["mode"], row["revision"], row["tools"]): row for row in rows}
     own = {key[1:]: row for key, row in of.items() if key[0] == "mcpace-rust"}
     legacy, modern = "2025-06-18", "2026-07-28"
@@ -90,7 +90,7 @@ def checks(rows: list[Row], memory: dict[str, float] | None) -> dict[str, Any]:
 
 
 def markdown(rows: list[Row], found: dict[str, Any], versions: dict[str, str], note: str) -> str:
-    """The table, the checks and what was compared."""
+    """The table, the checks and the versions."""
     lines = [note, "", line(HEAD), line(["---"] * 3 + ["---:"] * (len(HEAD) - 3))]
     lines += [line(cells(row)) for row in rows]
     if found:

@@ -1,5 +1,5 @@
-//! The explanation of any recording: no panic, parts that add up to their call, evidence and costs within what was recorded, and
-//! the same from memory as from a file that is read event by event.
+//! The explanation of any recording: no panic, parts that add up to their call, evidence and costs within what was
+//! recorded, and the same from memory as from a file that is read event by event.
 //!
 //! The input is a recording's lines; those that are no event are left out, so that few changes make a file of no use.
 #![no_main]
@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
     agrees(&read, &ledgers);
     assert_eq!((read.findings, read.waterfalls, read.events), (told.findings, told.waterfalls, told.events));
 
-    // As if it were both before and behind a gateway.
+    // The recording is used as both the one in front of a gateway and the one behind it.
     points_within(&explained(&recording, Some(&recording)).findings, &recording);
 });
 
@@ -51,7 +51,7 @@ fn adds_up(ledger: &Ledger) {
         parts.client_receive,
         parts.unaccounted,
     ];
-    // Wider than a time: a part that had gone below zero would show as a huge one.
+    // A wider type than that of times, in which a part that had underflowed would be huge.
     let sum: u128 = parts.iter().map(|part| u128::from(part.0)).sum();
     assert_eq!(sum, took(ledger));
     let mut cursor = ledger.start;
@@ -68,7 +68,7 @@ fn adds_up(ledger: &Ledger) {
     }
 }
 
-/// The short accounts of all calls say what their ledgers say.
+/// Asserts that the short accounts of all calls agree with their ledgers.
 fn agrees(told: &Explained, ledgers: &[Ledger]) {
     assert_eq!(told.accounts.len(), ledgers.len());
     for ledger in ledgers {
@@ -84,7 +84,7 @@ fn points_within(found: &[Finding], recording: &Recording) {
     }
 }
 
-/// A cause explains time once: no call is charged with more than it lasted.
+/// Asserts that no time of a call is charged twice, so that the costs don't exceed the call's duration.
 fn costs_no_more_than_the_calls(found: &[Finding], ledgers: &[Ledger]) {
     for ledger in ledgers {
         let costs = found.iter().flat_map(|finding| &finding.calls).filter(|cost| cost.call == ledger.call);

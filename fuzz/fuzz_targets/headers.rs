@@ -1,4 +1,4 @@
-//! Headers: no panic, and what our client sends is what our server accepts.
+//! Headers: no panic, and mcpace's server accepts the headers of mcpace's client.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! JSON-RPC: no panic, and a second trip changes nothing.
+//! JSON-RPC: no panic, and writing and reading a second time changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Lines: any split is as the whole.
+//! Lines: input in any pieces gives the lines of the whole.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Header values and annotations: no panic, and encoding loses nothing.
+//! Header values and annotations: no panic, and encoding is lossless.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

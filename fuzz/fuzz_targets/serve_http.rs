@@ -1,4 +1,5 @@
-//! HTTP: any bytes on a connection in memory end in replies and a close; the endpoint serves the next connection after it.
+//! HTTP: any bytes on a connection in memory end in replies and a close; the endpoint serves the next connection after
+//! it.
 #![no_main]
 
 mod serving;
@@ -21,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     let options = Options { limits, legacy_sse: pieces & 1 == 1, stateless: pieces & 2 == 2, ..Options::default() };
     let good = runtime(async {
         let endpoint = Endpoint::new(server(), options).expect("the options are good");
-        // The subject of the test; what comes back is read, and may be anything.
+        // The subject of the test. The reply is read and may be anything.
         exchange(&endpoint, bytes, usize::from(pieces), true).await;
         exchange(&endpoint, GOOD, GOOD.len(), false).await
     });

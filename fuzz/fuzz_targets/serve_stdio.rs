@@ -1,4 +1,4 @@
-//! stdio: any bytes, however cut, are answered with messages, and the connection ends by itself.
+//! stdio: any bytes in any pieces are answered with messages, and the connection ends by itself.
 #![no_main]
 
 mod serving;
@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
         let talking = async {
             let (mut output, mut input) = tokio::io::split(&mut ours);
             let writing = async {
-                // A byte is the seed of the cut.
+                // One byte of the input is the seed of the pieces.
                 for piece in bytes.chunks(usize::from(pieces).max(1)) {
                     if input.write_all(piece).await.is_err() {
                         break;
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
             written
         };
         let (end, written) = tokio::join!(serving, talking);
-        // A tool that waits to be cancelled may be cut off, by virtual time.
+        // A tool that waits for its cancellation may reach the limit in virtual time.
         assert!(matches!(end.expect("pipes in memory don't fail"), End::Finished | End::CutOff));
         written
     });

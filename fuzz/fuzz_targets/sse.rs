@@ -1,4 +1,4 @@
-//! Server-sent events: any split is as the whole, and events survive a trip.
+//! Server-sent events: input in any pieces gives the events of the whole, and written events are read unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -18,7 +18,7 @@ use mcpace_serve::http::TokenVerifier as _;
 use ring::hmac;
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
-/// An Ed25519 key that nobody signs with here.
+/// An Ed25519 key without a private part here.
 const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n";
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 
@@ -54,14 +54,14 @@ static GIVEN: LazyLock<JwtVerifier> = LazyLock::new(|| verifier(Keys::Pem(PUBLIC
 fuzz_target!(|input: &[u8]| {
     let Some((&how, rest)) = input.split_first() else { return };
     match how % 4 {
-        // As it came.
+        // The input as a token.
         0 => {
             if let Ok(token) = std::str::from_utf8(rest) {
                 assert!(taken(&GIVEN, token).is_none(), "nobody has the key");
                 let _ = taken(&SHARED, token);
             }
         }
-        // Signed by who has the secret: head and claims are the input's.
+        // A token with head and claims of the input, signed with the secret.
         1 => {
             let Some(at) = rest.iter().position(|byte| *byte == b'\n') else { return };
             let (head, claims) = (&rest[..at], &rest[at + 1..]);

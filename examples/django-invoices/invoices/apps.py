@@ -1,9 +1,9 @@
-"""The app."""
+"""Django's configuration of the app."""
 
 from django.apps import AppConfig
 
 
 class InvoicesConfig(AppConfig):
-    """Invoices."""
+    """The app of invoices."""
 
     name = "invoices"

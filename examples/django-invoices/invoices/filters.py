@@ -1,4 +1,4 @@
-"""How invoices can be narrowed down."""
+"""Filters of invoices."""
 
 import django_filters
 
@@ -6,7 +6,7 @@ from invoices.models import Invoice
 
 
 class InvoiceFilter(django_filters.FilterSet):
-    """By status, by customer, by due date."""
+    """Filters invoices by status, customer and due date."""
 
     customer = django_filters.CharFilter(field_name="customer__name", lookup_expr="icontains")
     due_before = django_filters.DateFilter(field_name="due", lookup_expr="lt")

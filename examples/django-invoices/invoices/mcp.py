@@ -1,4 +1,4 @@
-"""The MCP server: what of the project's services and selectors a model may use."""
+"""The MCP server with the services and selectors that a model may use."""
 
 from rest_framework.permissions import IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec

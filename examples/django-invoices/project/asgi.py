@@ -1,4 +1,4 @@
-"""For uvicorn and the like: ``uvicorn project.asgi:application``."""
+"""The ASGI application, for example for ``uvicorn project.asgi:application``."""
 
 import os
 

@@ -39,7 +39,7 @@ else:
     }
 DATABASES["default"] |= {
     "ATOMIC_REQUESTS": os.environ.get("ATOMIC_REQUESTS", "0") == "1",
-    # Connections are kept for a minute, and asked whether they still work before they are used again.
+    # Connections are kept for a minute, and health-checked before they are reused.
     "CONN_MAX_AGE": int(os.environ.get("CONN_MAX_AGE", "60")),
     "CONN_HEALTH_CHECKS": True,
 }
@@ -55,10 +55,10 @@ MCPACE = {
     "SERVER": "invoices.mcp:server",
     "RESOURCE_URL": "http://127.0.0.1:8000/mcp",
     "AUTHORIZATION_SERVERS": ["http://127.0.0.1:8000"],
-    # Unset it, and callers need a token of django-oauth-toolkit.
+    # Without this setting, callers need a token of django-oauth-toolkit.
     "AUTH_BACKEND": os.environ.get("MCP_AUTH", "invoices.auth.Development"),
-    # Where sessions and rate limits are that several processes share: each has its own without a Redis.
-    # In a database of its own, which cache.clear() doesn't empty.
+    # The Redis with the sessions and rate limits that several processes share. Without it, each process has its own.
+    # A separate database, which cache.clear() doesn't empty.
     "STORE": "cache:default/1" if os.environ.get("REDIS_URL") else None,
     "LIMITER": "cache:default/1" if os.environ.get("REDIS_URL") else None,
     "ON_STORE_DOWN": os.environ.get("ON_STORE_DOWN", "refuse"),

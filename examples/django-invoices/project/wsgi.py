@@ -1,4 +1,4 @@
-"""For gunicorn and the like: ``gunicorn project.wsgi``."""
+"""The WSGI application, for example for ``gunicorn project.wsgi``."""
 
 import os
 

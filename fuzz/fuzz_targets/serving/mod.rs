@@ -7,7 +7,7 @@ struct Text {
     text: String,
 }
 
-/// A tool that answers at once, one that talks, one that waits to be cancelled, one that asks.
+/// A server with a tool that answers at once, one that logs, one that waits for its cancellation, and one that asks.
 pub fn server() -> Server {
     static SERVER: std::sync::OnceLock<Server> = std::sync::OnceLock::new();
     SERVER.get_or_init(build).clone()
@@ -35,7 +35,7 @@ fn build() -> Server {
         .expect("the server is good")
 }
 
-/// Runs to the end in virtual time: whoever waits for a limit has it at once.
+/// Runs to the end in virtual time, in which waiting for a limit takes no real time.
 pub fn runtime<T>(future: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build().expect("a runtime can be made");

@@ -1,4 +1,4 @@
-"""The parts of client programs in Go and Rust that know no SDK, tested by their own languages' means: no registry."""
+"""Runs the Go and Rust unit tests of the parts of client programs that need no SDK, without a registry."""
 
 from __future__ import annotations
 

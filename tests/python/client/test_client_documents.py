@@ -1,4 +1,4 @@
-"""Every Python example of docs/client.md runs, and what it says of itself is so."""
+"""Runs every Python example of docs/client.md and checks its claims."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_page_has_examples() -> None:
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Functions find their annotations' names in their module.
+    # The names in a function's annotations are looked up in its module.
     module = types.ModuleType(f"client_example_{number}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(EXAMPLES[number], f"docs/client.md, example {number}", "exec"), module.__dict__)

@@ -1,4 +1,4 @@
-"""The Python client with servers of ours: 'everything' over HTTP and stdio, and a server of this process."""
+"""The Python client with mcpace's servers: 'everything' over HTTP and stdio, and a server of this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT_S = 30
 
 @pytest.fixture(scope="session")
 def everything() -> str:
-    """The server's program, in the profile that the Rust tests are built in."""
+    """The server's program, in the profile of the Rust tests."""
     return interop.everything()
 
 
@@ -33,7 +33,7 @@ def url(everything: str, tmp_path: Path) -> Iterator[str]:
 
 
 def run(work: Any) -> Any:
-    """Runs a coroutine; nothing here may hang."""
+    """Runs a coroutine with a time limit."""
     return asyncio.run(asyncio.wait_for(work, LIMIT_S))
 
 

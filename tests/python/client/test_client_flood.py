@@ -1,4 +1,5 @@
-"""A server that says more than its client's loop has time for: what is held is bounded, and what went is said."""
+"""A server that sends more than its client's loop can process: queues are bounded, and dropped messages are
+reported."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ LIMIT_S = 60
 MANY = 6_000
 HELD = 1_024
 
-# Speaks the wire by hand. The pipe at the end opens once all before it went out, bar what a pipe holds.
+# Writes the wire format itself. All messages but those that fit into a pipe are written when the named pipe opens.
 SERVER = """
 import json, sys
 def say(message):
@@ -43,7 +44,7 @@ for line in sys.stdin:
             if token is not None:
                 say({"method": "notifications/progress", "params": {"progressToken": token, "progress": number + 1}})
         say({"id": asked["id"], "result": {"content": []}})
-        # More than a pipe holds: once it is written, the client has read all before it.
+        # More than fits into a pipe, so the client has read all earlier messages once it is written.
         for _ in range(200):
             say({"method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
         sys.stdout.flush()
@@ -68,7 +69,7 @@ def test_a_busy_loop_holds_so_much_and_drops_the_oldest_log_messages(
     def log(params: Any) -> None:
         logged.append(params.data)
         if params.data == "first":
-            # The loop stands still until the server has written all.
+            # The loop is blocked until the server has written everything.
             os.close(os.open(way, os.O_RDONLY))
         if len(logged) > 1:
             end.set()
@@ -87,7 +88,7 @@ def test_a_busy_loop_holds_so_much_and_drops_the_oldest_log_messages(
     with caplog.at_level(logging.WARNING, "mcpace.client"):
         asyncio.run(asyncio.wait_for(work(), LIMIT_S))
     assert logged[0] == "first"
-    # One load before the loop stood still, one that was held, and what the end may have brought.
+    # The messages before the loop was blocked, those in the queue, and those that came at the end.
     assert len(logged) < MANY / 2, len(logged)
     # A notification of a change is kept, although it is the oldest.
     assert "notifications/tools/list_changed" in news

@@ -1,4 +1,4 @@
-"""A server that answers with what the protocol doesn't have: the client says so in one sentence, with a code."""
+"""A server with invalid answers: the client reports each in one sentence, with a code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcpace.client import ClientError
 
 LIMIT_S = 30
 
-# Answers any request but `initialize` with the text that it was started with.
+# Answers every request except `initialize` with the text in its arguments.
 SERVER = """
 import json, sys
 for line in sys.stdin:

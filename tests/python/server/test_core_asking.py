@@ -1,4 +1,4 @@
-"""The compiled half of the Python face: what a function may ask of its request, and of the client."""
+"""The compiled part of the Python server: requests of functions to their own request and to the client."""
 
 from __future__ import annotations
 

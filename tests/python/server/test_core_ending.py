@@ -1,4 +1,4 @@
-"""The compiled half of the Python face: how calls end, by an error, a limit or the client's change of mind."""
+"""The compiled part of the Python server: ends of calls by errors, limits and cancellation."""
 
 from __future__ import annotations
 

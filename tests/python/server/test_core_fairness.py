@@ -1,4 +1,4 @@
-"""The compiled half of the Python face: how sessions share the threads for sync functions."""
+"""The compiled part of the Python server: fair sharing of the threads for sync functions among sessions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from support.core_server import LIMIT_S, TEXT, Wire, listed, serving, sync
 def with_threads(threads: int, **tools: _core.Handler) -> _core.Server:
     made = _core.Server("test", "1", threads=threads)
     for name, handler in tools.items():
-        # With a limit they are never inline.
+        # Functions with a limit never run inline.
         made.add_tool(listed(name), handler, timeout_s=LIMIT_S)
     return made
 
 
 def within(session: Wire, connect: Callable[[], Wire], count: int) -> list[Wire]:
-    """More connections of one session. Ids of requests are of the session."""
+    """Additional connections of one session, which share its request ids."""
     wires = [connect() for _ in range(count)]
     for number, wire in enumerate(wires, 1):
         wire.headers, wire.last = session.headers, 1_000 * number
@@ -28,7 +28,7 @@ def within(session: Wire, connect: Callable[[], Wire], count: int) -> list[Wire]
 def ask_for_all(wires: list[Wire], tool: str, other: Wire) -> None:
     for wire in wires:
         wire.begin("tools/call", {"name": tool})
-        # Answered by the same I/O thread, so the call before is in its queue.
+        # The I/O thread of the earlier call answers, so that call is in its queue.
         other.ask("ping")
 
 
@@ -47,7 +47,7 @@ def test_a_session_that_asks_for_all_threads_leaves_others_one() -> None:
         other.initialize()
         wires = within(greedy, connect, 20)
         ask_for_all(wires, "wait", other)
-        # Six threads while two are free, and no fewer where nobody else wants them.
+        # The session gets six threads while two are free, and all of them if no other session needs any.
         for _ in range(6):
             assert began.acquire(timeout=LIMIT_S)
         assert other.text("echo", text="meanwhile") == "meanwhile"

@@ -1,4 +1,4 @@
-"""The compiled half of the Python face: guards, whose permissions and keys are Python's."""
+"""The compiled part of the Python server: guards with permissions and keys in Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def verify(token: str) -> Any:
 
 @contextmanager
 def guarded(guard: _core.Guard, limiter: _core.Limiter | None = None, **options: Any) -> Iterator[Callable[..., Wire]]:
-    """A server with one tool behind the guard; connections of whoever a token names."""
+    """A server with one guarded tool, and a function that connects as the caller that a token names."""
     made = _core.Server("guarded", "1", limiter=limiter)
     made.add_tool(listed("tool"), sync(lambda: "done"), guard=guard)
     known = {"token_verifier": verify, "resource": "https://mcp.example/mcp"}
@@ -89,7 +89,7 @@ def test_a_permission_decides_and_sees_who_asks(kind: str) -> None:
     permission = {"sync": check, "async": later, "method": Checks(), "async-method": ChecksLater()}[kind]
     with guarded(_core.Guard(permissions=[permission])) as of:
         alice, bob = of("alice"), of("bob")
-        # More often than it takes to be run inline.
+        # More calls than a function needs before it runs inline.
         for _ in range(40):
             assert alice.text("tool") == "done"
             error = refusal(bob)
@@ -228,7 +228,7 @@ def test_a_key_says_who_is_counted_together(kind: str, caplog: pytest.LogCapture
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_whatever_text_a_key_is_it_is_a_key(kind: str) -> None:
-    """Answers are told from each other by their first character: see ``mcpace.server.auth.guard_answers``."""
+    """Every text is a valid key, including texts that resemble other answers."""
     keys = ["", "=", "==", "!", '!["no", []]', "a", "=a", "\N{SNOWMAN}"]
 
     def named(asked: _core.AccessRequest) -> str:

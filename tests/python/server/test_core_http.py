@@ -1,4 +1,4 @@
-"""The compiled half of the Python face over HTTP: tokens, other paths, endpoints without a socket, options."""
+"""The compiled part of the Python server over HTTP: tokens, other paths, endpoints without a socket, options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_tokens_are_verified_by_a_coroutine(token: str | None, status: int) -> N
 
 @pytest.mark.parametrize("subject", [None, ""])
 def test_a_verifier_that_names_nobody_lets_nobody_in(subject: str | None, caplog: pytest.LogCaptureFixture) -> None:
-    """Callers without a name would all be one, who share sessions and limits."""
+    """Callers without a name would share one identity, and with it sessions and limits."""
 
     async def verify(token: str) -> SimpleNamespace:
         client_id = "app" if token == "client" else ""
@@ -74,7 +74,7 @@ def test_a_verifier_that_never_answers_is_given_up() -> None:
 
 
 async def mirror(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """An ASGI application that says what it was sent, and fails where it is told to."""
+    """An ASGI application that returns the request, and fails at one path."""
     if scope["path"] == "/crash":
         raise RuntimeError("on purpose")
     body = b""

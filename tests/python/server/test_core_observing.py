@@ -20,7 +20,7 @@ def test_what_nobody_takes_is_bounded_in_bytes() -> None:
             answer = wire.ask("tools/list", {"_meta": {"baggage": long}}, baggage=long)
             assert "result" in answer
         told, lost = observations.take_now()
-        # The oldest stay, and each takes as much.
+        # The oldest events are kept, and each has the same size.
         assert len(told) + lost == requests
         assert 0 < len(told) * 2 * len(long) < MOST_BYTES
         assert lost > 0

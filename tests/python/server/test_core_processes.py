@@ -1,4 +1,4 @@
-"""The compiled half of the Python face, from stopping to the end of its process: calls, signals, forks, stdio."""
+"""The compiled part of the Python server: shutdown of calls and processes, signals, forks, stdio."""
 
 from __future__ import annotations
 

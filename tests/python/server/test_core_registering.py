@@ -1,4 +1,4 @@
-"""The compiled half of the Python face: what can be registered, and what becomes of the values that it returns."""
+"""The compiled part of the Python server: registration, and conversion of returned values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_tools_come_and_go_while_serving() -> None:
     made = server(first=sync(lambda: "first"))
     with serving(made) as connect:
         wire = connect()
-        # The first coroutine of all starts the loop.
+        # The first coroutine starts the loop.
         made.add_tool(listed("later"), coroutine(later))
         names = {tool["name"] for tool in wire.ask("tools/list")["result"]["tools"]}
         assert names == {"first", "later"}

@@ -1,4 +1,4 @@
-"""The compiled half of the Python face: where functions run, and who has to wait for whom."""
+"""The compiled part of the Python server: the threads on which functions run, and the waits between calls."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_a_quick_function_may_be_long_now_and_then() -> None:
                     return False
         return True
 
-    # Where the machine has other things to do, a call may be longer than it is.
+    # On a busy machine, a call may take longer than its own work.
     eventually(stays_inline)
 
 
 def test_a_function_with_a_time_limit_is_never_inline() -> None:
     def where() -> str:
-        # The name that the system has for the thread.
+        # The system's name of the thread.
         return Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text()
 
     made = server(free=sync(where))
@@ -124,7 +124,7 @@ def test_more_calls_than_threads_wait_for_their_turn() -> None:
 
 
 def order_on_one_thread(*tools: str) -> list[str]:
-    """In which order calls run that waited for the one thread there is, while a call of `hold` had it."""
+    """Order in which calls run after waiting for the only thread, which a call of `hold` had occupied."""
     release, began = threading.Event(), threading.Event()
     ran: list[str] = []
 
@@ -142,7 +142,7 @@ def order_on_one_thread(*tools: str) -> list[str]:
         return sync(lambda: ran.append(name) or name)
 
     made = _core.Server("test", "1", threads=1)
-    # With a limit they are never inline.
+    # Functions with a limit never run inline.
     for name, handler in {
         "hold": sync(hold),
         "slow": sync(slow),
@@ -160,7 +160,7 @@ def order_on_one_thread(*tools: str) -> list[str]:
         assert began.wait(LIMIT_S)
         for wire, tool in zip(waiting, tools, strict=True):
             wire.begin("tools/call", {"name": tool})
-            # Answered by the same I/O thread, so the call before is in its queue.
+            # The I/O thread of the earlier call answers, so that call is in its queue.
             other.ask("ping")
         release.set()
         for wire in [first, *waiting]:
@@ -169,7 +169,7 @@ def order_on_one_thread(*tools: str) -> list[str]:
 
 
 def test_quick_functions_and_unknown_ones_do_not_wait_behind_slow_ones() -> None:
-    # Where the machine has other things to do, a quick call may look slow, now and then.
+    # On a busy machine, a short call may sometimes appear to be slow.
     expected = ["quick", "new", "slow", "slow"]
     eventually(lambda: order_on_one_thread("slow", "slow", "quick", "new") == expected)
 
@@ -273,5 +273,5 @@ def test_context_variables_come_from_whoever_serves_and_stay_within_the_call(kin
     tool = sync(change) if kind == "sync" else coroutine(change_later)
     with serving(server(change=tool)) as connect:
         wire = connect()
-        # Often enough to have it inline, too.
+        # Enough calls for the function to run inline, too.
         assert {wire.text("change") for _ in range(200)} == {"outside"}

@@ -1,4 +1,4 @@
-"""Which addresses are this machine's own."""
+"""Detection of this machine's own addresses."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ async def test_calls() -> None:
     reply = await ask(app, call("greet", name="you"), **modern("greet"))
     assert (reply.status, text(reply)) == (200, "Hello you")
     assert reply.headers["content-type"] == "application/json"
-    # In pieces, as a slow client's body comes.
+    # In pieces, like the body of a slow client.
     reply = await ask(app, call("greet", name="you"), parts=7, **modern("greet"))
     assert text(reply) == "Hello you"
 
@@ -133,7 +133,7 @@ async def test_a_store_that_is_away_is_told_the_host() -> None:
     async with lived(app) as said:
         [failed] = said
     assert failed.startswith("lifespan.startup.failedRedis at 127.0.0.1:1 can't be reached")
-    # A host that goes on all the same, or tells nobody of its lifespan.
+    # A host that ignores the failure, or has no lifespan protocol.
     reply = await ask(app, call("greet", name="you"), **modern("greet"))
     assert (reply.status, reply.body) == (503, "the endpoint can't begin at the moment")
 
@@ -154,7 +154,7 @@ async def test_who_comes_while_it_begins_has_the_one_attempts_outcome(caplog: py
     hosted = Hosted(make, Settings())
     waiting = [asyncio.ensure_future(hosted.begin_on_loop()) for _ in range(50)]
     await asyncio.sleep(0)
-    # The attempt is not this one's alone, though it was the first.
+    # The attempt is shared by all waiting requests, although the cancelled one was the first.
     waiting[0].cancel()
     may_end.set()
     async with asyncio.timeout(LIMIT_S):

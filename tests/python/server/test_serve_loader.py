@@ -1,4 +1,4 @@
-"""``MODULE:SERVER`` to a server object, and what is said where there is none."""
+"""Loading of a server object from ``MODULE:SERVER``, and the messages where there is none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test has a folder, a path and modules of its own."""
+    """Gives each test its own folder, path and modules."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)

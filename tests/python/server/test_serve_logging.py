@@ -1,4 +1,4 @@
-"""From which level on a served program's own logging is written: who runs it has the last word, then who wrote it."""
+"""The log level of a served program: the command line takes precedence over the author's setting."""
 
 from __future__ import annotations
 

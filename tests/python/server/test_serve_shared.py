@@ -52,7 +52,7 @@ SOURCE = """
 
 @contextlib.contextmanager
 def both(folder: Path, redis: RedisServer, *words: str) -> Iterator[tuple[Served, Served]]:
-    """Two servers, as on two machines: they share Redis and nothing else."""
+    """Two servers that share only Redis, as on two machines."""
     options = ("server.py:server", "--port", "0", "--store", redis.url, *words)
     with (
         serving(folder, *options, source=SOURCE) as one,
@@ -64,7 +64,7 @@ def both(folder: Path, redis: RedisServer, *words: str) -> Iterator[tuple[Served
 
 
 class Session:
-    """A client's, through whichever server."""
+    """A client's session, whose requests may go to any server."""
 
     def __init__(self, port: int) -> None:
         self.id: str | None = None
@@ -166,7 +166,7 @@ def test_nothing_acknowledged_is_lost_when_redis_restarts(tmp_path: Path, redis:
         assert session.text(other.port, "who") == str(other.process.pid)
         told = [message for _, message in zip(range(2), events(session.listen(other.port)), strict=False)]
         assert told[1][1]["params"]["data"] == "kept"
-        # Said once, however many asked.
+        # Logged once, however many requests failed.
         assert sum("can't be reached" in line for line in one.lines.said) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_worker_that_is_killed_takes_no_session_along(tmp_path: Path, redis: R
         served.lines.until("worker")
         deadline_calls = 0
         while True:
-            # A connection may have been the killed one's.
+            # A connection may have belonged to the killed worker.
             with contextlib.suppress(OSError, http.client.HTTPException):
                 response = session.call(served.port, "who")
                 assert response.status == 200, response.read()
@@ -270,7 +270,7 @@ def test_a_forked_child_counts_over_a_connection_of_its_own(redis: RedisServer) 
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        # One that hangs ends the child.
+        # The alarm ends the child if it hangs.
         signal.alarm(LIMIT_S)
         os.write(writer, json.dumps([call(), call()]).encode())
         os._exit(0)

@@ -18,7 +18,7 @@ from mcpace.server.running.child import ending
 from mcpace.server.running.restarts import FIRST_DELAY_S, GIVE_UP_AFTER, LONGEST_DELAY_S, WELL_AFTER_S, Restarts
 from support.commands import LIMIT_S
 
-# Says what it was told and its process id; how it goes on is in the order. Its names of how stand for themselves.
+# Prints its order and its process id. The order also names its behaviour.
 WORKER = """
 import json, os, signal, socket, sys, time
 from mcpace.server.running import lifeline
@@ -31,7 +31,7 @@ with open(f"starts-{number}", "a") as file:
 starts = os.path.getsize(f"starts-{number}")
 way = ways[min(starts, len(ways)) - 1]
 def say(text):
-    sys.stderr.write(f"w{number}: {text}\\n")  # one write: other processes write too
+    sys.stderr.write(f"w{number}: {text}\\n")  # one write, because other processes write to the stream, too
 if way == "ignores":
     signal.signal(signal.SIGTERM, lambda *_: say("asked to end"))
 elif way == "stops":
@@ -46,7 +46,7 @@ if way == "breaks":
 parent.sendall(json.dumps({"serves": True, "number": number}).encode() + b"\\n")
 say(f"serves as {os.getpid()}")
 if way == "stuck":
-    # Holds the interpreter's lock for ever: no handler and no thread of Python's gets a turn.
+    # Holds the interpreter's lock forever, so no handler and no other thread of Python runs.
     import ctypes
     ctypes.PyDLL(None).pause()
 while True:
@@ -68,7 +68,7 @@ sys.exit(supervise(plan))
 
 
 class Parent:
-    """The supervisor as a process, and what it and its workers say."""
+    """The supervisor as a process, with the output of it and its workers."""
 
     def __init__(self, folder: Path, *words: object) -> None:
         (folder / "worker.py").write_text(WORKER)
@@ -80,7 +80,7 @@ class Parent:
         self._rest = b""
 
     def until(self, pattern: str) -> re.Match[str]:
-        """The first line that matches, which no later call gets; waits for it. Several processes write: any order."""
+        """Waits for the first matching line and removes it. Lines of several processes come in any order."""
         assert self.process.stderr is not None
         while True:
             for position, line in enumerate(self._pending):
@@ -93,7 +93,7 @@ class Parent:
             self._take(part)
 
     def ended(self) -> int:
-        """The exit code, once it and all its workers have ended: they share its stderr."""
+        """The exit code, after the supervisor and all its workers have ended, which share its stderr."""
         _, rest = self.process.communicate(timeout=LIMIT_S)
         self._take(rest)
         return self.process.returncode
@@ -106,7 +106,7 @@ class Parent:
 
 @pytest.fixture
 def parent(tmp_path: Path) -> Iterator[Callable[..., Parent]]:
-    """Starts supervisors: how many workers, how long they get to end, each worker's ways at each of its starts."""
+    """Starts supervisors with a number of workers, a grace time, and the behaviour of each worker at each start."""
     parents: list[Parent] = []
 
     def start(*words: object) -> Parent:
@@ -130,7 +130,7 @@ def closing_whole(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def pids(parent: Parent, count: int) -> dict[int, int]:
-    """Number to process id of this many workers that say that they serve."""
+    """Waits until `count` workers serve. Returns their process ids by number."""
     found = {}
     for _ in range(count):
         match = parent.until(r"w(\d+): serves as (\d+)")
@@ -194,7 +194,7 @@ def test_a_worker_that_was_killed_is_replaced_and_the_others_stay(parent: Callab
     assert pid != before[2]
     one.until(rf"worker 2 \(pid {pid}\) serves again")
     assert not gone(before[1])
-    # That one is young, and there was one before it: the next waits.
+    # The worker ended soon after its start, and so did the one before it, so the next start is delayed.
     os.kill(pid, signal.SIGKILL)
     one.until(rf"worker 2 \(pid {pid}\) was ended by SIGKILL; .* takes its place in 0.5 s$")
     one.process.send_signal(signal.SIGTERM)
@@ -204,7 +204,7 @@ def test_a_worker_that_was_killed_is_replaced_and_the_others_stay(parent: Callab
 def test_a_first_worker_that_cannot_start_ends_it_at_once(parent: Callable[..., Parent], tmp_path: Path) -> None:
     one = parent(3, 5, "fails", "serves")
     assert one.ended() == 3
-    # The worker itself has said why; it may still be told to end before it does.
+    # The worker itself has printed the reason. It may still be asked to end before it ends by itself.
     assert [line for line in one.said if not line.startswith("w1: ")] == []
     assert not (tmp_path / "starts-2").exists()
 
@@ -231,7 +231,7 @@ def test_kill_9_of_the_parent_ends_the_workers(way: str, parent: Callable[..., P
     pids(one, 2)
     one.until("all serve")
     one.process.kill()
-    # This waits for the end of its stderr, which comes with the end of the last process that has it.
+    # The end of stderr comes with the end of the last process that holds it.
     assert one.ended() == -signal.SIGKILL
 
 

@@ -35,7 +35,7 @@ def test_a_response_ends_though_somebody_still_waits_for_the_client(is_finished:
             await send({"type": "http.response.body", "body": b""})
             return
         await send({"type": "http.response.body", "body": b"some", "more_body": True})
-        # From here on it waits for the end of a body that goes on.
+        # From here on the application waits for the end of an endless body.
         waiting.append(asyncio.ensure_future(disconnected(receive)))
         await may_end.wait()
         if is_finished:
@@ -51,7 +51,7 @@ def test_a_response_ends_though_somebody_still_waits_for_the_client(is_finished:
         assert other.getresponse().status == 200
         other.close()
         assert response.read() == (b"more" if is_finished else b"")
-        # The client is still there: it is the response that is over.
+        # The response is complete, although the client is still connected.
         assert over.wait(LIMIT_S)
         assert told == ["http.disconnect"]
         connection.close()
@@ -87,7 +87,7 @@ def test_a_function_that_is_cut_off_is_no_crash(kind: str, caplog: pytest.LogCap
     server = MCPServer("t")
 
     async def cut_off() -> str:
-        # As the loop's end does with all its tasks.
+        # Cancelled, as all tasks are at the end of the loop.
         task = asyncio.current_task()
         assert task is not None
         task.cancel()

@@ -1,4 +1,4 @@
-"""Every example of docs/python.md runs, and what it says of itself is so."""
+"""Runs every example of docs/python.md and checks its claims."""
 
 from __future__ import annotations
 

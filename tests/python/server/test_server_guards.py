@@ -1,4 +1,4 @@
-"""Guards as Python puts them together: who may use what, how often, how long, how much; over the wire and in lists."""
+"""Guards composed in Python: permissions, rate limits, time limits and size limits, over the wire and in lists."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ async def passing(ctx: Any, call_next: Any) -> Any:
 
 @pytest.mark.parametrize("middleware", [[], [passing]])
 def test_a_list_asks_side_by_side(middleware: list[Any]) -> None:
-    """As many as one caller may ask about at once."""
+    """The permissions of a list are checked concurrently, up to a number per caller."""
     at_once = 8
 
     def server() -> MCPServer[Any]:

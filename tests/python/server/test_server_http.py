@@ -1,4 +1,4 @@
-"""The Python face on a port: contexts, questions, tokens, middleware, changes while it runs, and what goes wrong."""
+"""The Python server on a port: contexts, questions, tokens, middleware, changes at run time, and failures."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from support.python_server import LEGACY, Client, served
 
 
 class Number(int):
-    """A subclass, which may say anything of itself."""
+    """A subclass, which may override anything."""
 
 
 class Text(str):
@@ -72,7 +72,7 @@ OTHER: dict[Any, list[Any]] = {
 
 
 def returning(annotation: Any) -> Plan:
-    """How a tool is called whose values are of this type."""
+    """The plan of a tool whose values are of this type."""
 
     def tool() -> Any: ...
 
@@ -94,7 +94,7 @@ def handled(plan: Plan, value: Any, finished: list[Any], *, is_plain: bool) -> _
 
 
 def replies(annotation: Any, value: Any) -> tuple[Any, Any, int]:
-    """With and without the compiled part's own way, and how often the first asked Python."""
+    """Results with and without the compiled part's fast path, and the number of calls of Python by the fast path."""
     plan, finished = returning(annotation), []
     server = core_server.server(
         quick=handled(plan, value, finished, is_plain=True), slow=handled(plan, value, [], is_plain=False)

@@ -1,4 +1,4 @@
-"""Providers: who fills which parameter in, in what order, what becomes of generators, and what is refused."""
+"""Providers: the parameters that they fill in, their order, generators, and refused combinations."""
 
 from __future__ import annotations
 

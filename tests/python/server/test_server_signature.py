@@ -1,4 +1,4 @@
-"""A function's signature as a schema, and as what reads a call's bytes: the quick way agrees with the plain one."""
+"""A function's signature as a schema and as a reader of a call's bytes: the fast path agrees with the general one."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ VALUES = st.recursive(
 )
 
 
-# Without addresses: whoever shares the work out must call a test the same in each process.
+# Names without addresses, because pytest-xdist needs equal names of tests in all processes.
 @pytest.mark.parametrize(
     "annotation", ANNOTATIONS, ids=lambda annotation: re.sub(" at 0x[0-9a-f]+", "", str(annotation))
 )
@@ -231,7 +231,7 @@ def test_text_that_could_be_json_is_looked_at() -> None:
     assert taking(str | None).validate_json(b'{"value": "null"}') == {"value": None}
     assert taking(str | None).validate_json(b'{"value": "x"}') == {"value": "x"}
     assert taking(Any).validate_json(b'{"value": "[1]"}') == {"value": [1]}
-    # One that says `str` gets what was sent.
+    # A parameter of type `str` gets the argument unchanged.
     assert taking(str).validate_json(b'{"value": "[1]"}') == {"value": "[1]"}
 
 

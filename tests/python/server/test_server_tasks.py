@@ -59,7 +59,7 @@ def able(port: int, **options: Any) -> Client:
 
 
 def begun(client: Client, tool: str, /, **arguments: Any) -> str:
-    """The id of the task that a call became."""
+    """The id of the task of a call."""
     result = client.call(tool, **arguments)
     assert result["resultType"] == "task" and result["status"] == "working", result
     task_id: str = result["taskId"]
@@ -67,7 +67,7 @@ def begun(client: Client, tool: str, /, **arguments: Any) -> str:
 
 
 def until(client: Client, task_id: str, *wanted: str) -> dict[str, Any]:
-    """The task once it has one of these statuses: polling is the protocol's way to learn of it."""
+    """Polls a task, as the protocol intends, until it has one of these statuses."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         task: dict[str, Any] = client.request("tasks/get", {"taskId": task_id})["result"]
@@ -337,7 +337,7 @@ def test_guards_come_before_the_task_and_tasks_belong_to_their_caller() -> None:
         assert until(ada, task_id, "working")["taskId"] == task_id
         for _ in range(9):
             begun(ada, "work")
-        # Half of the tasks are taken, and ada has more than a tenth.
+        # Half of the capacity for tasks is in use, and ada has more than a tenth of it.
         assert ada.call("work")["error"]["message"] == "the server has too many tasks"
         begun(bob, "work")
         # The refused one counted as a use, as a failed call does.

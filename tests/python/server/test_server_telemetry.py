@@ -31,7 +31,7 @@ LAYERS = ["mcpace.transport", "mcpace.dispatch", "mcpace.service"]
 
 
 class Watched:
-    """A server's port, and what is told of its requests."""
+    """A server's port, and the telemetry of its requests."""
 
     def __init__(self, server: MCPServer[Any], names: telemetry.SpanNames = "conventions") -> None:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
@@ -42,7 +42,7 @@ class Watched:
         self.server = server
 
     def spans(self) -> dict[str, ReadableSpan]:
-        """Those since this was asked last, by name."""
+        """The spans since the last call, by name."""
         self.teller.flush()
         found = self.exporter.get_finished_spans()
         self.exporter.clear()
@@ -109,7 +109,7 @@ def client() -> Iterator[Client]:
 
 
 def parents(spans: dict[str, ReadableSpan]) -> dict[str, str | None]:
-    """The name of each span's parent; the number of one from elsewhere."""
+    """The name of each span's parent, or the id of a remote parent."""
     names = {span.context.span_id: name for name, span in spans.items() if span.context}
     found = {}
     for name, span in spans.items():
@@ -123,7 +123,7 @@ def test_a_call_is_a_span_with_its_layers_and_what_the_tool_does_is_within(clien
         client.begin()
         watched.spans()
     for _ in range(30):
-        # The first calls run on a thread, later ones where requests are read.
+        # The first calls run on a thread, later ones inline on the I/O thread.
         assert client.call("add", a=1, b=2)["structuredContent"] == {"result": 3}
         spans = watched.spans()
         assert set(spans) == {"tools/call add", "own", *LAYERS}
@@ -338,7 +338,8 @@ SERVER = """
 
 
 def test_a_real_collector_gets_spans_and_metrics_over_otlp(tmp_path: Path) -> None:
-    """Over stdio, and ended as soon as the answers are there: what is left is told at the process's end."""
+    """A stdio server that ends right after the answers, so the remaining telemetry is sent at the end of the
+    process."""
     import json
     import os
 

@@ -1,4 +1,4 @@
-"""Tools in this process: how results are made, and what the compiled part is handed for each."""
+"""Tools within the process: their results, and their plans for the compiled part."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_text_is_the_value_s_and_the_data_what_the_annotation_makes_of_it(
     # A value of another kind takes the general path.
     own = CallToolResult(content=[], is_error=True)
     assert (output.quick or output.data)(own) == output.finish(own)
-    # As a whole result has both.
+    # A complete result has both.
     whole = json.loads(output.finish(value))
     assert whole["structuredContent"] == json.loads(data)
     shown = to_json(json.loads(data), indent=2) if text is True else text

@@ -1,4 +1,4 @@
-"""TOON: what is written so, what stays as it was, and that both say the same."""
+"""TOON: the values that are written as TOON, those that stay JSON, and the equivalence of the two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol's models, the official SDK's objects in our servers, and what type checkers see of the face."""
+"""The protocol's models, the official SDK's objects in mcpace's servers, and the types that type checkers see."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_the_text_of_a_plain_model_is_its_structured_content() -> None:
 
     value = Plain(inner=Plain())
     plain = returns(Plain)
-    # The layout is the compiled part's.
+    # The compiled part determines the layout.
     assert plain.data(value) == (to_json(value, fallback=str), True)
 
     class Sub(Plain):

@@ -1,4 +1,4 @@
-"""URI templates: what expands reads back, what nobody could read back is refused, and paths that lead out are too."""
+"""URI templates: expansions can be parsed again, and ambiguous templates and escaping paths are refused."""
 
 from __future__ import annotations
 

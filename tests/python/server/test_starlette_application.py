@@ -1,4 +1,4 @@
-"""``streamable_http_app()`` and ``sse_app()``: Starlette applications that behave as the official SDK's do."""
+"""``streamable_http_app()`` and ``sse_app()``: Starlette applications that behave like those of the official SDK."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ LIMIT_S = 120
 
 
 def pytest_run(folder: Path) -> subprocess.CompletedProcess[str]:
-    """As a user's: in another folder, with no settings of ours."""
+    """A pytest run as by a user: in another folder, without the settings of this project."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
 

@@ -10,7 +10,7 @@ from fastmcp.tools import Tool
 def main() -> None:
     port, mode = int(sys.argv[1]), sys.argv[2]
     server = FastMCP("echo")
-    # Text alone, as every server here answers: no structured copy of it.
+    # Text only, without a structured copy, as in all servers of the comparison.
     server.add_tool(Tool.from_function(echo, description="Says the text again", output_schema=None))
     app = server.http_app(stateless_http=True, json_response=mode == "json")
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)

@@ -10,7 +10,7 @@ sync = MCPServer("echo")
 asynchronous = MCPServer("echo")
 
 
-# Text alone, as every server here answers: no structured copy of it.
+# Text only, without a structured copy, as in all servers of the comparison.
 @sync.tool(description="Says the text again", structured_output=False)
 def echo(text: str) -> str:
     return text

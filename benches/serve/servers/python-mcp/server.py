@@ -16,7 +16,7 @@ def echo(text: str) -> str:
     return text
 
 
-# Text alone, as every server here answers: no structured copy of it.
+# Text only, without a structured copy, as in all servers of the comparison.
 mcp.add_tool(echo, description="Says the text again", structured_output=False)
 mcp.add_tool(catalogue.catalogue, name="catalogue", description="10 KB of products")
 
@@ -25,7 +25,7 @@ def main() -> None:
     if sys.argv[1] == "stdio":
         mcp.run()
         return
-    # Only where it serves: the start over stdio is measured, too.
+    # Imported only for HTTP, because the start over stdio is measured, too.
     import uvicorn
 
     port, mode = int(sys.argv[1]), sys.argv[2]
