@@ -91,7 +91,7 @@ def test_each_alternative_says_what_would_be_seen_if_it_were_that() -> None:
     assert {code for code, _ in DECISIONS} <= set(findings.CODES)
     assert {decided_by for _, decided_by in DECISIONS} <= set(findings.DISPROOFS)
     told = findings.alternative_for(Alternative(code="connection-per-request", decided_by="drain-replies"))
-    assert told.endswith(": it is that if connections stay as many when each reply is read to its end")
+    assert told.endswith(", if connections stay as many when each reply is read to its end")
 
 
 def test_an_alternative_that_this_release_does_not_know_has_its_experiment_alone() -> None:

@@ -18,25 +18,26 @@ DISPROOFS: dict[str, str] = {
     "refuse-standalone-stream": "Answer the GET with 405 at once: wrong if requests are still held.",
     "repeat-without-authentication": "Repeat without authentication: wrong if requests are still held.",
     "start-again-warm": (
-        "Start again from a warm package cache and read the process's processor time: tells a download from imports."
+        "Start again with a warm package cache and read the process's processor time: this tells a download from "
+        "imports."
     ),
     "acknowledge-at-once": (
         "Repeat with TCP_QUICKACK on the client's sockets, or TCP_NODELAY on the server's: wrong if calls stay as slow."
     ),
-    "ask-at-final-path": "Ask at the path that the redirect names: wrong if requests are still sent on.",
-    "connect-by-address": "Name the server by the address that stood: wrong if connecting takes as long.",
-    "name-transport": "Name the transport in the client's settings: wrong if it is still tried out.",
-    "bypass-proxy": "Ask the server itself, past every proxy: wrong if the stream is the same.",
+    "ask-at-final-path": "Send requests to the redirect's path: wrong if they are still redirected.",
+    "connect-by-address": "Name the server by the address that accepts: wrong if connecting takes as long.",
+    "name-transport": "Name the transport in the client's settings: wrong if the client still probes.",
+    "bypass-proxy": "Ask the server directly, without any proxy: wrong if the stream is the same.",
     "ask-uncompressed": "Ask without Accept-Encoding: wrong if progress still comes all at once.",
     "raise-stream-timeout": "Raise the client's time-out for bodies: wrong if streams end at the same age.",
     "raise-connection-limit": "Allow the client more connections: wrong if requests still wait.",
     "call-from-second-session": (
-        "Call from a second session at the same time: tells what holds up a session from what holds up the server."
+        "Call from a second session at the same time: this tells a blocked session from a blocked server."
     ),
     "call-tool-that-only-waits": (
         "Call a tool that waits without blocking in the same way: wrong if calls still run one after another."
     ),
-    "ping-meanwhile": "Ping while calls are under way: tells what holds up tools from what holds up every request.",
+    "ping-meanwhile": "Ping while calls are in flight: this tells blocked tools from a blocked server.",
     "raise-worker-limit": "Repeat with a larger pool of workers or threads: wrong if as many calls end at a time.",
     "split-answer": "Send the same amount in several lines: wrong if the client takes as long.",
     "repeat-without-recorder": ("Repeat without the recorder, by the client's own clock: wrong if calls take as long."),
@@ -45,18 +46,20 @@ DISPROOFS: dict[str, str] = {
     "flush-each-line": "Flush the server's stdout after each line: wrong if replies still come in bursts.",
     "keep-listing": "Let the client keep its listing, or list once a session: wrong if as many are fetched.",
     "call-without-token": (
-        "Ask the same server without a token, or with one that it needn't look up: wrong if requests take as long."
+        "Ask the same server without a token, or with a token that needs no lookup: wrong if requests take as long."
     ),
     "call-without-session": "Ask the same server without a session: wrong if requests take as long.",
     "call-behind-gateway": "Call the server behind the gateway directly: wrong if it gets as many requests.",
     "delay-every-server": (
         "Delay every server behind the gateway by a second: wrong if the answer comes one second later, not several."
     ),
-    "call-with-good-token": "Call with a token that is still good: wrong if the call hangs as well.",
+    "call-with-good-token": "Call with a token that is still valid: wrong if the call hangs, too.",
     "drain-replies": "Read each reply to its end before the next request: wrong if connections stay as many.",
-    "hold-stream-open": "Hold the GET's stream open: wrong if it is still opened again.",
-    "replay-after-event": "Answer the resumed GET with what follows that event: wrong if the client asks again.",
-    "back-off": ("Let clients wait longer after each refusal, by a time of their own: wrong if requests stay as many."),
+    "hold-stream-open": "Keep the GET's stream open: wrong if it is still reopened.",
+    "replay-after-event": "Answer the resumed GET with the events after that one: wrong if the client asks again.",
+    "back-off": (
+        "Let clients wait longer after each refusal, each by a different time: wrong if requests stay as many."
+    ),
     "end-each-session": "End each session with DELETE: wrong if memory rises as much.",
     "wait-and-look-again": "Wait for some minutes without requests and look again: wrong if the memory is given back.",
     "change-number-of-tools": "Repeat with another number of tools: wrong if processor time doesn't follow it.",
@@ -74,7 +77,7 @@ DECISIONS: dict[tuple[str, str], str] = {
     ("thread-pool-saturation", "ping-meanwhile"): "pings have to wait as well while calls are under way",
     ("connection-per-request", "drain-replies"): "connections stay as many when each reply is read to its end",
     ("stream-not-drained", "drain-replies"): "connections become fewer when each reply is read to its end",
-    ("blocked-event-loop", "bypass-proxy"): "the stream is the same when the server itself is asked, past every proxy",
+    ("blocked-event-loop", "bypass-proxy"): "the stream is the same when the server is asked directly",
     ("task-leak", "hold-one-session"): "memory rises as much when all calls are made in one session",
 }
 """For each alternative cause and the deciding experiment: the result that would support the alternative."""

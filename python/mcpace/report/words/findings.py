@@ -80,7 +80,7 @@ def alternative_for(alternative: Alternative) -> str:
     clause = clause_for(alternative.code)
     seen = DECISIONS.get((alternative.code, alternative.decided_by))
     if seen:
-        return f"{clause}: it is that if {seen}"
+        return f"{clause}, if {seen}"
     experiment = disproof_for(alternative.decided_by).partition(":")[0]
     return f"{clause} ({experiment})" if experiment else clause
 

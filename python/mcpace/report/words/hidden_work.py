@@ -180,7 +180,7 @@ WORDS: tuple[Words[Any], ...] = (
         "OAuth metadata is fetched again and again",
         "the OAuth metadata is fetched again for each connect",
         _discovery_repeated,
-        "Keep the OAuth provider, with its metadata and tokens, over connects instead of making a new one for each.",
+        "Keep one OAuth provider, with its metadata and tokens, for all connects.",
     ),
     Words(
         RetriedExecution,
@@ -198,7 +198,7 @@ WORDS: tuple[Words[Any], ...] = (
     ),
     Words(
         Amplification,
-        "A gateway makes several requests of one",
+        "A gateway sends several requests for one call",
         "the gateway sends several requests for each call",
         _amplification,
         _amplification_advice,

@@ -51,10 +51,10 @@ WORDS: tuple[Words[Any], ...] = (
     ),
     Words(
         NoisyRun,
-        "The machine was busy with something else",
-        "the machine was too busy with other things to measure on",
+        "The machine was busy with other work",
+        "the machine was too busy with other work to measure on",
         _noisy_run,
-        "Measure again on a machine that does nothing else, and believe no time of this run.",
+        "Measure again on a machine without other work. No time of this run is reliable.",
     ),
     Words(
         GeneratorLimited,

@@ -97,7 +97,7 @@ WORDS: tuple[Words[Any], ...] = (
         "Long lines take the client disproportionately long",
         "the client's time for a line grows faster than the line",
         _superlinear_line,
-        "Use a release of the client's SDK that keeps the pieces of a line apart until it ends, or answer in less.",
+        "Use a release of the client's SDK that joins the pieces of a line only once, or send shorter answers.",
     ),
     Words(
         SlowStart,
@@ -109,9 +109,9 @@ WORDS: tuple[Words[Any], ...] = (
     Words(
         SessionLeak,
         "Sessions stay in the server's memory",
-        "the server's memory rises with sessions that nobody ended",
+        "the server's memory rises with sessions that were not ended",
         _session_leak,
-        "Have the server end sessions that nobody uses, and clients end theirs with DELETE.",
+        "Have the server end unused sessions, and clients end theirs with DELETE.",
     ),
     Words(
         TaskLeak,
@@ -120,7 +120,7 @@ WORDS: tuple[Words[Any], ...] = (
         _task_leak,
         (
             "Use a release of the server's SDK that ends what it starts for a stateless request (python: newer than "
-            "1.11, see python-sdk #756); where it stays, look for what each request leaves behind."
+            "1.11, see python-sdk #756); if the growth stays, look for objects that each request leaves behind."
         ),
     ),
     Words(

@@ -203,7 +203,7 @@ WORDS: tuple[Words[Any], ...] = (
         "Requests wait for a free connection",
         "requests wait until one of the client's connections is free",
         _connection_limit,
-        "Allow the client more connections to one server, or end streams that nobody reads.",
+        "Allow the client more connections to one server, or end unused streams.",
     ),
     Words(
         ConnectionPerRequest,

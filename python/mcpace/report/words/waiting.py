@@ -79,8 +79,8 @@ WORDS: tuple[Words[Any], ...] = (
     ),
     Words(
         AuthDeadlock,
-        "The client stands still after it asked for a token",
-        "the client stands still after it asked for a token",
+        "The client hangs after it asked for a token",
+        "the client hangs after it asked for a token",
         _auth_deadlock,
         (
             "Use a release of the client SDK without the deadlock (FastMCP 2.14 has it, 3.4 has not), or give each new "
@@ -89,8 +89,8 @@ WORDS: tuple[Words[Any], ...] = (
     ),
     Words(
         StreamNotDrained,
-        "Replies are dropped before their end, and connections with them",
-        "the client drops replies before their end, and connections with them",
+        "Replies are dropped before their end, which costs connections",
+        "the client drops replies before their end and loses their connections",
         _stream_not_drained,
         "Read each reply to its end in the client, at least for a moment; have the server end it with the result.",
     ),
