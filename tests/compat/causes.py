@@ -1,4 +1,4 @@
-"""Groups what differs by its likely cause: the kind of request, the place in the answer, and the two values.
+"""Groups differences by their likely cause: the kind of request, the place in the answer, and the two values.
 
 Usage: causes.py compat.json [--way adopted] [--line mcp-2] [--most 3]
 """
@@ -46,7 +46,7 @@ def _gather(causes: dict[str, list[Any]], name: str, outcome: dict[str, Any]) ->
         last = ([line for line in outcome["failure"].splitlines() if line.strip()] or ["nothing was said"])[-1]
         causes[f"{outcome['verdict']}: {re.sub(r'[0-9]+', 'N', last)[:160]}"].append((name, "", "start", "", last))
         return
-    # Where a session doesn't begin, the rest follows from it.
+    # A session that doesn't begin causes all later differences.
     closed = {spot["run"] for spot in outcome["spots"] if spot["step"] == "open" and spot["path"] == "result"}
     for spot in outcome["spots"]:
         if spot["run"] in closed and spot["step"] != "open":

@@ -1,4 +1,4 @@
-"""Two transcripts side by side: the places where they differ, and which of these are documented."""
+"""Compares two transcripts: the places where they differ, and the documented differences among them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VOLATILE = [
     (re.compile(r"_served_\w+"), "<module>"),
     (re.compile(r"/(original|swapped)/"), "/<tree>/"),
 ]
-"""Parts of texts that differ from run to run."""
+"""Patterns of the parts of texts that differ between runs."""
 QUIET = {"progressToken", "io.modelcontextprotocol/subscriptionId", "requestState"}
 """Members whose values the server or the client chooses freely."""
 
@@ -49,12 +49,12 @@ class Spot:
 
 @dataclass(frozen=True)
 class Documented:
-    """A difference that users are told of."""
+    """A documented difference."""
 
     name: str
     ways: frozenset[str]
     lines: frozenset[str]
-    """The SDK lines that it must be seen in."""
+    """The SDK lines in which it must occur."""
     step: re.Pattern[str]
     path: re.Pattern[str]
     left: re.Pattern[str]
@@ -64,7 +64,7 @@ class Documented:
     reason: str
     anchor: str
     own: bool = False
-    """Shown by our own servers, which a whole corpus doesn't have."""
+    """Whether only the servers of this repository show the difference, and no corpus."""
 
     def covers(self, way: str, line: str, name: str, run: str, spot: Spot) -> bool:
         return bool(
@@ -80,7 +80,7 @@ class Documented:
 
 
 def documented(file: Path = DOCUMENTED) -> list[Documented]:
-    """The list, as data; each entry's patterns match anything where they aren't given."""
+    """Reads the list of documented differences. A missing pattern of an entry matches anything."""
     found = []
     for name, entry in tomllib.loads(file.read_text()).items():
         patterns = {key: re.compile(entry.pop(key, "")) for key in ("step", "path", "left", "right", "objects", "run")}
@@ -90,7 +90,7 @@ def documented(file: Path = DOCUMENTED) -> list[Documented]:
 
 
 def differences(original: Transcript, other: Transcript) -> list[Spot]:
-    """Every place where the other's answers differ, after what is volatile."""
+    """Every place where the other server's answers differ, apart from volatile values."""
     spots = []
     for label in [*original.answers, *(label for label in other.answers if label not in original.answers)]:
         left, right = original.answers.get(label, ABSENT), other.answers.get(label, ABSENT)
@@ -102,7 +102,7 @@ def differences(original: Transcript, other: Transcript) -> list[Spot]:
 
 
 def normal(value: Any) -> Any:
-    """The value without what differs from run to run."""
+    """A value without the parts that differ between runs."""
     if isinstance(value, dict):
         return {key: "<any>" if key in QUIET else normal(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -116,7 +116,7 @@ def normal(value: Any) -> Any:
 
 
 def _messages(original: Transcript, other: Transcript) -> Iterator[Spot]:
-    """Notifications and questions as multisets: the stream and the moment are the server's to choose."""
+    """Compares notifications and questions as multisets, because the server chooses the stream and the time."""
     left, right = _counted(original.messages), _counted(other.messages)
     missing, added = left - right, right - left
     for counter, is_missing in ((missing, True), (added, False)):
@@ -158,7 +158,7 @@ def _walk(left: Any, right: Any, path: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _json_texts(left: Any, right: Any) -> tuple[Any, Any] | None:
-    """Two texts that are JSON are compared as values, but for their layout, which is a difference of its own."""
+    """Compares two JSON texts as values. A different layout of equal values is a separate difference."""
     if not (isinstance(left, str) and isinstance(right, str)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The code that compatibility is measured with: where it comes from, and the files made of it."""
+"""The corpora of code for measuring compatibility: their sources, and the files that are made of them."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ LINES = {
 
 @dataclass(frozen=True)
 class Corpus:
-    """The files of one SDK line: as they are, and with their imports swapped."""
+    """The files of one SDK line, unchanged and with swapped imports."""
 
     line: Line
     original: Path
     swapped: Path
 
     def files(self) -> list[Path]:
-        """The Python files that may have a server, relative to the tree."""
+        """The Python files that may contain a server, relative to the tree."""
         return [
             path.relative_to(self.original)
             for path in sorted(self.original.rglob("*.py"))
@@ -95,7 +95,7 @@ def sdist(line: Line, cache: Path) -> Path:
 
 
 def gather(source: Path, tree: Path) -> None:
-    """Copies what is of use: Python files with what is beside them, and the Python blocks of documents."""
+    """Copies Python files with the other files of their folders, and the Python blocks of documents."""
     tops = [source / name for name in FOLDERS if (source / name).is_dir()] or [source]
     for path in sorted(path for top in tops for path in top.rglob("*")):
         relative = path.relative_to(source)
@@ -118,7 +118,7 @@ def _blocks(document: Path, stem: Path) -> None:
 
 
 def import_roots(tree: Path, file: Path) -> list[str]:
-    """The folders that a file's imports start from: its own, and its package's."""
+    """The folders in which a file's imports are looked up: its own, and that of its package."""
     folder = (tree / file).parent
     top = folder
     while (top / "__init__.py").exists() and top != tree:

@@ -30,7 +30,7 @@ from typing import Any
 
 CPU_LIMIT_S = 40
 MEMORY_LIMIT = 6 << 30
-"""Limit of address space: the threads of a runtime reserve much more of it than they use."""
+"""Limit of address space, which is large because the threads of a runtime reserve much more of it than they use."""
 
 SERVERS = {
     ("mcp.server.mcpserver.server", "MCPServer"): "server",
@@ -50,7 +50,7 @@ LOADED = {
 EVERYWHERE = ["uvicorn", "starlette.applications", "mcpace.server.running.runner", "mcpace.server.adopt"]
 SWAPS = ["mcpace", "mcpace.types", "mcpace.fastmcp", "mcpace.cli.commands", "mcpace.cli.serve"]
 LATER = ["anyio._backends._asyncio", "mcp.server.stdio", "rich.logging", "rich.traceback", "uvicorn.lifespan.on"]
-"""Modules that are otherwise imported by each child as it serves."""
+"""Modules that each child would otherwise import when it serves."""
 
 
 LIBC = ctypes.CDLL(None)
@@ -58,18 +58,18 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(number: int, line: str) -> None:
-    # Programs that a server leaves behind become this process's children, which ends them.
+    # Orphaned processes of a server become children of this process, which ends them.
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     listener = socket.socket(fileno=number)
     for name in [*LOADED[line], *EVERYWHERE, *SWAPS, *LATER]:
         importlib.import_module(name)
     asyncio.run(_warm(line))
-    # Pages of what is loaded stay shared with the children.
+    # Memory pages of loaded modules stay shared with the children.
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watched = selectors.DefaultSelector()
     watched.register(listener, selectors.EVENT_READ)
-    # Ends with the harness.
+    # The host ends with the harness.
     watched.register(0, selectors.EVENT_READ)
     running: set[int] = set()
     try:
@@ -106,7 +106,7 @@ def _end_orphans(running: set[int]) -> None:
 
 
 async def _warm(line: str) -> None:
-    """Serves a request of each kind in memory: models that are built when first used are built before the forks."""
+    """Serves a request of each kind in memory, so that lazily built models are built before the forks."""
     if line == "mcp-1":
         from mcp.server.fastmcp import FastMCP as Server
         from mcp.shared.memory import create_connected_server_and_client_session
@@ -163,12 +163,12 @@ def _start(listener: socket.socket, watched: selectors.BaseSelector, running: se
 
 def _child(task: dict[str, Any], descriptors: list[int]) -> int:
     os.setsid()
-    # However the host ends, its servers end with it.
+    # The servers end with the host, however it ends.
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    # Python's own streams know whether their file can seek: they are made anew for these.
+    # Python's own streams remember whether their file is seekable, so they are created anew for these files.
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -176,13 +176,13 @@ def _child(task: dict[str, Any], descriptors: list[int]) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.chdir(task["folder"])
-    # Tracebacks in colour cost more than all the requests together.
+    # Coloured tracebacks take more time than all requests together.
     logging.disable(logging.CRITICAL)
-    # Random values differ from run to run, as in a process that was not forked.
+    # Random values must differ between runs, as in a process that was not forked.
     random.seed()
     sys.path[:] = [*task["paths"], *(entry for entry in sys.path if entry)]
     if task["do"] == "look":
-        # Modules may print as they are imported.
+        # Modules may print during their import.
         answer = os.dup(1)
         os.dup2(2, 1)
         found = _servers(Path(task["file"]))
@@ -202,7 +202,7 @@ def _adopt(task: dict[str, Any]) -> int:
 
 
 def _module(path: Path) -> ModuleType:
-    """The file as a module, named as `mcpace serve` names it."""
+    """Imports a file as a module with the name that `mcpace serve` gives it."""
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "_served_file"

@@ -1,4 +1,4 @@
-"""The harness's side of host.py: starts it within an environment, and hands it tasks."""
+"""The harness's side of host.py: starts the host in an environment, and sends it tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STDERR_KEPT = 4000
 
 @dataclass
 class Process:
-    """A forked child: its pipes, and its end."""
+    """A forked child, with its pipes."""
 
     pid: int
     stdin: IO[bytes]
@@ -35,12 +35,13 @@ class Process:
     status: int | None = None
 
     def stderr(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The last part of its standard error."""
         size = os.fstat(self.log.fileno()).st_size
         return os.pread(self.log.fileno(), STDERR_KEPT, max(0, size - STDERR_KEPT)).decode(errors="replace")
 
     def kill(self) -> None:
-        """Ends it. Its output is left to the thread that reads it: a program of the server's may hold it open."""
+        """Ends the child. The reading thread keeps its output, because a process of the server may hold the pipe
+        open."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.ended.wait(5)
@@ -49,7 +50,7 @@ class Process:
 
 
 class Host:
-    """The process of one environment that forks its servers."""
+    """The host process of one environment, which forks its servers."""
 
     def __init__(self, python: Path, line: str) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="compat-")
@@ -84,7 +85,7 @@ class Host:
 
     @contextlib.contextmanager
     def running(self, task: dict[str, Any]) -> Iterator[Process]:
-        """A child that does the task, for as long as the block lasts."""
+        """Runs a child with the task for the duration of the block."""
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         with (
@@ -96,7 +97,7 @@ class Host:
             try:
                 connection.connect(self.address)
                 told = json.dumps({**task, "folder": folder}).encode()
-                # Over HTTP nobody reads a server's standard output.
+                # The standard output of an HTTP server is not read.
                 output = log.fileno() if task.get("transport") == "http" else theirs_out
                 socket.send_fds(connection, [told], [theirs_in, output, log.fileno()])
                 answers = connection.makefile("rb")
@@ -114,7 +115,7 @@ class Host:
                 process.kill()
 
     def look(self, file: Path, paths: list[str]) -> tuple[list[dict[str, str]] | None, str]:
-        """The server objects of a file; none, and its standard error, where it can't be imported."""
+        """The server objects of a file; for a file that can't be imported none, and its standard error."""
         with self.running({"do": "look", "file": str(file), "paths": paths}) as process:
             watchdog = threading.Timer(LOOK_LIMIT_S, process.kill)
             watchdog.start()

@@ -1,4 +1,4 @@
-"""One server object in one way: its processes, and the transcripts of its runs."""
+"""Measures one server object in one way: its processes, and the transcripts of its runs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ REFUSALS = re.compile(
     r"|^AttributeError: .*mcpace serve",
     re.MULTILINE,
 )
-"""Errors that name the replacement."""
+"""Pattern of errors that name a replacement."""
 NOT_SWAPPED = 71
 
 _ports = itertools.count(os.getpid() * 997)
-"""Harnesses that run at the same time start at different ports."""
+"""First port, which differs between concurrent harnesses."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Outcome:
     """The run, the spot, and the name of the documented difference that covers it, or nothing."""
     failure: str = ""
     unsteady: int = 0
-    """Places that differed in the first runs, and changed by themselves in a later one."""
+    """Places that differed in the first runs, and changed in a later run of one server."""
 
     def to_json(self) -> dict[str, Any]:
         shown = [{"run": run, **spot.to_json(), "documented": name} for run, spot, name in self.spots]
@@ -76,7 +76,7 @@ class Outcome:
 
 
 def measure(host: Host, subject: Subject, way: str, runs: list[tuple[str, str]], steps: dict[str, list[Step]]) -> Runs:
-    """Runs an object; `steps` has the requests of each run, or is filled with them by the original."""
+    """Runs an object. `steps` contains the requests of each run; a run of the original fills it."""
     done = Runs()
     for revision in (revision for transport, revision in runs if transport == STDIO):
         with host.running(_task(subject, way, STDIO, 0)) as process:
@@ -109,7 +109,8 @@ def _one(done: Runs, transport: str, revision: str, peer: Any, steps: dict[str, 
 
 
 def judge(way: str, subject: Subject, originals: list[Runs], others: list[Runs], known: list[Documented]) -> Outcome:
-    """Compares the first runs of the original and of the other server; later runs show what changes by itself.
+    """Compares the first runs of the original and of the other server. Later runs show the values that change by
+    themselves.
 
     A place counts if it is equal in all runs of the original and differs from it in all runs of the other server. A
     place that changes by itself over one transport or in one revision does not count in the others.
@@ -144,7 +145,7 @@ def judge(way: str, subject: Subject, originals: list[Runs], others: list[Runs],
 
 
 def runs_of(subject: Subject, transports: list[str], revisions: list[str]) -> list[tuple[str, str]]:
-    """The runs that an object's SDK can take part in."""
+    """The runs that an object's SDK supports."""
     spoken = [one for one in revisions if one in subject.corpus.line.revisions]
     return [(transport, revision) for transport in transports for revision in spoken]
 
@@ -163,7 +164,7 @@ def _task(subject: Subject, way: str, transport: str, port: int) -> dict[str, An
 
 
 def _free_port() -> int:
-    # Below the ports that the system hands out, and each once: nobody takes it between the look and the use.
+    # Below the system's ephemeral ports, and each port once, so that no process takes it between the check and its use.
     while True:
         port = 20_000 + next(_ports) % 12_000
         with socket.socket() as probe:

@@ -15,7 +15,7 @@ from wire import RUN_LIMIT_S, Answer, Gone, Peer
 
 REQUEST_LIMIT_S = 5.0
 MOST = 25
-"""Tools, resources, templates and prompts of one server that are tried."""
+"""Maximum number of tried tools, resources, templates and prompts of one server."""
 LISTS = {
     "tools/list": "tools",
     "resources/list": "resources",
@@ -37,17 +37,17 @@ class Transcript:
 
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     messages: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    """Notifications and questions, each with the label of the request that it came with."""
+    """Notifications and questions, each with the label of its request."""
     steps: list[Step] = field(default_factory=list)
     end: str | None = None
-    """Why the run ended early."""
+    """Reason why the run ended early."""
 
     def to_json(self) -> dict[str, Any]:
         return {"answers": self.answers, "messages": self.messages, "end": self.end}
 
 
 def run(peer: Peer, steps: list[Step] | None, first_limit_s: float) -> Transcript:
-    """Sends the steps; makes them of the server's own lists where there are none yet."""
+    """Sends the steps. Where there are none yet, they are made from the server's own lists."""
     done = Transcript()
     deadline = time.monotonic() + RUN_LIMIT_S
     try:

@@ -1,4 +1,4 @@
-"""`make compat`: runs servers that others wrote as they are, with swapped imports, and adopted, and compares.
+"""`make compat`: runs third-party servers unchanged, with swapped imports, and adopted, and compares their answers.
 
 Usage: run.py [--line mcp-2]… [--folder mcp-2=CHECKOUT]… [--only TEXT] [--way adopted]… [--out FOLDER]
 """
@@ -42,7 +42,7 @@ SAVED_EVERY = 20
 REPEATED = 4
 """Further runs of the original and of the other server, which show the values that change by themselves."""
 REPEAT_LIMIT_S = 240
-"""No further run but the first begins after this time."""
+"""Time after which no further run begins, except for the first."""
 
 
 def main() -> int:
@@ -98,7 +98,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def prepare(name: str, sources: list[Path], trees: Path) -> Corpus:
-    """The two trees of a line: the code as it is, and migrated."""
+    """The two trees of a line: the unchanged code and the migrated code."""
     original, swapped = trees / name / "original", trees / name / "swapped"
     shutil.rmtree(original, ignore_errors=True)
     for source in sources:
@@ -116,14 +116,14 @@ def migrate_tree(original: Path, swapped: Path) -> None:
 
 
 def own_folders(line: str) -> list[Path]:
-    """The folders of our own servers for a line; FastMCP's releases share them."""
+    """The folders of this repository's servers for a line. FastMCP's releases share them."""
     name = line.partition("-")[0] if line.startswith("fastmcp") else line
     return [ROOT / "tests" / "adopt" / "servers" / name, ROOT / "tests" / "compat" / "servers" / name]
 
 
 def save(report: dict[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    # ASCII: servers may answer with half of a surrogate pair.
+    # ASCII, because servers may answer with lone surrogates.
     (folder / "compat.json").write_text(json.dumps(report, indent=1))
 
 

@@ -29,7 +29,7 @@ def summary(report: dict[str, Any]) -> str:
 
 
 def judged_again(report: dict[str, Any], known: list[Documented]) -> dict[str, Any]:
-    """A saved report, with the list of documented differences as it is now."""
+    """Reads a saved report with the current list of documented differences."""
     for line, told in report.items():
         for one in told["objects"]:
             for way, outcome in one["ways"].items():
@@ -45,7 +45,7 @@ def judged_again(report: dict[str, Any], known: list[Documented]) -> dict[str, A
 
 
 def stale(report: dict[str, Any], known: list[Documented]) -> list[str]:
-    """Entries of the list that no object of a line showed."""
+    """Entries of the list that occurred with no object of a line."""
     seen = {
         (name, spot["documented"])
         for name, told in report.items()

@@ -1,4 +1,4 @@
-"""Values that fit a JSON schema: the arguments of the probes, and the answers to elicitations."""
+"""Values that match a JSON schema: the arguments of the probes, and the answers to elicitations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEPTH = 6
 
 
 def least(schema: Any, *, everything: bool, whole: Any = None, depth: int = 0) -> Any:
-    """A value of the schema: with all members of objects, or with the required ones alone."""
+    """A value that matches the schema, with all members of objects or only the required ones."""
     whole = schema if whole is None else whole
     if not isinstance(schema, dict) or depth > DEPTH:
         return "text"
@@ -66,7 +66,7 @@ def members(schema: dict[str, Any], *, everything: bool, whole: Any = None, dept
 
 
 def mistaken(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments of which the first has a wrong type."""
+    """Arguments, the first of which has a wrong type."""
     properties = schema.get("properties") or {}
     if not properties:
         return None

@@ -51,14 +51,14 @@ class Peer(ABC):
         self.revision = revision
         self.last_id = 0
         self.apart: list[dict[str, Any]] = []
-        """Messages that came outside of any request's stream, or after its answer."""
+        """Messages outside of all requests' streams, or after the answer."""
 
     @property
     def is_modern(self) -> bool:
         return self.revision == MODERN
 
     def open(self, limit_s: float) -> Answer:
-        """Introduces itself."""
+        """Performs the handshake."""
         if self.is_modern:
             return self.ask("server/discover", {}, limit_s)
         params = {"protocolVersion": self.revision, "capabilities": CAPABILITIES, "clientInfo": CLIENT}
@@ -68,10 +68,10 @@ class Peer(ABC):
         return answer
 
     def ask(self, method: str, params: dict[str, Any], limit_s: float) -> Answer:
-        """One request with all the rounds that it takes."""
+        """Makes one request with all its rounds."""
         ahead: list[dict[str, Any]] = []
         deadline = time.monotonic() + limit_s
-        # Rounds don't move the ids of later requests: servers may answer with them.
+        # Rounds don't change the ids of later requests, because servers may include the ids in answers.
         self.last_id += ID_STEP - self.last_id % ID_STEP
         for _ in range(ROUNDS):
             self.last_id += 1
@@ -100,7 +100,7 @@ class Peer(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Tells the server that the session has begun, and opens the streams that come with it."""
+        """Notifies the server that the session has begun, and opens the session's streams."""
 
     @abstractmethod
     def exchange(self, message: dict[str, Any], deadline: float) -> Answer: ...
@@ -251,7 +251,7 @@ class Http(Peer):
             connection.close()
 
     def close(self) -> None:
-        time.sleep(0.05)  # messages of the standalone stream may come behind the last answer
+        time.sleep(0.05)  # messages of the standalone stream may come after the last answer
         if self.standalone is not None and self.standalone.sock is not None:
             with contextlib.suppress(OSError):
                 self.standalone.sock.shutdown(socket.SHUT_RDWR)
@@ -262,7 +262,7 @@ class Http(Peer):
 
 
 def answered(asked: dict[str, Any]) -> dict[str, Any]:
-    """The client's answer to a question of the server's."""
+    """The client's answer to a request of the server."""
     method, params = asked.get("method"), asked.get("params") or {}
     if method == "elicitation/create":
         content = least(params.get("requestedSchema") or {}, everything=True)
@@ -281,7 +281,7 @@ def answered(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def events(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The messages of an event stream, as they come."""
+    """Yields the messages of an event stream."""
     data: list[str] = []
     while line := reply.readline():
         text = line.decode().rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""Functions that look for their request by themselves are recognised; others are not held back."""
+"""Functions that access their request without a parameter are recognised; all others use the fast path."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def uses_an_instance() -> Any:
 
 
 class Order(BaseModel):
-    """Not built before it is used: it names a class that comes later."""
+    """A model that is built on first use, because it names a class that is defined later."""
 
     items: list[Item]
 
@@ -164,7 +164,7 @@ def test_a_model_is_not_built_by_looking_at_it() -> None:
     assert not Order.__pydantic_complete__
 
 
-# Public functions and classes of the SDKs that reach a request from anywhere, as their documentation has them.
+# Documented public functions and classes of the SDKs that reach a request from anywhere.
 REACH = {
     "mcp-1": {"mcp.server.auth.middleware.auth_context": "get_access_token"},
     "mcp-2": {

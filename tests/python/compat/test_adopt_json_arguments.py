@@ -1,4 +1,4 @@
-"""The quick way from a call's bytes to keyword arguments gives what the plain way gives, wherever it is taken."""
+"""The fast path from a call's bytes to keyword arguments gives the result of the general path wherever it is used."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def model_of(kind: Any) -> type[BaseModel]:
 
 
 def plainly(model: type[BaseModel], raw: bytes) -> dict[str, Any]:
-    """As the official SDK does: JSON in strings is read first, where a parameter isn't a `str`."""
+    """The official SDK's conversion: JSON in a string is parsed first, unless the parameter is a `str`."""
     arguments = dict(from_json(raw))
     for name, value in arguments.items():
         field = model.model_fields.get(name)
@@ -112,7 +112,7 @@ def test_both_ways_agree(kind: Any, value: Any) -> None:
         except ValidationError as error:
             with pytest.raises(ValidationError) as refused:
                 validate(raw)
-            # The words are the plain way's.
+            # The message is that of the general path.
             assert str(refused.value) == str(error)
         else:
             got = validate(raw)

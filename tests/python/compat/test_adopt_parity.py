@@ -42,7 +42,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def pairs() -> Iterator[dict[str, dict[Subject, Pair]]]:
-    """The servers of each SDK, started when the first test of it comes, and ended with the module."""
+    """The servers of each SDK, which are started for its first test and ended with the module."""
     running: dict[str, Any] = {}
     contexts = []
 
@@ -80,7 +80,7 @@ def test_replies_are_the_same(pairs: dict[str, dict[Subject, Pair]], sdk: Sdk, s
             adopted.listen()
         for line in dialogue(subject):
             if line.get("answers") and not (asks or revision == MODERN):
-                # Without a stream or a session mcp refuses to ask; the runtime finds a way where there is one.
+                # Without a stream or a session mcp refuses to ask, whereas the runtime asks where that is possible.
                 continue
             theirs, ours = original.ask(line), adopted.ask(line)
             most = max(len(theirs["ahead"]), len(ours["ahead"]))
@@ -88,7 +88,7 @@ def test_replies_are_the_same(pairs: dict[str, dict[Subject, Pair]], sdk: Sdk, s
                 if peer.standalone is not None and len(told["ahead"]) < most:
                     peer.catch_up(told, most)
             if line.get("malformed"):
-                # Refused by both. The runtime says what is wrong with it.
+                # Both refuse the request; only the runtime gives the reason.
                 assert "error" in theirs["answer"] and "error" in ours["answer"], line
                 continue
             assert alike(ours) == alike(theirs), line
@@ -109,7 +109,7 @@ def alike(told: Any) -> Any:
     if not isinstance(told, dict):
         return told
     if isinstance(told.get("error"), dict) and told["error"]["code"] == METHOD_NOT_FOUND:
-        # Words and data of the refusal are everybody's own.
+        # The message and the data of the refusal differ between SDKs.
         return {**told, "error": "no such method"}
-    # `false` is what its absence means.
+    # A missing member means `false`.
     return {name: alike(value) for name, value in told.items() if not (name == "isError" and value is False)}

@@ -92,7 +92,7 @@ def test_what_was_adopted_is_said(sdk: Sdk, pairs: dict[str, Pair]) -> None:
 @pytest.mark.network
 def test_tokens_are_verified_and_other_paths_answered(sdk: Sdk, pairs: dict[str, Pair]) -> None:
     port = pairs["secured"].adopted
-    # FastMCP's verifier refuses a token without the scopes by itself.
+    # FastMCP's verifier itself refuses a token without the scopes.
     narrow = 401 if sdk.examples == "fastmcp" else 403
     for token, status in {"": 401, "bad": 401, "old": 401, "narrow": narrow, "good": 200}.items():
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -118,7 +118,7 @@ def test_a_call_that_nobody_wants_is_cancelled(pairs: dict[str, Pair]) -> None:
     params = {"name": "wait", "_meta": {"progressToken": 1}}
     message = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params}
     with peer._sent("POST", message, {}) as reply:
-        # Its progress says that it has begun.
+        # The progress notification shows that the call has begun.
         while not reply.readline().startswith(b"data: {"):
             pass
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}}

@@ -16,13 +16,13 @@ from mcpace.server.running.settings import Settings
 from support.adoption import LEGACY, SDKS, SOURCES, Sdk, program
 from support.dialogue import Peer
 
-# mcp 2.x takes settings when a server is run: its objects have none.
+# Server objects of mcp 2.x have no settings, because they are arguments of its run method.
 WITH_SETTINGS = [sdk for sdk in SDKS if sdk.name != "mcp-2"]
 
 
 @contextmanager
 def served(sdk: Sdk, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The example with settings of its own, and the first line that it says."""
+    """Serves the example with its own settings and returns its first line of output."""
     example = SOURCES / "servers" / sdk.examples / "settled.py"
     with program(sdk, "serve", [str(example), "http", *words], errors=subprocess.PIPE) as running:
         assert running.stderr is not None

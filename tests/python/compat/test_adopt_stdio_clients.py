@@ -1,4 +1,4 @@
-"""Clients of other SDKs start an adopted server over stdio, as a host application does, and get all that it has."""
+"""Clients of other SDKs start an adopted server over stdio, as a host application does, and use all its components."""
 
 from __future__ import annotations
 

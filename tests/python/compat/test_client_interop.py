@@ -1,4 +1,5 @@
-"""Our client with foreign servers: each SDK at its newest, over HTTP and stdio. See tests/interop/README.md."""
+"""mcpace's client with foreign servers: the newest release of each SDK, over HTTP and stdio. See
+tests/interop/README.md."""
 
 from __future__ import annotations
 
@@ -47,13 +48,13 @@ def java_server(name: str) -> list[str]:
     sources, folder = SOURCES / name, INSTALLED / name
     if not fresh(folder, sources / "pom.xml"):
         shutil.rmtree(folder, ignore_errors=True)
-        # Strict: a file that isn't what its checksum says fails.
+        # Strict, so a file with a wrong checksum fails.
         maven = [mvn, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(sources / "pom.xml")]
         run([*maven, "dependency:copy-dependencies", f"-DoutputDirectory={folder / 'jars'}"])
         keep(folder, sources / "pom.xml")
     jars = str(folder / "jars" / "*")
     run([javac, "--class-path", jars, "-d", str(folder / "classes"), str(sources / "Server.java")])
-    # Tomcat makes its folders in the base that it is given, else in the working directory.
+    # Tomcat creates its folders in the given base, by default the working directory.
     classes = os.pathsep.join([str(folder / "classes"), jars])
     return [java, f"-Dcatalina.base={folder / 'base'}", "--class-path", classes, "Server"]
 
@@ -74,7 +75,7 @@ SERVERS = {
 
 @contextmanager
 def reached(command: list[str], way: str, folder: Path) -> Iterator[Any]:
-    """Where the client is pointed."""
+    """The client's target."""
     if way == "stdio":
         yield [*command, "stdio"]
         return
@@ -109,7 +110,7 @@ def test_a_foreign_server_gives_all_that_it_has(name: str, way: str, mode: str, 
 
 
 async def fails(client: Client) -> bool:
-    """Whether a tool that doesn't exist fails, however the SDK says it."""
+    """Whether a call of an unknown tool fails, in any of the SDKs' ways."""
     try:
         return (await client.call_tool("no_such_tool", {})).is_error
     except MCPError:

@@ -1,4 +1,4 @@
-"""Serializers of plain fields, read without being run: where that is done, and that it changes nothing."""
+"""Compiled readers of plain serializers: the classes that are compiled, and the equality of the validated data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VALUES: list[Any] = [
 
 
 def of(**fields: Any) -> type[serializers.Serializer]:
-    """A class of these fields."""
+    """A serializer class with these fields."""
     return type("Made", (serializers.Serializer,), fields)
 
 
@@ -269,7 +269,7 @@ CALL: Any = type("Call", (), {"context": lambda self: {}})()
 
 
 class Lazily:
-    """Choices that an author works out whenever somebody looks through them."""
+    """Choices that are computed at each iteration."""
 
     def __init__(self) -> None:
         self.now = ["old", "kept"]
@@ -291,7 +291,7 @@ class LazyList(list[str]):
 
 
 def model_of(name: str, **fields: Any) -> type[models.Model]:
-    """A model that has no table, and that no other test meets."""
+    """A model without a table, for this test only."""
     meta = type("Meta", (), {"app_label": "invoices"})
     with isolate_apps("invoices"):
         return type(name, (models.Model,), {"__module__": __name__, "Meta": meta, **fields})

@@ -81,7 +81,7 @@ class Name(serializers.ModelSerializer):
 
 
 def test_passed_on_arguments_forge_nothing() -> None:
-    """Neither a row nor validated data, where the service has none of them, nor what a field keeps from callers."""
+    """A caller can inject neither a row nor validated data into a service, nor values of read-only fields."""
 
     class Order(serializers.Serializer):
         n = serializers.IntegerField(source="pieces", required=False)
@@ -104,7 +104,7 @@ def test_passed_on_arguments_forge_nothing() -> None:
 
 
 def test_a_header_has_one_spelling() -> None:
-    """``X_Auth_User`` and ``X-Auth-User`` would be one in ``META``, and a proxy looks at one of them."""
+    """``X_Auth_User`` and ``X-Auth-User`` would be one key in ``META``, and a proxy checks only one of them."""
     made = service(lambda *, request: {"who": request.META.get("HTTP_X_AUTH_USER")})
     with served(made) as port:
         assert Client(port, headers={"X_Auth_User": "eve"}).call("t")["structuredContent"] == {"who": None}
@@ -158,7 +158,7 @@ def test_a_limit_of_everyones_that_strangers_could_use_up_is_refused() -> None:
         service(lambda: {}, permission_classes=[OnlyRoot], rate_limits=[everyone])
     service(lambda: {}, permissions=[ScopeRequired("write")], rate_limits=[everyone])
     service(lambda: {}, permission_classes=[OnlyRoot], rate_limits=["10/hour"])
-    # The server's own counts before permission classes are asked, too.
+    # A rate limit of the server also counts before permission classes are checked.
     made = server(rate_limits=everyone)
     for register in (made.register_service_tool, made.register_selector_tool):
         options: dict[str, Any] = {"name": "t", "permissions": [OnlyRoot]}
@@ -312,7 +312,7 @@ def read(made: MCPServer, uri: str = "customers://all") -> Any:
 
 
 def test_a_resources_preconditions_are_met() -> None:
-    """A gate that silently does not run is none."""
+    """A permission that could silently not run is refused at registration."""
     asked: list[Any] = []
 
     def closed(*, collection: Any = None, instance: Any = None) -> None:
@@ -440,7 +440,7 @@ def test_a_serializer_that_raises_something_else_is_a_crash_and_leaves_nothing(
         made.call_tool("t", {"name": "half way"})
     with served(made) as port, caplog.at_level(logging.ERROR, "mcpace.server"):
         failed = Client(port).call("t", name="half way")
-        # The next call finds the serializer as it was made.
+        # The next call finds the serializer in its initial state.
         assert Client(port).call("t", name="half way") == failed
     assert failed["isError"]
     assert "secret" not in json.dumps(failed)
@@ -449,7 +449,7 @@ def test_a_serializer_that_raises_something_else_is_a_crash_and_leaves_nothing(
 
 
 def test_an_upload_is_no_argument() -> None:
-    """A model can't send a file: a field that wants one says so."""
+    """A model can't send a file, so a file field refuses any value."""
 
     class Upload(serializers.Serializer):
         file = serializers.FileField()
@@ -495,7 +495,7 @@ def test_what_rest_framework_lets_an_author_refuse_is_told() -> None:
     ],
 )
 def test_pages_are_of_rows_in_an_order(rows: Any, order: str | None) -> None:
-    """Without one, a row may stand on two pages, and another on none."""
+    """Without a total order, a row could be on two pages, and another on none."""
 
     class Shown(serializers.ModelSerializer):
         class Meta:
@@ -512,7 +512,7 @@ def test_pages_are_of_rows_in_an_order(rows: Any, order: str | None) -> None:
     spec = SelectorSpec(kind=SelectorKind.LIST, selector=rows, output_serializer=Shown, permission_classes=[])
     made.register_selector_tool(name="t", spec=spec, paginate=True)
     if order is None:
-        # PostgreSQL's alone: it is left as its author wrote it.
+        # DISTINCT ON is PostgreSQL's alone, and its order is left unchanged.
         with pytest.raises(UnexpectedToolError):
             made.call_tool("t")
         return

@@ -33,7 +33,7 @@ LOCAL = "django.core.cache.backends.locmem.LocMemCache"
 
 @pytest.fixture(params=["local", "redis"])
 def counting(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A cache that counts."""
+    """A cache that supports atomic counting."""
     if request.param == "redis":
         cache = {"BACKEND": REDIS, "LOCATION": request.getfixturevalue("redis").url}
     else:
@@ -46,7 +46,7 @@ def counting(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The time that limits see."""
+    """The clock of the limits."""
 
     class Clock:
         now = 1_000_000.0
@@ -60,7 +60,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def taken(limit: CacheRateLimit, tool: str = "t", user: Any = USER) -> float | None:
-    """Seconds to wait; ``None`` where it may pass."""
+    """Seconds to wait; ``None`` where the call passes."""
     try:
         limit.take(tool, Call(tool, {}, user=user))
     except LimitExceeded as exceeded:
@@ -78,7 +78,7 @@ def test_a_fixed_window_is_the_clocks(counting: str, clock: Any) -> None:
 
 
 def test_a_sliding_window_never_lets_more_pass(counting: str, clock: Any) -> None:
-    """In any ten seconds; and who waits as long as it is told may come."""
+    """The limit holds in any ten seconds, and a caller that waits as long as requested passes."""
     limit, passed = CacheRateLimit("5/10s", algorithm="sliding-window"), []
     for _ in range(400):
         wait_s = taken(limit)
@@ -93,7 +93,7 @@ def test_a_sliding_window_never_lets_more_pass(counting: str, clock: Any) -> Non
             passed.append(clock.now)
     windows = [sum(start <= one < start + 10 for one in passed) for start in passed]
     assert max(windows) == 5
-    # Never more than a sixteenth late.
+    # The requested wait is at most one sixteenth of the window too long.
     assert len(passed) >= (passed[-1] - passed[0]) / 10 * 5 * 16 / 17 - 5
 
 
@@ -210,7 +210,7 @@ def test_another_database_of_a_caches_redis_can_be_named(location: str, url: str
 def test_clearing_a_cache_forgets_what_is_counted_in_its_database(
     redis: RedisServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is said, and doesn't happen in a database of its own."""
+    """A warning is logged for a shared database, and a separate database isn't affected."""
     monkeypatch.setattr(stores, "_warned", set())
     spec = ServiceSpec(service=lambda: {"n": 1}, permission_classes=[], atomic=False)
     with override_settings(CACHES={"default": {"BACKEND": REDIS, "LOCATION": redis.url}}):
@@ -258,7 +258,7 @@ def test_what_is_no_place_is_said() -> None:
 
 
 def test_servers_of_one_name_count_apart_under_other_prefixes(redis: RedisServer) -> None:
-    """``STORE_PREFIX`` is the limiter's, too: two projects may share a Redis."""
+    """``STORE_PREFIX`` applies to the limiter, too, because two projects may share a Redis."""
     spec = ServiceSpec(service=lambda: {"n": 1}, permission_classes=[], atomic=False)
     for prefix, used in (("one:", False), ("two:", False), ("one:", True)):
         with setting(LIMITER=redis.url, STORE_PREFIX=prefix):

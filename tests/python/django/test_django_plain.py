@@ -29,7 +29,7 @@ from mcpace.types import Completion
 
 @pytest.fixture
 def heard() -> Iterator[list[str]]:
-    """The signals of calls, as they come; not those of requests."""
+    """The signals of calls in order, without those of requests."""
     found: list[str] = []
 
     def started(sender: Any, **_: Any) -> None:
@@ -47,7 +47,7 @@ def heard() -> Iterator[list[str]]:
 
 @pytest.fixture
 def open_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Connections that calls opened on threads of theirs, and that nobody has closed; they are kept between calls."""
+    """The open connections that calls made on their own threads, with connections kept between calls."""
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 600)
     found: list[Any] = []
     backend = type(connections["default"])
@@ -68,7 +68,7 @@ def open_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def filled(made: MCPServer) -> MCPServer:
-    """With one of everything, each of which asks the database."""
+    """A server with one component of each kind, all of which query the database."""
 
     @made.tool()
     def count(ctx: Context) -> int:
@@ -122,7 +122,7 @@ def test_a_plain_function_runs_within_the_cycle(method: str, params: dict[str, A
 
 @pytest.mark.parametrize("tool", ["later", "service"])
 def test_a_coroutine_function_leaves_no_connection_behind(tool: str, open_connections: list[Any]) -> None:
-    """Its thread ends with the call, so nobody could ever use it again."""
+    """The thread of the connection ends with the call, so nothing could use the connection again."""
     made = filled(server())
 
     async def count() -> dict[str, int]:
@@ -137,7 +137,7 @@ def test_a_coroutine_function_leaves_no_connection_behind(tool: str, open_connec
 
 
 def test_a_refused_call_ends_the_cycle_too(heard: list[str]) -> None:
-    """Before its service ran: an argument that there is none of, on the event loop."""
+    """A call on the event loop that fails before its service runs, because of an unknown argument."""
     made = server()
 
     async def count() -> dict[str, int]:
@@ -191,7 +191,7 @@ def test_atomic_requests_are_a_plain_functions_too(monkeypatch: pytest.MonkeyPat
 
 
 def test_nobody_completes_what_they_may_not_see() -> None:
-    """Nor what nobody has: a name that there is none of is no way past a permission."""
+    """An unknown name is no way around a permission."""
     made = server()
     asked: list[str] = []
 
@@ -256,7 +256,7 @@ def test_a_plain_functions_caller_is_no_user_alone() -> None:
 
 
 def test_a_plain_function_runs_where_it_is_called(heard: list[str]) -> None:
-    """In the caller's thread and transaction, and without a cycle of its own."""
+    """The call runs in the caller's thread and transaction, without an additional request cycle."""
     made = server()
     threads: list[int] = []
 

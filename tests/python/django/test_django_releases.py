@@ -24,7 +24,7 @@ def test_other_releases_of_django_are_served_too(release: str, python: str) -> N
     if base is None:
         pytest.skip(f"Django {release} needs Python {python}, which is not on this machine")
     interpreter = str(installed(f"django-{release}", ROOT / "tests" / "django" / f"django-{release}.txt", base))
-    # mcpace's pytest plugin is an entry point of an installed mcpace, which this environment has not.
+    # mcpace's pytest plugin is an entry point of an installed mcpace, which this environment lacks.
     words = ["-m", "pytest", "-q", "-p", "mcpace.testing.plugin", "-p", "no:cacheprovider"]
     files = [str(TESTS / f"test_django_{name}.py") for name in FILES]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
@@ -43,7 +43,7 @@ def found(version: str) -> str | None:
     """A Python of this version that runs: the one on the path, or pyenv's. Nothing is downloaded."""
     kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     for candidate in (shutil.which(f"python{version}"), *map(str, kept)):
-        # pyenv's names on the path run only where their version was chosen.
+        # pyenv's shims on the path run only where their version is selected.
         if candidate and subprocess.run([candidate, "-c", ""], capture_output=True, timeout=LIMIT_S).returncode == 0:
             return candidate
     return None

@@ -1,4 +1,5 @@
-"""Django's request cycle around calls: what it looks at, and when it need not."""
+"""Django's request cycle around calls: the connections and signals that it checks, and the cases that skip the
+checks."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def in_a_thread(work: Callable[[], Any]) -> Any:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """A line for each time that connections were looked for."""
+    """A list with an entry for each search for connections."""
     lines: list[str] = []
     all_of_them = connections.all
 
@@ -48,7 +49,7 @@ def test_where_a_thread_has_no_connection_nobody_looks_for_any(looked: list[str]
             counts.append(len(looked))
         return counts
 
-    # From then on there is one, open or not.
+    # From then on the thread has a connection, open or closed.
     assert in_a_thread(calls) == [0, 1, 3]
 
 
@@ -71,7 +72,7 @@ def test_where_django_keeps_connections_elsewhere_they_are_looked_for(
     looked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Elsewhere:
-        """As asgiref's may once be."""
+        """Another kind of storage, which a later asgiref might have."""
 
     def call() -> int:
         request_cycle.begin()
@@ -88,7 +89,7 @@ def test_a_connection_that_was_left_is_looked_after_by_the_next_call() -> None:
         request_cycle.end()
         request_cycle.begin()
         connection.ensure_connection()
-        # Kept by its age, as with CONN_MAX_AGE.
+        # Kept because of its age, as with CONN_MAX_AGE.
         connection.close_at = None
         request_cycle.end()
         was_kept = connection.connection is not None

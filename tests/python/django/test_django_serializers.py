@@ -1,4 +1,4 @@
-"""Serializers that serve more than one call: nothing of one call is there in the next."""
+"""Serializers that serve several calls: no call sees the state of another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_what_a_call_leaves_on_a_serializer_nobody_sees() -> None:
         b = serializers.CharField(required=False)
 
         def to_internal_value(self, data: Any) -> Any:
-            # As people do, and what a kept serializer must not keep.
+            # A common mutation, which a pooled serializer must not keep.
             self.seen = getattr(self, "seen", 0) + 1
             if "b" in data:
                 self.fields["a"].required = True
@@ -48,7 +48,7 @@ def test_what_a_call_leaves_on_a_serializer_nobody_sees() -> None:
 def test_what_a_call_adds_to_a_fields_lists_and_rows_is_gone_after_it() -> None:
     class Known(serializers.PrimaryKeyRelatedField):
         def get_queryset(self) -> Any:
-            # Keeps the rows on the queryset, as whoever looks through it does.
+            # Caches the rows on the queryset, as any iteration does.
             assert len(self.queryset) == Customer.objects.count()
             return self.queryset
 

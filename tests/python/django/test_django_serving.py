@@ -24,7 +24,7 @@ from support.serve_process import Client, Served, held
 EXAMPLE = Path(__file__).parents[3] / "examples" / "django-invoices"
 LIMIT_S = 180
 
-# A host for each of Django's interfaces: the standard library's WSGI server, and uvicorn.
+# One host for each of Django's interfaces: the standard library's WSGI server, and uvicorn.
 WSGI = """
 import sys, wsgiref.simple_server
 from project.wsgi import application
@@ -87,7 +87,7 @@ def database(request: pytest.FixtureRequest) -> dict[str, str]:
 
 @contextlib.contextmanager
 def running(environment: dict[str, str], *words: str) -> Iterator[Served]:
-    """A process of the project; ``manage.py`` where it isn't said otherwise."""
+    """A process of the project, by default ``manage.py``."""
     command = list(words) if words[0] == "-c" else ["manage.py", *words]
     process = subprocess.Popen(
         [sys.executable, *command], cwd=EXAMPLE, env=environment, start_new_session=True,
@@ -99,7 +99,7 @@ def running(environment: dict[str, str], *words: str) -> Iterator[Served]:
 
 
 def begun(served: Served) -> Client:
-    """A client with a session, where the server has such."""
+    """A client, with a session where the server supports sessions."""
     client = Client(served.port)
     client.begin()
     return client
@@ -130,7 +130,7 @@ def test_an_invoice_is_written_and_read(way: str, database: dict[str, str]) -> N
         assert [item["number"] for item in page["items"]] == [number]
         _, _, body = client.send("resources/read", {"uri": f"invoices://{number.replace(' ', '%20')}"})
         assert json.loads(json.loads(body)["result"]["contents"][0]["text"])["number"] == number
-        # A second of the same number, and one that breaks half way, leave nothing.
+        # A second invoice with the number, and one that fails half way, leave no rows.
         again = client.call("invoices.create", number=number, customer=customer, lines=lines)
         assert json.loads(again)["error"]["type"] == "service_error"
         too_much = [{"what": "x", "amount": "1"}, {"what": "y" * 500, "amount": "1"}]
@@ -202,7 +202,7 @@ def test_whoever_lets_everybody_in_serves_this_machine_only(words: tuple[str, ..
 def test_processes_share_sessions_and_limits_by_djangos_cache(
     way: str, sqlite: dict[str, str], redis: RedisServer
 ) -> None:
-    """Two processes, as on two machines: they share the Redis that the project's cache is, and nothing else."""
+    """Two processes that share only the Redis of the project's cache, as on two machines."""
     shared = sqlite | {"REDIS_URL": redis.url}
     with running(shared, *WAYS[way]) as one, running(shared, *WAYS[way]) as other:
         client, elsewhere = begun(one), Client(other.port)
@@ -219,7 +219,7 @@ def test_processes_share_sessions_and_limits_by_djangos_cache(
             _, _, body = at.send("tools/call", {"name": "invoices.create", "arguments": arguments})
             return "result" in json.loads(body)
 
-        # 60 a minute, wherever they are written.
+        # 60 a minute in total, over both processes.
         assert [written(at) for _ in range(30) for at in (client, elsewhere)] == [True] * 60
         assert not written(client)
         assert not written(elsewhere)
@@ -232,7 +232,7 @@ def test_a_redis_that_is_away_is_told_once(on_down: str, sqlite: dict[str, str],
         redis.kill()
         statuses = {client.send("tools/call", {"name": "double", "arguments": {"n": 1}})[0] for _ in range(5)}
         assert statuses == ({200} if on_down == "memory" else {503})
-        # One line of the sessions', and one of the limits' once those are asked.
+        # One line for the sessions, and one for the limits once they are checked.
         served.lines.until(r"Redis at .* can't be reached .*session")
         redis.start()
         served.lines.until("Redis at .* is back")
@@ -243,7 +243,7 @@ def test_a_redis_that_is_away_is_told_once(on_down: str, sqlite: dict[str, str],
 
 
 def test_a_broken_connection_is_replaced(postgres: dict[str, str]) -> None:
-    """As Django's own requests do: ``CONN_HEALTH_CHECKS`` before a kept connection is used again."""
+    """Kept connections are health-checked (``CONN_HEALTH_CHECKS``) before their next use, as by Django's requests."""
     with running(postgres, "mcpace", "--port", "0") as served:
         client = begun(served)
         for _ in range(3):
@@ -275,14 +275,14 @@ def test_atomic_requests_take_all_back(postgres: dict[str, str]) -> None:
 
 
 def connections(environment: dict[str, str]) -> int:
-    """How many clients a database has, apart from us."""
+    """Number of clients of a database, apart from this test."""
     with asking(environment) as cursor:
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = 'invoices' AND pid <> pg_backend_pid()")
         return int(cursor.fetchone()[0])
 
 
 def gone(environment: dict[str, str]) -> bool:
-    """Whether the last of them goes: a backend ends a moment after its client has closed."""
+    """Whether the last client disappears in time. A backend ends shortly after its client has closed."""
     until = time.monotonic() + 20
     while connections(environment):
         if time.monotonic() > until:
@@ -292,7 +292,7 @@ def gone(environment: dict[str, str]) -> bool:
 
 
 def ended(environment: dict[str, str]) -> None:
-    """Ends them all, and waits until they are gone."""
+    """Ends all clients of a database, and waits for their end."""
     with asking(environment) as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "

@@ -34,7 +34,7 @@ ISSUER = "https://issuer.example"
 
 
 def jwt(**claims: Any) -> str:
-    """Signed by the issuer."""
+    """A token that the issuer has signed."""
     whole = {
         "iss": ISSUER,
         "exp": int(time.time()) + 3600,
@@ -80,7 +80,7 @@ def asked(made: MCPServer, token: str) -> tuple[int, Any]:
 
 def test_a_verifier_alone_is_a_backend_without_users() -> None:
     made = shop(verifier())
-    # Nobody has to be found, so verifying runs no Python.
+    # No user has to be found, so verifying runs no Python.
     assert made.backend.__mcpace_verifier__() is not None
     assert asked(made, jwt(sub="ada")) == (200, {"user": "", "subject": "ada", "iss": ISSUER})
     assert asked(made, jwt(sub="ada", aud="https://other.example/mcp"))[0] == 401
@@ -97,7 +97,7 @@ def test_a_token_is_the_users_whom_the_project_finds() -> None:
     assert made.backend.__mcpace_verifier__() is None
     assert asked(made, jwt(sub="root")) == (200, {"user": "root", "subject": "root", "iss": ISSUER})
     assert asked(made, jwt(sub="left"))[0] == 401
-    # Held to the address all the same, of several audiences too.
+    # The audience is enforced nevertheless, also for tokens with several.
     assert asked(made, jwt(sub="root", aud="https://other.example"))[0] == 401
     assert asked(made, jwt(sub="root", aud=["https://other.example", RESOURCE]))[0] == 200
     assert asked(made, jwt(sub="root", scope=""))[0] == 200
@@ -112,7 +112,7 @@ def by_name(access: AccessToken) -> Any:
 
 @pytest.mark.parametrize("find", [by_subject, by_name])
 def test_a_token_of_no_user_is_refused_unless_it_may_come(find: Any) -> None:
-    """A user who was deleted is no reason to let his token in."""
+    """The token of a deleted user is refused."""
     assert asked(shop(TokenBackend(verifier(), user=find)), jwt(sub="deleted"))[0] == 401
     loose = shop(TokenBackend(verifier(), user=find, without_user=True))
     assert asked(loose, jwt(sub="deleted")) == (200, {"user": "", "subject": "deleted", "iss": ISSUER})
@@ -133,7 +133,7 @@ def test_no_issuer_can_name_a_caller_as_a_user_or_client_of_this_project_is_name
     made.register_service_tool(name="who", spec=spec, rate_limits=[RateLimit("1/hour")])
     for name in (f"user:{USER.pk}", f":django:user:{USER.pk}", "client:app", ":django:client:app"):
         assert asked(made, jwt(sub=name))[0] == 200
-    # Each of them is one more, and none is the user or the client.
+    # Each is a separate caller, different from the user and the client.
     assert made.call_tool("who", user=USER)
     assert made.call_tool("who", principal=Principal(None, client_id="app"))
     with pytest.raises(MCPError):

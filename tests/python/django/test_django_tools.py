@@ -1,4 +1,4 @@
-"""Specs as tools: arguments, permissions, transactions, results, as a client of the runtime meets them."""
+"""Specs as tools: arguments, permissions, transactions and results for a client of the runtime."""
 
 from __future__ import annotations
 

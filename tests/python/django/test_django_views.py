@@ -49,7 +49,7 @@ class Number(serializers.Serializer):
 
 
 def filled(made: MCPServer, **options: Any) -> MCPServer:
-    """With a service that says who calls."""
+    """Adds a service that returns the caller."""
 
     def who(*, n: int, user: Any, request: Any) -> dict[str, Any]:
         return {"n": n, "user": user.username, "token": type(request.auth).__name__}
@@ -60,7 +60,7 @@ def filled(made: MCPServer, **options: Any) -> MCPServer:
 
 
 def mounted(made: MCPServer, *, is_async: bool = False) -> Any:
-    """A URLconf with a server in it."""
+    """Mounts a server in a URLconf."""
     conf = types.ModuleType("conf")
     urls, metadata = (made.async_urls, made.async_metadata_urls) if is_async else (made.urls, made.metadata_urls)
     conf.urlpatterns = [path("api/mcp", urls), path("", metadata)]  # type: ignore[attr-defined]
@@ -88,7 +88,7 @@ def headers(token: str | None = None, tool: str = "who") -> dict[str, str]:
 
 
 def post(token: str | None = None, **arguments: Any) -> Any:
-    # Django's own check of cookies is on: the view is exempt from it.
+    # Django's CSRF check is enabled, and the view is exempt from it.
     client = Client(enforce_csrf_checks=True)
     body = json.dumps(request("who", **arguments))
     return client.post("/api/mcp", body, content_type="application/json", headers=headers(token))
@@ -168,7 +168,7 @@ def test_an_asgi_view_answers_and_streams() -> None:
 
 
 def test_atomic_requests_and_an_async_view_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django refuses async views where ``ATOMIC_REQUESTS`` is set: the call has its transaction elsewhere."""
+    """Django refuses async views with ``ATOMIC_REQUESTS``, so the transaction is that of the call, not of the view."""
     monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
     made = server()
     spec = ServiceSpec(service=lambda: {"atomic": connection.in_atomic_block}, atomic=False)
@@ -290,12 +290,12 @@ def test_requests_that_come_while_a_store_is_away_wait_for_one_attempt(monkeypat
 
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_forked_process_begins_anew() -> None:
-    """As gunicorn's workers are, where the application was loaded, and asked, before they were forked."""
+    """A fork after the application was loaded and has answered a request, as with workers of gunicorn."""
     with mounted(filled(server())):
         assert post(n=1).status_code == 200
         child = os.fork()
         if child == 0:
-            # A request that hangs ends the child.
+            # The alarm ends the child if a request hangs.
             signal.alarm(60)
             os._exit(0 if post(n=2).status_code == 200 else 1)
         assert os.waitpid(child, 0)[1] == 0
@@ -537,7 +537,7 @@ def test_caches_with_connections_are_let_go_after_a_call(monkeypatch: pytest.Mon
     spec = ServiceSpec(service=lambda: {"was": cache.get("nothing")})
     made.register_service_tool(name="who", spec=spec, permissions=[])
     caches = {"default": {"BACKEND": "django.core.cache.backends.locmem.ConnectedCache"}}
-    # Not by a view: Django lets go of them after its requests.
+    # Not through a view, because Django closes connections after its requests.
     with override_settings(CACHES=caches), served(made) as port:
         assert Wire(port).call("who")["structuredContent"] == {"was": None}
     assert Connected.closed

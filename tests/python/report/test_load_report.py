@@ -1,4 +1,4 @@
-"""A load's outcome on its way to people and collectors: merged, held against thresholds, told, exported."""
+"""The outcome of a load: merging, thresholds, sentences and exported metrics."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_percentiles_of_merged_histograms_are_those_of_all_samples(parts: list[l
 
 def test_several_distributions_are_one_of_all_samples() -> None:
     def of(values: list[int]) -> Histogram:
-        # Without percentiles, which must not be averaged.
+        # Percentiles are left out, because they must not be averaged.
         seconds = [value / 1e9 for value in values]
         mean_s = sum(seconds) / len(seconds)
         return Histogram(
@@ -186,7 +186,7 @@ def test_peers_cannot_write_to_terminal_or_page() -> None:
 
 @pytest.mark.parametrize("stages", [2, "to", [3], [{"to": "x"}], {"to": 4}])
 def test_stages_that_are_none_are_left_out(stages: object) -> None:
-    """A saved run may be anybody's."""
+    """A saved run may contain any text."""
     assert model_words({"kind": "open", "rate": "fast", "stages": stages}) == "0 calls/s due (constant)"
     assert model_words({"vus": 5, "stages": [{"to": 10}, {"to": 1}]}) == "5 → 10 → 1 users"
 

@@ -1,4 +1,4 @@
-"""The words of a load: options, scenarios, thresholds, and what contradicts itself."""
+"""Arguments of a load: options, scenarios, thresholds, and contradictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording of a foreign client: what it asked, by method, before mcpace says that it found no cause."""
+"""A recording of a foreign client: the report lists its requests by method before it says that no cause was found."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_recording_without_operations_is_summarised_by_method(tmp_path: Path) 
     assert told.index("to start") < told.index("No cause of lost time was found")
     shown = (tmp_path / "shown.txt").read_text()
     assert "What the client asked" in shown and "tools/call look" in shown and "start of the server" in shown
-    # There is no trial to draw, and no empty drawing.
+    # Without trials there is no empty drawing.
     page = page_of(run)
     assert [table.title for table in page.tables] == ["What the client asked"]
     assert not any(case.trials or case.state for case in page.cases)

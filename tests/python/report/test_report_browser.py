@@ -1,4 +1,4 @@
-"""The page in a real browser: drawn whole, in both themes, narrow and printed; hostile runs do nothing in it."""
+"""The page in a real browser: complete, in both themes, narrow and printed; hostile runs execute nothing in it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_servers_layers_and_comparisons_are_drawn(browser: Browser, write) -> No
 
 
 def held_against_itself(operations: int) -> Run:
-    """As many figures of one place, each with its trials."""
+    """A number of figures of one place, each with its trials."""
     run = load("measure")
     call = next(case for case in run.cases if case.operation == "call")
     run.cases = [call.model_copy(update={"tool": f"tool-{number}", "findings": []}) for number in range(operations)]
@@ -105,7 +105,7 @@ def test_a_comparison_fits_into_its_page(operations: int, browser: Browser, writ
         for width in (1280, 900, 400):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            # The ratios are what a reader came for.
+            # The ratios must be visible first.
             ratio = page.locator("#compared td.ratio").first.bounding_box()
             assert ratio and ratio["x"] + ratio["width"] <= width
         ratios = page.locator("#compared .wide")
@@ -383,7 +383,7 @@ def test_figures_are_the_same_in_both_languages() -> None:
     for value, told in zip(values, in_node("quantities", FIGURES, values), strict=True):
         ours = [duration(value), figure(value), times(value), size(value), share(value, 1000)]
         for mine, theirs in zip(ours, told, strict=True):
-            # A figure that lies between two is rounded to the even one there and away from zero here.
+            # A figure half way between two is rounded to even there and away from zero here.
             assert mine == theirs or _nearly(mine, theirs), (value, mine, theirs)
 
 

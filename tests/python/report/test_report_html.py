@@ -1,4 +1,4 @@
-"""The page as a file: offline, escaped, small, with a policy that names its own script and style alone."""
+"""The page as a file: offline, escaped, small, with a policy that allows only its own script and style."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VOID = {"meta", "input", "br", "link", "img", "hr"}
 
 
 class Document(HTMLParser):
-    """Collects elements, and fails where they don't nest."""
+    """Collects elements, and fails where they are not nested correctly."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -99,7 +99,7 @@ def test_policy_names_exactly_the_script_and_style_in_the_page() -> None:
 
 
 def test_the_script_makes_no_markup_of_text() -> None:
-    """Not a substitute for the browser's tests: it names the line at once."""
+    """No substitute for the tests in a browser, but it names the line of an error."""
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextual|\beval\b"
     )

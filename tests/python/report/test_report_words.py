@@ -1,4 +1,4 @@
-"""Every cause has words, whatever its context holds; verdicts say no more than the run proves."""
+"""Every cause has words for any context, and verdicts say no more than the run proves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOWN = {
 
 
 def values(annotation: object) -> list[object]:
-    """Every value that decides a wording, or one value of a type."""
+    """Every value that affects the wording, or one value of the type."""
     if get_origin(annotation) in (UnionType, Union):
         return [value for inner in get_args(annotation) if inner is not type(None) for value in values(inner)]
     if get_origin(annotation) is Literal:
@@ -48,7 +48,7 @@ def values(annotation: object) -> list[object]:
 
 
 def examples(context: type[Context]) -> list[dict[str, object]]:
-    """Whole contexts: each value of each member occurs in one of them."""
+    """Complete contexts, in which each value of each member occurs."""
     hints = get_type_hints(context, include_extras=True)
     choices = {field.alias or name: values(hints[name]) for name, field in context.model_fields.items()}
     most = max(len(some) for some in choices.values())

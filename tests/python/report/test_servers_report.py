@@ -1,4 +1,4 @@
-"""A comparison of servers as people read it: verdict, table, page; peers' text is cleaned."""
+"""The report on a comparison of servers: verdict, table, page, and cleaning of peers' text."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_headline_has_the_ratio_that_the_table_has() -> None:
         facts = ServerFacts(ratio=RateRatio(against="a", ratio=ratio, rounds=3) if ratio else None)
         return Case(subject=Subject(sdk=sdk), target="echo", operation="call", throughput_rps=rps, server=facts)
 
-    # Totals say 1.17, the rounds, which are pairs, 1.04.
+    # The ratio of the totals is 1.17, that of the paired rounds 1.04.
     assert servers._throughput_ratio(measured("b", 1170, 1.04), measured("a", 1000, None)) == 1.04
     assert servers._throughput_ratio(measured("a", 1170, None), measured("b", 1000, 0.5)) == 2
     assert servers._throughput_ratio(measured("c", 900, 3.0), measured("b", 100, 1.5)) == 2

@@ -1,4 +1,4 @@
-"""Start-up, first call and later calls: measured apart, told apart, on the terminal and on the page."""
+"""Start-up, first call and later calls are measured and reported separately, on the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def test_measure_tells_start_up_first_and_later_calls_apart(lazy: str, tmp_path:
     told = verdict(run)
     assert "lazy.py takes 4" in told and "to start" in told
     assert "the first of a session 2" in told
-    # A start-up below every threshold is told, and nothing of it as the cost of a call.
+    # A start-up below every threshold is reported, but never as a cost of a call.
     assert "No cause of lost time was found in its calls." in told
     assert "What a session waits for" in ended.stdout and "later calls" in ended.stdout
     assert "tokens of a model's context (an estimate" in " ".join(ended.stdout.split())
     [table] = page_of(run).tables
     assert table.columns[1:] == ["start-up", "first list", "later lists", "first call", "later calls"]
-    # Its own recording is whole.
+    # The session's recording is complete.
     assert all(finding.confidence_reason != "recording-incomplete" for case in run.cases for finding in case.findings)
 
 
@@ -114,7 +114,7 @@ def test_explain_answers_for_a_server_that_takes_its_time_to_start(lazy: str, tm
     assert tried["session-per-call"] in ("slower", "left-out") and "listing" in tried
     call, start = told["cases"]
     assert start["starts_process"] and min(start["trials_s"]) >= 0.4
-    # Neither the start nor the first call is part of what a call takes.
+    # Neither the start nor the first call is part of the time of a call.
     assert max(call["trials_s"]) < 0.2 <= min(call["first_s"])
     assert "to start. A call to look takes" in verdict(Run.from_json(ended.stdout))
 
