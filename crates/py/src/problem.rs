@@ -79,7 +79,7 @@ impl IntoPython for ServeError {
     fn into_python(self) -> PyErr {
         match self {
             ServeError::Option { .. } | ServeError::Certificate(_) => UsageProblem::new_err(self.to_string()),
-            ServeError::Listen { .. } | ServeError::Family { .. } | ServeError::Worker(_) => {
+            ServeError::Listen { .. } | ServeError::WorkerSocket { .. } | ServeError::Worker(_) => {
                 EnvironmentProblem::new_err(self.to_string())
             }
         }

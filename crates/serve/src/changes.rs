@@ -12,7 +12,7 @@ use crate::service::{
     Completed, CompletionRequest, Context, Handler, HandlerError, Prompt, Resource, ResourceTemplate, Tool,
 };
 
-/// What [`crate::Server::update`] is to change. Adding something whose name is known replaces it.
+/// Changes for [`crate::Server::update`]. Adding a component replaces the one of the same name.
 ///
 /// ```
 /// # use mcpace_serve::{NoArguments, Server, Tool, ToolError};
@@ -92,7 +92,7 @@ impl Changes {
     }
 
     /// Proposals for all arguments that no [`crate::Completion`] is registered for, of prompts and resource templates that
-    /// need not be registered. What it gives is told as it is. It replaces the one before.
+    /// need not be registered. Its result is sent unchanged. It replaces the completer set before.
     pub fn completer<F, Fut>(&mut self, handler: F)
     where
         F: Fn(CompletionRequest, Context) -> Fut + Send + Sync + 'static,
@@ -101,7 +101,7 @@ impl Changes {
         self.definitions.completer = Some(Arc::new(Handler::asynchronous(handler)));
     }
 
-    /// What clients are to be told.
+    /// Lists that have changed, which clients are notified of.
     pub(crate) fn told(&self) -> impl Iterator<Item = Change<'static>> {
         let all = [(self.tools, Change::Tools), (self.prompts, Change::Prompts), (self.resources, Change::Resources)];
         all.into_iter().filter_map(|(changed, change)| changed.then_some(change))

@@ -1,12 +1,12 @@
-//! Whom a token stands for, as the one name that sessions are bound to and limits count by.
+//! Subject of a token, as one name that sessions are bound to and that limits count by.
 //!
-//! Constraint: callers of two kinds never have one name, whatever they call themselves: where clients choose their id, one
-//! that calls itself as a user is called must not be that user (RFC 9068 §5, RFC 9700 §4.15). A user's own name stays as it is,
-//! since nearly all callers are users of one issuer.
+//! Constraint: callers of different kinds never share a name. Where clients choose their id, a client that takes the name of a
+//! user must not become that user (RFC 9068 §5, RFC 9700 §4.15). The name of a user stays as it is, because nearly all callers
+//! are users of one issuer.
 
 use std::sync::Arc;
 
-/// See the module.
+/// Subject of a token: a user, a client, or the token itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity<'a> {
     /// Somebody, by the token's `sub`.
@@ -23,7 +23,7 @@ pub enum Identity<'a> {
         /// The client id.
         id: &'a str,
     },
-    /// Whoever has this token, which names nobody: something of it that tells it from others, and is no secret.
+    /// Holder of a token that names no subject: a part of the token that identifies it and is not secret.
     Token(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! What one client may make the server keep.
+//! Limits on the memory and work that one client can cause.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who listens for changes since 2026-07-28, and what of.
+//! Open subscriptions (`subscriptions/listen`, since 2026-07-28) and the changes that each one wants.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ struct Entry {
     gone: CancellationToken,
 }
 
-/// What changed.
+/// A change that clients can be notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change<'a> {
     Tools,

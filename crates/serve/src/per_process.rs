@@ -1,13 +1,13 @@
-//! What a forked child must not share with its parent: the threads, tasks and connections at work behind a verifier or a
-//! limiter, of which a child has the memory alone and would wait for them without end.
+//! Values that a forked child must not share with its parent, such as a verifier or a limiter with threads, tasks and
+//! connections. The child has a copy of their memory but not of the threads, and would wait for them without end.
 //!
-//! Constraint: no lock, which another of the parent's threads may have held at the fork.
+//! Constraint: no lock, because another thread of the parent may have held it at the fork.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-/// What each process has its own of: a forked child, which has none of its parent's threads, makes it anew.
+/// A value that each process makes for itself: a forked child has none of its parent's threads and makes a new one.
 pub struct PerProcess<T> {
     make: Box<dyn Fn() -> T + Send + Sync>,
     made: ArcSwap<Made<T>>,

@@ -1,4 +1,4 @@
-//! Telling clients something unasked: one session's, or all of them, in whichever process they are.
+//! NotifyFuture clients something unasked: one session's, or all of them, in whichever process they are.
 //!
 //! Dispatch has no session ids; transports do. Each that has sessions is a [`SessionTransport`] here for as long as it serves.
 
@@ -33,18 +33,18 @@ pub enum NotifyError {
     Unwritable(#[from] serde_json::Error),
 }
 
-/// What a transport does, within its own time limits.
-pub(crate) type Telling<'a> = Pin<Box<dyn Future<Output = Result<(), NotifyError>> + Send + 'a>>;
+/// Delivery of a notification, which ends within the time limits of the transport.
+pub(crate) type NotifyFuture<'a> = Pin<Box<dyn Future<Output = Result<(), NotifyError>> + Send + 'a>>;
 
 /// A transport with sessions.
 pub(crate) trait SessionTransport: Send + Sync {
     /// Tells the client of a session.
-    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> Telling<'a>;
+    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> NotifyFuture<'a>;
 
     /// Has the processes that share this one's sessions tell their clients.
-    fn tell_others(&self, told: Told) -> Telling<'_>;
+    fn tell_others(&self, told: Told) -> NotifyFuture<'_>;
 
-    /// The same, for who doesn't wait for it.
+    /// Queues a notification for the other processes and returns at once.
     fn tell_others_soon(&self, told: Told);
 }
 

@@ -103,8 +103,8 @@ impl Server {
         self.state.session_registry.add(session);
     }
 
-    /// Changes what is registered, all at once, and tells all clients that want to know. Calls under way keep what they
-    /// began with. What a legacy client was told of capabilities by `initialize` stays as it is.
+    /// Changes what is registered, all at once, and tells all clients that want to know. Calls in flight keep the
+    /// components that they began with. The capabilities that `initialize` sent to a legacy client do not change.
     ///
     /// # Errors
     /// The first mistake found; nothing has changed then.

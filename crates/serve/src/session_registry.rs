@@ -1,17 +1,17 @@
-//! The legacy sessions that can be told of changes.
+//! The legacy sessions that change notifications go to.
 //!
-//! Constraint: sessions come and go by the ten thousand, and none is taken out when it ends. The dead are swept out when the
-//! list has doubled since the last sweep: so a session is looked at a few times in its life, however many there are, and the
-//! list is at most twice as long as it has to be.
+//! Constraint: a server may have tens of thousands of sessions, and a session is not removed when it ends. Ended sessions are
+//! removed when the list has doubled since the last sweep. A session is therefore visited a few times in its life, and the list
+//! has at most twice its necessary length.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::session::Session;
 
-/// A shorter list is not swept.
+/// Minimum length of a list for a sweep.
 const SHORT: usize = 64;
 
-/// See the module.
+/// Weak list of the legacy sessions that change notifications go to.
 #[derive(Default)]
 pub(crate) struct Attached {
     known: Mutex<Known>,
@@ -20,15 +20,15 @@ pub(crate) struct Attached {
 #[derive(Default)]
 struct Known {
     sessions: Vec<Weak<Session>>,
-    /// How many were left by the last sweep.
+    /// Number of sessions left by the last sweep.
     swept: usize,
-    /// How many sessions all sweeps together have looked at.
+    /// Number of sessions that all sweeps together have visited.
     #[cfg(test)]
     looked_at: usize,
 }
 
 impl Attached {
-    /// Adds one that is not among them.
+    /// Adds a session that is not in the list.
     pub(crate) fn add(&self, session: &Arc<Session>) {
         let mut known = self.known();
         if known.sessions.len() >= SHORT.max(2 * known.swept) {
@@ -37,7 +37,7 @@ impl Attached {
         known.sessions.push(Arc::downgrade(session));
     }
 
-    /// Those that live.
+    /// Returns the sessions that have not ended.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         self.known().sessions.iter().filter_map(Weak::upgrade).collect()
     }

@@ -51,7 +51,7 @@ pub(crate) struct Terms {
 /// One task.
 pub(crate) struct Running {
     pub(crate) id: String,
-    /// Who began it.
+    /// Subject of the principal that created the task.
     subject: Option<Arc<str>>,
     created: SystemTime,
     ttl: Duration,

@@ -56,7 +56,7 @@ impl Decoder {
         self.complete.pop_front().transpose()
     }
 
-    /// What is left at the end of the stream: a last line without a newline.
+    /// Returns the last line of the stream, if it has no newline.
     #[must_use]
     pub fn finish(&mut self) -> Option<Vec<u8>> {
         let line = trim_return(std::mem::take(&mut self.partial));

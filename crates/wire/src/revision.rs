@@ -42,7 +42,7 @@ impl Revision {
     /// The newest revision that begins with `initialize`.
     pub const LATEST_LEGACY: Revision = Revision::V2025_11_25;
 
-    /// What a server assumes of an HTTP request without `MCP-Protocol-Version` and without other knowledge
+    /// Revision that a server assumes for an HTTP request without `MCP-Protocol-Version` and without other knowledge
     /// (2025-06-18 and 2025-11-25, basic/transports, "Protocol Version Header").
     pub const ASSUMED: Revision = Revision::V2025_03_26;
 
@@ -58,7 +58,7 @@ impl Revision {
         }
     }
 
-    /// What a server answers to `initialize`: the revision asked for if it speaks it, otherwise its newest legacy one
+    /// Revision that a server answers to `initialize`: the requested one if the server speaks it, else its newest legacy one
     /// (2025-11-25, basic/lifecycle, "Version Negotiation"). `None` if it speaks no legacy revision.
     #[must_use]
     pub fn negotiate(requested: &str, supported: &[Revision]) -> Option<Revision> {

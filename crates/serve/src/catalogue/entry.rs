@@ -1,4 +1,4 @@
-//! What is registered, checked and ready to run.
+//! Registered components, checked and ready to run.
 
 use std::sync::Arc;
 

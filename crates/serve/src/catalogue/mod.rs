@@ -1,7 +1,7 @@
-//! What was registered, ready for look-up, and everything that a client may list, already as bytes.
+//! The registered components, ready for look-up, and the lists of them that clients get, already as bytes.
 //!
-//! Constraint: built once for each change of what is registered; a list is then one copy. A catalogue never changes: a
-//! change makes a new one, and calls under way keep theirs.
+//! Constraint: a catalogue is built once for each change of the components; a list is then one copy. A catalogue is
+//! immutable: a change makes a new one, and calls in flight keep the catalogue that they began with.
 
 mod entry;
 mod pages;
@@ -19,7 +19,7 @@ use crate::service::{Completed, Completer, TaskUse};
 pub(crate) use entry::{CompletionEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use pages::{Listed, Pages, UnknownCursor, cache_hints};
 
-/// What the server tells of itself.
+/// Description of the server that clients get.
 #[derive(Clone)]
 pub(crate) struct Tell {
     pub(crate) info: Implementation,
@@ -41,13 +41,13 @@ pub(crate) struct Definitions {
     pub(crate) templates: Vec<Arc<TemplateEntry>>,
     pub(crate) prompts: Vec<Arc<PromptEntry>>,
     pub(crate) completions: Vec<Arc<CompletionEntry>>,
-    /// For all that `completions` doesn't have.
+    /// Handler for arguments without an entry in `completions`.
     pub(crate) completer: Option<Arc<Completer>>,
 }
 
-/// See the module.
+/// Registered components of one generation, and their lists.
 pub(crate) struct Catalogue {
-    /// How many changes there were before.
+    /// Number of earlier changes.
     pub(crate) generation: u64,
     pub(crate) definitions: Definitions,
     /// Names come from our own author, so the hash needs no protection from the peer.

@@ -12,35 +12,35 @@ use super::{ByRevision, Catalogue, Tell};
 use crate::build_error::BuildError;
 use crate::guard::{Compiled, Kind};
 
-/// Something that a list tells of.
+/// A component that appears in a list.
 pub(crate) trait Listed: Send + Sync + 'static {
-    /// Of what sort it is.
+    /// Kind of the component.
     const KIND: Kind;
 
-    /// The list's name in a result.
+    /// Name of the list in a result.
     const LIST: &'static str;
 
-    /// What the list says.
+    /// Entry of the list.
     type Shape: Serialize;
 
-    /// What it is looked up by.
+    /// Key for look-up.
     fn key(&self) -> &str;
 
-    /// What a list of this revision says of it.
+    /// Returns the entry of the list in this revision.
     fn shape(&self, revision: Revision) -> Self::Shape;
 
-    /// Where that is kept as text.
+    /// Cache of the entry as text.
     fn texts(&self) -> &Texts;
 
-    /// Who may use it.
+    /// Guard of the component.
     fn guard(&self) -> Option<&Arc<Compiled>>;
 
-    /// The list that it is in.
+    /// List that holds the component.
     fn pages(catalogue: &Catalogue) -> &Pages;
 }
 
-/// What lists say of an entry, as JSON. Made once for each entry: a change of one entry among many is then a copy of bytes.
-/// Revisions that say the same share it.
+/// Entry of a list as JSON. The text is made once for each component, so a change of one component copies the bytes of all
+/// others. Revisions with equal texts share one.
 pub(crate) type Texts = OnceLock<ByRevision<Arc<str>>>;
 
 fn text<T: Listed>(entry: &T, revision: Revision) -> Result<&str, BuildError> {

@@ -27,7 +27,7 @@ use crate::outlet::Outlet;
 use crate::server_state::ServerState;
 use crate::service::{caught, caught_future};
 
-/// What a request wants to use.
+/// Component that a request wants to use.
 #[derive(Clone, Copy)]
 pub(super) struct Used<'u> {
     pub(super) kind: Kind,
@@ -277,7 +277,7 @@ fn count(
     Ok(None)
 }
 
-/// The same from where it stopped; from the first limit on, where it didn't begin.
+/// Continues [`count`] where it stopped to wait; `waits` of `None` begins with the first limit.
 pub(super) async fn count_later<'a>(
     server: &ServerState,
     limits: &[RateLimit],

@@ -120,7 +120,7 @@ impl Call<'_> {
         Finish { server: self.server, revision: self.revision, clocks: self.clocks, members, most, request }
     }
 
-    /// The same, for when the message is gone.
+    /// Returns a [`Finish`] that outlives the message.
     pub(super) fn finish_later(&self, tool: &ToolEntry, members: usize) -> FinishLater {
         let (server, most) = (Arc::clone(self.server), most(tool));
         FinishLater { server, revision: self.revision, clocks: self.clocks, members, most }

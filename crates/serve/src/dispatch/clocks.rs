@@ -30,7 +30,7 @@ impl Clocks {
         Some(Self { entered, transport, service: Duration::ZERO, in_meta })
     }
 
-    /// What the layers took up to now.
+    /// Time that each layer has taken so far.
     pub(crate) fn read(&self) -> Timing {
         Timing { dispatch: self.entered.elapsed().saturating_sub(self.service), service: self.service }
     }

@@ -1,4 +1,4 @@
-//! What becomes of a handler that gave no result.
+//! Answers to requests whose handler returned no result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::guard::Denial;
 use crate::server_state::ServerState;
 use crate::service::{HandlerError, InputRequired, Kind, Request};
 
-/// What to answer.
+/// Answer to a request whose handler failed.
 pub(super) enum Failing {
     /// An error.
     Refuse(Refusal),
@@ -78,8 +78,8 @@ fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Opt
     }
 }
 
-/// What a guard would have said, where a handler says it with a guard's code and data: one that looks at its arguments, or at a
-/// row, knows more than a guard.
+/// Refusal of a guard, if a handler's error has the code and data of one. A handler can refuse by its arguments or by a row
+/// of a table, which a guard does not see.
 fn guarded(code: i64, message: &str, data: Option<&Json>) -> Option<Refusal> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -86,7 +86,7 @@ impl Call<'_> {
         match (completion, &catalogue.definitions.completer) {
             (Ok(Some(entry)), _) => self.run(&entry.handler, request, None, None),
             (Ok(None), Some(completer)) => self.run(completer, request, None, None),
-            // What nobody has, no guard is of: whoever may not ask for the true name could ask for one like it.
+            // An unknown name has no guard: a caller without permission for the true name could send a similar one.
             (Err(()), Some(completer)) if !catalogue.is_selective() => self.run(completer, request, None, None),
             (Ok(None), None) => self.run(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None, None),
             (Err(()), _) => Err(Refusal::error(code::INVALID_PARAMS, "ref: no such prompt or resource template")),

@@ -14,7 +14,7 @@ use crate::catalogue::cache_hints;
 use crate::exchange::Handled;
 use crate::session::{Client, Session};
 
-/// What an `initialize` may say, in bytes: the most that a client can make its session weigh.
+/// Maximum size of the parameters of `initialize`, in bytes, which limits the memory of a session.
 const CLIENT_BYTES: usize = 64 * 1024;
 
 impl Call<'_> {
@@ -53,7 +53,7 @@ impl Call<'_> {
         Ok(Handled::Now(end.complete(out)))
     }
 
-    /// What the server is and can (2026-07-28, server/discover).
+    /// Answers `server/discover` with the description and capabilities of the server (2026-07-28, server/discover).
     pub(super) fn discover(&self) -> Result<Handled, Refusal> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]

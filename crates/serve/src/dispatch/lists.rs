@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::cursor;
 use super::in_flight::InFlight;
 use super::reply::{End, head};
-use super::visible_page::Picking;
+use super::visible_page::PageSelection;
 use super::{Call, Refusal};
 use crate::catalogue::{Catalogue, Listed, Pages, UnknownCursor};
 use crate::exchange::{Handled, Reply};
@@ -33,7 +33,7 @@ impl Call<'_> {
         }
         let begins = |cursor| cursor::open(&self.server.key, T::LIST, pages.generation(), cursor);
         let at = cursor.map_or(Some(0), begins).ok_or(UnknownCursor)?;
-        let mut picking = Picking::new(at, self.server.tell.page_size);
+        let mut picking = PageSelection::new(at, self.server.tell.page_size);
         let waits = picking.go_on(entries(catalogue), |entry| AccessRequest {
             listing: true,
             ..self.asked(T::KIND, entry.key(), None)
@@ -62,7 +62,7 @@ impl Call<'_> {
     }
 
     /// A page of what was picked.
-    fn picked<T: Listed>(&self, picking: &Picking, pages: &Pages, entries: &[Arc<T>]) -> Result<Reply, Refusal> {
+    fn picked<T: Listed>(&self, picking: &PageSelection, pages: &Pages, entries: &[Arc<T>]) -> Result<Reply, Refusal> {
         let mut out = head(self.id());
         let (page, next) = picking.page();
         let page = page.iter().filter_map(|&position| entries.get(position));

@@ -1,7 +1,7 @@
-//! Guards asked for a caller within the process, who runs the handler himself.
+//! Authorization for a caller within the process, which runs the handler itself.
 //!
-//! Constraint: what is asked and counted, and what a refusal says, is what a client's request would meet. Who sent no request
-//! has no session and no headers; a list that is made outside dispatch has its request's.
+//! Constraint: the guards, the counted uses and the refusals equal those of a client's request. A caller without a request has
+//! no session and no headers; a list that is made outside dispatch has those of its request.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::server_state::ServerState;
 use crate::service::{Context, RequestServer};
 use crate::tasks::Running;
 
-/// Who asks for things of a sort.
+/// A caller within the process, and the kind of the components that it wants to use.
 pub(crate) struct Caller {
     pub(crate) kind: Kind,
     pub(crate) principal: Option<Principal>,
@@ -30,12 +30,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Asks for a use, and counts it. The error is the reply that a request would have got.
+    /// Authorizes one use and counts it. The error is the reply that a request would have got.
     pub(crate) async fn admit(self, server: Arc<ServerState>, name: String, uri: Option<String>) -> Result<(), Reply> {
         let Some(guard) = self.guard(&server.catalogue.load(), &name) else { return Ok(()) };
         let asked = || AccessRequest { uri: uri.as_deref(), ..self.asked(&name) };
         let admitted = async {
-            // What was asked is gone before anybody is waited for.
+            // The access request ends before the first await.
             let permitted = permits(&guard, &asked());
             match permitted {
                 Permitted::Yes => {}
@@ -47,7 +47,7 @@ impl Caller {
         admitted.await.map_err(|refusal: Refusal| refusal.reply(&Id::Integer(0), Revision::LATEST))
     }
 
-    /// Whether a list would show them, one by one.
+    /// Returns for each name whether a list would show it.
     pub(crate) async fn may_see(self, server: Arc<ServerState>, names: Vec<String>) -> Vec<bool> {
         let (mut seen, mut waits) = (vec![true; names.len()], Waits::new());
         {

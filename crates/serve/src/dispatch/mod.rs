@@ -114,7 +114,7 @@ impl<'a> Call<'a> {
 
     fn route_in(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let told = catalogue.capabilities(self.revision);
-        // What the server has not declared, it doesn't have: the method is unknown here.
+        // A method of a capability that the server did not declare is unknown.
         let declared = |yes: bool| if yes { Ok(()) } else { Err(Refusal::UnknownMethod) };
         match self.method {
             Method::ToolsCall => self.call_tool(catalogue),
@@ -159,7 +159,7 @@ impl<'a> Call<'a> {
         &self.request.id
     }
 
-    /// What the request says about itself.
+    /// Metadata of the request.
     pub(crate) fn meta(&self) -> Option<&MetaOutline<'a>> {
         self.outline.meta.as_ref()
     }

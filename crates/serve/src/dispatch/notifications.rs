@@ -1,4 +1,4 @@
-//! What a client says without asking: notifications, and answers to our own requests.
+//! A client's notifications, and its responses to the server's requests.
 
 use mcpace_wire::jsonrpc::{Notification, Outcome, Response};
 use mcpace_wire::mcp::{CancelledParams, Method};
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::exchange::Peer;
 use crate::session::ClientError;
 
-/// What no one knows or nobody can use is passed over: a notification has no answer.
+/// Handles a notification. An unknown or useless one is ignored, because a notification has no response.
 pub(super) fn notification(peer: &Peer, notification: &Notification<'_>) {
     if Method::parse(&notification.method) != Some(Method::Cancelled) {
         return;

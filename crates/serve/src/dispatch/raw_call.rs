@@ -102,7 +102,7 @@ pub(super) fn panicked(_: Panicked) -> RawDone {
     RawDone { out: Vec::new(), outcome: Err(CallFailure::Panicked), service: Duration::ZERO }
 }
 
-/// What one call's handler asked for.
+/// Parts of one call that are made when its handler first asks for them.
 struct LazyContext<'s, 'c> {
     call: &'s Call<'c>,
     inputs: Inputs,

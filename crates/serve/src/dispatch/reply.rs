@@ -24,7 +24,7 @@ pub(crate) enum Refusal {
     UnknownMethod,
     /// Any other error, with status 200.
     Error { code: i64, message: Cow<'static, str>, data: Option<Json> },
-    /// Whoever asks may not.
+    /// The caller is not permitted.
     Denied(Denial),
     /// A rate limit is exceeded.
     Exceeded { retry_after: Duration },
@@ -109,7 +109,7 @@ impl Refusal {
     }
 }
 
-/// What a client can act on that has no HTTP headers.
+/// Scopes in the error data, for clients whose transport has no HTTP headers.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RequiredScopes<'a> {
@@ -122,7 +122,7 @@ struct RetryAfter {
     retry_after_ms: u64,
 }
 
-/// Rounded up: who waits so long is not too early.
+/// Milliseconds of a duration, rounded up, so that a client that waits so long is not too early.
 fn millis_up(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,10 @@
-//! `requestState`: what a round leaves for the next, in the client's hands (2026-07-28, basic/patterns/mrtr).
+//! `requestState`: state that one round of a request gives to the client for the next round (2026-07-28,
+//! basic/patterns/mrtr).
 //!
-//! Constraint: the client may read it, never change it, nor use it for another request, by another principal or past its
-//! time: HMAC-SHA256 over the state, its expiry and the digest of method, parameters and principal. Nothing is kept here,
-//! so any server with the same key takes it. What it can't prevent is the same state twice within its time: a handler that
-//! must do something only once has to remember that itself.
+//! Constraint: the client may read the state. It can neither change it nor use it for another request, for another principal
+//! or after its expiry: an HMAC-SHA256 covers the state, its expiry and the digest of method, parameters and principal. The
+//! server keeps nothing, so any server with the same key accepts the state. Replay before the expiry is not prevented: a
+//! handler that must do something only once has to remember that itself.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,7 +22,7 @@ use crate::principal::Principal;
 use crate::server_state::ServerState;
 use crate::service::{InputRequired, Inputs, Request};
 
-/// What the text holds.
+/// Content of `requestState`.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     /// Milliseconds since 1970.
@@ -34,7 +35,7 @@ struct Sealed {
 }
 
 impl Call<'_> {
-    /// What the rounds before this one left, checked.
+    /// Answers and state of the earlier rounds, verified.
     pub(super) fn inputs(&self) -> Result<Inputs, Refusal> {
         if self.revision.is_legacy() {
             return Ok(Inputs::default());
@@ -44,7 +45,7 @@ impl Call<'_> {
             None => Inputs::default(),
         };
         if let Some(responses) = self.outline.input_responses {
-            // What is new wins: a question that was asked again has been answered again.
+            // New answers replace earlier ones: a question that was asked again has been answered again.
             inputs.answers.extend(serde_json::from_str::<InputResponses>(responses.get())?);
         }
         Ok(inputs)
@@ -98,8 +99,8 @@ pub(super) fn seal(server: &ServerState, request: &Request, input: &InputRequire
     Ok(text)
 }
 
-/// Method, parameters and principal as one text, ending where the payload begins. What differs from round to round is left
-/// out, and the order of members doesn't count: a client may write the same parameters anew.
+/// Method, parameters and principal as one text, ending where the payload begins. Members that differ
+/// between rounds are left out, and the order of members is ignored: a client may serialize the parameters again.
 fn binding(method: &str, params: &str, principal: Option<&Principal>) -> String {
     // Too deep for a tree, say: then by the letter, which no second round can match. Never by nothing.
     let mut params: Value = serde_json::from_str(params).unwrap_or_else(|_| params.into());

@@ -108,7 +108,7 @@ impl Call<'_> {
     }
 
     fn listen_to(&self, mut filter: SubscriptionFilter) -> Result<Handled, Refusal> {
-        // What is acknowledged is what there is: the client's own tasks, nothing unknown.
+        // The acknowledgement names only tasks of this client that exist.
         let subject = self.subject();
         filter.task_ids = filter.task_ids.filter(|_| self.takes_tasks());
         if let Some(ids) = &mut filter.task_ids {
@@ -152,7 +152,7 @@ async fn past(time: Option<Duration>) {
     }
 }
 
-/// What somebody may not read, it may not watch.
+/// Removes the resources that the caller may not read: it may not watch them either.
 fn leave_out(filter: &mut SubscriptionFilter, refused: &[String]) {
     let refused: HashSet<&String> = refused.iter().collect();
     if let Some(uris) = &mut filter.resource_subscriptions {

@@ -313,7 +313,7 @@ fn run(
     task: Arc<Running>,
     work: impl Future<Output = Reply>,
 ) -> impl Future<Output = ()> {
-    // What the handler spawned learns of the end, also where the runtime is dropped.
+    // The guard tells the handler's spawned work about the end, even if the runtime is dropped.
     let guard = task.cancellation.clone().drop_guard();
     async move {
         run_to_end(&server, closed, &task, work, guard).await;

@@ -72,7 +72,7 @@ impl Call<'_> {
     }
 }
 
-/// The client's context. What can't be read is as if it were not there: a broken tracer must not break calls.
+/// Trace context of the client. An unreadable one counts as absent: a broken tracer must not break calls.
 fn trace(params: &RawValue) -> Option<Trace<'_>> {
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -92,7 +92,7 @@ fn trace(params: &RawValue) -> Option<Trace<'_>> {
     Some(Trace { parent: traceparent, state: tracestate, baggage }.bounded())
 }
 
-/// What there is to do at a request's end.
+/// State for the end of a request.
 struct End {
     id: Id<'static>,
     /// Whether the layers' times were asked for, and not only read for the observer.

@@ -1,8 +1,8 @@
 //! The entries of a list's page that the caller may use.
 //!
-//! Constraint: a page holds as many entries as any other, whatever was left out, and is followed by another one only where
-//! the caller may use something on it: neither its length nor its cursor tells that there is more. What takes asking is asked
-//! side by side, as far as there are turns.
+//! Constraint: a page has its full number of entries even if hidden entries are skipped, and a page has a cursor only if the
+//! caller may use an entry on a later page. Neither the length nor the cursor of a page reveals hidden entries. Permissions
+//! that need time are checked concurrently, within the limits of [`crate::guard`].
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -14,25 +14,25 @@ use crate::catalogue::Listed;
 use crate::guard::{AccessRequest, BoxFuture, Denial, Permitted};
 use crate::guard::{MOST_OF_ONE, Share};
 
-/// See the module.
-pub(super) struct Picking {
-    /// The next position to look at.
+/// Selection of the visible entries of one page.
+pub(super) struct PageSelection {
+    /// Position of the next entry to check.
     at: usize,
     size: usize,
-    /// Positions, in their order; those that are still asked about among them.
+    /// Positions of visible entries, in order, including those whose check is still under way.
     picked: Vec<usize>,
 }
 
-/// Things that somebody has to be asked about.
+/// Entries whose permissions answer later.
 pub(super) type Waits<K> = Vec<(K, Vec<BoxFuture<Result<(), Denial>>>)>;
 
-impl Picking {
-    /// Of a page of `size` entries that begins at a position.
+impl PageSelection {
+    /// Begins a page of `size` entries at position `at`.
     pub(super) fn new(at: usize, size: usize) -> Self {
         Self { at, size, picked: Vec::new() }
     }
 
-    /// Looks at entry after entry until the page is full, and one more is there.
+    /// Checks entries until the page is full and one more visible entry is known.
     pub(super) fn go_on<'a, T: Listed>(
         &mut self,
         entries: &'a [Arc<T>],
@@ -58,7 +58,7 @@ impl Picking {
         waits
     }
 
-    /// The same to the end, whoever has to be asked.
+    /// Completes the page: awaits the checks that are under way, and fills the places of refused entries.
     pub(super) async fn see_through<'a, T: Listed>(
         &mut self,
         share: &Share<'_>,
@@ -80,7 +80,7 @@ impl Picking {
     }
 }
 
-/// Those of them that somebody didn't agree to. They are asked side by side, as far as others leave turns.
+/// Returns the entries that a permission refused. The checks run concurrently, as far as slots are free.
 pub(super) async fn refused<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
     let mut waits = waits.into_iter();
     let mut asking: Vec<Asking<'_, K>> = Vec::new();
@@ -95,7 +95,7 @@ pub(super) async fn refused<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
         };
         asking.retain_mut(&mut goes_on);
         while asking.len() < MOST_OF_ONE {
-            // Nobody has begun with those that are left.
+            // The remaining checks have not started.
             let Some((about, agreeing)) = waits.next() else { break };
             let mut next = Asking { about: Some(about), answer: Box::pin(in_turn(share, agreeing)) };
             if goes_on(&mut next) {
@@ -108,7 +108,7 @@ pub(super) async fn refused<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
     refused
 }
 
-/// Something that somebody is being asked about.
+/// A check that is under way.
 struct Asking<'p, K> {
     about: Option<K>,
     answer: Pin<Box<dyn Future<Output = Result<(), Denial>> + Send + 'p>>,

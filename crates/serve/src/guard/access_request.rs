@@ -75,7 +75,7 @@ impl std::fmt::Debug for AccessRequest<'_> {
     }
 }
 
-/// What can have a guard.
+/// Kind of a component that can have a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A tool.

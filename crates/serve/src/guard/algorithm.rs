@@ -12,7 +12,7 @@ const PARTS: u64 = 16;
 /// Those, and the one that is only partly within.
 const SLOTS: usize = PARTS as usize + 1;
 
-/// What one key has used.
+/// Uses of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Fixed {
@@ -190,7 +190,7 @@ mod tests {
         moments.iter().copied().filter(|&now| state.take(rule, now).is_ok()).collect()
     }
 
-    /// What no algorithm may ever let pass, said without it.
+    /// Checks the bound that holds for every algorithm, independently of its implementation.
     fn check(rule: &RateLimit, allowed: &[u64]) -> Result<(), TestCaseError> {
         let (calls, per) = (rule.calls as usize, nanos(rule.per));
         match rule.algorithm {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::{AccessRequest, Algorithm, BoxFuture, Denial, Guard, Permission, RateLimit, Verdict};
 use crate::build_error::BuildError;
 
-/// See the module.
+/// A guard, checked and prepared at registration.
 pub(crate) struct Compiled {
     scopes: Box<[Arc<str>]>,
-    /// What who lacks one of them is told.
+    /// Refusal of a caller that lacks one of the scopes.
     lacking: Denial,
     permissions: Box<[Arc<dyn Permission>]>,
     pub(crate) limits: Box<[RateLimit]>,
@@ -47,7 +47,7 @@ impl Compiled {
             return Err(BuildError::Guard { kind, name: name.to_owned(), reason });
         }
         scopes.dedup();
-        // What is refused for the sake of a moment doesn't count for the day.
+        // Short limits come first, so that a use that a short limit refuses does not count for a long one.
         limits.sort_by_key(|limit| limit.per);
         let words = match &*scopes {
             [one] => format!("the scope {one} is needed"),

@@ -120,7 +120,7 @@ pub struct Exceeded {
     pub retry_after: Duration,
 }
 
-/// Nobody can count at the moment. Whoever says so has logged why.
+/// The limiter can't count at present. The limiter has logged the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rate limits can't be checked at the moment")]
 pub struct LimiterDown;

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use super::algorithm::State;
 use super::{Exceeded, Limiter, RateLimit, Taking};
 
-/// See the module. The default where [`crate::Builder::limiter`] isn't called.
+/// Limiter that counts in the memory of this process. It is the default of [`crate::Builder::limiter`].
 ///
-/// Where as many keys as may be are in use, those that come new are counted together, in one of 256 groups by their hash, until
-/// others are idle: who fills it with names has used up the share of some of them, not of all.
+/// When the maximum number of keys is in use, new keys are counted together, in one of 256 groups by their hash, until other
+/// keys are idle. A client that fills the limiter with made-up names therefore uses up the limit of some groups, not of all.
 pub struct MemoryLimiter {
     shards: Box<[Mutex<Shard>]>,
     /// Keys in a shard.
@@ -37,7 +37,7 @@ struct Shard {
     sweep_after: u64,
 }
 
-/// What one key has used of one rule.
+/// Uses of one key under one rule.
 struct Use {
     state: State,
     idle_at: u64,
@@ -61,7 +61,7 @@ impl MemoryLimiter {
         Self::with_clock(keys, move || begun.elapsed())
     }
 
-    /// The same on another clock, which tells the time since any beginning.
+    /// Creates a limiter on another clock, which returns the time since an arbitrary start.
     #[must_use]
     pub fn with_clock(keys: usize, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
@@ -95,7 +95,7 @@ impl MemoryLimiter {
         self.secret.hash_one((&*rule.name, rule.algorithm, rule.calls, rule.per, Some(key)))
     }
 
-    /// Of those who find no room.
+    /// Hash of a group of keys that found no room.
     fn hash_of_group(&self, rule: &RateLimit, group: u64) -> u64 {
         self.secret.hash_one((&*rule.name, rule.algorithm, rule.calls, rule.per, None::<&str>, group))
     }
@@ -220,7 +220,7 @@ mod tests {
         // One for each group of those who found no room, in each shard.
         assert!(limiter.keys() <= 320 + SHARDS * GROUPS as usize, "{}", limiter.keys());
         assert_eq!(passed, limiter.keys());
-        // Who was there keeps its own count; nobody gains by the crowd.
+        // A known key keeps its own count; the new keys do not raise its limit.
         assert!(!pass(0));
         seconds.store(61, Relaxed);
         let passed = (20_000..20_200).filter(|&key| pass(key)).count();

@@ -1,8 +1,8 @@
-//! Guards: what must hold before a tool, resource or prompt is used, and how much of it may be.
+//! Guards: conditions for the use of a tool, resource or prompt, and limits of its use.
 //!
-//! Constraint: all that doesn't depend on the request is worked out at registration. What has no guard pays one branch; one of
-//! scopes and limits in memory allocates nothing on the way to yes. Deliberately absent: where scopes come from
-//! ([`crate::http::TokenVerifier`]) and counts that several processes share (a [`Limiter`] of one's own).
+//! Constraint: everything that does not depend on the request is computed at registration. A component without a guard costs
+//! one branch. A guard of scopes and limits in memory allocates nothing when it permits a use. Deliberately absent: the source
+//! of scopes ([`crate::http::TokenVerifier`]) and counts that processes share (implement [`Limiter`]).
 
 mod access_request;
 mod algorithm;
@@ -25,8 +25,8 @@ pub(crate) use turns::{AuthorizationTurns, MOST_OF_ONE, Share};
 /// A future that borrows nothing.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What is asked before each use of a tool, resource or prompt, in this order: scopes, permissions, limits. What a caller may
-/// not use isn't listed for it, either.
+/// Conditions that are checked before each use of a tool, resource or prompt, in this order: scopes, permissions, limits. A
+/// list omits the components that the caller may not use.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,14 +48,14 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// ```
 #[derive(Clone, Default)]
 pub struct Guard {
-    /// What the caller's token must grant, all of them.
+    /// Scopes that the caller's token must grant, all of them.
     pub scopes: Vec<Arc<str>>,
-    /// Who decides beyond that. The first that says no ends it.
+    /// Further permissions. The first refusal ends the check.
     pub permissions: Vec<Arc<dyn Permission>>,
     /// How often it may be used. All count each use that was permitted, those of the shortest time first.
     pub limits: Vec<RateLimit>,
-    /// The longest result, in bytes of JSON as they are sent. A longer one becomes an error that says so; it isn't cut. What is said
-    /// of a failure is not held to it: it says what to mend, such as which argument was wrong.
+    /// The longest result, in bytes of JSON as they are sent. A longer result becomes an error that says so; it is
+    /// not cut. The limit does not apply to failures, whose text says how to correct the call.
     pub max_result_bytes: Option<usize>,
     /// How long a handler may take. A plain one, which has ended when anybody looks, isn't stopped by it.
     pub timeout: Option<Duration>,

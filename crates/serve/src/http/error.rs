@@ -25,9 +25,9 @@ pub enum ServeError {
         /// What the system says.
         source: io::Error,
     },
-    /// The environment: the other processes' requests can't be listened for.
+    /// The environment: the Unix socket for requests from the other worker processes can't be opened.
     #[error("can't listen for the other processes at {}: {source}", path.display())]
-    Family {
+    WorkerSocket {
         /// Where.
         path: PathBuf,
         /// What the system says.

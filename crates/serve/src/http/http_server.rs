@@ -40,7 +40,7 @@ use crate::Server;
 use crate::headers::Ends;
 use crate::outlet::Gone;
 use crate::principal::Principal;
-use crate::push::{NotifyError, SessionTransport, Telling};
+use crate::push::{NotifyError, NotifyFuture, SessionTransport};
 use crate::store::Told;
 
 /// See the module.
@@ -379,7 +379,7 @@ impl HttpServer {
 }
 
 impl SessionTransport for HttpServer {
-    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> Telling<'a> {
+    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> NotifyFuture<'a> {
         Box::pin(async move {
             if let Some(sharing) = &self.sharing {
                 return sharing.notify(session, message).await;
@@ -390,7 +390,7 @@ impl SessionTransport for HttpServer {
         })
     }
 
-    fn tell_others(&self, told: Told) -> Telling<'_> {
+    fn tell_others(&self, told: Told) -> NotifyFuture<'_> {
         Box::pin(async move {
             match &self.sharing {
                 Some(sharing) => sharing.tell_others(told).await,

@@ -46,7 +46,7 @@ pub(super) fn bind(
 
 /// Where this process takes what others of its family pass on. What a predecessor left there is in nobody's use.
 pub(super) fn bind_family(path: &Path) -> Result<UnixListener, ServeError> {
-    let failed = |source| ServeError::Family { path: path.to_owned(), source };
+    let failed = |source| ServeError::WorkerSocket { path: path.to_owned(), source };
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}

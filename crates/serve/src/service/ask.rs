@@ -32,7 +32,7 @@ pub enum AskError {
     /// The client has not declared that it can answer this. Since 2026-07-28 it is told so as −32021.
     #[error("the client has not declared the capability that this needs")]
     Undeclared {
-        /// What to declare, in the shape of [`ClientCapabilities`].
+        /// Capabilities that the client has to declare, in the shape of [`ClientCapabilities`].
         required: Extra,
     },
     /// There is no way to the client: no session, or a reply that can hold one message only.
@@ -60,7 +60,7 @@ pub enum AskError {
     Unwritable(String),
 }
 
-/// What a user did with a form.
+/// A user's answer to a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Elicited<T> {
     /// Filled it in.
@@ -182,7 +182,7 @@ impl Context {
         serde_json::from_str(&answer).map_err(|error| AskError::BadAnswer(error.to_string()))
     }
 
-    /// What the client says it can do.
+    /// Capabilities that the client declared.
     #[must_use]
     pub fn client_capabilities(&self) -> Option<ClientCapabilities> {
         match self.session().filter(|_| self.revision().is_legacy()) {
@@ -274,7 +274,7 @@ impl From<InputRequired> for AskError {
 }
 
 impl AskError {
-    /// What dispatch makes of it when a handler passes it on.
+    /// Converts the error to the failure that dispatch reports when a handler returns it.
     pub(crate) fn into_kind(self) -> super::Kind {
         match self {
             AskError::InputRequired(input) => super::Kind::Input(input),

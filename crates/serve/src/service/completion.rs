@@ -8,7 +8,7 @@ use mcpace_wire::mcp::{self, CompletionRef};
 use super::handler::Handler;
 use super::{Context, HandlerError};
 
-/// What is typed so far.
+/// Text that the user has typed so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompletionRequest {
     /// The argument so far.

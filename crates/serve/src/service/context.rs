@@ -1,4 +1,4 @@
-//! What a handler may use while it runs.
+//! The context of a handler: its request, its client, and its server.
 
 use std::any::{Any, TypeId};
 use std::sync::atomic::AtomicU32;
@@ -100,7 +100,7 @@ impl Context {
         self.inner.revision
     }
 
-    /// Who is authenticated, where anybody is.
+    /// Authenticated principal, if the request was authenticated.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.inner.principal.as_ref()
@@ -143,7 +143,7 @@ impl Context {
         self.inner.cancellation.is_cancelled()
     }
 
-    /// What was given to [`crate::Builder::state`], by its type.
+    /// Value given to [`crate::Builder::state`], by its type.
     #[must_use]
     pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.inner.server.user_value(TypeId::of::<T>())?).downcast().ok()

@@ -1,7 +1,7 @@
-//! What stands behind the registry: another server's own handlers, to which whole requests go.
+//! A delegate: another server behind the registry, which takes whole requests.
 //!
-//! Constraint: such a server knows the protocol itself. Its results reach the client as they are: nothing is added, nothing
-//! left out. What the registry has (a tool that was taken over from that server) never comes here.
+//! Constraint: a delegate knows the protocol itself. Its results reach the client unchanged. Requests for registered
+//! components (such as a tool that was taken over from that server) never reach the delegate.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,12 +33,12 @@ pub struct DelegateError {
     pub code: i64,
     /// Its words.
     pub message: String,
-    /// Whatever the code defines.
+    /// Details that the error code defines.
     pub data: Option<Json>,
 }
 
 impl Context {
-    /// What the client asks for.
+    /// Method of the request.
     #[must_use]
     pub fn method(&self) -> Method {
         self.request().method
@@ -60,8 +60,8 @@ impl Context {
         }
     }
 
-    /// Asks the client anything that a server may ask in a legacy session; the result as it came. What the client declared
-    /// is the caller's to check.
+    /// Sends a request to the client of a legacy session and returns its result unchanged. The caller has to check that the
+    /// client declared the capability.
     ///
     /// # Errors
     /// See [`AskError`]; [`AskError::Unreachable`] outside of legacy sessions.

@@ -1,4 +1,4 @@
-//! What tools, resources, their templates and prompts are described by alike.
+//! Builder methods that tools, resources, resource templates and prompts share.
 
 /// Gives a type with a listing (`listed`) its setters; with the type of its hints, where it has any.
 macro_rules! described {
@@ -23,7 +23,7 @@ macro_rules! described {
                 self
             }
 
-            /// What it is for, for a model.
+            /// Purpose, for a model.
             #[must_use]
             pub fn description(mut self, text: impl Into<String>) -> Self {
                 self.listed.description = Some(text.into());
@@ -37,7 +37,7 @@ macro_rules! described {
                 self
             }
 
-            /// What must hold before it is used, and how much of it may be.
+            /// Conditions and limits of its use.
             #[must_use]
             pub fn guard(mut self, guard: $crate::guard::Guard) -> Self {
                 self.guard = Some(guard);

@@ -18,8 +18,8 @@ pub(crate) struct Detach {
 
 impl Context {
     /// Makes the call a task, in a tool with [`crate::Tool::task_on_demand`]: its request is answered with the task now,
-    /// the handler's result becomes the task's, and so do the questions that it asks from here on. What was asked before
-    /// was asked in rounds of the call. Nothing happens in what is a task already.
+    /// the handler's result becomes the task's, and so do the questions that it asks from here on. Questions asked before
+    /// belong to rounds of the call. Does nothing in a call that is already a task.
     ///
     /// # Errors
     /// [`AskError::Undeclared`]: the client takes no tasks. Passed on by `?`, it is told that it has to; a handler that can
@@ -49,7 +49,7 @@ impl Context {
     }
 }
 
-/// What a client declares that takes tasks, in the shape of its capabilities.
+/// Capability that a client with support for tasks declares.
 pub(crate) fn tasks_extension() -> Extra {
     Extra::from_iter([("extensions".to_owned(), json!({key::TASKS_EXTENSION: {}}))])
 }

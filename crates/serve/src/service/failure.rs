@@ -29,10 +29,10 @@ use super::{AskError, InputRequired};
 /// ```
 pub struct HandlerError(Box<Kind>);
 
-/// What [`HandlerError`] is called in tools.
+/// [`HandlerError`] of a tool.
 pub type ToolError = HandlerError;
 
-/// What became of a handler without a result.
+/// Reason why a handler returned no result.
 pub(crate) enum Kind {
     /// For the client, in the author's words. In tools a result with `isError`, elsewhere a JSON-RPC error.
     Told(CallToolResult),
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
         code: i64,
         /// One sentence.
         message: Cow<'static, str>,
-        /// Whatever the code defines.
+        /// Details that the error code defines.
         data: Option<Json>,
     },
     /// There is no such resource.

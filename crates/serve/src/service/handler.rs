@@ -1,4 +1,4 @@
-//! What resources, prompts and completions run: one erased closure, plain or asynchronous.
+//! Handler of a resource, prompt or completion: one type-erased closure, plain or asynchronous.
 
 use std::future::Future;
 use std::sync::Arc;

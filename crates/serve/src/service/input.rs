@@ -1,4 +1,4 @@
-//! What a request in several rounds carries from one to the next (2026-07-28, basic/patterns/mrtr).
+//! State and answers that a request in several rounds carries to its next round (2026-07-28, basic/patterns/mrtr).
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl InputRequired {
         self.ask(key, Method::RootsList, None)
     }
 
-    /// What [`Context::request_state`] gives in the next round.
+    /// Sets the value that [`Context::request_state`] returns in the next round.
     ///
     /// # Errors
     /// When the state can't be written as JSON.
@@ -92,7 +92,7 @@ impl From<InputRequired> for HandlerError {
     }
 }
 
-/// What the rounds before this one left.
+/// Answers and state of the earlier rounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inputs {
     /// The answers of all rounds, by key.

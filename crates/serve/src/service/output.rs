@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::arguments;
 
-/// What a tool may return.
+/// Result type of a tool.
 ///
 /// Text ([`String`], `&'static str`), nothing (`()`), blocks ([`ContentBlock`], [`Vec`] of them), a value for programs
 /// ([`Structured`]), or everything at once ([`CallToolResult`]). Own types implement it by writing to the [`ToolWriter`].

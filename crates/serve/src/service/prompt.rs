@@ -12,7 +12,7 @@ use super::handler::Handler;
 use super::{Context, HandlerError, arguments};
 use crate::guard::Guard;
 
-/// What a prompt may return: text ([`String`], `&'static str`: one message of the user), messages ([`Vec`] of
+/// Result type of a prompt: text ([`String`], `&'static str`: one message of the user), messages ([`Vec`] of
 /// [`PromptMessage`]), or everything at once ([`GetPromptResult`]).
 pub trait PromptOutput: Send + 'static {
     /// The result.

@@ -47,7 +47,7 @@ pub struct RawCall<'a> {
     pub(crate) backing: &'a dyn Backing,
 }
 
-/// What dispatch makes for a raw handler that asks.
+/// Parts of a call that dispatch makes when a raw handler asks for them.
 pub(crate) trait Backing {
     fn context(&self) -> Result<Context, HandlerError>;
     fn principal(&self) -> Option<&Principal>;
@@ -63,7 +63,7 @@ impl<'a> RawCall<'a> {
         self.arguments
     }
 
-    /// The same, to keep: without a copy, where that is possible.
+    /// The arguments as owned bytes, without a copy where possible.
     #[must_use]
     pub fn keep_arguments(&self) -> Bytes {
         self.backing.keep(self.arguments)
@@ -75,7 +75,7 @@ impl<'a> RawCall<'a> {
         self.revision
     }
 
-    /// Who is authenticated, where anybody is.
+    /// Authenticated principal, if the request was authenticated.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.backing.principal()
@@ -94,7 +94,7 @@ impl<'a> RawCall<'a> {
         self.backing.client_key()
     }
 
-    /// A context, as other handlers get. The same one each time.
+    /// The context that other handlers get. Each call returns a clone of one context.
     ///
     /// # Errors
     /// The request can't be under way beside others; hand it to [`RawReply::done`].
@@ -138,7 +138,7 @@ impl RawReply {
         Ok(())
     }
 
-    /// The call is over; how it failed, if it did. What was written then doesn't count.
+    /// Ends the call with its outcome. After a failure, the written result is discarded.
     #[must_use]
     pub fn done(self, outcome: Result<(), HandlerError>) -> RawDone {
         let service = self.started.map_or(Duration::ZERO, |started| started.elapsed());

@@ -12,12 +12,12 @@ use super::handler::Handler;
 use super::{Context, HandlerError};
 use crate::guard::Guard;
 
-/// What a resource's handler is asked.
+/// Request to the handler of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRequest {
     /// The resource, as the client named it.
     pub uri: String,
-    /// What the template's variables stand for, decoded. Empty for a resource that is no template's.
+    /// Values of the template's variables, decoded. Empty for a resource without a template.
     pub variables: BTreeMap<String, String>,
     mime_type: Option<String>,
 }
@@ -27,7 +27,7 @@ impl ResourceRequest {
         Self { uri, variables, mime_type: mime_type.map(str::to_owned) }
     }
 
-    /// What a variable of the template stands for; empty for one that the template doesn't have.
+    /// Value of a variable of the template; empty for a variable that the template doesn't have.
     #[must_use]
     pub fn variable(&self, name: &str) -> &str {
         self.variables.get(name).map_or("", String::as_str)
@@ -38,7 +38,7 @@ impl ResourceRequest {
     }
 }
 
-/// What reading a resource may return: text ([`String`], `&'static str`), bytes ([`Vec<u8>`]), contents of any kind
+/// Result type of a resource: text ([`String`], `&'static str`), bytes ([`Vec<u8>`]), contents of any kind
 /// ([`ResourceContents`], [`Vec`] of them), or everything at once ([`ReadResourceResult`], cache hints included).
 pub trait ResourceOutput: Send + 'static {
     /// The result for `request`.
@@ -124,7 +124,7 @@ pub struct ResourceTemplate {
 described!(Resource, hints: Annotations);
 described!(ResourceTemplate, hints: Annotations);
 
-/// What both have in common beside.
+/// Methods that resources and resource templates share.
 macro_rules! readable {
     ($kind:ident) => {
         impl $kind {

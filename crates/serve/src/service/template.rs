@@ -40,7 +40,7 @@ struct Variable {
     explode: bool,
 }
 
-/// What stands before an expression's first variable (RFC 6570 §2.2), and what follows from it.
+/// Operator of an expression (RFC 6570 §2.2), which determines its first character, separator and names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     Simple,
@@ -63,8 +63,8 @@ impl UriTemplate {
         in_path || self.query.iter().any(|name| name == wanted)
     }
 
-    /// What the variables stand for, decoded; `None` where the URI is not of this family. The items of an exploded variable
-    /// are joined by its separator.
+    /// Values of the variables, decoded; `None` if the URI does not match the template. The items of an exploded variable are
+    /// joined by its separator.
     pub(crate) fn variables(&self, uri: &str) -> Option<Values> {
         if uri.len() > URI_LIMIT {
             return None;
@@ -77,7 +77,7 @@ impl UriTemplate {
         let mut values = self.scan(path)?;
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // Names are never escaped. Of several, the first counts.
+            // Names are never escaped. The first of several equal names counts.
             if self.query.iter().any(|known| known == name) && !values.contains_key(name) {
                 values.insert(name.to_owned(), decoded(value)?);
             }
@@ -196,7 +196,7 @@ impl Operator {
         })
     }
 
-    /// What is written before the first variable.
+    /// Text before the first variable.
     fn first(self) -> &'static str {
         match self {
             Operator::Simple | Operator::Reserved => "",
@@ -209,7 +209,7 @@ impl Operator {
         }
     }
 
-    /// What is written between variables.
+    /// Text between variables.
     fn separator(self) -> char {
         match self {
             Operator::Simple | Operator::Reserved | Operator::Fragment => ',',
@@ -220,7 +220,7 @@ impl Operator {
         }
     }
 
-    /// What is written before a value: its name, where the expression has names.
+    /// Text before a value: its name, if the expression has names.
     fn names(self, name: &str) -> String {
         match self {
             Operator::Parameter => name.to_owned(),

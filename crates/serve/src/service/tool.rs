@@ -84,7 +84,8 @@ impl Tool {
     }
 
     /// Takes this schema for the arguments instead of the one of the handler's type: any JSON Schema 2020-12 of an object,
-    /// `x-mcp-header` annotations included. What it demands beyond the type is the handler's to check.
+    /// `x-mcp-header` annotations included. The handler has to check demands
+    /// of the schema that go beyond its type.
     #[must_use]
     pub fn input_schema(mut self, schema: impl Into<Schema>) -> Self {
         self.input = Some(schema.into());
@@ -207,7 +208,7 @@ impl Tool {
     pub fn raw(listed: mcp::Tool, handler: impl RawHandler) -> Self {
         let schema = |json: &Json| json.parse::<Schema>().ok();
         Tool {
-            // What is no schema is no object's either, which registration says.
+            // An invalid schema is no object's schema either; registration reports it.
             input: Some(schema(&listed.input_schema).unwrap_or_default()),
             output: listed.output_schema.as_ref().and_then(schema),
             listed,
@@ -279,7 +280,7 @@ pub(crate) struct Done {
     pub(crate) service: Duration,
 }
 
-/// What the members written don't say.
+/// Properties of a result that its written members don't show.
 #[derive(Default)]
 pub(crate) struct Written {
     pub(crate) meta: Option<Extra>,

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 /// The longest URI that can be watched.
 pub(crate) const WATCHED_URI: usize = 2 << 10;
-/// All that one session or subscription watches, in bytes.
+/// Total size of the URIs that one session or subscription watches, in bytes.
 pub(crate) const WATCHED_BYTES: usize = 128 << 10;
 
-/// See the module. Takes nothing until something is watched.
+/// Resources that a client watches. Allocates nothing while empty.
 #[derive(Default)]
 pub(super) struct Watched {
     uris: BTreeSet<Box<str>>,
@@ -17,7 +17,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// False when the limit is reached.
+    /// Adds a resource. Returns false when the limit is reached.
     pub(super) fn add(&mut self, uri: &str, limit: usize) -> bool {
         if self.uris.contains(uri) {
             return true;
@@ -30,7 +30,7 @@ impl Watched {
         self.uris.insert(uri.into())
     }
 
-    /// Whether it was watched.
+    /// Removes a resource. Returns whether it was watched.
     pub(super) fn remove(&mut self, uri: &str) -> bool {
         let was_watched = self.uris.remove(uri);
         if was_watched {
@@ -66,7 +66,7 @@ mod tests {
         let long = |number| format!("{number:0>width$}", width = WATCHED_URI);
         let taken = (0..2 * many).filter(|number| watched.add(&long(*number), 10 * many)).count();
         assert_eq!(taken, many - 1, "what was watched before takes a little");
-        // What is given up makes room.
+        // A removed resource makes room.
         assert!(watched.remove(&long(0)));
         assert!(watched.add(&long(many), 10 * many));
     }

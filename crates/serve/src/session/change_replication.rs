@@ -1,8 +1,8 @@
-//! What a client set in a session that other processes know too: noted, told, and taken over.
+//! Replication of a client's settings in a session between the processes that share the session.
 //!
-//! Constraint: no I/O: who tells others takes a [`Telling`] and says when it is done, one at a time: what is on its way is known to
-//! nobody yet, and what was said later must arrive later. Bounded by what it is about: of each thing only the last word is kept. What
-//! couldn't be told is told again, unless something newer was said meanwhile.
+//! Constraint: no I/O. The sender takes a [`Replication`] and reports its end. Only one replication runs at a time, so
+//! that later changes arrive later. Memory is bounded: only the last change of each setting is kept. A change that could not be sent is
+//! sent again, unless a newer change of its setting exists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,85 +15,85 @@ use super::change_marks::{WATCHED_BYTES, WATCHED_URI, Watched};
 use super::{Moving, Session, rank};
 use crate::store::Change;
 
-/// What the client set, as far as others are concerned.
+/// Settings of the client that other processes need.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// What no other process knows yet; only where others are to know.
-    untold: Option<Box<Untold>>,
-    /// Counts up with all that is set, here or elsewhere, and when others know it.
+    /// Changes that no other process has yet; `None` if the session is not shared.
+    unsent: Option<Box<Unsent>>,
+    /// Rises with each change, here or elsewhere, and when a replication ends.
     version: u64,
-    /// While somebody is telling others: ends with it.
-    telling: Option<CancellationToken>,
+    /// Cancelled when the replication that is under way ends.
+    replicating: Option<CancellationToken>,
 }
 
-/// What there is to tell.
+/// Next step of the sender.
 pub(crate) enum Tell {
-    /// All is known.
+    /// The other processes have all changes.
     Nothing,
-    /// Something is being told at the moment, and perhaps in vain: look again after that.
+    /// A replication is under way and may fail: check again after its end.
     After(WaitForCancellationFutureOwned),
-    /// This, now.
-    Now(Telling),
+    /// Send these changes now.
+    Now(Replication),
 }
 
-/// The last word on each thing, so that it takes no more than what it is about.
+/// The last change of each setting that has not been sent, so that memory is bounded by the number of settings.
 #[derive(Default)]
-struct Untold {
+struct Unsent {
     level: Option<LoggingLevel>,
     /// Whether a resource is watched.
     watched: BTreeMap<Box<str>, bool>,
 }
 
 impl Session {
-    /// Other processes know the session too: what the client sets is noted for them, and questions have these upper bits.
+    /// Marks the session as shared with other processes: changes are recorded for them, and questions get these upper bits.
     pub(crate) fn share(&self, questions: u64) {
         let mut moving = self.moving();
         moving.questions.of_process(questions);
-        moving.changes.untold = Some(Box::default());
+        moving.changes.unsent = Some(Box::default());
     }
 
-    /// What the client set and nobody was told yet.
+    /// Takes the changes that have not been sent to the other processes.
     pub(crate) fn tell_changes(self: &Arc<Self>) -> Tell {
         let mut moving = self.moving();
-        if let Some(telling) = &moving.changes.telling {
-            return Tell::After(telling.clone().cancelled_owned());
+        if let Some(replicating) = &moving.changes.replicating {
+            return Tell::After(replicating.clone().cancelled_owned());
         }
-        match moving.changes.begin_telling() {
-            Some(changes) => Tell::Now(Telling { session: Arc::clone(self), changes, is_told: false }),
+        match moving.changes.begin_replication() {
+            Some(changes) => Tell::Now(Replication { session: Arc::clone(self), changes, is_sent: false }),
             None => Tell::Nothing,
         }
     }
 
-    /// All that the client set, as another process can take it over.
+    /// Returns all settings of the client, for another process.
     pub(crate) fn changes(&self) -> Vec<Change> {
         let moving = self.moving();
         let watched = moving.watched.iter().map(|uri| Change::Watch(uri.to_owned()));
         moving.set_level.map(Change::LogLevel).into_iter().chain(watched).collect()
     }
 
-    /// As of which setting of the client's it is.
+    /// Version of the client settings, which rises with each change.
     pub(crate) fn version(&self) -> u64 {
         self.moving().changes.version
     }
 
-    /// Takes over what the client set at another process.
+    /// Applies a change that the client made at another process.
     pub(crate) fn apply(&self, change: &Change, limit: usize) {
         let mut moving = self.moving();
         moving.changes.version += 1;
         self.apply_under_lock(&mut moving, change, limit);
     }
 
-    /// Takes over all that the client set, as the store had it, with what was set here and nobody was told yet. False where
-    /// something was set since `version`: the store may have been asked before that.
+    /// Replaces all settings by those of the store, and applies the unsent changes of this process to them. Returns false if a
+    /// setting has changed since `version`: the store's answer may be older than the change.
     pub(crate) fn replace(&self, changes: &[Change], version: u64, limit: usize) -> bool {
         let mut moving = self.moving();
-        if moving.changes.version != version || moving.changes.telling.is_some() {
+        if moving.changes.version != version || moving.changes.replicating.is_some() {
             return false;
         }
         (moving.watched, moving.set_level) = (Watched::default(), None);
         self.log_level.store(rank(LoggingLevel::Debug), Ordering::Relaxed);
-        let untold = moving.changes.untold.as_deref().map(Untold::to_changes).unwrap_or_default();
-        changes.iter().chain(&untold).for_each(|change| self.apply_under_lock(&mut moving, change, limit));
+        let unsent = moving.changes.unsent.as_deref().map(Unsent::to_changes).unwrap_or_default();
+        changes.iter().chain(&unsent).for_each(|change| self.apply_under_lock(&mut moving, change, limit));
         true
     }
 
@@ -114,59 +114,60 @@ impl Session {
 }
 
 impl Changes {
-    /// The session has ended: there is nothing to tell, but whoever is telling others at the moment has still to come back.
+    /// Changes of an ended session: nothing to send, but the replication that is under way has still to end.
     pub(super) fn ended(&mut self) -> Self {
-        Self { telling: self.telling.take(), ..Self::default() }
+        Self { replicating: self.replicating.take(), ..Self::default() }
     }
 
     pub(super) fn note_level(&mut self, level: LoggingLevel) {
-        self.note(|untold| untold.level = Some(level));
+        self.note(|unsent| unsent.level = Some(level));
     }
 
     pub(super) fn note_watched(&mut self, uri: &str, is_watched: bool) {
-        self.note(|untold| {
-            untold.watched.insert(uri.into(), is_watched);
+        self.note(|unsent| {
+            unsent.watched.insert(uri.into(), is_watched);
         });
     }
 
-    /// Whether there is room for another word on what is watched that nobody was told.
+    /// Whether there is room for another unsent change of a watched resource.
     pub(super) fn have_room(&self, uri: &str, limit: usize) -> bool {
         if uri.len() > WATCHED_URI {
             return false;
         }
-        let Some(untold) = &self.untold else { return true };
-        let bytes: usize = untold.watched.keys().map(|uri| uri.len()).sum();
-        untold.watched.contains_key(uri) || untold.watched.len() < 2 * limit && bytes + uri.len() <= 2 * WATCHED_BYTES
+        let Some(unsent) = &self.unsent else { return true };
+        let bytes: usize = unsent.watched.keys().map(|uri| uri.len()).sum();
+        unsent.watched.contains_key(uri) || unsent.watched.len() < 2 * limit && bytes + uri.len() <= 2 * WATCHED_BYTES
     }
 
-    fn note(&mut self, change: impl FnOnce(&mut Untold)) {
+    fn note(&mut self, change: impl FnOnce(&mut Unsent)) {
         self.version += 1;
-        if let Some(untold) = &mut self.untold {
-            change(untold);
+        if let Some(unsent) = &mut self.unsent {
+            change(unsent);
         }
     }
 
-    fn begin_telling(&mut self) -> Option<Vec<Change>> {
-        let changes = std::mem::take(&mut **self.untold.as_mut()?).to_changes();
+    fn begin_replication(&mut self) -> Option<Vec<Change>> {
+        let changes = std::mem::take(&mut **self.unsent.as_mut()?).to_changes();
         if changes.is_empty() {
             return None;
         }
-        self.telling = Some(CancellationToken::new());
+        self.replicating = Some(CancellationToken::new());
         Some(changes)
     }
 
-    /// `untold`: what nobody could be told after all. Whoever waits for that is to be told by what is returned.
-    fn end_telling(&mut self, untold: impl Iterator<Item = Change>) -> Option<CancellationToken> {
+    /// Ends the replication that is under way. `unsent` has the changes that could not be sent. The caller cancels the returned
+    /// token to wake waiting senders.
+    fn end_replication(&mut self, unsent: impl Iterator<Item = Change>) -> Option<CancellationToken> {
         self.version += 1;
-        // A session that has ended has nobody to tell.
-        if let Some(all) = &mut self.untold {
-            untold.for_each(|change| all.add_earlier(change));
+        // An ended session has nothing to send.
+        if let Some(all) = &mut self.unsent {
+            unsent.for_each(|change| all.add_earlier(change));
         }
-        self.telling.take()
+        self.replicating.take()
     }
 }
 
-impl Untold {
+impl Unsent {
     fn to_changes(&self) -> Vec<Change> {
         let watched = self.watched.iter().map(|(uri, is_watched)| match is_watched {
             true => Change::Watch(uri.to_string()),
@@ -175,7 +176,7 @@ impl Untold {
         self.level.map(Change::LogLevel).into_iter().chain(watched).collect()
     }
 
-    /// Puts something back that was said before all that is here.
+    /// Adds a change that is older than all changes here.
     fn add_earlier(&mut self, change: Change) {
         let (uri, is_watched) = match change {
             Change::LogLevel(level) => {
@@ -189,24 +190,24 @@ impl Untold {
     }
 }
 
-/// What a client set, on its way to the other processes. Dropped before it arrived, it is to be told again.
-pub(crate) struct Telling {
+/// Changes on their way to the other processes. They are sent again if this is dropped before [`Self::done`].
+pub(crate) struct Replication {
     session: Arc<Session>,
     pub(crate) changes: Vec<Change>,
-    is_told: bool,
+    is_sent: bool,
 }
 
-impl Telling {
-    /// All know.
+impl Replication {
+    /// All other processes have the changes.
     pub(crate) fn done(mut self) {
-        self.is_told = true;
+        self.is_sent = true;
     }
 }
 
-impl Drop for Telling {
+impl Drop for Replication {
     fn drop(&mut self) {
-        let untold = if self.is_told { Vec::new() } else { std::mem::take(&mut self.changes) };
-        let waiting = self.session.moving().changes.end_telling(untold.into_iter());
+        let unsent = if self.is_sent { Vec::new() } else { std::mem::take(&mut self.changes) };
+        let waiting = self.session.moving().changes.end_replication(unsent.into_iter());
         // Outside the lock: wakers run.
         waiting.inspect(CancellationToken::cancel);
     }
@@ -220,7 +221,7 @@ mod tests {
     use mcpace_wire::mcp::{ClientCapabilities, Implementation, LoggingLevel};
 
     use super::super::{Client, Session};
-    use super::{Tell, Telling};
+    use super::{Replication, Tell};
     use crate::store::Change;
 
     const LIMIT: usize = 4;
@@ -232,11 +233,11 @@ mod tests {
         session
     }
 
-    fn tell(session: &Arc<Session>) -> Option<Telling> {
+    fn tell(session: &Arc<Session>) -> Option<Replication> {
         match session.tell_changes() {
-            Tell::Now(telling) => Some(telling),
+            Tell::Now(replicating) => Some(replicating),
             Tell::Nothing => None,
-            Tell::After(_) => panic!("somebody is telling already"),
+            Tell::After(_) => panic!("somebody is replicating already"),
         }
     }
 
@@ -253,21 +254,21 @@ mod tests {
             }
             session.set_log_level(LoggingLevel::Error);
         }
-        let telling = tell(&session).unwrap();
-        assert_eq!(telling.changes.len(), 2 * LIMIT + 1);
-        telling.done();
+        let replicating = tell(&session).unwrap();
+        assert_eq!(replicating.changes.len(), 2 * LIMIT + 1);
+        replicating.done();
         assert!(tell(&session).is_none());
         session.subscribe("a", LIMIT);
-        let telling = tell(&session).unwrap();
+        let replicating = tell(&session).unwrap();
         session.unsubscribe("a", LIMIT);
         session.subscribe("b", LIMIT);
         // Later words arrive later.
-        let Tell::After(end) = session.tell_changes() else { panic!("two are telling at once") };
+        let Tell::After(end) = session.tell_changes() else { panic!("two are replicating at once") };
         // It could not be told: what was said since stands.
-        drop(telling);
+        drop(replicating);
         end.await;
-        let telling = tell(&session).unwrap();
-        assert_eq!(telling.changes, [Change::Unwatch("a".to_owned()), watch("b")]);
+        let replicating = tell(&session).unwrap();
+        assert_eq!(replicating.changes, [Change::Unwatch("a".to_owned()), watch("b")]);
     }
 
     #[test]
@@ -275,20 +276,20 @@ mod tests {
         let session = session();
         session.subscribe("told", LIMIT);
         tell(&session).unwrap().done();
-        session.subscribe("untold", LIMIT);
+        session.subscribe("unsent", LIMIT);
         let version = session.version();
         assert!(session.replace(&[watch("elsewhere")], version, LIMIT));
-        let watched = ["told", "untold", "elsewhere"].map(|uri| session.is_subscribed(uri));
+        let watched = ["told", "unsent", "elsewhere"].map(|uri| session.is_subscribed(uri));
         assert_eq!(watched, [false, true, true]);
-        assert_eq!(session.changes(), [watch("elsewhere"), watch("untold")]);
+        assert_eq!(session.changes(), [watch("elsewhere"), watch("unsent")]);
         // The store was asked before it had this, whether it is being told or was.
         let version = session.version();
         session.subscribe("new", LIMIT);
         assert!(!session.replace(&[], version, LIMIT));
         let version = session.version();
-        let telling = tell(&session).unwrap();
+        let replicating = tell(&session).unwrap();
         assert!(!session.replace(&[], version, LIMIT));
-        telling.done();
+        replicating.done();
         assert!(!session.replace(&[], version, LIMIT));
         assert!(session.replace(&[], session.version(), LIMIT) && !session.is_subscribed("new"));
     }

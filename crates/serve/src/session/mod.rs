@@ -1,8 +1,8 @@
-//! What dispatch keeps for a legacy session (one over HTTP, one a process over stdio).
+//! State that dispatch keeps for a legacy session (a session over HTTP, or the one session of a process over stdio).
 //!
-//! Constraint: an idle session is small (a few hundred bytes), since a server may have tens of thousands. Ids, idle
-//! limits and storage are the transport's. What changes is under one lock: what is watched, what was asked, and what other processes
-//! are to be told are each a file.
+//! Constraint: an idle session is small (a few hundred bytes), since a server may have tens of thousands. The transport has the
+//! ids, idle limits and storage. One lock protects all mutable state: the watched resources, the open questions, and the
+//! changes for other processes, which each have a file.
 
 mod change_marks;
 mod change_replication;
@@ -32,7 +32,7 @@ pub(crate) use questions::{Answer, ClientError, QUESTION_BITS};
 
 /// A legacy session.
 pub struct Session {
-    /// What the transport's clients call it.
+    /// Session id that the transport gave.
     id: OnceLock<Box<str>>,
     revision: Revision,
     principal: Option<Principal>,
@@ -43,13 +43,13 @@ pub struct Session {
     moving: Mutex<Moving>,
 }
 
-/// Who asked for the session, as `initialize` told.
+/// Description of the client, from `initialize`.
 pub(crate) struct Client {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
 }
 
-/// What changes while the session lives. All maps start without an allocation.
+/// Mutable state of a session. All maps start without an allocation.
 #[derive(Default)]
 struct Moving {
     outlet: Option<Arc<dyn Outlet>>,
@@ -111,19 +111,19 @@ impl Session {
         self.moving().in_flight.contains_key(id)
     }
 
-    /// What the transport's clients call it, where they call it anything. Not what a request claims: what the transport gave.
+    /// Session id that the transport gave, if it gave one. It is not taken from a request.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.id.get().map(|id| &**id)
     }
 
-    /// Said once, by the transport.
+    /// Sets the session id. The transport calls this once.
     pub(crate) fn name(&self, id: impl Into<Box<str>>) {
         // A second name would be somebody else's.
         let _ = self.id.set(id.into());
     }
 
-    /// Who opened it, where anybody was authenticated.
+    /// Principal that opened the session, if it was authenticated.
     pub(crate) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
     }
@@ -140,13 +140,13 @@ impl Session {
         Principal::are_one(self.principal.as_ref(), principal)
     }
 
-    /// Who the client says it is.
+    /// Name and version that the client declared.
     #[must_use]
     pub fn client_info(&self) -> &Implementation {
         &self.client.info
     }
 
-    /// What the client says it can do.
+    /// Capabilities that the client declared.
     #[must_use]
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         &self.client.capabilities

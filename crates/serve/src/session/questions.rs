@@ -1,13 +1,14 @@
-//! What this process asked a session's client, and waits to hear.
+//! Requests of this process to the client of a session, which wait for a response.
 //!
-//! Constraint: it is all under the session's lock, so nothing here wakes anybody: who is to be woken is handed back.
+//! Constraint: the session's lock is held here, so nothing here wakes a task: senders are returned to the caller, which uses
+//! them after it has released the lock.
 
 use std::collections::HashMap;
 
 use mcpace_wire::jsonrpc::Id;
 use tokio::sync::oneshot;
 
-/// Questions of one process in one session are numbered in so many bits; above them stands which process asks.
+/// Number of bits for the questions of one process in one session. The bits above them identify the process.
 pub(crate) const QUESTION_BITS: u32 = 20;
 
 /// A client's answer to a request of ours: the result's text, or its error.
@@ -20,29 +21,30 @@ pub(crate) struct ClientError {
     pub(crate) message: String,
 }
 
-/// Who waits for answers, by the question's number.
+/// Senders to the tasks that wait for answers, by the number of the question.
 pub(super) type Waiting = HashMap<u64, oneshot::Sender<Answer>>;
 
-/// See the module. Takes nothing until something is asked.
+/// Open questions of one session. Allocates nothing until the first question.
 #[derive(Default)]
 pub(super) struct Questions {
     waiting: Waiting,
-    /// What each number has in its upper bits, and the lower ones of the last.
+    /// Upper bits of all numbers of this process.
     process: u64,
+    /// Lower bits of the last number.
     last: u64,
     /// Whether no answers can come any more.
     is_deaf: bool,
 }
 
 impl Questions {
-    /// From now on questions have these upper bits.
+    /// Sets the upper bits of the numbers of later questions.
     pub(super) fn of_process(&mut self, process: u64) {
         self.process = process;
     }
 
-    /// `None` when `limit` of them wait already.
+    /// Opens a question. `None` when `limit` questions wait already.
     pub(super) fn ask(&mut self, limit: usize) -> Option<(u64, oneshot::Receiver<Answer>)> {
-        // Those that nobody waits for any more don't count.
+        // Questions that no task waits for any more don't count.
         self.waiting.retain(|_, sender| !sender.is_closed());
         if self.waiting.len() >= limit {
             return None;
@@ -66,13 +68,13 @@ impl Questions {
         self.waiting.remove(&id);
     }
 
-    /// No answers can come any more: whoever waits, now or later, learns so by losing the sender.
+    /// Ends all questions, present and later: no answers can come any more. A waiting task learns so when its sender is dropped.
     pub(super) fn expect_none(&mut self) -> Waiting {
         self.is_deaf = true;
         std::mem::take(&mut self.waiting)
     }
 
-    /// Who waits for the answer of this id.
+    /// Removes the question of this id and returns the sender to its waiting task.
     pub(super) fn answered(&mut self, id: &Id<'_>) -> Option<oneshot::Sender<Answer>> {
         let Id::Integer(id) = id else { return None };
         self.waiting.remove(&u64::try_from(*id).ok()?)

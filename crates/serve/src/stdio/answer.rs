@@ -27,7 +27,7 @@ pub(super) struct Calls {
 pub(super) struct Call {
     /// `None` only until its task is spawned.
     pub(super) task: Option<AbortHandle>,
-    /// What its handler speaks through, if it ever asked for that.
+    /// Outlet of the handler, if the handler asked for one.
     pub(super) outlet: Option<Arc<CallOutlet>>,
     /// Whether it lasts until somebody ends it.
     pub(super) is_subscription: bool,

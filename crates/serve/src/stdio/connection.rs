@@ -116,7 +116,7 @@ impl Connection {
         };
         let ids: Vec<_> = payload.messages().iter().filter_map(request_id).collect();
         let has_turn = if ids.is_empty() {
-            // What ends requests never waits. The rest belongs to the session that an `initialize` in flight begins.
+            // Messages that end requests never wait. All others belong to the session that an `initialize` in flight begins.
             !self.client.calls.begins_session() || !payload.messages().iter().any(belongs_to_session)
         } else {
             self.has_turn() && self.waiting.is_empty()

@@ -1,13 +1,13 @@
 //! stdio: one client on a pair of byte streams, one JSON text a line.
 //!
 //! Design constraints:
-//! - Requests run at the same time; what is written keeps its order: whatever a handler says comes before its reply.
+//! - Requests run concurrently. Messages keep their order: all messages of a handler come before its reply.
 //! - Memory is bounded: by the longest line, the requests in flight, the bytes of those that wait for their turn, and the
 //!   bytes that wait for a slow reader. While the last are too many nothing is read, and a handler that speaks is told so.
 //!   Too many requests never keep us from reading: what ends them (answers, cancellations, the end) comes the same way.
 //! - The end of the input is the signal to leave: requests in flight may finish within a limit, subscriptions end at once.
 //! - A request with the metadata of 2026-07-28 is served by that revision, on its own. `initialize` begins a legacy
-//!   session; all that has no such metadata belongs to it. What a client sends before `initialize` is answered waits for it.
+//!   session; all that has no such metadata belongs to it. Messages that arrive before the answer to `initialize` wait for it.
 //!
 //! Nothing but messages is ever written to the output. Deliberately absent: time limits on a reader that pauses. Only its
 //! own server waits for it.
@@ -51,9 +51,9 @@ pub struct Options {
     pub drain_limit: Duration,
     /// Whether to tell how long the layers took of requests that don't ask.
     pub timed: bool,
-    /// Who the client is, where whoever serves it knows: a client in the same process, say.
+    /// Principal of the client, if the program that serves it knows it, such as for a client in the same process.
     pub principal: Option<Principal>,
-    /// What guards are told of the road that requests come by.
+    /// Transport that guards see for the requests.
     pub transport: TransportKind,
     /// Cancel it to stop: nothing more is read, requests in flight finish as after the end of the input. Call
     /// [`Server::close`] first where subscriptions should end with their result.

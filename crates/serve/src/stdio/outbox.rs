@@ -1,4 +1,4 @@
-//! What waits to be written: one queue, so that everything leaves in the order that it was said.
+//! Queue of the messages that wait to be written. One queue keeps all messages in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use crate::{Gone, Outlet};
 /// Messages are gathered into writes of about this many bytes.
 const WRITE: usize = 64 * 1024;
 
-/// What a queued message costs besides its bytes.
+/// Memory of a queued message besides its bytes.
 const OVERHEAD: usize = 64;
 
 /// The queue towards the client.
@@ -34,7 +34,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     messages: VecDeque<Bytes>,
-    /// Of the messages here and of those being written.
+    /// Bytes of the queued messages and of the messages that are being written.
     bytes: usize,
     closed: bool,
 }

@@ -10,7 +10,7 @@ use mcpace_wire::jsonrpc::Id;
 pub(super) struct Line {
     pub(super) body: Bytes,
     pub(super) received: Instant,
-    /// Of its requests.
+    /// Ids of its requests.
     pub(super) ids: Vec<Id<'static>>,
 }
 

@@ -1,4 +1,4 @@
-//! What processes tell each other.
+//! Messages between the processes that share a store.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -49,15 +49,15 @@ pub enum Post {
     LetGo(String, String),
     /// A session has ended.
     Ended(String),
-    /// What a client sent in a session, for whom it concerns: an answer, a cancellation.
+    /// A client's response or cancellation in a session, for the process that it concerns.
     Inbound(String, String),
     /// A client changed its session.
     Changed(String, Change),
-    /// A list or a resource changed, or there is a message to all: what clients are to be told.
+    /// A notification for clients: a changed list or resource, or a message to all.
     Told(Told),
 }
 
-/// See [`Post::Told`].
+/// Notification that a process sends to the clients of the other processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Told {
@@ -73,11 +73,11 @@ pub enum Told {
     Message(String),
 }
 
-/// What came.
+/// Messages that arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
-    /// In the order in which it was sent.
+    /// Messages in the order of sending.
     pub posts: Vec<Post>,
-    /// Something may have been missed, or the store is another one than before.
+    /// Whether messages may have been lost, or the store is another one than before.
     pub renewed: bool,
 }

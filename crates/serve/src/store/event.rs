@@ -1,5 +1,5 @@
-//! The events of streams, for clients that take them up again at another process, and for whoever speaks to a stream that
-//! another process holds.
+//! The events of streams, for clients that resume a stream at another process, and for writers of a stream whose connection
+//! another process has.
 
 use std::time::Duration;
 
@@ -7,14 +7,16 @@ use bytes::Bytes;
 
 use super::{Later, LogId};
 
-/// Keeps streams: appended to by whoever has something to say, read by the process that holds the client's connection.
+/// Keeps streams. Any process appends to a stream; the process that has the client's connection reads it.
 ///
-/// A reader is told of what is new by [`super::Post::Wake`]; it then reads. All is bounded by [`Bounds`], oldest first.
+/// [`super::Post::Wake`] tells a reader about new events; it then reads. [`Bounds`] limit all streams; the oldest events are
+/// dropped first.
 pub trait EventStore: Send + Sync {
-    /// Adds entries in their order. What was added before, as far as anybody knows in vain, is not added twice.
+    /// Adds entries in their order. An entry whose first attempt seemed to fail and is sent
+    /// again is not added twice.
     fn add<'a>(&'a self, entries: &'a [Entry], bounds: &'a Bounds) -> Later<'a, Vec<Added>>;
 
-    /// Begins to read as `reader`, a name that the caller makes up. Who read before learns it by [`super::Post::LetGo`].
+    /// Begins to read as `reader`, a name that the caller chooses. The previous reader gets [`super::Post::LetGo`].
     fn open<'a>(&'a self, log: LogId, reader: &'a str, from: Cursor, bounds: &'a Bounds) -> Later<'a, Opened>;
 
     /// Whether anybody reads a stream.
@@ -28,7 +30,7 @@ pub trait EventStore: Send + Sync {
     fn close<'a>(&'a self, log: LogId, reader: &'a str) -> Later<'a, ()>;
 }
 
-/// How much is kept.
+/// Limits of the kept streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Events of a stream.
@@ -37,27 +39,27 @@ pub struct Bounds {
     pub bytes: usize,
     /// Bytes of all streams of a session that have ended, together.
     pub ended_bytes: usize,
-    /// How many of those.
+    /// Number of ended streams of a session.
     pub ended: usize,
-    /// How long a stream is kept that nobody says anything on and nobody reads.
+    /// How long a stream without new events and without a reader is kept.
     pub idle: Duration,
-    /// How long one that has ended.
+    /// How long a stream is kept after its end.
     pub after_end: Duration,
 }
 
 /// Something for one stream.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Which.
+    /// Stream of the entry.
     pub log: LogId,
-    /// Counts up in this process: what is sent twice is known by it.
+    /// Number that rises in this process; a repeated entry has the number of the first attempt.
     pub sequence: u64,
-    /// What.
+    /// Content of the entry.
     pub what: What,
 }
 
 impl Entry {
-    /// Bytes of what is said.
+    /// Size of the content in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         match &self.what {
@@ -68,40 +70,40 @@ impl Entry {
     }
 }
 
-/// See [`Entry`].
+/// Content of an [`Entry`].
 #[derive(Clone, Debug)]
 pub enum What {
     /// A reply's stream begins; the ids of the requests that it answers, a JSON array.
     Begin(Box<str>),
-    /// A message. Of a reply's stream it has a position already; elsewhere the store gives it one.
+    /// A message, with its position in the stream of a reply. In other streams the store assigns the position.
     Event(Option<u64>, Bytes),
     /// No more messages.
     End,
 }
 
-/// How an entry was taken.
+/// Outcome of adding an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// Whether a process reads the stream, and was told.
     pub is_read: bool,
-    /// How many older messages that nobody had read it pushed out.
+    /// Number of older, unread messages that were dropped for this one.
     pub dropped: u64,
-    /// It was not taken, and never will be: the store says why.
+    /// Whether the store refused the entry for good. The log of the store has the reason.
     pub refused: bool,
 }
 
-/// Where to begin.
+/// Position to begin reading at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cursor {
-    /// After what was delivered to anybody.
+    /// After the last delivered event.
     Undelivered,
     /// After this position.
     After(u64),
-    /// After this position, for a reader that the store may have lost: whoever lives and reads it by now keeps it.
+    /// After this position, for a reader that the store may have lost. A live reader that has the stream by now keeps it.
     Again(u64),
 }
 
-/// How it began.
+/// Outcome of [`EventStore::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// To be read after this position.
@@ -121,24 +123,24 @@ pub struct Page {
     pub has_more: bool,
     /// Whether there will be no more.
     pub ended: bool,
-    /// Who writes it.
+    /// State of the process that writes the stream.
     pub writer: Writer,
     /// The ids of the requests that it answers, a JSON array.
     pub asked: Option<String>,
-    /// Somebody else reads it by now; nothing was read.
+    /// Whether another reader has the stream by now; nothing was read.
     pub taken: bool,
 }
 
-/// Who writes a stream.
+/// State of the process that writes a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writer {
-    /// Anybody: the standalone stream.
+    /// Any process: the standalone stream.
     #[default]
     Anybody,
     /// A process that lives.
     Alive,
-    /// A process that is gone: what it had under way will never be answered.
+    /// A process that is gone: its requests in flight will never be answered.
     Gone,
-    /// Nobody knows the stream any more.
+    /// The store no longer has the stream.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! What sessions and their streams are called in a store.
+//! Names of sessions and their streams in a store.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 pub struct Name(u128);
 
 impl Name {
-    /// Of a session's id, or of anything else that is not to be read out of a store.
+    /// Name for a session id, or for another secret that must not be readable in a store.
     #[must_use]
     pub fn of(secret: &str) -> Self {
         let hash = Sha256::digest(secret.as_bytes());

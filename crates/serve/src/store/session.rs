@@ -43,7 +43,7 @@ pub enum Put {
     Ended,
 }
 
-/// What is known of a session.
+/// Result of looking up a session.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// It lives, and has so much left of its whole life where that has an end.
@@ -63,16 +63,16 @@ pub struct Record {
     /// store, nobody can try names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Who the client says it is.
+    /// Name and version that the client declared.
     pub info: Implementation,
-    /// What the client says it can do.
+    /// Capabilities that the client declared.
     pub capabilities: ClientCapabilities,
-    /// What the client set since, in its order. Kept apart by stores, so that processes can add to it.
+    /// Settings of the client since, in order. Stores keep them separately, so that processes can add to them.
     #[serde(skip)]
     pub changes: Vec<Change>,
 }
 
-/// What a client sets in its session.
+/// Setting of a client in its session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {

@@ -1,13 +1,15 @@
 //! `Accept` (RFC 9110 §12.5.1), as far as MCP needs it: JSON, events, both, neither.
 
-/// What a client reads. Weights only count as zero or not: a server picks by what it has to say.
+/// Media types that a client accepts. A weight counts only as zero or not zero: the server picks the type by its own
+/// needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accept {
     json: Preference,
     event_stream: Preference,
 }
 
-/// What was said of one type, and by how specific a range: the most specific one counts (RFC 9110 §12.5.1).
+/// Preference for one type, and the specificity of the range that states it: the most specific range counts (RFC 9110
+/// §12.5.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Preference {
     specificity: u8,
@@ -25,7 +27,7 @@ impl Accept {
 
     /// Adds another header of the same request, which is as if both were one list.
     pub fn add(&mut self, value: &[u8]) {
-        // What nearly every client sends.
+        // Nearly every client sends this value.
         if value == b"application/json, text/event-stream" {
             self.json.say(3, true);
             self.event_stream.say(3, true);

@@ -12,7 +12,7 @@ const MAX_LENGTH: usize = 16 * 1024;
 pub struct Challenge {
     /// Such as `Bearer`, as it was spelled.
     pub scheme: String,
-    /// What some schemes have instead of parameters.
+    /// Credentials of schemes that have no parameters.
     pub token68: Option<String>,
     /// Names, as they were spelled, and values, unquoted.
     pub params: Vec<(String, String)>,
@@ -93,7 +93,7 @@ impl Challenge {
         self.param("scope").unwrap_or_default().split_ascii_whitespace()
     }
 
-    /// What is wrong with the token sent: `invalid_token`, `insufficient_scope`, … (RFC 6750 §3.1).
+    /// Error code for the token sent: `invalid_token`, `insufficient_scope`, … (RFC 6750 §3.1).
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.param("error")

@@ -47,7 +47,7 @@ pub fn client_headers(outgoing: Outgoing<'_>) -> serde_json::Result<Vec<(Cow<'st
     Ok(headers)
 }
 
-/// What the headers repeat of the body, in revisions that want it: method, name, annotated arguments.
+/// Headers that repeat parts of the body, in revisions that require them: method, name, annotated arguments.
 ///
 /// # Errors
 /// When the message's parameters can't be read (our misuse).

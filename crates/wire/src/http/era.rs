@@ -31,7 +31,7 @@ impl Era {
         }
     }
 
-    /// What an error's code tells a client about the server: these codes only modern ones send (2026-07-28,
+    /// Era of a server that sends this error code. Only modern servers send these codes (2026-07-28,
     /// basic/transports/streamable-http, "Backward Compatibility"). `None` for all others: fall back to `initialize`.
     #[must_use]
     pub fn of_error_code(code: i64) -> Option<Era> {

@@ -12,13 +12,13 @@ pub mod name {
     pub const METHOD: &str = "mcp-method";
     /// The tool, prompt, resource or task of the body. Since 2026-07-28.
     pub const NAME: &str = "mcp-name";
-    /// What the name of a header for a tool's argument begins with. Since 2026-07-28.
+    /// Prefix of the name of a header for a tool's argument. Since 2026-07-28.
     pub const PARAM_PREFIX: &str = "mcp-param-";
     /// Where a lost stream is taken up again (2025-03-26 to 2025-11-25).
     pub const LAST_EVENT_ID: &str = "last-event-id";
-    /// What the client reads.
+    /// Media types that the client accepts.
     pub const ACCEPT: &str = "accept";
-    /// What the body is.
+    /// Media type of the body.
     pub const CONTENT_TYPE: &str = "content-type";
     /// Which web page asks.
     pub const ORIGIN: &str = "origin";

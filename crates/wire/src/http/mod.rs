@@ -1,18 +1,18 @@
-//! What MCP demands of HTTP, as data and pure functions.
+//! MCP's rules for HTTP, as data and pure functions.
 //!
 //! Constraint: no HTTP library. Headers come in as name and value, checks go out as a [`Rejection`] that knows its status,
-//! code and body; whoever has the socket does the rest.
+//! code and body. The owner of the socket does the rest.
 //!
-//! - [`RequestHeaders`]: the headers that matter, picked out in one pass. One that must be single and came twice is never
-//!   silently reduced to either value, since a proxy on the way might have picked the other.
-//! - [`Era::of`]: does a request belong to the stateless revisions or to the sessions of old?
+//! - [`RequestHeaders`]: the headers that the protocol uses, collected in one pass. A duplicate of a header that must be
+//!   single is never reduced to one of its values, because a proxy might have used the other one.
+//! - [`Era::of`]: does a request belong to the stateless revisions or to a legacy session?
 //! - [`check_modern`], [`check_meta`], [`check_legacy`], [`check_params`]: the server's checks, in the order that the protocol sets.
-//! - [`client_headers`], [`mirrored_headers`]: what a client must send with a message.
+//! - [`client_headers`], [`mirrored_headers`]: headers that a client must send with a message.
 //! - [`encode_value`], [`ParamHeader`]: header values that mirror a request's body.
-//! - [`MediaType`]: what kind of body a `Content-Type` announces.
+//! - [`MediaType`]: the kind of body that a `Content-Type` announces.
 //! - [`Challenge`][]: reads and writes `WWW-Authenticate`.
 //!
-//! Deliberately absent: which origins, hosts and tokens are good. That is policy.
+//! Deliberately absent: rules for acceptable origins, hosts and tokens, which are policy.
 
 mod accept;
 mod challenge;

@@ -117,7 +117,7 @@ fn collect(
                 }
             }
             (ANNOTATION, annotation) => annotated(schema, annotation, path, found)?,
-            // What these hold is data, not schema.
+            // The values of these keywords are data, not schemas.
             ("default" | "const" | "enum" | "examples", _) => {}
             (_, value) => refuse(value)?,
         }

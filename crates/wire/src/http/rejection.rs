@@ -32,9 +32,9 @@ pub enum Rejection {
     /// 2026-07-28: the server doesn't speak this version.
     #[error("unsupported protocol version")]
     UnsupportedVersion {
-        /// What was asked for.
+        /// Revision that the client requested.
         requested: String,
-        /// What there is.
+        /// Revisions that the server supports.
         supported: Vec<Revision>,
     },
     /// Legacy: `MCP-Protocol-Version` names no revision that this server speaks.
@@ -43,7 +43,7 @@ pub enum Rejection {
     /// 2026-07-28: the client has not declared what this needs.
     #[error("missing required client capability")]
     MissingCapability {
-        /// What to declare, in the shape of [`crate::mcp::ClientCapabilities`].
+        /// Capabilities that the client has to declare, in the shape of [`crate::mcp::ClientCapabilities`].
         required: Extra,
     },
     /// 2026-07-28: no such method.

@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// Longer ones are refused: a session id is a name, not a store.
 const MAX_LENGTH: usize = 1024;
 
-/// A session id: visible ASCII, 0x21 to 0x7E (2025-03-26 and later, basic/transports, "Session Management"). Whoever knows
-/// it can speak in the session's name, so it is not shown in debug output.
+/// A session id: visible ASCII, 0x21 to 0x7E (2025-03-26 and later, basic/transports, "Session Management"). A client
+/// that knows the id can act in the session, so debug output hides it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SessionId(String);
 

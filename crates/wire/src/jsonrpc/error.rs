@@ -1,4 +1,4 @@
-//! What can be wrong with a JSON-RPC text, and the codes that say so to the peer.
+//! Errors of a JSON-RPC text, and the error codes that report them to the peer.
 
 /// The JSON-RPC 2.0 error codes (<https://www.jsonrpc.org/specification#error_object>) and those that MCP adds.
 pub mod code {
@@ -40,7 +40,7 @@ pub enum ParseError {
     /// No JSON, cut off, or more text after it.
     #[error("the text is no JSON: {reason}")]
     NotJson {
-        /// What the JSON parser says, with line and column.
+        /// Message of the JSON parser, with line and column.
         reason: String,
     },
     /// JSON, but neither an object nor an array of objects.
@@ -87,7 +87,7 @@ pub enum ParseError {
     Member {
         /// Which one, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// Reason for the rejection.
         error: Box<ParseError>,
     },
 }

@@ -39,7 +39,7 @@ impl<'a> Id<'a> {
         }
     }
 
-    /// The same id without borrowing from the message.
+    /// Converts the id to one that does not borrow from the message.
     #[must_use]
     pub fn into_owned(self) -> Id<'static> {
         match self {

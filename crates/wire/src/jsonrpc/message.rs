@@ -81,7 +81,7 @@ impl<'a> Message<'a> {
 /// Wants an answer.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// What the answer will carry.
+    /// Id of the request, which its response repeats.
     pub id: Id<'a>,
     /// Such as `tools/call`.
     pub method: Cow<'a, str>,
@@ -152,14 +152,14 @@ pub enum Outcome<'a> {
     Error(ErrorObject<'a>),
 }
 
-/// What went wrong with a request.
+/// Error of a request.
 #[derive(Clone, Debug)]
 pub struct ErrorObject<'a> {
     /// See [`super::code`].
     pub code: i64,
     /// One sentence.
     pub message: Cow<'a, str>,
-    /// Whatever the code defines. Not looked into.
+    /// Details that the error code defines. Not parsed.
     pub data: Option<&'a RawValue>,
     /// Unknown members.
     pub extra: Members<'a>,

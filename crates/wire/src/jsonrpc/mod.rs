@@ -1,12 +1,12 @@
 //! JSON-RPC 2.0 as MCP uses it: bytes to messages and back.
 //!
-//! Constraints: one pass over the envelope; `params`, `result` and `data` stay raw and borrowed, for whoever knows their
-//! type; strings are copied only where they have escapes. Every message is checked once, here, and nothing after it asks
-//! again.
+//! Constraints: one pass over the envelope; `params`, `result` and `data` stay raw and borrowed until a
+//! caller that knows their type parses them; strings are copied only where they have escapes. Every message is checked
+//! once, here.
 //!
-//! What peers can do to us:
-//! - **Depth**: the values that stay raw are skipped without recursion, so depth costs heap, not stack. Whoever parses
-//!   them into a tree later has [`serde_json`]'s limit of 128 levels.
+//! Protection against hostile peers:
+//! - **Depth**: the values that stay raw are skipped without recursion, so depth costs heap, not stack. A
+//!   later parser that makes a tree of them has [`serde_json`]'s limit of 128 levels.
 //! - **Duplicate members**: a second `id`, `method`, `params`, `result`, `error` or `jsonrpc` is refused, since two
 //!   parsers on a path might pick different ones. Unknown members are all kept, in order.
 //! - **UTF-8** is checked over the whole text, skipped parts included.
@@ -14,7 +14,7 @@
 //! Leniency, on purpose: `"params": null` and `"error": null` count as absent, since old clients send them; number ids of
 //! any spelling are kept. A lone surrogate escape is only refused where the string is read.
 //!
-//! Deliberately absent: matching replies to requests, limits on the size of the text (whoever reads bytes has those).
+//! Deliberately absent: matching replies to requests, and limits on the size of the text, which the reader of the bytes has.
 
 mod depth;
 mod error;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Members;
 
-/// What [`object`] found.
+/// Members that [`object`] found.
 pub(crate) struct Object<'a, const N: usize> {
     /// The values of the known names, in the order of the names.
     pub(crate) known: [Option<&'a RawValue>; N],

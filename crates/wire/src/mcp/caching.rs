@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who may share a cached result.
+/// Caches that may keep a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheScope {

@@ -1,10 +1,10 @@
-//! What each side can do. An empty object says yes; an absent one says no.
+//! Capabilities of clients and servers. An empty object declares a capability; an absent one does not.
 
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
 
-/// What a client can do.
+/// Capabilities of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientCapabilities {
     /// Answers `roots/list`.
@@ -45,7 +45,7 @@ impl ClientCapabilities {
     }
 }
 
-/// What a server can do.
+/// Capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerCapabilities {
     /// Has tools.
@@ -104,7 +104,7 @@ pub struct ResourcesCapability {
     pub extra: Extra,
 }
 
-/// What a client's sampling takes. Both since 2025-11-25.
+/// Features of a client's sampling. Both since 2025-11-25.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SamplingCapability {
     /// `includeContext` other than `none`.

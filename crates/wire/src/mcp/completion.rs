@@ -9,7 +9,7 @@ use super::{Extra, ResultType};
 /// The parameters of `completion/complete`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompleteParams {
-    /// Of what the argument is.
+    /// Prompt or resource template that has the argument.
     #[serde(rename = "ref")]
     pub reference: CompletionRef,
     /// The argument so far.
@@ -54,7 +54,7 @@ pub enum CompletionRef {
 pub struct CompletionArgument {
     /// Which.
     pub name: String,
-    /// What was typed.
+    /// Text that the user has typed so far.
     pub value: String,
     /// Unknown members.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What tools, prompts and models say: blocks of content.
+//! Blocks of content, which tools, prompts and models produce.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -65,7 +65,7 @@ fn shape<T: for<'de> Deserialize<'de>>(block: Extra) -> serde_json::Result<T> {
     serde_json::from_value(Value::Object(block))
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -148,7 +148,7 @@ pub struct EmbeddedResource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceContents {
-    /// Of what.
+    /// URI of the resource.
     pub uri: String,
     /// Its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,7 +170,7 @@ pub struct ResourceContents {
 /// The model wants a tool called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolUseContent {
-    /// What the result will refer to.
+    /// Id of the call, which its result repeats.
     pub id: String,
     /// The tool.
     pub name: String,
@@ -184,15 +184,15 @@ pub struct ToolUseContent {
     pub extra: Extra,
 }
 
-/// What the tool said.
+/// Result of a tool call, as content of a message to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultContent {
     /// The id of the use.
     pub tool_use_id: String,
-    /// What it said.
+    /// Blocks of the result.
     pub content: Vec<ContentBlock>,
-    /// The same for programs.
+    /// Result for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Json>,
     /// Whether it failed.

@@ -36,9 +36,9 @@ pub struct ElicitParams {
 /// The result of `elicitation/create`; in 2026-07-28 an input response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ElicitResult {
-    /// What the user did.
+    /// Action of the user.
     pub action: ElicitAction,
-    /// What a form's user filled in, when accepted.
+    /// Values that the user entered in the form, when accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Json>,
     /// Metadata.
@@ -49,7 +49,7 @@ pub struct ElicitResult {
     pub extra: Extra,
 }
 
-/// What the user did.
+/// Action of a user on a request for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Extra, Json, ResultType};
 
-/// What a server asks for, by a key of its own.
+/// Inputs that a server requests, by a key that the server chooses.
 pub type InputRequests = BTreeMap<String, InputRequest>;
 
 /// The answers, by the server's keys: results of the methods asked for.
@@ -32,7 +32,7 @@ pub struct InputRequest {
 pub struct InputRequiredResult {
     /// [`ResultType::InputRequired`].
     pub result_type: ResultType,
-    /// What is asked for.
+    /// Inputs that the server requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
     /// To be sent back exactly. Opaque to the client; the server must notice when it was changed.

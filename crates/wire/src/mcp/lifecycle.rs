@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{CacheScope, ClientCapabilities, Extra, ResultType, ServerCapabilities};
 
-/// Who somebody is.
+/// Name and version of a client or server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Implementation {
     /// For programs.
     pub name: String,
-    /// Whatever the maker calls it.
+    /// Version, in the maker's own format.
     pub version: String,
     /// For people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ impl Implementation {
     }
 }
 
-/// A picture. Whoever shows it takes only `https:` and `data:` URIs.
+/// A picture. A program that shows it accepts only `https:` and `data:` URIs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
@@ -60,9 +60,9 @@ pub struct Icon {
 pub struct InitializeParams {
     /// The newest revision that the client speaks; any string.
     pub protocol_version: String,
-    /// What the client can do.
+    /// Capabilities of the client.
     pub capabilities: ClientCapabilities,
-    /// Who the client is.
+    /// Name and version of the client.
     pub client_info: Implementation,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -78,9 +78,9 @@ pub struct InitializeParams {
 pub struct InitializeResult {
     /// The revision from here on: the one asked for, or the server's newest. A client that can't speak it leaves.
     pub protocol_version: String,
-    /// What the server can do.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// Who the server is.
+    /// Name and version of the server.
     pub server_info: Implementation,
     /// How to use the server, for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ pub struct InitializeResult {
 pub struct DiscoverResult {
     /// The revisions that the server speaks, as strings.
     pub supported_versions: Vec<String>,
-    /// What the server can do.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
     /// How to use the server, for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct DiscoverResult {
     /// How long the result may be kept, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may share it.
+    /// Caches that may keep the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
     /// Metadata; who the server is, under [`super::key::SERVER_INFO`].

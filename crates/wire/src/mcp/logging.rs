@@ -34,10 +34,10 @@ pub struct SetLevelParams {
 pub struct LogMessageParams {
     /// How grave.
     pub level: LoggingLevel,
-    /// Who says it.
+    /// Name of the logger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What: any JSON.
+    /// Logged value: any JSON.
     pub data: Json,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

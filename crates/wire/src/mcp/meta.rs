@@ -32,7 +32,7 @@ pub mod key {
     pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 }
 
-/// A request's `_meta`, borrowed. What isn't needed on each call stays raw.
+/// A request's `_meta`, borrowed. Members that few calls need stay raw.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RequestMeta<'a> {
     /// The revision spoken; a string, since a server must be able to name one that it doesn't know.
@@ -43,7 +43,7 @@ pub struct RequestMeta<'a> {
         skip_serializing_if = "Option::is_none"
     )]
     pub protocol_version: Option<Cow<'a, str>>,
-    /// What the client can do: [`super::ClientCapabilities`].
+    /// Capabilities of the client: [`super::ClientCapabilities`].
     #[serde(
         rename = "io.modelcontextprotocol/clientCapabilities",
         borrow,
@@ -51,13 +51,13 @@ pub struct RequestMeta<'a> {
         skip_serializing_if = "Option::is_none"
     )]
     pub client_capabilities: Option<&'a RawValue>,
-    /// Who asks: [`super::Implementation`].
+    /// Name and version of the client: [`super::Implementation`].
     #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default, skip_serializing_if = "Option::is_none")]
     pub client_info: Option<&'a RawValue>,
     /// From which level on log messages are wanted.
     #[serde(rename = "io.modelcontextprotocol/logLevel", default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LoggingLevel>,
-    /// What progress notifications will carry.
+    /// Token that progress notifications repeat.
     #[serde(rename = "progressToken", default, skip_serializing_if = "Option::is_none")]
     pub progress_token: Option<Id<'static>>,
     /// W3C Trace Context.

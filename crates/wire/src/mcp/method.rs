@@ -2,7 +2,7 @@
 
 use crate::Revision;
 
-/// Who sends a message.
+/// Side that sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sender {
     /// The client only.
@@ -42,7 +42,7 @@ macro_rules! methods {
                 }
             }
 
-            /// Who sends it.
+            /// Side that sends the method.
             #[must_use]
             pub const fn sender(self) -> Sender {
                 match self {

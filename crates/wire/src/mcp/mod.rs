@@ -1,9 +1,9 @@
 //! The parameters and results of MCP's methods, in all revisions.
 //!
-//! Constraints: one type per shape, with the members of every revision in it, since a peer may be of any of them; which
-//! member belongs to which revision is told at the member. Members unknown here are kept in `extra` and written again.
-//! What a server reads on each call borrows from the message; what is read or built once is owned. Schemas, arguments and
-//! structured content stay JSON text ([`Json`]): nobody on the wire has to understand them, and their order survives.
+//! Constraints: one type per shape, with the members of every revision in it, since a peer may be of any of them. The
+//! comment of a member names its revision. Unknown members are kept in `extra` and written again. Types that a server reads
+//! on each call borrow from the message; types that are read or built once are owned. Schemas, arguments and structured
+//! content stay JSON text ([`Json`]): the wire does not have to understand them, and the order of their members survives.
 //!
 //! Deliberately absent: checks against JSON Schema, and any rule about when a message may be sent (see [`crate::http`]
 //! for those of HTTP).

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{LoggingLevel, Method, key};
 use crate::jsonrpc::Id;
 
-/// What routing, era, header checks and the frequent methods need of any method's parameters.
+/// Parts of a method's parameters that routing, era, header checks and the frequent methods need.
 #[derive(Clone, Debug, Default)]
 pub struct ParamsOutline<'a> {
     /// The tool or prompt.
@@ -25,9 +25,9 @@ pub struct ParamsOutline<'a> {
     pub arguments: Option<&'a RawValue>,
     /// Answers to an earlier round's questions, not looked into. Since 2026-07-28.
     pub input_responses: Option<&'a RawValue>,
-    /// What an earlier round gave out. Since 2026-07-28.
+    /// State that an earlier round gave to the client. Since 2026-07-28.
     pub request_state: Option<Cow<'a, str>>,
-    /// What the request says about itself.
+    /// Metadata of the request.
     pub meta: Option<MetaOutline<'a>>,
 }
 
@@ -36,7 +36,7 @@ pub struct ParamsOutline<'a> {
 pub struct MetaOutline<'a> {
     /// The revision spoken; a string, since a server must be able to name one that it doesn't know.
     pub protocol_version: Option<Cow<'a, str>>,
-    /// What the client can do: [`super::ClientCapabilities`].
+    /// Capabilities of the client: [`super::ClientCapabilities`].
     pub client_capabilities: Option<&'a RawValue>,
     /// From which level on log messages are wanted.
     pub log_level: Option<LoggingLevel>,
@@ -89,7 +89,7 @@ impl<'a> ParamsOutline<'a> {
         Ok(Self { name, uri, task_id, arguments, meta, ..Self::default() })
     }
 
-    /// What `Mcp-Name` says for this method (2026-07-28, basic/transports/streamable-http, "Standard Request Headers"; the
+    /// Value of `Mcp-Name` for this method (2026-07-28, basic/transports/streamable-http, "Standard Request Headers"; the
     /// tasks extension, "Routing Headers"). `None` where the method has no such header or the member is missing.
     #[must_use]
     pub fn header_name(&self, method: &str) -> Option<&str> {

@@ -10,15 +10,15 @@ use super::{CacheScope, ContentBlock, Extra, Icon, InputResponses, RequestMeta, 
 /// A prompt, as a list tells it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// What getting it names.
+    /// Name of the prompt, which `prompts/get` takes.
     pub name: String,
     /// For people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Purpose, for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be filled in.
+    /// Arguments of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<PromptArgument>>,
     /// Since 2025-11-25.
@@ -32,7 +32,7 @@ pub struct Prompt {
     pub extra: Extra,
 }
 
-/// What can be filled in; its value is a string.
+/// Argument of a prompt; its value is a string.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptArgument {
     /// For programs.
@@ -40,7 +40,7 @@ pub struct PromptArgument {
     /// For people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Purpose, for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether it must be.
@@ -66,7 +66,7 @@ pub struct ListPromptsResult {
     /// How long the result may be kept, in milliseconds. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may share it. Since 2026-07-28.
+    /// Caches that may keep the result. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
     /// Metadata.
@@ -93,7 +93,7 @@ pub struct GetPromptParams<'a> {
     /// 2026-07-28: exactly as the earlier try gave it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<Cow<'a, str>>,
-    /// What the request says about itself.
+    /// Metadata of the request.
     #[serde(rename = "_meta", borrow, default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<RequestMeta<'a>>,
     /// Unknown members.
@@ -105,7 +105,7 @@ pub struct GetPromptParams<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptResult {
-    /// What it is for.
+    /// Purpose, for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The prompt, filled in.
@@ -124,9 +124,9 @@ pub struct GetPromptResult {
 /// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromptMessage {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What.
+    /// Content of the message.
     pub content: ContentBlock,
     /// Unknown members.
     #[serde(flatten)]

@@ -10,7 +10,7 @@ use super::{Annotations, CacheScope, Extra, Icon, InputResponses, RequestMeta, R
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// What reading it names.
+    /// URI of the resource, which `resources/read` takes.
     pub uri: String,
     /// For programs.
     pub name: String,
@@ -86,7 +86,7 @@ pub struct ListResourcesResult {
     /// How long the result may be kept, in milliseconds. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may share it. Since 2026-07-28.
+    /// Caches that may keep the result. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
     /// Metadata.
@@ -112,7 +112,7 @@ pub struct ListResourceTemplatesResult {
     /// How long the result may be kept, in milliseconds. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may share it. Since 2026-07-28.
+    /// Caches that may keep the result. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
     /// Metadata.
@@ -136,7 +136,7 @@ pub struct ReadResourceParams<'a> {
     /// 2026-07-28: exactly as the earlier try gave it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<Cow<'a, str>>,
-    /// What the request says about itself.
+    /// Metadata of the request.
     #[serde(rename = "_meta", borrow, default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<RequestMeta<'a>>,
     /// Unknown members.
@@ -156,7 +156,7 @@ pub struct ReadResourceResult {
     /// How long the result may be kept, in milliseconds. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may share it. Since 2026-07-28.
+    /// Caches that may keep the result. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
     /// Metadata.

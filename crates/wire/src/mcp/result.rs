@@ -1,10 +1,10 @@
-//! What all results have in common, and the parameters of all lists.
+//! Members that all results have, and the parameters of all lists.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Extra;
 
-/// What kind of result this is (2026-07-28). An absent one means complete.
+/// Kind of a result (2026-07-28). An absent one means complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ResultType {
     /// The request is done.

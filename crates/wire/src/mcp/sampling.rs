@@ -13,7 +13,7 @@ pub struct CreateMessageParams {
     /// Which model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// What the model is told first.
+    /// Instructions that the model reads first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// `none`, `thisServer` or `allServers`.
@@ -30,7 +30,7 @@ pub struct CreateMessageParams {
     /// For the model's provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// What the model may call. Since 2025-11-25.
+    /// Tools that the model may call. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
     /// `{"mode": "auto" | "required" | "none"}`. Since 2025-11-25.
@@ -50,9 +50,9 @@ pub struct CreateMessageParams {
 /// One message of the talk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplingMessage {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What. One block before 2025-11-25.
+    /// Content of the message. One block before 2025-11-25.
     pub content: OneOrMany<ContentBlock>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -119,9 +119,9 @@ pub struct ModelHint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateMessageResult {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What. One block before 2025-11-25.
+    /// Content of the message. One block before 2025-11-25.
     pub content: OneOrMany<ContentBlock>,
     /// The model that said it.
     pub model: String,

@@ -11,7 +11,7 @@ use super::{CacheScope, ContentBlock, Extra, Icon, InputResponses, Json, Request
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// What a call names.
+    /// Name of the tool, which `tools/call` takes.
     pub name: String,
     /// For people. Since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ pub struct ListToolsResult {
     /// How long the result may be kept, in milliseconds. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Who may share it. Since 2026-07-28.
+    /// Caches that may keep the result. Since 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
     /// Metadata.
@@ -122,7 +122,7 @@ pub struct CallToolParams<'a> {
     /// 2026-07-28: exactly as the earlier try gave it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<Cow<'a, str>>,
-    /// What the request says about itself.
+    /// Metadata of the request.
     #[serde(rename = "_meta", borrow, default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<RequestMeta<'a>>,
     /// Unknown members.

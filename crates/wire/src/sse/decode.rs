@@ -22,7 +22,7 @@ pub struct Decoder {
     last_event_bytes: usize,
 }
 
-/// What stands in a stream.
+/// Item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A dispatched event.
@@ -34,7 +34,7 @@ pub enum Item {
     },
     /// A comment: usually a keep-alive.
     Comment {
-        /// What comes after the colon, one leading space taken off.
+        /// Text after the colon, without one leading space.
         text: String,
         /// Its length on the wire.
         bytes: usize,
@@ -51,7 +51,8 @@ pub enum Item {
 /// A stream that was given up. The peer's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
-    /// An event or a comment is longer than the limit. What follows can't be trusted to be in step, so nothing follows.
+    /// An event or a comment is longer than the limit. The decoder can't find the next boundary
+    /// reliably, so it stops.
     #[error("an event is longer than {limit} bytes")]
     TooLong {
         /// The limit in force, in bytes.
@@ -150,7 +151,7 @@ impl Decoder {
         self.failure.is_none() && (self.block.bytes > 0 || in_line)
     }
 
-    /// What to send as `Last-Event-ID` after a lost connection, as of all that was fed.
+    /// Value for `Last-Event-ID` after a lost connection, as of all input so far.
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         (!self.last_event_id.is_empty()).then_some(&self.last_event_id)
