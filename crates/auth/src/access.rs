@@ -1,4 +1,4 @@
-//! What a good token gives: the principal that sessions are bound to, and the details that handlers may ask for.
+//! Outcome of a good token: the principal that sessions are bound to, and the details that handlers may ask for.
 
 use std::fmt;
 use std::future::Future;
@@ -18,20 +18,20 @@ use crate::{Failure, Refusal, Report};
 pub struct Access {
     /// The token itself, for handlers that pass it to an exchange.
     pub token: Secret,
-    /// What it says.
+    /// Claims of the token.
     pub grant: Arc<Grant>,
 }
 
-/// What a token says. Shown in part only: claims are personal.
+/// Claims of a token. `Debug` shows only a part, because claims are personal data.
 #[derive(PartialEq)]
 pub struct Grant {
-    /// Who calls, for sessions and limits: see [`Identity`].
+    /// Identity of the caller, for sessions and limits: see [`Identity`].
     pub principal: Arc<str>,
     /// The client, of `client_id`, else `azp`, else `sub`; `unknown` where the token names none.
     pub client_id: String,
-    /// Who it stands for.
+    /// Subject (`sub`) that the token stands for.
     pub subject: Option<String>,
-    /// What it is good for.
+    /// Scopes that the token grants.
     pub scopes: Arc<[String]>,
     /// Since 1970, as the token says.
     pub expires: Option<Duration>,
@@ -39,17 +39,17 @@ pub struct Grant {
     pub good_until: Option<Duration>,
     /// Whom it is meant for.
     pub audiences: Vec<String>,
-    /// Who issued it, where it says.
+    /// Issuer (`iss`), where the token names one.
     pub issuer: Option<String>,
     /// All claims, as JSON.
     pub claims: Box<str>,
 }
 
-/// What a grant takes beside its claims, about.
+/// Approximate memory of a grant beside its claims, in bytes.
 const OVERHEAD: usize = 512;
 
 impl Grant {
-    /// Of claims that `demands` found good, and their text.
+    /// Grant made of claims that `demands` accepted, and of their JSON text.
     pub(crate) fn of(claims: &Claims, json: &str, token: &Digest, demands: &Demands) -> Self {
         let named = claims.client_id.as_ref().or(claims.azp.as_ref());
         let issuer = claims.iss.as_deref().filter(|_| demands.tells_issuers_apart());
@@ -73,7 +73,7 @@ impl Grant {
         }
     }
 
-    /// What keeping it takes.
+    /// Approximate memory of a cached grant, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.claims.len() * 2 + OVERHEAD
     }
@@ -90,7 +90,7 @@ impl Grant {
     }
 }
 
-/// What a verifier found of a token, as the server is told it; failures that nobody has heard of are reported.
+/// Turns a verifier's result into the server's answer. Failures that have not been reported yet are reported.
 pub(crate) async fn answered(
     checked: impl Future<Output = Result<Arc<Grant>, Failure>>,
     report: Option<&Report>,

@@ -1,4 +1,4 @@
-//! What an issuer answers about a token (RFC 7662 §2.2). Pure: the clock is a parameter.
+//! Answers of an introspection endpoint about a token (RFC 7662 §2.2). Pure: the clock is a parameter.
 //!
 //! `active` is the issuer's word for that it knows the token, of whatever kind, and whomever it is meant for: so what it tells of
 //! the token is held to the same demands as a signed one's claims.
@@ -12,11 +12,12 @@ use crate::claims::{Claims, Demands};
 use crate::digest::Digest;
 use crate::{Failure, Outage, Refusal};
 
-/// Who answers, in messages.
+/// Name of the answering endpoint, in messages.
 pub(crate) const ENDPOINT: &str = "the issuer's introspection endpoint";
 
-/// What an introspection endpoint's `answer` about `token` comes to, held to `demands` at `now`, the time since 1970. For who has
-/// the answer already; [`crate::IntrospectionVerifier`] asks, and keeps what it was told.
+/// Judges an introspection endpoint's `answer` about `token` by `demands` at `now`, the time since 1970. This function
+/// is for callers that have the answer already; [`crate::IntrospectionVerifier`] sends the request and caches the
+/// answer.
 ///
 /// # Errors
 /// [`Failure::Refused`]: the token isn't good. [`Failure::Unavailable`]: it is no answer.
@@ -32,7 +33,7 @@ pub(crate) fn judge(answer: &[u8], token: &Digest, demands: &Demands, now: Durat
     Ok(Grant::of(&claims, json, token, demands))
 }
 
-/// What an answer says of a token that is active. The outer error: it is no answer.
+/// Claims of an answer about an active token. The outer error means that the text is no introspection answer.
 fn active(json: &str) -> Result<Result<Claims, Refusal>, &'static str> {
     #[derive(Deserialize)]
     struct Answer {

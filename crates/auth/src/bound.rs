@@ -12,7 +12,8 @@ use url::Url;
 use crate::error::tell;
 use crate::{Access, Failure, Refusal, Report};
 
-/// See the module. For verifiers of this crate: others tell no audience, and all their tokens are refused.
+/// Verifier that accepts a token of the inner verifier only if this server is its audience. Only verifiers of this
+/// crate can be wrapped: others report no audience, so all their tokens are refused.
 pub struct Bound {
     inner: Arc<dyn TokenVerifier>,
     resource: String,

@@ -1,4 +1,5 @@
-//! What is kept of tokens, by their SHA-256: bounded in number and in bytes, each entry for its own time. Pure.
+//! Cache of facts about tokens, keyed by their SHA-256. It is bounded in number and in bytes, and each entry has its
+//! own expiry. Pure.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use lru::LruCache;
 use crate::Moment;
 use crate::digest::Digest;
 
-/// See the module. What was asked for longest ago goes first.
+/// Bounded cache with an expiry for each entry. The least recently used entry is dropped first.
 pub(crate) struct Cache<V> {
     entries: LruCache<Digest, Entry<V>>,
     bytes: usize,
@@ -45,7 +46,7 @@ impl<V> Cache<V> {
         Self { entries: LruCache::new(most), bytes: 0, most_bytes }
     }
 
-    /// What is known of a token, as long as it holds.
+    /// Entry of a token, if it has not expired.
     pub(crate) fn look(&mut self, token: &Digest, now: Moment) -> Option<&V> {
         if self.entries.peek(token)?.until.is_past(now) {
             self.forget(token);

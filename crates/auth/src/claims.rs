@@ -1,5 +1,5 @@
-//! What a token says (RFC 7519 §4.1, RFC 8693 §4.2, RFC 7662 §2.2), and whether that is meant for us. Pure: the clock is a
-//! parameter.
+//! Claims of a token (RFC 7519 §4.1, RFC 8693 §4.2, RFC 7662 §2.2), and the check that they are meant for this server.
+//! Pure: the clock is a parameter.
 //!
 //! A claim of the wrong type is a refusal, never a claim that isn't there. A token that is good for something else, and says
 //! so, is refused: an issuer vouches for refresh and ID tokens as well.
@@ -36,7 +36,7 @@ pub(crate) struct Claims {
     /// RFC 7662 §2.2.
     #[serde(default)]
     token_type: Option<String>,
-    /// What several issuers tell of a token's use.
+    /// Purpose of the token, a claim of several issuers.
     #[serde(default)]
     typ: Option<String>,
     #[serde(default)]
@@ -67,7 +67,7 @@ impl Words {
 }
 
 impl Claims {
-    /// Of a JSON object.
+    /// Reads the claims from a JSON object.
     pub(crate) fn read(json: &str) -> Result<Self, Refusal> {
         // A list would be read as one, too: its items as the claims in their order here.
         if !json.trim_ascii_start().starts_with('{') {
@@ -108,12 +108,13 @@ impl Claims {
     }
 }
 
-/// What is demanded of a token, whoever vouches for it.
+/// Demands on a token, independent of how its authenticity is proved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demands {
     /// Issuers, as `iss` has them, one of them. None: not looked at.
     pub issuers: Vec<String>,
-    /// What a token must be meant for, one of them (RFC 8707). None: not looked at, which takes tokens of other servers too.
+    /// Accepted audiences: the token must have one of them (RFC 8707). If empty, the audience is not checked, and
+    /// tokens for other servers are accepted too.
     pub audiences: Vec<String>,
     /// How far clocks may differ.
     pub leeway: Duration,

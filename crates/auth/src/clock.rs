@@ -1,4 +1,4 @@
-//! What time it is, for whoever keeps something for a while.
+//! Current time, for the caches and key rings of this crate.
 //!
 //! Two clocks, since they answer different questions: a token's own times are by the calendar, and how long something is
 //! kept must not change when somebody sets that.

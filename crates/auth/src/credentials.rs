@@ -21,7 +21,7 @@ pub enum ClientAuth {
 /// This server, as the issuer knows it.
 pub(crate) struct Client {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// What the body ends in; a secret.
+    /// Last part of the request's body; a secret.
     rest: Secret,
 }
 

@@ -15,14 +15,14 @@ use crate::digest::Digest;
 use crate::error::tell;
 use crate::{Clock, Failure, Refusal, Report, SystemClock};
 
-/// What a listed token stands for.
+/// Identity and scopes of a listed token.
 #[derive(Clone, Debug, Default)]
 pub struct StaticToken {
     /// The client.
     pub client_id: String,
-    /// Who it stands for.
+    /// Subject that the token stands for.
     pub subject: Option<String>,
-    /// What it is good for.
+    /// Scopes that the token grants.
     pub scopes: Vec<String>,
     /// Since 1970.
     pub expires: Option<Duration>,
@@ -55,7 +55,7 @@ impl StaticTokens {
         self
     }
 
-    /// Who hears of refusals.
+    /// Sets the function that receives refusals.
     #[must_use]
     pub fn report(mut self, report: Report) -> Self {
         self.report = Some(report);

@@ -2,7 +2,7 @@
 
 use ring::digest::{SHA256, digest};
 
-/// See the module.
+/// SHA-256 of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; 32]);
 

@@ -1,5 +1,5 @@
-//! What can go wrong, by whose fault: ours in setting up ([`AuthError`]), the caller's ([`Refusal`]), the issuer's or the
-//! way's ([`Outage`]). None of them shows a token or a credential.
+//! Errors by origin: wrong configuration ([`AuthError`]), the caller's fault ([`Refusal`]), the issuer's or the
+//! network's fault ([`Outage`]). None of them shows a token or a credential.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub enum AuthError {
         option: &'static str,
         /// As it was given.
         value: String,
-        /// What it has to be.
+        /// Requirement that the value does not meet.
         reason: &'static str,
     },
 }
@@ -67,7 +67,7 @@ pub enum Refusal {
         /// The most that is read.
         limit: usize,
     },
-    /// What no bearer token may hold (RFC 6750 §2.1).
+    /// The token has a character that no bearer token may have (RFC 6750 §2.1).
     #[error("it holds characters that no token may")]
     Characters,
     /// Not three parts, or not what should be in them.
@@ -126,7 +126,7 @@ pub enum Outage {
     /// No reply: name, connection, TLS, or broken off.
     #[error("{what} can't be reached: {reason}")]
     Unreachable {
-        /// What was asked.
+        /// Name of the endpoint.
         what: &'static str,
         /// In the system's words.
         reason: String,
@@ -134,7 +134,7 @@ pub enum Outage {
     /// No reply in time.
     #[error("{what} gave no answer within {limit:?}")]
     TimeLimit {
-        /// What was asked.
+        /// Name of the endpoint.
         what: &'static str,
         /// How long was waited.
         limit: Duration,
@@ -142,7 +142,7 @@ pub enum Outage {
     /// Another status than 200. Redirects are among them: they are not followed.
     #[error("{what} answered with status {status}{}", hint(*.status))]
     Status {
-        /// What was asked.
+        /// Name of the endpoint.
         what: &'static str,
         /// The status.
         status: u16,
@@ -150,7 +150,7 @@ pub enum Outage {
     /// A reply past the limit.
     #[error("{what} answered with more than {limit} bytes")]
     TooLarge {
-        /// What was asked.
+        /// Name of the endpoint.
         what: &'static str,
         /// The most that is read.
         limit: usize,
@@ -158,21 +158,21 @@ pub enum Outage {
     /// A reply that is not what it should be.
     #[error("{what} answered with something else: {reason}")]
     Unreadable {
-        /// What was asked.
+        /// Name of the endpoint.
         what: &'static str,
-        /// What should have been there.
+        /// Reason why the answer can't be read.
         reason: &'static str,
     },
     /// It was asked a moment ago, and failed.
     #[error("{what} failed a moment ago, and is asked again in a while")]
     Resting {
-        /// What is not asked.
+        /// Name of the endpoint that is not asked now.
         what: &'static str,
     },
     /// More tokens wait for their verdict than may.
     #[error("more than {limit} tokens wait for {what}")]
     Busy {
-        /// What they wait for.
+        /// Name of the endpoint that the tokens wait for.
         what: &'static str,
         /// How many may.
         limit: usize,
@@ -180,7 +180,7 @@ pub enum Outage {
     /// The environment: the thread that asks can't be started, or the work on it broke off.
     #[error("{what} can't be asked: its thread ended or could not be started")]
     Thread {
-        /// What is not asked.
+        /// Name of the endpoint that is not asked.
         what: &'static str,
     },
 }

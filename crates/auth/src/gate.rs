@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// See the module.
+/// Bounded number of concurrent requests to an issuer, with one queue for known tokens and one for unknown ones.
 pub(crate) struct Gate(Arc<Mutex<Lines>>);
 
 /// Where somebody stands.

@@ -43,7 +43,7 @@ pub struct IntrospectionOptions {
     pub client_secret: Secret,
     /// How it is shown.
     pub client_auth: ClientAuth,
-    /// What active tokens must be beyond that. Default: nothing; the issuer has looked at its own clock.
+    /// Further demands on active tokens. Default: none, because the issuer has checked the expiry by its own clock.
     pub demands: Demands,
     /// How long a good answer is kept; a token that is revoked meanwhile is taken for as long. Default: a minute.
     pub kept: Duration,
@@ -85,7 +85,7 @@ impl IntrospectionOptions {
     }
 }
 
-/// See the module.
+/// Verifier that asks the issuer about each token (RFC 7662) and caches the verdicts.
 pub struct IntrospectionVerifier {
     shared: PerProcess<Arc<Shared>>,
     report: Option<Report>,
@@ -99,7 +99,7 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// What stays as it was set.
+/// Settings, which never change.
 struct Set {
     client: Client,
     demands: Demands,
@@ -198,7 +198,7 @@ impl TokenVerifier for IntrospectionVerifier {
     }
 }
 
-/// What is known of a token at once.
+/// Result of looking a token up in the shared state.
 enum Look {
     Verdict(Verdict),
     /// The issuer has to say; and what to take it for where it can't.
@@ -206,8 +206,8 @@ enum Look {
 }
 
 impl Shared {
-    /// What is known of a token, or a place among those who wait for it: in one look, so that nobody asks for what has just
-    /// been told.
+    /// Returns the cached verdict of a token, or a place among those that wait for it. Both are looked up under one
+    /// lock, so no request is sent for a verdict that has just arrived.
     fn look(self: &Arc<Self>, digest: &Digest, token: &str) -> Look {
         let now = self.set.clock.now();
         let mut state = self.lock();
@@ -235,7 +235,7 @@ impl Shared {
         if let Some(ticket) = state.under_way.get(digest).and_then(|(work, _)| work.join()) {
             return Ok(ticket);
         }
-        // What broke off is over.
+        // A request that broke off no longer counts.
         state.over(digest);
         if state.waiting[line as usize] >= MOST_WAITING {
             return Err(Outage::Busy { what: ENDPOINT, limit: MOST_WAITING });

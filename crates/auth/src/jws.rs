@@ -5,12 +5,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::{Algorithm, Refusal};
 
-/// See the module.
+/// Compact JWS, split into its parts and decoded. Its signature is not verified yet.
 pub(crate) struct Jws<'a> {
     pub(crate) algorithm: Algorithm,
     /// Which of the issuer's keys, where it says.
     pub(crate) key: Option<String>,
-    /// What the signature is of.
+    /// Bytes that the signature covers.
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
     pub(crate) payload: Vec<u8>,

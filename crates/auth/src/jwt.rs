@@ -40,9 +40,10 @@ pub enum Keys {
 pub struct JwtOptions {
     /// Where the keys are.
     pub keys: Keys,
-    /// What tokens may be signed with. None: whatever the keys are for; of a shared secret it has to be said.
+    /// Algorithms that tokens may be signed with. If empty, all algorithms that fit the keys are accepted; for a shared
+    /// secret the algorithm must be named.
     pub algorithms: Vec<Algorithm>,
-    /// What tokens must be. Default: any issuer's, for any audience; with an `exp`, and 10 s for clocks that differ.
+    /// Demands on tokens. Default: any issuer and any audience, with an `exp` and a clock tolerance of 10 s.
     pub demands: Demands,
     /// How long keys are believed without asking again. Default: an hour.
     pub key_lifetime: Duration,
@@ -76,7 +77,7 @@ impl JwtOptions {
     }
 }
 
-/// See the module.
+/// Verifier of signed tokens (JWT), which caches the tokens that it has verified.
 pub struct JwtVerifier {
     own: PerProcess<Own>,
     algorithms: Vec<Algorithm>,
@@ -85,7 +86,7 @@ pub struct JwtVerifier {
     report: Option<Report>,
 }
 
-/// What each process has of its own.
+/// State that each process has for itself.
 struct Own {
     source: Source,
     verified: Mutex<Cache<Verified>>,
@@ -99,7 +100,7 @@ enum Source {
 #[derive(Clone)]
 struct Verified {
     grant: Arc<Grant>,
-    /// Of the keys that verified it.
+    /// Generation of the keys that verified the token.
     generation: u64,
 }
 
@@ -170,7 +171,7 @@ impl JwtVerifier {
 }
 
 impl Own {
-    /// Of the keys, where they are believed at the moment.
+    /// Generation of the current keys, if they are still trusted at `now`.
     fn generation(&self, now: Duration) -> Option<u64> {
         match &self.source {
             Source::Given(_) => Some(GIVEN),
@@ -202,7 +203,7 @@ fn given(keys: KeySet) -> Box<dyn Fn() -> Source + Send + Sync> {
     Box::new(move || Source::Given(Arc::clone(&keys)))
 }
 
-/// What tokens may be signed with.
+/// Algorithms that tokens may be signed with.
 fn allowed(options: &JwtOptions) -> Result<Vec<Algorithm>, AuthError> {
     let is_shared = matches!(options.keys, Keys::Shared(_));
     let wrong = |value: String, reason| Err(AuthError::Option { option: "the algorithm", value, reason });

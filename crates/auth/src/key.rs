@@ -11,7 +11,7 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::Algorithm::{EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
 use crate::{AuthError, Secret};
 
-/// See the module.
+/// Public key or shared secret, and the algorithms that it can verify.
 #[derive(PartialEq)]
 pub(crate) struct Key {
     /// The issuer's name for it.
@@ -37,7 +37,7 @@ enum Material {
     Shared(Vec<u8>),
 }
 
-/// What ring takes: 2048 to 8192 bits.
+/// Key sizes that ring accepts: 2048 to 8192 bits.
 const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 /// The shortest secret: as many bits as the shortest hash has (RFC 7518 §3.2).
 const LEAST_SECRET: usize = 32;

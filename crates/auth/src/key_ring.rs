@@ -15,7 +15,7 @@ use crate::rotation::{Policy, Rotation, Step};
 use crate::ticket::{Ticket, Work};
 use crate::{Clock, Failure, Outage, Refusal, Report};
 
-/// See the module.
+/// Keys of an issuer, fetched from its URL and cached.
 pub(crate) struct KeyRing(Arc<Shared>);
 
 struct Shared {

@@ -8,7 +8,7 @@ use crate::Algorithm;
 use crate::jws::Jws;
 use crate::key::Key;
 
-/// See the module.
+/// Keys that an issuer published.
 #[derive(Default, PartialEq)]
 pub(crate) struct KeySet {
     keys: Vec<Key>,
@@ -20,12 +20,12 @@ const MOST_KEYS: usize = 64;
 const MOST_TRIES: usize = 4;
 
 impl KeySet {
-    /// Of one key.
+    /// Key set of one key.
     pub(crate) fn of(key: Key) -> Self {
         Self { keys: vec![key] }
     }
 
-    /// What an issuer published. A set without a usable key is a set: its issuer has taken them all back.
+    /// Reads the keys that an issuer published. A set without a usable key is valid: its issuer has withdrawn all keys.
     pub(crate) fn read(json: &[u8]) -> Result<Self, &'static str> {
         #[derive(Deserialize)]
         struct Published<'a> {
@@ -64,7 +64,7 @@ impl KeySet {
     }
 }
 
-/// What keys say of a token.
+/// Verdict of a key set on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     /// Signed by one of them.

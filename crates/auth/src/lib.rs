@@ -1,9 +1,10 @@
-//! What makes a bearer token good: its signature ([`JwtVerifier`]), its issuer's word ([`IntrospectionVerifier`], RFC 7662),
-//! or, for development alone, a list ([`StaticTokens`]) and nothing at all ([`AllowAny`]).
+//! Verification of bearer tokens: by signature ([`JwtVerifier`]), by asking the issuer ([`IntrospectionVerifier`], RFC
+//! 7662), and, for development alone, by a list ([`StaticTokens`]) or without any check ([`AllowAny`]).
 //!
-//! Constraints: the parts that decide are pure and take the time as a parameter (`claims`, `key_set`, `rotation`, `cache`);
-//! HTTP is in `provider` alone. Whatever an issuer or a caller controls has a limit in size, number and time. A token is a
-//! secret: neither kept by the caches, which know its SHA-256, nor shown. An issuer that is away is no verdict.
+//! Constraints: the parts that decide are pure and take the time as a parameter (`claims`, `key_set`, `rotation`,
+//! `cache`); HTTP is in `provider` alone. All input that an issuer or a caller controls is limited in size, number and
+//! time. A token is a secret: caches keep only its SHA-256, and no message shows it. An issuer that can't be reached is
+//! no verdict on a token.
 //!
 //! Requests to issuers run on one thread of this crate's own, so that they outlive whoever began them: a caller that goes
 //! away ends nobody else's wait, and a server that stops leaves no half-read reply on its threads. A forked child, which has no
@@ -70,5 +71,5 @@ pub use jwt::{JwtOptions, JwtVerifier, Keys};
 pub use mcpace_oauth::Secret;
 pub use provider::Reach;
 
-/// What all verifiers take of a token: longer ones are refused unread.
+/// Length of the longest token that verifiers read. Longer tokens are refused unread.
 pub const MOST_TOKEN_BYTES: usize = 16 << 10;

@@ -51,7 +51,7 @@ pub(crate) struct Way {
     body: usize,
 }
 
-/// See the module.
+/// HTTP client of one endpoint of an issuer.
 pub(crate) struct Provider {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     uri: Uri,
@@ -96,7 +96,8 @@ impl Provider {
         self.what
     }
 
-    /// What it answers with status 200; the whole takes no longer than the limit.
+    /// Sends a request and returns the body of an answer with status 200. The whole exchange takes no longer than the
+    /// limit.
     pub(crate) async fn ask(
         &self,
         method: Method,

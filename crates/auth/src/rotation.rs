@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::key_set::KeySet;
 
-/// See the module. Times are those of a steady clock.
+/// State machine that decides when an issuer's keys are fetched and how long they are trusted. Times are those of a
+/// steady clock.
 pub(crate) struct Rotation {
     policy: Policy,
     keys: Option<(Arc<KeySet>, Duration)>,
@@ -31,7 +32,7 @@ pub(crate) struct Policy {
     pub(crate) interval: Duration,
 }
 
-/// What to do for one token.
+/// Next step for one token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The keys that are there decide.

@@ -39,7 +39,7 @@ impl<V: Clone + Send + Sync + 'static> Ticket<V> {
         Some((Self(receiver), begun))
     }
 
-    /// What it gave; `None` where it broke off.
+    /// Waits for the result; `None` where the work broke off.
     pub(crate) async fn wait(mut self) -> Option<V> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }

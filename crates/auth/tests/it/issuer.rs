@@ -36,7 +36,7 @@ impl Asked {
 type Answering = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 type Answer = dyn Fn(Asked) -> Answering + Send + Sync;
 
-/// See the module. Ends with the test's runtime.
+/// HTTP server that answers as a test scripts it and counts its requests. It ends with the test's runtime.
 pub(crate) struct Issuer {
     pub(crate) url: String,
     asked: Arc<AtomicUsize>,

@@ -86,7 +86,7 @@ impl Tried {
         self.asked.lock().unwrap().len()
     }
 
-    /// What was asked about last.
+    /// The token that was asked about last.
     fn last(&self) -> Option<String> {
         self.asked.lock().unwrap().last().cloned()
     }
