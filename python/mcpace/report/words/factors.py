@@ -89,8 +89,8 @@ def effect_words(factor: Factor) -> str:
 
 
 def ratio_words(factor: Factor) -> str:
-    """``3.1× (2.9–3.3)`` or ``316× faster (290–340)``; for an effect that isn't significant, ``same`` or ``?`` with the
-    interval."""
+    """``3.1× (2.9–3.3)`` or ``316× faster (290–340)``; for an effect that isn't significant, ``same`` or ``unclear``
+    with the interval."""
     if factor.ratio is None or factor.low is None or factor.high is None:
         return "too few"
     if factor.verdict == "faster" and min(factor.ratio, factor.low, factor.high) > 0:
@@ -98,7 +98,7 @@ def ratio_words(factor: Factor) -> str:
     interval = f"({ratio_figure(factor.low)}–{ratio_figure(factor.high)})"
     if factor.verdict in ("slower", "faster"):
         return f"{times(factor.ratio)} {interval}"
-    return f"{'same' if factor.verdict == 'same' else '?'} {interval}"
+    return f"{'same' if factor.verdict == 'same' else 'unclear'} {interval}"
 
 
 def interval_words(run: Run) -> str:
