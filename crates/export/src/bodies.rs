@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use mcpace_record::{EventKind, ExchangeId, Header, Recording};
 
-/// What an exchange said besides its outline.
+/// Headers and bodies of an exchange.
 #[derive(Default)]
 pub(crate) struct Said<'a> {
     pub(crate) request_headers: &'a [Header],
@@ -34,7 +34,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Of all exchanges, by their ids.
+/// Headers and bodies of all exchanges, by their ids.
 pub(crate) fn bodies(recording: &Recording) -> HashMap<ExchangeId, Said<'_>> {
     let mut said: HashMap<ExchangeId, Said<'_>> = HashMap::new();
     for event in recording.events() {

@@ -1,7 +1,7 @@
 //! HAR 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>): one entry an HTTP exchange, as the client saw it.
 //!
-//! `wait` runs to the reply's head. What HAR has no place for (the JSON-RPC method and id, the moment of the result, the
-//! connection's reuse) is in members that begin with an underscore, as the format allows.
+//! `wait` runs to the reply's head. Facts that HAR has no member for (the JSON-RPC method and id, the moment of the
+//! result, the connection's reuse) are in members that begin with an underscore, as the format allows.
 
 use std::collections::HashMap;
 use std::io::Write;

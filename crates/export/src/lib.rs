@@ -1,8 +1,8 @@
 //! A recording in the formats of other tools: HAR for a browser's network panel, Chrome's trace format for Perfetto, OTLP
 //! for any collector of spans.
 //!
-//! Design constraint: pure (`Write` only), written entry by entry, so that a recording of a million exchanges needs little
-//! more memory than it has already. What was redacted stays so: nothing is read but the recording.
+//! Design constraint: pure (`Write` only), written entry by entry, so that a recording of a million exchanges needs
+//! little more memory than it has already. Only the recording is read, so redacted data stays redacted.
 //!
 //! Times of the wall clock are the recording's start plus the monotonic time since then; a recording that doesn't say when
 //! that was on its own clock counts from its first event.
@@ -28,7 +28,7 @@ pub enum ExportError {
     /// HAR knows HTTP only.
     #[error("HAR is of HTTP, and this recording is of a process over stdio: export it as a trace or as spans")]
     NoHttp,
-    /// What it goes into took no more.
+    /// The destination could not be written to.
     #[error("writing failed: {0}")]
     Write(#[from] io::Error),
     /// A part of it could not be written as JSON.

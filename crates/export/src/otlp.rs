@@ -1,9 +1,10 @@
 //! OTLP as JSON lines (the OpenTelemetry protocol's JSON encoding and its file exporter's framing): each line is one
 //! `ExportTraceServiceRequest`, small enough to be posted to a collector's `/v1/traces` as it is.
 //!
-//! A trace an operation of the client's program: the operation, beneath it the stretches of its ledger and its exchanges as
-//! client spans. Exchanges outside any operation are traces of their own. What a server told of its layers has no place in
-//! time and is in attributes. Attributes are those of the semantic conventions for MCP and HTTP where these have one.
+//! Each operation of the client's program becomes a trace: the operation, and beneath it the stretches of its ledger
+//! and its exchanges as client spans. Exchanges outside any operation are traces of their own. The server's own timing
+//! of its layers has no position in time and is given as attributes. Attributes are those of the semantic conventions
+//! for MCP and HTTP, where these define one.
 
 use std::collections::HashMap;
 use std::io::Write;

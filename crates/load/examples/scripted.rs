@@ -25,7 +25,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 const LISTENER: u64 = u64::MAX;
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Of 200 calls 140 take 1 ms, 50 take 2 ms, 9 take 5 ms and one takes 20 ms, in a fixed disorder.
+/// Delay of a call. In each 200 calls, 140 take 1 ms, 50 take 2 ms, 9 take 5 ms and one takes 20 ms, in a fixed mixed
+/// order.
 fn delay_ns(number: u64) -> u64 {
     1_000_000
         * match number * 77 % 200 {

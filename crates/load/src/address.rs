@@ -14,7 +14,7 @@ pub(crate) struct Address {
     /// The name or the number, without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// What the `Host` header says.
+    /// Value of the `Host` header.
     pub(crate) authority: String,
     /// Path and query.
     pub(crate) path: String,

@@ -45,7 +45,7 @@ impl Scan {
         self.block
     }
 
-    /// So many bytes were taken away at the beginning.
+    /// Adjusts the positions after `bytes` bytes were removed from the beginning of the buffer.
     pub(crate) fn forget(&mut self, bytes: usize) {
         self.block -= bytes;
         self.line -= bytes;

@@ -27,7 +27,7 @@ pub(crate) struct Verdict {
     pub(crate) agreed: Option<String>,
 }
 
-/// What it failed of, and the details.
+/// Kind of a failure, and its details.
 pub(crate) type Failure = (ErrorKind, Cow<'static, str>);
 
 impl Verdict {
@@ -47,7 +47,7 @@ impl Verdict {
     }
 }
 
-/// What a request is waiting for.
+/// Reply that a user waits for.
 #[derive(Debug)]
 pub(crate) struct Awaited<'a> {
     pub(crate) what: What,
@@ -126,7 +126,7 @@ impl Awaited<'_> {
         if is_good && self.what == What::Initialize { agreed_version(text) } else { None }
     }
 
-    /// What a status other than the expected one means.
+    /// Failure that an unexpected status stands for.
     fn refusal(&self, fed: &Fed<'_>) -> Failure {
         if fed.status == 404 && self.in_session && self.what != What::Initialize {
             return (ErrorKind::SessionLost, "HTTP 404: the session is not known any more".into());

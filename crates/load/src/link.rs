@@ -1,4 +1,4 @@
-//! What a user's requests go over: a socket, plain or with TLS, or a program's pipes. Nothing here blocks.
+//! Channel of a user's requests: a socket, plain or with TLS, or a program's pipes. Nothing here blocks.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -173,7 +173,7 @@ pub(crate) fn end(child: &mut Child) {
     }
 }
 
-/// What an error in opening a connection counts as.
+/// Kind of error that a failed attempt to connect counts as.
 pub(crate) fn opening_error(error: &io::Error) -> ErrorKind {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {

@@ -1,4 +1,5 @@
-//! What a message from the target is to a call: read whole, nothing kept.
+//! Classification of a message from the target with respect to one call. The message is read whole, and nothing of it
+//! is kept.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +8,7 @@ use mcpace_wire::quoted;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
-/// What a message is to the call with a certain id.
+/// Relation of a message to the call with a certain id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// Its result.
@@ -52,7 +53,7 @@ pub(crate) fn see(text: &[u8], id: u64) -> Seen {
     }
 }
 
-/// What `initialize` agreed on: the version.
+/// Protocol version in the reply to `initialize`.
 pub(crate) fn agreed_version(text: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Reply {

@@ -1,4 +1,4 @@
-//! What came of it: the outcome as it goes out, as JSON.
+//! Outcome of a run, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Outcome {
     pub measured_s: f64,
     /// Calls that were due.
     pub intended: u64,
-    /// Of these, those that began: each ended in `operations` or is unfinished.
+    /// Calls that began. Each of them ended in `operations` or is unfinished.
     pub begun: u64,
     /// Those that never began: all of `max_in_flight` were taken until the end.
     pub dropped: u64,
@@ -31,11 +31,11 @@ pub struct Outcome {
     pub unfinished: u64,
     /// The plan's operations in its order, then `initialize`, `initialized` and `delete` where there were any.
     pub operations: Vec<OperationOutcome>,
-    /// What became of connections; over stdio, of processes.
+    /// Counts of connections; over stdio, of processes.
     pub connections: Connections,
     /// Each second from the start, the warm-up's too.
     pub seconds: Vec<Second>,
-    /// What the engine itself did.
+    /// Figures of the engine itself.
     pub engine: Engine,
 }
 
@@ -57,7 +57,7 @@ pub enum Ended {
 pub struct OperationOutcome {
     /// As in the plan.
     pub name: String,
-    /// What was done.
+    /// Kind of operation.
     pub kind: OutcomeKind,
     /// Calls that ended: `ok` and all of `errors`.
     pub count: u64,
@@ -67,11 +67,11 @@ pub struct OperationOutcome {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The first error's details; the target's words are shortened and made printable.
     pub first_error: Option<String>,
-    /// Of good calls: from when they were due.
+    /// Latency of good calls, measured from the time at which they were due.
     pub latency: Summary,
-    /// Of good calls: from when they were sent.
+    /// Service time of good calls, measured from the time at which they were sent.
     pub service: Summary,
-    /// Of failed calls: from when they were due.
+    /// Latency of failed calls, measured from the time at which they were due.
     pub failed: Summary,
     /// Bytes of requests, heads included.
     pub sent_bytes: u64,
@@ -83,7 +83,7 @@ pub struct OperationOutcome {
     pub sse_replies: u64,
 }
 
-/// What was done.
+/// Kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeKind {
@@ -103,7 +103,7 @@ pub enum OutcomeKind {
     Delete,
 }
 
-/// What a failed call failed of.
+/// Reason why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -157,7 +157,7 @@ impl ErrorKind {
     ];
 }
 
-/// What became of connections, from the start to the end, warm-up included.
+/// Counts of connections from the start to the end, warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
@@ -187,7 +187,7 @@ pub struct Second {
     pub ok: u64,
     /// Calls that failed.
     pub errors: u64,
-    /// Of good calls.
+    /// Latency of good calls.
     pub latency: Quantiles,
     /// The share of the second in which the engine's threads were busy.
     pub engine_busy: f64,
@@ -207,7 +207,7 @@ pub struct Quantiles {
     pub max_s: f64,
 }
 
-/// What the engine itself did.
+/// Figures of the engine itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {

@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::request::{Body, Head};
 use crate::tls;
 
-/// What all threads read and none changes.
+/// Plan made ready to run. All threads read it, and none changes it.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) plan: Plan,
@@ -43,7 +43,7 @@ pub(crate) struct Call {
     pub(crate) expect: Option<Finder<'static>>,
 }
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// The plan's operation of this number.

@@ -15,7 +15,7 @@ use crate::template::{Data, Fill, Template, number};
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     method: String,
-    /// What `Mcp-Name` says (2026-07-28).
+    /// Value of `Mcp-Name` (2026-07-28).
     name: Option<String>,
     /// Whether it has an id: notifications have none.
     is_request: bool,

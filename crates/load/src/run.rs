@@ -60,7 +60,7 @@ impl Run {
         state.seconds[from..].to_vec()
     }
 
-    /// Ends the run early. What was measured is kept; calls under way have half a second.
+    /// Ends the run early. Measurements up to now are kept; calls under way have half a second to end.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
@@ -148,7 +148,7 @@ fn conduct(plan: Plan, shared: &Shared) -> Outcome {
     gathered.outcome(&program, shared, started_ns, clock.now())
 }
 
-/// What all threads have said.
+/// Results of all threads together.
 struct Gathered {
     tally: Tally,
     measured_end_ns: u64,

@@ -1,4 +1,4 @@
-//! What a thread has counted, and how the threads' counts become one outcome.
+//! Counts of one thread, and the sum of all threads' counts as one outcome.
 //!
 //! Constraint: pure. All counts of a call are made in one place ([`Tally::call`]), so that none can be lost or be counted twice.
 

@@ -26,7 +26,7 @@ enum Piece {
     Choice(Vec<Vec<u8>>),
 }
 
-/// What the holes are filled with.
+/// Values that the holes of a template are filled with.
 #[derive(Debug)]
 pub(crate) struct Fill<'a> {
     pub(crate) counter: u64,

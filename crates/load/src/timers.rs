@@ -1,4 +1,4 @@
-//! What must happen at a time: time-outs and ends of pauses, for many users at once.
+//! Timers for many users at once: time-outs and ends of pauses.
 //!
 //! Constraint: no clock. A time-out is set with every call and nearly never comes true, so setting one must cost nothing: each
 //! user has at most one entry in the heap, which, when it comes up, is put back at the time that counts by then.

@@ -78,7 +78,7 @@ impl Tls {
     }
 }
 
-/// What to trust: the system's certificates and those of `ca`, or anything.
+/// TLS settings that trust the system's certificates and those of `ca`, or any certificate if `insecure`.
 pub(crate) fn config(ca: Option<&str>, insecure: bool) -> Result<Arc<ClientConfig>, String> {
     let trusted = mcpace_trust::client_config(ca.filter(|_| !insecure));
     let mut config = trusted.map_err(|error| format!("the certificates to trust: {error}"))?;

@@ -39,7 +39,7 @@ pub(crate) struct User {
     pub(crate) scan: Scan,
     /// Over stdio, a line in progress. Over HTTP, nothing.
     pub(crate) line: Vec<u8>,
-    /// What the socket didn't take of a request.
+    /// Bytes of a request that the socket has not accepted yet.
     pub(crate) unsent: Vec<u8>,
     /// How often in a row its connection failed.
     pub(crate) failures: u32,
@@ -47,7 +47,7 @@ pub(crate) struct User {
     pub(crate) pause_ns: u64,
 }
 
-/// What a user is doing.
+/// Current activity of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Nothing: it isn't there (any more).

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{OAuthError, Secret};
 
-/// What `client_assertion_type` says.
+/// Value of `client_assertion_type`.
 pub(crate) const KIND: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /// Seconds that an assertion holds: it is used at once.
 const LIFETIME: u64 = 120;

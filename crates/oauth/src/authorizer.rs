@@ -1,5 +1,6 @@
-//! The way from a refusal to a token: 401 → resource metadata → authorization server metadata → registration → consent →
-//! token → refresh. What is sent, read and believed on it is decided elsewhere, purely.
+//! The way from a refusal to a token: 401 → resource metadata → authorization server metadata → registration → consent
+//! → token → refresh. This file does the I/O; the pure modules decide which requests are sent and which answers are
+//! trusted.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -51,7 +52,7 @@ struct Grant {
     scope: Option<String>,
 }
 
-/// What discovery found.
+/// Result of discovery.
 struct Discovered {
     metadata: ServerMetadata,
     resource: Option<String>,

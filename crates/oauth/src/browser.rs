@@ -21,7 +21,7 @@ const CALLBACK_PATH: &str = "/callback";
 /// A port on the loopback interface where the redirect will arrive.
 pub(crate) struct Callback {
     listener: TcpListener,
-    /// What to register and to send as `redirect_uri`.
+    /// URL to register and to send as `redirect_uri`.
     pub(crate) redirect_uri: Url,
 }
 
@@ -36,7 +36,7 @@ impl Callback {
         Ok(Self { listener, redirect_uri })
     }
 
-    /// Waits for the redirect that has our `state`. Whoever else comes is answered and not believed: pages try ports, and
+    /// Waits for the redirect that has our `state`. Other requests are answered and ignored: web pages probe ports, and
     /// browsers ask for an icon.
     pub(crate) async fn redirect(&self, state: &Secret, limit: Duration) -> Result<Url, OAuthError> {
         let visited = async {

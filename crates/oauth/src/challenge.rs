@@ -1,4 +1,4 @@
-//! What a 401 or 403 says: the bearer challenge of `WWW-Authenticate` (RFC 9110 §11.6.1, RFC 6750 §3, RFC 9728 §5.1).
+//! Bearer challenge of a 401 or 403: the header `WWW-Authenticate` (RFC 9110 §11.6.1, RFC 6750 §3, RFC 9728 §5.1).
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderName};
@@ -63,7 +63,7 @@ impl Refusal {
         words.map(mcpace_wire::quoted)
     }
 
-    /// What to do, when nothing could be done about it.
+    /// Advice to the user when the client could not get a token by itself.
     #[must_use]
     pub fn advice(&self, kind: AuthKind) -> &'static str {
         match (self.status, kind) {

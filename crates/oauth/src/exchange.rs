@@ -10,7 +10,7 @@ use super::OAuthError;
 
 /// Carries out requests to any server, without the MCP server's token.
 pub trait Exchange: Sync {
-    /// What can go wrong, OAuth's own errors among it.
+    /// Error of a request. It includes OAuth's own errors.
     type Error: From<OAuthError> + Send;
 
     /// One request and its whole reply; redirects are not followed.
@@ -28,7 +28,7 @@ pub struct Fetch<'a> {
     pub headers: HeaderMap,
     /// May be empty.
     pub body: Bytes,
-    /// What it is for, in messages.
+    /// Purpose of the request, in messages.
     pub what: &'static str,
 }
 

@@ -10,7 +10,7 @@ use url::Url;
 use super::urls::Place;
 use super::{OAuthError, is_loopback};
 
-/// What `/.well-known/oauth-protected-resource` holds (RFC 9728 §2), as far as a client needs it.
+/// Document at `/.well-known/oauth-protected-resource` (RFC 9728 §2): the members that a client needs.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) struct ResourceMetadata {
     pub(crate) resource: String,
@@ -20,7 +20,7 @@ pub(crate) struct ResourceMetadata {
     pub(crate) scopes_supported: Option<Vec<String>>,
 }
 
-/// What `/.well-known/oauth-authorization-server` holds (RFC 8414 §2), as far as a client needs it.
+/// Document at `/.well-known/oauth-authorization-server` (RFC 8414 §2): the members that a client needs.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) struct ServerMetadata {
     pub(crate) issuer: String,

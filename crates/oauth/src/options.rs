@@ -1,4 +1,4 @@
-//! What a caller decides about authorization.
+//! Settings of authorization.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub enum Auth {
     OAuth(Box<OAuthOptions>),
 }
 
-/// What a caller decides about OAuth.
+/// Settings of OAuth.
 #[derive(Clone, Debug, Default)]
 pub struct OAuthOptions {
     /// How consent is given.

@@ -11,7 +11,7 @@ use crate::shown;
 /// Redirects that one request follows at most.
 const MOST: usize = 3;
 
-/// A redirect that isn't followed. What is shown of URLs holds no secrets.
+/// A redirect that isn't followed. The URLs shown in it hold no secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{from} redirects to {to}, which is not followed: {reason}")]
 pub struct RefusedRedirect {

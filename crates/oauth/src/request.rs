@@ -12,7 +12,7 @@ use super::OAuthError;
 use super::Secret;
 use super::metadata::ServerMetadata;
 
-/// What one authorization must remember until its redirect: PKCE's verifier (RFC 7636 §4.1) and the state.
+/// State of one authorization until its redirect: PKCE's verifier (RFC 7636 §4.1) and the `state` parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) verifier: Secret,

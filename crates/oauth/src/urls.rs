@@ -1,4 +1,5 @@
-//! What is shown of URLs and of errors on the way to them, and which URLs are this machine's: for all who carry tokens. Pure.
+//! Forms of URLs and of their errors that may be shown, and the test for URLs of this machine. Every crate that carries
+//! tokens uses them. Pure.
 
 use std::net::Ipv4Addr;
 

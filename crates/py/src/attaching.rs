@@ -1,14 +1,17 @@
-//! Threads of ours that attach to the interpreter for a moment, such as to settle a future: none is inside when it goes.
+//! Attachment of the extension's own threads to the interpreter for short work, such as settling a future. No thread is
+//! attached when the interpreter ends.
 //!
-//! Constraint: until Python 3.13 a thread that waits for the interpreter while it ends is unwound by the system, through
-//! frames of ours, which aborts the process. So the process's end waits until all are out, and lets nobody in any more.
+//! Constraint: until Python 3.13 a thread that waits for the interpreter while it ends is unwound by the system through
+//! Rust frames, which aborts the process. Therefore the process's end waits until all threads have detached, and no
+//! thread may attach after that.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// For what they still do. Whoever takes longer is in Python code of somebody else's.
+/// Time that other threads have to detach from the interpreter. A thread that takes longer runs Python code of another
+/// library.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 struct Inside {
@@ -50,7 +53,7 @@ impl Drop for Guest {
     }
 }
 
-/// Counted for this process: what a forked child copied isn't there.
+/// Count of this process: a forked child has a copy of the count but not the threads.
 fn inside() -> MutexGuard<'static, Inside> {
     // Nothing under this lock can panic half way.
     let mut inside = INSIDE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! The only crate that knows Python: `mcpace._core`, the lab's instruments for Python.
 //!
-//! Design constraint: a thin face. Every class holds one value of another crate and hands JSON-shaped facts over; nothing
-//! is decided here. Whatever waits does so without the interpreter's lock and can be interrupted by Ctrl-C. The types as
-//! Python sees them are in `python/mcpace/_core.pyi`.
+//! Design constraint: a thin face. Every class holds one value of another crate and hands JSON-shaped facts over;
+//! nothing is decided here. Blocking calls release the interpreter's lock and can be interrupted by Ctrl-C. The types
+//! as Python sees them are in `python/mcpace/_core.pyi`.
 
 mod attaching;
 mod caller;

@@ -124,7 +124,7 @@ pub(crate) fn parse_url(text: &str) -> PyResult<Url> {
 /// The first line of a recording that starts now.
 pub(crate) fn head(instrument: Instrument, upstream: &str) -> RecordingHead {
     let started = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
-    // What is masked in the head need not be recognised again, so its seed need not be secret.
+    // Masked values of the head need not be recognised again, so the seed need not be secret.
     let upstream = Redactor::new(0).target(upstream).into_owned();
     let started_at = Some(mcpace_net::now());
     RecordingHead { instrument, started, started_at, mcpace: env!("CARGO_PKG_VERSION").to_owned(), upstream }

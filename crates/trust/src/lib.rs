@@ -4,7 +4,7 @@
 //! same bundle is believed by each. No sockets; the system's certificates are read from its files each time, which takes
 //! milliseconds: whoever needs a configuration keeps it.
 //!
-//! Deliberately absent: believing anybody. Who wants that says so where it is done.
+//! Deliberately absent: trusting any certificate. Crates that offer this do so in their own code.
 
 use std::sync::Arc;
 

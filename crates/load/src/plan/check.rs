@@ -1,7 +1,7 @@
 //! Whether a plan can be run.
 //!
-//! Constraint: everything that can't work is refused here, in one sentence, before a socket is opened. What passes is small
-//! enough to run.
+//! Constraint: every plan that can't work is refused here, in one sentence, before a socket is opened. A plan that
+//! passes is small enough to run.
 
 use rustix::thread::CpuSet;
 

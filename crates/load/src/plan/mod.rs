@@ -1,4 +1,4 @@
-//! What to do: the plan as it comes in, as JSON. What of it can't work is `check`'s to say.
+//! Plan of a load run, read from JSON. `check` refuses plans that can't work.
 
 mod check;
 
@@ -14,16 +14,16 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Who is called.
+    /// Endpoint or program that is called.
     pub target: Target,
     /// The revision that is spoken.
     pub revision: Revision,
-    /// What the `Accept` header offers.
+    /// Media types of the `Accept` header.
     #[serde(default)]
     pub accept: Accept,
     /// How long a session lives.
     pub session: Session,
-    /// Who decides when the next call begins.
+    /// Load model: the rule for when the next call begins.
     pub model: Model,
     /// Ramps: each from where the one before ended, the first from the model's own figure.
     #[serde(default)]
@@ -40,12 +40,12 @@ pub struct Plan {
     /// The run ends after so many calls, the warm-up's not counted.
     #[serde(default)]
     pub max_calls: Option<u64>,
-    /// What is called.
+    /// Operations to call.
     pub operations: Vec<Operation>,
     /// In which order.
     #[serde(default)]
     pub order: Order,
-    /// What `{{choice:NAME}}` chooses from.
+    /// Values that `{{choice:NAME}}` chooses from, by name.
     #[serde(default)]
     pub data: BTreeMap<String, Vec<String>>,
     /// From the send to the reply's end.
@@ -58,7 +58,7 @@ pub struct Plan {
     /// The cores that the threads are pinned to, in turn.
     #[serde(default)]
     pub cores: Option<Vec<usize>>,
-    /// What random choices begin with: the same plan makes the same ones.
+    /// Seed of the random choices: equal plans make equal choices.
     #[serde(default)]
     pub seed: u64,
     /// Acknowledge at once (`TCP_QUICKACK`): the experiment that makes a delayed-ACK stall vanish.
@@ -75,7 +75,7 @@ pub struct Plan {
     pub limits: Limits,
 }
 
-/// Who is called.
+/// Endpoint or program that is called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Target {
@@ -106,7 +106,7 @@ pub enum Target {
     },
 }
 
-/// What the `Accept` header offers.
+/// Media types of the `Accept` header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accept {
@@ -131,7 +131,7 @@ pub enum Session {
     None,
 }
 
-/// Who decides when the next call begins.
+/// Load model: the rule for when the next call begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Model {
@@ -188,9 +188,9 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operation {
-    /// What it is called in the outcome.
+    /// Name of the operation in the outcome.
     pub name: String,
-    /// What is done.
+    /// Kind of operation.
     pub kind: OperationKind,
     /// The tool of a `call`.
     #[serde(default)]
@@ -212,7 +212,7 @@ pub struct Operation {
     pub expect: Option<String>,
 }
 
-/// What is done.
+/// Kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationKind {
@@ -268,7 +268,7 @@ pub enum PlanError {
     /// It isn't a plan.
     #[error("the plan can't be read: {0}")]
     Unreadable(String),
-    /// What it asks for can't be.
+    /// The plan asks for something that can't be done.
     #[error("{0}")]
     Impossible(String),
 }

@@ -17,7 +17,7 @@ enum Step {
     Extension {
         size: u64,
     },
-    /// So many bytes of data are missing.
+    /// Reading data; the value is the number of bytes that are missing.
     Data(u64),
     /// The line's end after the data.
     DataEnd,

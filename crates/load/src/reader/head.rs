@@ -6,7 +6,7 @@ use httparse::{Header, ParserConfig, Response, Status};
 
 use super::{Fed, Wrong};
 
-/// What counts of a head.
+/// Fields of a reply's head that the engine uses.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -16,11 +16,11 @@ pub(super) struct Head {
     pub(super) closes: bool,
     /// The value of `Mcp-Session-Id`.
     pub(super) session: Option<Box<str>>,
-    /// Of a redirect, the value of `Location`.
+    /// Value of `Location`, if the reply is a redirect.
     location: Option<Box<str>>,
 }
 
-/// What kind of body it is.
+/// Kind of a reply's body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Content {
     Json,

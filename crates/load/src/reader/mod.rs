@@ -31,7 +31,7 @@ pub(crate) struct Reader {
 enum Stage {
     #[default]
     Head,
-    /// So many bytes of the body are missing.
+    /// Reading a body of known length; the value is the number of bytes that are missing.
     Length(u64),
     Chunks(Chunks),
     /// The body ends with the connection.

@@ -1,4 +1,4 @@
-//! The end of a request. Whatever ends one, well or badly, passes through [`Worker::complete`], which counts it: a call that
+//! The end of a request. Each request, successful or not, ends in [`Worker::complete`], which counts it: a call that
 //! has begun ends exactly once.
 
 use super::Worker;

@@ -36,7 +36,7 @@ use crate::tally::{Part, Tally};
 use crate::timers::{Deadlines, NEVER, Pauses};
 use crate::user::{Clock, State, User};
 
-/// What a thread says.
+/// Report of a thread.
 #[derive(Debug)]
 pub(crate) enum Report {
     Second(Box<Part>),

@@ -1,4 +1,4 @@
-//! What comes back: bytes, a connection's end, or nothing in time. Each becomes a [`Verdict`], once.
+//! Handling of incoming bytes, closed connections and time-outs. Each becomes one [`Verdict`].
 
 use std::borrow::Cow;
 use std::io;
@@ -9,8 +9,8 @@ use crate::outcome::ErrorKind;
 use crate::program::{Program, What};
 use crate::user::{State, User};
 
-/// What one socket may take of a turn, in reads of 64 KiB: a peer that sends without end must not keep its thread from the
-/// clock and from all others.
+/// Reads of 64 KiB that one socket may take in a turn: a peer that sends without end must not keep its thread from the
+/// clock and from all other users.
 const READS_A_TURN: usize = 16;
 
 impl Worker {
@@ -164,7 +164,7 @@ impl Worker {
         }
     }
 
-    /// What the user was waiting for can't come any more.
+    /// Fails the current request of a user whose connection broke.
     fn broken(&mut self, index: u32, kind: ErrorKind, words: Cow<'static, str>) {
         let now = self.clock.now();
         match self.users[index as usize].state {

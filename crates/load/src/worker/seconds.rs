@@ -16,7 +16,7 @@ impl Worker {
     pub(super) fn last_part(&mut self, now: u64) {
         let length = now.saturating_sub(self.part.second * SECOND_NS);
         self.close_part(now, length);
-        // What was due later than this is none of the run's.
+        // Calls that were due later than this do not belong to the run.
         if !self.program.is_open() {
             self.tally.intended = self.tally.begun;
         } else if self.program.plan.max_calls.is_some() && self.budget == 0 {

@@ -1,4 +1,4 @@
-//! Who calls when: users come, begin their calls, rest between them, and go.
+//! Life of users: they come, begin their calls, pause between them, and go.
 //!
 //! Constraint: nothing here knows what a call is made of; a call that has begun is `connecting`'s and `sending`'s.
 
@@ -6,8 +6,8 @@ use super::Worker;
 use crate::pace::share;
 use crate::user::{Job, State, User};
 
-/// So many users of a thread may be on the way to their first call at once: more overflow the target's backlog, and each of
-/// those left out would wait a second for its next attempt.
+/// Users of a thread that may be on the way to their first call at the same time. More would overflow the target's
+/// backlog, and each refused connection would wait a second for its next attempt.
 const MOST_STARTING: u32 = 64;
 
 impl Worker {
@@ -32,7 +32,7 @@ impl Worker {
     /// The open model: begins what is due. Gives the time, which has gone on.
     pub(super) fn arrivals(&mut self) -> u64 {
         let mut now = self.clock.now();
-        // What the warm-up couldn't begin ends with it: its backlog is none of the measured part's.
+        // Calls that the warm-up couldn't begin end with it: its backlog does not belong to the measured part.
         while now >= self.program.warm_up_ns && self.next_due.is_some_and(|due| due < self.program.warm_up_ns) {
             self.next_due = self.due.next();
         }

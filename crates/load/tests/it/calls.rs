@@ -1,4 +1,4 @@
-//! What goes out and what comes back: sessions, revisions, forms of replies, stdio.
+//! Requests and replies: sessions, revisions, forms of replies, stdio.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;

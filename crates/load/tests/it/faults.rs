@@ -1,4 +1,4 @@
-//! What can go wrong: each counted as what it is, none lost, and the run ends on time.
+//! Faults of targets: each is counted under its own kind, none is lost, and the run ends on time.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::server::{
     Action, Request, Server, all_failed, example, finish, good, http, json_reply, operation, plan, result, run,
 };
 
-/// What the target does for the tool of each name.
+/// Action of the target for each tool name.
 fn misbehave(request: &Request) -> Action {
     let mut message = result(request);
     let whole = json_reply(&message);

@@ -18,7 +18,7 @@ fn arrivals_are_exact_and_those_without_room_are_told() {
     assert_eq!(outcome.intended, 200);
     // Two at a time, each 40 ms: not more than 25 a second each.
     assert!(outcome.begun <= 60 && outcome.dropped >= 140 && outcome.late > 0, "{outcome:?}");
-    // Whoever waited for room was due all the while.
+    // Calls that waited for room are measured from when they were due.
     let echo = operation(&outcome, "echo");
     assert!(echo.latency.max_s > 0.2 && echo.latency.max_s > 3.0 * echo.service.max_s, "{echo:?}");
     let due: u64 = outcome.seconds.iter().map(|second| second.intended).sum();

@@ -34,7 +34,7 @@ impl Request {
     }
 }
 
-/// What the script does with a request.
+/// Action of the scripted server for a request.
 #[derive(Debug)]
 pub(crate) enum Action {
     Send(Vec<u8>),

@@ -54,7 +54,8 @@ fn a_frozen_target_is_seen_by_all_who_were_due_meanwhile() {
     assert!(outcome.late >= 450, "{}", outcome.late);
     let echo = operation(&outcome, "echo");
     assert_eq!(echo.ok, 4000);
-    // Whoever was due in the first half waited for the second; a generator that waits for replies would have sent hardly any.
+    // Calls that were due in the first half waited for the second. A generator that waits for replies would have sent
+    // hardly any of them.
     let slow: u64 = echo.latency.buckets.iter().filter(|(ns, _)| *ns >= 500_000_000).map(|(_, count)| count).sum();
     assert!(slow >= 450, "{slow}");
     assert!(echo.latency.max_s >= frozen_s - 0.02, "{} {frozen_s}", echo.latency.max_s);
@@ -81,7 +82,8 @@ fn a_scripted_distribution_comes_back() {
     let (log, turn) = (Arc::clone(&delays), AtomicU64::new(0));
     let server = Server::alone(move |request: &Request| {
         let begun = Instant::now();
-        // Of 200 calls 140 take 50 ms, 50 take 100 ms, 9 take 200 ms and one takes 400 ms, in a fixed disorder.
+        // In each 200 calls, 140 take 50 ms, 50 take 100 ms, 9 take 200 ms and one takes 400 ms, in a fixed mixed
+        // order.
         let millis = match turn.fetch_add(1, Ordering::SeqCst) * 77 % 200 {
             0..140 => 50,
             140..190 => 100,
@@ -90,7 +92,7 @@ fn a_scripted_distribution_comes_back() {
         };
         std::thread::sleep(Duration::from_millis(millis));
         let reply = good(request);
-        // What it really was: a busy machine sleeps longer.
+        // The real delay: a busy machine sleeps longer.
         let delay = begun.elapsed().as_secs_f64();
         log.lock().unwrap().push((delay, delay - millis as f64 / 1e3));
         reply

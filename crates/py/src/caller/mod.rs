@@ -1,8 +1,8 @@
 //! The runtime's client for Python: `crates/client`, polled on the thread of whoever awaits.
 //!
-//! Design constraint: a call on a warm connection starts no task and hands nothing to another thread: the request is written
-//! where it was made, and the loop is woken once, when the reply is there. What comes from other threads reaches a loop
-//! through its `bridge`, in batches. Nothing of Python's is called while a lock of ours is held.
+//! Design constraint: a call on a warm connection starts no task and hands nothing to another thread: the request is
+//! written where it was made, and the loop is woken once, when the reply is there. Messages from other threads reach a
+//! loop through its `bridge`, in batches. No Python code is called while a lock of this module is held.
 
 mod authorization;
 mod bridge;

@@ -240,7 +240,7 @@ impl Waking {
             return Ok(None);
         }
         let future = self.event_loop.call_method0(py, intern!(py, "create_future"))?;
-        // What asyncio's own `Future.__await__` says to the task that drives it.
+        // `asyncio.Future.__await__` sets this attribute for the task that drives it.
         future.setattr(py, intern!(py, "_asyncio_future_blocking"), true)?;
         *self.future.lock().unwrap_or_else(PoisonError::into_inner) = Some(future.clone_ref(py));
         let waits = self.state.compare_exchange(POLLED, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok();

@@ -102,7 +102,7 @@ pub(crate) fn stdio(py: Python<'_>, server: Server, options: stdio::Options) -> 
     let end = Mutex::new(end);
     let thread = thread::Builder::new().name("mcpace-stdio".to_owned()).spawn(move || {
         within_python(Box::new(move || {
-            // Whoever waited may have been interrupted.
+            // The receiver is gone if its wait was interrupted.
             let _ = ended.send(stdio::run_files(server, options, input, output));
         }));
     })?;

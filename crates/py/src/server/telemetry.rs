@@ -1,9 +1,10 @@
 //! Requests as Python's OpenTelemetry is told of them.
 //!
-//! Constraint: an I/O thread writes down what it knows and never waits for the interpreter. What a function's own spans are to
-//! be part of begins on the thread that calls it (`begin`); all the rest is told afterwards, many requests at a time, to a
-//! thread of Python's that takes them ([`Observations::take`]). Nobody takes them: the oldest stay, the others are counted.
-//! The queue is bounded in number and in bytes, because most of it is the peer's text.
+//! Constraint: an I/O thread writes down what it knows and never waits for the interpreter. A span that a function's
+//! own spans are part of begins on the thread that calls the function (`begin`). All other observations are delivered
+//! afterwards, many requests at a time, to a Python thread that takes them ([`Observations::take`]). If no thread takes
+//! them, the oldest stay and the others are counted. The queue is bounded in number and in bytes, because most of its
+//! content is text of the peer.
 
 use std::any::Any;
 use std::borrow::Cow;

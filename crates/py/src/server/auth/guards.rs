@@ -1,7 +1,7 @@
 //! `Guard`, `RateLimit`: what must hold before a function of Python's is used, as Python puts it together.
 //!
-//! Constraint: scopes, limits and bounds are the runtime's and run no Python. What a permission raises, unless it is `Denied`, is
-//! for the log alone, and refuses.
+//! Constraint: scopes, limits and bounds are checked by the runtime and run no Python. An exception of a permission
+//! function, unless it is `Denied`, is only logged, and the request is refused.
 
 use std::sync::Arc;
 use std::time::Duration;

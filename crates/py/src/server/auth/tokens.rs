@@ -1,7 +1,7 @@
 //! Verifiers of tokens that need no Python: `crates/auth`'s, as Python makes them and as `HttpOptions` takes them.
 //!
-//! Constraint: a request's token costs no interpreter's lock. What it says becomes an object of Python's only where a function
-//! asks for it, as [`super::token_object`] makes it.
+//! Constraint: reading a request's token takes no interpreter lock. Its claims become a Python object only where a
+//! function asks for it, as [`super::token_object`] makes it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -202,7 +202,7 @@ fn report() -> Report {
     Arc::new(move |failure: &Failure| {
         let is_warning = match failure {
             Failure::Unavailable(_) => true,
-            // What is set up wrongly looks like this; the rest is callers' everyday life.
+            // These refusals point to a wrong configuration; all others are ordinary faults of callers.
             Failure::Refused(refusal) => matches!(
                 refusal,
                 Refusal::Algorithm(_)

@@ -245,7 +245,7 @@ impl Exchange {
         let mut waiting = self.waiting();
         waiting.on_cancel = None;
         if let Some(sender) = waiting.answer.take() {
-            // Whoever waited may be gone.
+            // The receiver may be gone.
             let _ = sender.send(answer);
         }
     }

@@ -131,7 +131,7 @@ impl Completion {
         }
     }
 
-    /// Hands the outcome over. Whoever waited may be gone by now, which is fine.
+    /// Hands the outcome over. The receiver may be gone by now, which is fine.
     pub(crate) fn give(self, py: Python<'_>, callable: &Callable, returned: PyResult<Bound<'_, PyAny>>) {
         if let Some(observed) = &self.observed {
             observed.mark_served();

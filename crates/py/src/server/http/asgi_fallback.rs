@@ -299,7 +299,8 @@ impl Receive {
 }
 
 impl Traffic {
-    /// Returns when the response is over, or the client reads no more of it. Whoever waits here holds no response open.
+    /// Returns when the response is over, or the client reads no more of it. Waiting for this does not keep the
+    /// response open.
     async fn gone(&self) {
         let mut turns = self.turns.subscribe();
         loop {

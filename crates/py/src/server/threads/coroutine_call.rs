@@ -187,7 +187,8 @@ impl Step {
 }
 
 impl Step {
-    /// Hands the outcome over. What was cancelled is so for its task, too; any other failure is the call's alone.
+    /// Hands the outcome over. A cancelled call is also cancelled for its task; any other failure concerns the call
+    /// alone.
     fn ended(&self, py: Python<'_>, outcome: PyResult<Bound<'_, PyAny>>) -> PyResult<()> {
         self.flight.set(None);
         let cancelled =

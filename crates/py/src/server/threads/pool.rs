@@ -127,7 +127,7 @@ impl Threads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the threads that have nothing to do, and lets the others end after their call. What waits is dropped.
+    /// Ends the idle threads, and lets the others end after their call. Waiting calls are dropped.
     fn end(&self) {
         let waiting = {
             let mut state = self.lock();
@@ -236,7 +236,7 @@ impl Threads {
         if let Some(last) = last {
             state.queue.over(last);
         }
-        // Whoever was called for help has come, or will find nothing: at worst one more is woken.
+        // The thread that was woken for help has come, or will find nothing: at worst one more thread is woken.
         state.looks = false;
         let now = Instant::now();
         let waits = state.over || state.queue.turn_left(now).is_some();

@@ -64,7 +64,7 @@ struct Lane<T> {
     calls: usize,
 }
 
-/// A call that was taken. Whoever took it says when it is over.
+/// A call taken from the queue. The thread that took it reports its end.
 pub(crate) struct Taken<T> {
     pub(crate) call: T,
     pub(crate) place: Place,
