@@ -15,7 +15,7 @@ from original import load
 
 from mcpace import _core
 from mcpace.server.adopt import adopt
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.lifespans import RunningLifespan
 
 
 def main(subjects: list[str]) -> None:
@@ -25,7 +25,7 @@ def main(subjects: list[str]) -> None:
         for number, subject in enumerate(subjects):
             path, mode, sessions = subject.rsplit(":", 2)
             prepared = adopt(load(path, number))
-            stack.enter_context(Entered(prepared))
+            stack.enter_context(RunningLifespan(prepared))
             options = _core.HttpOptions(
                 port=0, response=mode, stateless=sessions == "stateless", **dict(prepared.options)
             )

@@ -28,7 +28,7 @@ from mcpace import (
     UserMessage,
     _core,
 )
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.lifespans import RunningLifespan
 from mcpace.types import (
     INTERNAL_ERROR,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--stateless", action="store_true")
     given = parser.parse_args()
     prepared = server.__mcpace__()
-    with Entered(prepared):
+    with RunningLifespan(prepared):
         if given.transport == "stdio":
             prepared.core.serve_stdio()
             return

@@ -174,9 +174,9 @@ def _ending(command: Callable[[], object]) -> int:
         command()
         flush_stdout()
     except RunProblem as error:
-        from mcpace.server.running.runner import tell
+        from mcpace.server.running.runner import report_problem
 
-        tell(error)
+        report_problem(error)
         return error.exit_code
     except _lab_error() as error:
         return _complain(str(error), error.exit_code)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpace import _core
-from mcpace.server.auth.principal import checked
+from mcpace.server.auth.principal import checked_principal
 from mcpace.types import wire
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def place(server: Any) -> Place:
         found = place(server.server)
         if found.prepared is None and not isinstance(found.target, _core.Server):
             raise TypeError(f"only a server object of mcpace believes who calls, not {server.server!r}")
-        return replace(found, principal=checked(server.principal))
+        return replace(found, principal=checked_principal(server.principal))
     if hasattr(server, "__mcpace__"):
         prepared = server.__mcpace__()
         return Place(prepared.core, prepared=prepared)

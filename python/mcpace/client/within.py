@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from mcpace.client.options import Place
 from mcpace.server.running.errors import AuthorProblem
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.lifespans import RunningLifespan
 
 
-def enter(place: Place) -> Entered | None:
+def enter(place: Place) -> RunningLifespan | None:
     """Waits until the lifespan is entered, where there is one. Raises the exceptions of the author's code."""
     if place.prepared is None or place.prepared.lifespan is None:
         return None
     try:
-        return Entered(place.prepared).__enter__()
+        return RunningLifespan(place.prepared).__enter__()
     except AuthorProblem as problem:
         raise problem.cause from None
 
 
-def leave(entered: Entered | None) -> None:
+def leave(entered: RunningLifespan | None) -> None:
     """Waits until the lifespan is left. Raises the exceptions of the author's code."""
     if entered is None:
         return

@@ -14,7 +14,7 @@ from mcpace.django.choices import OutputFormat, UnknownArguments, parse_choice
 from mcpace.django.conf import setting
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.permissions import Maker, asks_more, compile_permissions, is_named, scopes_of
-from mcpace.server.auth.guards import UNGUARDED, Guards, RateLimit, guards, requires, several
+from mcpace.server.auth.guards import UNGUARDED, Guards, RateLimit, as_tuple, guards, requires
 from mcpace.server.errors import RegistrationError
 
 Limit = RateLimit | CacheRateLimit | str
@@ -101,7 +101,7 @@ def terms(
     limit = options.get("dispatch_timeout", _UNSAID)
     most = setting("MAX_RESULT_BYTES") if most is _UNSAID else most
     limit = setting("DISPATCH_TIMEOUT") if limit is _UNSAID else limit
-    limits = several(options.get("rate_limits"), lambda one: isinstance(one, Limit), f"rate_limits of {what}")
+    limits = as_tuple(options.get("rate_limits"), lambda one: isinstance(one, Limit), f"rate_limits of {what}")
     counted = tuple(one for one in limits if isinstance(one, CacheRateLimit))
     scopes = scopes_of(makers)
     guarding = guards(

@@ -36,7 +36,15 @@ from mcpace.django.limits import LimitExceeded, Uncounted
 from mcpace.django.permissions import Forbidden
 from mcpace.server.calls.content import failure_json
 from mcpace.server.core.handlers import Answer, protocol_answer
-from mcpace.server.errors import InvalidArguments, MCPError, ToolError, is_tool_error, log_tool_failure, logger, of_tool
+from mcpace.server.errors import (
+    InvalidArguments,
+    MCPError,
+    ToolError,
+    is_tool_error,
+    log_tool_failure,
+    logger,
+    tool_exception,
+)
 from mcpace.types import INTERNAL_ERROR
 
 FORBIDDEN, RATE_LIMITED = -32003, -32004
@@ -78,7 +86,7 @@ def failure(name: str) -> Callable[[BaseException], Answer]:
         if refused is not None:
             logger.info("Tool %r failed: %s", name, refused.kind)
             return failure_json(refusal_text(refused))
-        told = of_tool(name, error)
+        told = tool_exception(name, error)
         log_tool_failure(name, told)
         return failure_json(str(told))
 
@@ -170,7 +178,7 @@ def as_tool_error(name: str, error: Exception) -> Exception:
         return told
     if is_tool_error(error):
         return error
-    made = of_tool(name, error)
+    made = tool_exception(name, error)
     return made if isinstance(made, Exception) else error
 
 

@@ -27,7 +27,7 @@ from mcpace.django.conf import setting
 from mcpace.django.stores import store_settings
 from mcpace.server.errors import logger
 from mcpace.server.running.addresses import is_loopback
-from mcpace.server.running.embedded_endpoint import NOT_YET, Hosted
+from mcpace.server.running.embedded_endpoint import NOT_YET, EmbeddedEndpoint
 from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.prepared import prepare
 from mcpace.server.running.settings import Settings
@@ -56,9 +56,9 @@ def metadata_patterns(server: MCPServer, namespace: str, *, is_async: bool) -> P
     return [path(place, answer) for place in places], f"{namespace}-metadata", f"{namespace}-metadata"
 
 
-def hosted_by(server: MCPServer, *, is_async: bool) -> Hosted:
+def hosted_by(server: MCPServer, *, is_async: bool) -> EmbeddedEndpoint:
     """The endpoint of a server in this process. All synchronous views share one, and all asynchronous views another."""
-    kept: dict[bool, Hosted] = server._hosted
+    kept: dict[bool, EmbeddedEndpoint] = server._hosted
     if is_async not in kept:
         stateless = setting("STATELESS")
         is_stateless = not is_async if stateless is None else stateless
@@ -71,7 +71,7 @@ def hosted_by(server: MCPServer, *, is_async: bool) -> Hosted:
             allowed_origins=tuple(setting("ALLOWED_ORIGINS")),
             **({} if is_stateless else store_settings(setting("STORE"), "STORE")),
         )
-        kept[is_async] = hosted = Hosted(lambda: prepare(server), settings)
+        kept[is_async] = hosted = EmbeddedEndpoint(lambda: prepare(server), settings)
         atexit.register(hosted.end)
         _servers.add(server)
     return kept[is_async]
@@ -91,7 +91,9 @@ def _reset_after_fork() -> None:
 os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def view(hosted: Hosted, target: str, *, is_async: bool, loopback_only: str | None = None) -> Callable[..., Any]:
+def view(
+    hosted: EmbeddedEndpoint, target: str, *, is_async: bool, loopback_only: str | None = None
+) -> Callable[..., Any]:
     """A view that answers its requests as if they had been sent to ``target``. ``loopback_only``: the reason for
     refusing other machines; ``None`` accepts them."""
     made = (_async_view if is_async else _sync_view)(hosted, target, loopback_only)
@@ -101,7 +103,7 @@ def view(hosted: Hosted, target: str, *, is_async: bool, loopback_only: str | No
     return made
 
 
-def _sync_view(hosted: Hosted, target: str, loopback_only: str | None) -> Callable[..., Any]:
+def _sync_view(hosted: EmbeddedEndpoint, target: str, loopback_only: str | None) -> Callable[..., Any]:
     def answer(request: HttpRequest) -> HttpResponse:
         body = _check_request(request, loopback_only)
         if isinstance(body, HttpResponse):
@@ -124,7 +126,7 @@ def _sync_view(hosted: Hosted, target: str, loopback_only: str | None) -> Callab
     return answer
 
 
-def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Callable[..., Any]:
+def _async_view(hosted: EmbeddedEndpoint, target: str, loopback_only: str | None) -> Callable[..., Any]:
     async def answer(request: HttpRequest) -> HttpResponse:
         body = _check_request(request, loopback_only)
         if isinstance(body, HttpResponse):

@@ -65,7 +65,7 @@ class Context(plain.Context[Any, Any]):
     @property
     def session_id(self) -> str:
         """The id of the session; over stdio that of the process; without a session that of this request."""
-        call = self._required()
+        call = self._require_call()
         if call.session_id is not None:
             return call.session_id
         if call.revision < MODERN and not call.headers:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 from mcpace.fastmcp.context import VISIBILITY, current, get_context
 from mcpace.server.calls.invocation import call_function
 from mcpace.server.errors import InvalidSignature, MCPError, UnsupportedOption, is_tool_error
-from mcpace.server.registration.context_use_scan import CHANGES, uses
+from mcpace.server.registration.context_use_scan import CHANGES, find_names
 from mcpace.server.registration.injection import find_context, hints_of
 from mcpace.server.registration.markers import Marker, alias_value, check_nested
 from mcpace.server.registration.signature import is_async, name_of, signature_of
@@ -243,7 +243,7 @@ def inject_dependencies(function: Callable[..., Any]) -> Callable[..., Any]:
     a dependency that has no source, and ``UnsupportedOption`` for a function that changes the visible components of its
     session.
     """
-    changes = uses(function, CHANGES)
+    changes = find_names(function, CHANGES)
     if changes is not None:
         raise UnsupportedOption(f"{name_of(function)}: {changes}. {VISIBILITY}")
     context = find_context(function)

@@ -35,7 +35,7 @@ from mcpace.server.errors import (
     is_tool_error,
     logger,
 )
-from mcpace.server.registration.context_use_scan import looks_around
+from mcpace.server.registration.context_use_scan import find_context_use
 from mcpace.server.registration.injection import find_resolved
 from mcpace.server.registration.output import result_json, unstructured
 from mcpace.server.registration.signature import is_async, name_of, signature_of
@@ -191,7 +191,7 @@ class FunctionTool(Tool):
 
     def plan(self, server: FastMCP) -> Plan:
         """The instructions by which the compiled part calls the tool."""
-        needs_context = self.fn is not self.bare or looks_around(self.bare, server) is not None
+        needs_context = self.fn is not self.bare or find_context_use(self.bare, server) is not None
         function, kind = self.fn, "async" if self.is_async else "sync"
         if not self.is_async and not self.run_in_thread:
             function, kind = _on_the_loop(self.fn), "async"

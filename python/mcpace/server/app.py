@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, cast
 
-from mcpace.server.auth.guards import guards, of_server
+from mcpace.server.auth.guards import guards, server_guards
 from mcpace.server.auth.principal import TRUSTED
 from mcpace.server.calls.context import Context, current
 from mcpace.server.core import wire_settings
@@ -125,11 +125,11 @@ class MCPServer(Generic[LifespanT]):
         self._icons = list(icons) if icons is not None else None
         self._version = version
         self._token_verifier = token_verifier
-        self.tool_timeout = _limit(tool_timeout)
+        self.tool_timeout = _checked_timeout(tool_timeout)
         unknown = sorted(http.keys() - HttpKeywords.__annotations__.keys())
         if unknown:
             raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}")
-        self.max_tasks = _count(max_tasks)
+        self.max_tasks = _checked_task_limit(max_tasks)
         self.settings = Settings(
             debug,
             log_level,
@@ -138,7 +138,7 @@ class MCPServer(Generic[LifespanT]):
             warn_on_duplicate_prompts,
             dependencies or [],
             lifespan,
-            _auth(auth, token_verifier, auth_server_provider),
+            _checked_auth(auth, token_verifier, auth_server_provider),
             **http,
         )
         self.dependencies = self.settings.dependencies
@@ -149,7 +149,7 @@ class MCPServer(Generic[LifespanT]):
             wire_settings.cache_hint(cache_hints),
             request_state_security,
             name,
-            of_server(permissions, rate_limits, max_result_bytes, self._name),
+            server_guards(permissions, rate_limits, max_result_bytes, self._name),
         )
         self._binding.share_limiter(limiter, on_store_down, store_prefix)
         self._notifier = ClientNotifier(self._binding, subscriptions)
@@ -168,7 +168,7 @@ class MCPServer(Generic[LifespanT]):
                 "prompts": warn_on_duplicate_prompts,
             },
         )
-        log_setup.begin(_level(log_level))
+        log_setup.begin(_checked_level(log_level))
         for tool in tools or ():
             if tool_keywords(tool) is None:
                 check_entry(tool, Tool, "tools=", "Tools, such as Tool.from_function(function)")
@@ -304,7 +304,7 @@ class MCPServer(Generic[LifespanT]):
         if isinstance(fn, Tool):
             tool = fn
         elif theirs is not None:
-            theirs["fn"] = self._filled(theirs["fn"])
+            theirs["fn"] = self._with_providers(theirs["fn"])
             tool = Tool.from_function(**theirs)
             if tool.parameters != fn.parameters:  # type: ignore[attr-defined]
                 raise RegistrationError(
@@ -314,7 +314,7 @@ class MCPServer(Generic[LifespanT]):
         else:
             what = f"tool {name or name_of(fn)!r}"
             tool = Tool.from_function(
-                self._filled(fn),
+                self._with_providers(fn),
                 name=name,
                 title=title,
                 description=description,
@@ -373,7 +373,7 @@ class MCPServer(Generic[LifespanT]):
         }
 
         def register(fn: FunctionT) -> FunctionT:
-            filled = self._filled(fn)
+            filled = self._with_providers(fn)
             if variables:
                 policy = security or self._resource_security or DEFAULT_RESOURCE_SECURITY
                 self.registry.add_template(ResourceTemplate.from_function(filled, uri, security=policy, **details))
@@ -414,7 +414,7 @@ class MCPServer(Generic[LifespanT]):
 
         def register(fn: FunctionT) -> FunctionT:
             own = guards(**guarding, what=f"prompt {name or name_of(fn)!r}")
-            self.add_prompt(Prompt.from_function(self._filled(fn), name, title, description, icons, guards=own))
+            self.add_prompt(Prompt.from_function(self._with_providers(fn), name, title, description, icons, guards=own))
             return fn
 
         return register
@@ -425,7 +425,7 @@ class MCPServer(Generic[LifespanT]):
 
         theirs = prompt_keywords(prompt)
         if theirs is not None:
-            prompt = Prompt.from_function(self._filled(theirs.pop("fn")), **theirs)
+            prompt = Prompt.from_function(self._with_providers(theirs.pop("fn")), **theirs)
         check_entry(prompt, Prompt, "add_prompt", "a Prompt, such as Prompt.from_function(function)")
         self.registry.add_prompt(prompt)
 
@@ -445,7 +445,7 @@ class MCPServer(Generic[LifespanT]):
 
         return register
 
-    def _filled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_providers(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """The function that is called for an author's function, without the parameters that providers fill in."""
         return self._around(self._providers.applied(fn))
 
@@ -755,19 +755,19 @@ class MCPServer(Generic[LifespanT]):
             self.add_resource(resource.resource)
 
 
-def _limit(seconds: float | None) -> float | None:
+def _checked_timeout(seconds: float | None) -> float | None:
     if seconds is not None and not seconds > 0:
         raise ValueError(f"tool_timeout must be more than 0 seconds, got {seconds!r}")
     return seconds
 
 
-def _count(tasks: int | None) -> int | None:
+def _checked_task_limit(tasks: int | None) -> int | None:
     if tasks is not None and not tasks >= 0:
         raise ValueError(f"max_tasks must not be negative, got {tasks!r}")
     return tasks
 
 
-def _auth(settings: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSettings | None:
+def _checked_auth(settings: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSettings | None:
     if settings is None and token_verifier is None and auth_server_provider is None:
         return None
     from mcpace.server.auth.bearer_tokens import check
@@ -775,7 +775,7 @@ def _auth(settings: Any, token_verifier: Any, auth_server_provider: Any) -> Auth
     return check(settings, token_verifier, auth_server_provider)
 
 
-def _level(level: LogLevel) -> LogLevel:
+def _checked_level(level: LogLevel) -> LogLevel:
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
         raise UnsupportedOption(f"log_level {level!r}: there are DEBUG, INFO, WARNING, ERROR and CRITICAL")
     return level

@@ -127,7 +127,7 @@ def _is_foreign(error: BaseException, *names: str) -> bool:
     return any(base.__name__ in names and base.__module__.partition(".")[0] in roots for base in type(error).__mro__)
 
 
-def of_tool(name: str, error: BaseException) -> BaseException:
+def tool_exception(name: str, error: BaseException) -> BaseException:
     """The exception that a failed tool call raises. Protocol errors and questions to the client stay unchanged."""
     if isinstance(error, InputRequired) or is_protocol_error(error) or hasattr(error, "_asked"):
         # `_asked` marks a question that the client can't answer; the compiled part writes the error.
@@ -142,7 +142,7 @@ def of_tool(name: str, error: BaseException) -> BaseException:
     return told
 
 
-def of_resource(uri: str, error: Exception, doing: str = "reading resource") -> Exception:
+def resource_exception(uri: str, error: Exception, doing: str = "reading resource") -> Exception:
     """The exception that a failed reading of a resource raises."""
     if isinstance(error, InputRequired | ResourceError) or is_protocol_error(error) or hasattr(error, "_asked"):
         return error

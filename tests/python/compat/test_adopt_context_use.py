@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from mcpace.server.adopt.summary import Left, Summary
-from mcpace.server.registration.context_use_scan import looks_around
+from mcpace.server.registration.context_use_scan import find_context_use
 from support.adoption import ROOT, SDKS, Sdk, interpreter
 
 server = types.SimpleNamespace(name="a server")
@@ -128,7 +128,7 @@ def recursive(depth: int) -> int:
 
 @pytest.mark.parametrize("function", [plain, recursive, Tools().plain, closing_over(3), functools.partial(plain, "a")])
 def test_what_minds_its_own_business_is_adopted(function: Callable[..., Any]) -> None:
-    assert looks_around(function, server) is None
+    assert find_context_use(function, server) is None
 
 
 @pytest.mark.parametrize(
@@ -149,18 +149,18 @@ def test_what_minds_its_own_business_is_adopted(function: Callable[..., Any]) ->
     ],
 )
 def test_what_looks_for_its_request_stays(function: Callable[..., Any]) -> None:
-    assert looks_around(function, server) == "it uses get_context"
+    assert find_context_use(function, server) == "it uses get_context"
 
 
 @pytest.mark.parametrize("function", [uses_server, closing_over(server)])
 def test_what_uses_its_server_stays(function: Callable[..., Any]) -> None:
-    assert looks_around(function, server) == "it uses its server"
-    assert looks_around(function, object()) is None
+    assert find_context_use(function, server) == "it uses its server"
+    assert find_context_use(function, object()) is None
 
 
 def test_a_model_is_not_built_by_looking_at_it() -> None:
     assert not Order.__pydantic_complete__
-    assert looks_around(names_a_model_that_is_not_built, server) is None
+    assert find_context_use(names_a_model_that_is_not_built, server) is None
     assert not Order.__pydantic_complete__
 
 
@@ -191,7 +191,7 @@ PLAIN = {
 }
 PROBE = """
 import importlib, json, sys
-from mcpace.server.registration.context_use_scan import looks_around
+from mcpace.server.registration.context_use_scan import find_context_use
 from mcpace.server.registration import context_use_scan
 context_use_scan.WAYS = frozenset()  # by the SDK's own code alone
 asked = json.loads(sys.argv[1]).items()
@@ -200,7 +200,7 @@ found = {}
 for name, value in values.items():
     namespace = {"value": value}
     exec("def tool(): return value", namespace)
-    found[name] = looks_around(namespace["tool"], None)
+    found[name] = find_context_use(namespace["tool"], None)
 print(json.dumps(found))
 """
 

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpace.server.adopt.fast_path_official import Words1
+from mcpace.server.adopt.fast_path_official import FailureAnswers1
 
 
 @pytest.mark.parametrize("error", [SystemExit("secret"), KeyboardInterrupt("secret"), BaseException("secret")])
 def test_what_the_sdk_would_not_tell_is_logged_and_not_told(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
-    words = Words1(SimpleNamespace(name="t"))
+    words = FailureAnswers1(SimpleNamespace(name="t"))
     assert "secret" in repr(words.fail(ValueError("secret")))
     assert caplog.records == []
     with caplog.at_level(logging.ERROR):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import from_json
 
-from mcpace.server.adopt.json_arguments import of_model, reads_alike
+from mcpace.server.adopt.json_arguments import model_reader, reads_alike
 
 
 class Inner(BaseModel):
@@ -104,7 +104,7 @@ def plainly(model: type[BaseModel], raw: bytes) -> dict[str, Any]:
 def test_both_ways_agree(kind: Any, value: Any) -> None:
     model = model_of(kind)
     assert reads_alike(model.__pydantic_core_schema__)
-    validate = of_model(model, lambda raw: plainly(model, raw))
+    validate = model_reader(model, lambda raw: plainly(model, raw))
     for arguments in ({"value": value}, {"value": value, "other": "3", "more": 1}, {}):
         raw = json.dumps(arguments).encode()
         try:
@@ -127,7 +127,7 @@ def test_types_that_are_read_differently_go_the_plain_way(kind: Any) -> None:
     def slowly(raw: bytes) -> dict[str, Any]:
         return plainly(model, raw)
 
-    validate = of_model(model, slowly)
+    validate = model_reader(model, slowly)
     assert not reads_alike(model.__pydantic_core_schema__)
     assert validate is slowly
 
@@ -137,7 +137,7 @@ def test_the_quick_way_is_taken() -> None:
         raise AssertionError("the plain way was taken")
 
     model = create_model("Arguments", text=(str, ...), number=(int, 1), maybe=(str | None, None))
-    validate = of_model(model, never)
+    validate = model_reader(model, never)
     assert validate(b'{"text": "[1]"}') == {"text": "[1]", "number": 1, "maybe": None}
     assert validate(b'{"text": "a", "number": "5", "maybe": "word"}') == {"text": "a", "number": 5, "maybe": "word"}
     # A string that might be JSON is left to the SDK.

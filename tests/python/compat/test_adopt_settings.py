@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from mcpace.server.running.addresses import Address
-from mcpace.server.running.effective_settings import settled
+from mcpace.server.running.effective_settings import with_own_settings
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 from support.adoption import LEGACY, SDKS, SOURCES, Sdk, program
@@ -59,18 +59,20 @@ def prepared(**settings: object) -> Prepared:
 
 
 def test_what_counts_is_said() -> None:
-    server, settings = settled(prepared(port=9777, stateless=True), Settings(given=("port",), port=1))
+    server, settings = with_own_settings(prepared(port=9777, stateless=True), Settings(given=("port",), port=1))
     assert (settings.port, settings.stateless) == (1, True)
     assert server.notes == (
         "a note",
         "settings of the server object: stateless True; options of the command line override them",
     )
-    server, settings = settled(prepared(port=9777), Settings(given=("port",), port=1))
+    server, settings = with_own_settings(prepared(port=9777), Settings(given=("port",), port=1))
     assert (server.notes, settings.port) == (("a note",), 1)
 
 
 def test_an_address_that_a_parent_listens_on_already_stays() -> None:
-    server, settings = settled(prepared(port=9777, path="/api"), Settings(workers=2), parent=Address("127.0.0.1", 8000))
+    server, settings = with_own_settings(
+        prepared(port=9777, path="/api"), Settings(workers=2), parent=Address("127.0.0.1", 8000)
+    )
     assert (settings.port, settings.path) == (8000, "/api")
     assert server.notes[-1] == (
         "settings of the server object that several processes and --reload don't use: add --port 9777"
@@ -78,5 +80,5 @@ def test_an_address_that_a_parent_listens_on_already_stays() -> None:
 
 
 def test_over_stdio_there_is_nothing_to_set() -> None:
-    server, settings = settled(prepared(port=9777), Settings(transport="stdio"))
+    server, settings = with_own_settings(prepared(port=9777), Settings(transport="stdio"))
     assert (server.notes, settings) == (("a note",), Settings(transport="stdio"))

@@ -28,7 +28,7 @@ from mcpace.fastmcp import (
     get_http_headers,
 )
 from mcpace.server.errors import RegistrationError, UnsupportedOption
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.lifespans import RunningLifespan
 from mcpace.types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 from support.dialogue import Peer
 
@@ -37,7 +37,7 @@ from support.dialogue import Peer
 def connected(server: FastMCP, revision: str = "2025-11-25", **options: Any) -> Iterator[Peer]:
     """A client of the server, over HTTP."""
     prepared = server.__mcpace__()
-    with Entered(prepared):
+    with RunningLifespan(prepared):
         running = prepared.core.serve_http(_core.HttpOptions(port=0, **options))
         peer = Peer(running.port, revision)
         try:

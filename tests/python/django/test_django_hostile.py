@@ -38,7 +38,7 @@ from mcpace.server.auth.tokens import StaticTokenVerifier
 from mcpace.server.errors import MCPError, RegistrationError, ToolError, UnexpectedToolError
 from mcpace.server.running.addresses import Address
 from mcpace.server.running.errors import UsageProblem
-from mcpace.server.running.in_process import Served
+from mcpace.server.running.in_process import HttpServer
 from mcpace.server.running.settings import Settings
 from mcpace.testing import connect_sync
 
@@ -281,7 +281,7 @@ def test_verifiers_for_development_serve_this_machine_only(make: Any) -> None:
     assert (status(near, "127.0.0.1"), status(near, "192.0.2.7")) == (200, 403)
     assert status(everywhere, "192.0.2.7") == 200
     with pytest.raises(UsageProblem, match=r"0\.0\.0\.0 can't be listened on: \w+ is for development"):
-        Served(near.__mcpace__(), Settings(host="0.0.0.0"), Address("0.0.0.0", 0))
+        HttpServer(near.__mcpace__(), Settings(host="0.0.0.0"), Address("0.0.0.0", 0))
     assert everywhere.__mcpace__().loopback_only is None
 
 

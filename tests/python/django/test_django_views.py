@@ -37,7 +37,7 @@ from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 from mcpace.django import AllowAny, CacheRateLimit, DjangoOAuthToolkit, MCPServer, ScopeRequired, conf, views
 from mcpace.django.management.commands import mcpace as command
 from mcpace.server.errors import RegistrationError
-from mcpace.server.running.embedded_endpoint import Hosted
+from mcpace.server.running.embedded_endpoint import EmbeddedEndpoint
 from mcpace.server.running.prepared import prepare
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -257,7 +257,7 @@ def test_a_store_that_is_away_at_the_beginning_is_no_crash(caplog: pytest.LogCap
 
 def test_requests_that_come_while_a_store_is_away_wait_for_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts, may_end = [], threading.Event()
-    wait = Hosted.begin_on_loop
+    wait = EmbeddedEndpoint.begin_on_loop
 
     def prepared(made: MCPServer) -> Any:
         attempts.append(made)
@@ -267,11 +267,11 @@ def test_requests_that_come_while_a_store_is_away_wait_for_one_attempt(monkeypat
     async def run() -> list[int]:
         here = asyncio.Semaphore(0)
 
-        async def counted(hosted: Hosted) -> Any:
+        async def counted(hosted: EmbeddedEndpoint) -> Any:
             here.release()
             return await wait(hosted)
 
-        monkeypatch.setattr(Hosted, "begin_on_loop", counted)
+        monkeypatch.setattr(EmbeddedEndpoint, "begin_on_loop", counted)
         call = json.dumps(request(n=1))
         asked = [
             AsyncClient().post("/api/mcp", call, content_type="application/json", headers=headers()) for _ in range(40)

@@ -13,7 +13,7 @@ import pytest
 
 from mcpace import Context, MCPServer, _core
 from mcpace.server.running import asgi
-from mcpace.server.running.embedded_endpoint import Hosted
+from mcpace.server.running.embedded_endpoint import EmbeddedEndpoint
 from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.prepared import Prepared, prepare
 from mcpace.server.running.settings import Settings
@@ -151,7 +151,7 @@ async def test_who_comes_while_it_begins_has_the_one_attempts_outcome(caplog: py
             raise outcomes.pop()
         return prepare(server())
 
-    hosted = Hosted(make, Settings())
+    hosted = EmbeddedEndpoint(make, Settings())
     waiting = [asyncio.ensure_future(hosted.begin_on_loop()) for _ in range(50)]
     await asyncio.sleep(0)
     # The attempt is shared by all waiting requests, although the cancelled one was the first.

@@ -155,7 +155,7 @@ def test_a_module_that_raises_shows_its_own_traceback_alone() -> None:
     write("one.py", "def deep():\n    raise ValueError('no such city')\ndeep()")
     with pytest.raises(AuthorProblem) as caught:
         loaded("one")
-    shown = tracebacks.shown(caught.value.cause)
+    shown = tracebacks.author_traceback(caught.value.cause)
     assert shown.startswith("Traceback (most recent call last):\n")
     assert shown.endswith("ValueError: no such city\n")
     assert shown.count("  File ") == 2
@@ -168,7 +168,7 @@ def test_a_missing_import_of_the_author_is_the_authors_traceback() -> None:
     write("one.py", "import package_that_is_missing")
     with pytest.raises(AuthorProblem) as caught:
         loaded("one")
-    shown = tracebacks.shown(caught.value.cause)
+    shown = tracebacks.author_traceback(caught.value.cause)
     assert "No module named 'package_that_is_missing'" in shown
     assert "Install mcpace in the environment that has 'package_that_is_missing'." in shown
     assert shown.count("  File ") == 1
@@ -178,7 +178,7 @@ def test_a_mistake_in_the_syntax_is_shown_at_its_place() -> None:
     write("one.py", "def broken(:\n    pass")
     with pytest.raises(AuthorProblem) as caught:
         loaded("one.py")
-    shown = tracebacks.shown(caught.value.cause)
+    shown = tracebacks.author_traceback(caught.value.cause)
     assert "def broken(:" in shown
     assert "mcpace/server" not in shown
 
@@ -187,7 +187,7 @@ def test_frames_of_ours_at_the_end_are_cut_too() -> None:
     write("one.py", "from mcpace.server.running import loader\nloader.parse('a:b:')")
     with pytest.raises(AuthorProblem) as caught:
         loaded("one")
-    shown = tracebacks.shown(caught.value.cause)
+    shown = tracebacks.author_traceback(caught.value.cause)
     assert shown.count("  File ") == 1
     assert "loader.parse('a:b:')" in shown
     assert "running/loader.py" not in shown
@@ -197,7 +197,7 @@ def test_the_cause_that_the_author_gave_is_shown() -> None:
     write("one.py", "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise RuntimeError('outer') from error")
     with pytest.raises(AuthorProblem) as caught:
         loaded("one")
-    shown = tracebacks.shown(caught.value.cause)
+    shown = tracebacks.author_traceback(caught.value.cause)
     assert "ZeroDivisionError" in shown
     assert "direct cause" in shown
 

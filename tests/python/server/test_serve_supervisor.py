@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpace.server.running.child import ending
+from mcpace.server.running.child import describe_exit
 from mcpace.server.running.restarts import FIRST_DELAY_S, GIVE_UP_AFTER, LONGEST_DELAY_S, WELL_AFTER_S, Restarts
 from support.commands import LIMIT_S
 
@@ -263,6 +263,6 @@ def test_starts_that_come_to_nothing_are_given_up() -> None:
 
 
 def test_endings_are_words() -> None:
-    assert ending(0) == "ended with exit code 0"
-    assert ending(-9) == "was ended by SIGKILL"
-    assert ending(-77) == "was ended by signal 77"
+    assert describe_exit(0) == "ended with exit code 0"
+    assert describe_exit(-9) == "was ended by SIGKILL"
+    assert describe_exit(-77) == "was ended by signal 77"

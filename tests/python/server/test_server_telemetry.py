@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mcpace import MCPError, MCPServer
 from mcpace.server import telemetry
 from mcpace.server.running.errors import UsageProblem
-from mcpace.server.telemetry.spans import DURATION, Teller
+from mcpace.server.telemetry.spans import DURATION, RequestRecorder
 from support.otlp_collector import collecting
 from support.python_server import Client, served
 
@@ -37,7 +37,7 @@ class Watched:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         self.provider = TracerProvider()
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.teller = Teller(names, self.provider, MeterProvider([self.reader]), registry=server.registry)
+        self.teller = RequestRecorder(names, self.provider, MeterProvider([self.reader]), registry=server.registry)
         assert server.__mcpace__().core.observe(self.teller.observations)
         self.server = server
 
@@ -275,10 +275,10 @@ def test_who_listens_is_told_unless_it_is_switched_off(
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
-    assert MCPServer("a").__mcpace__().core.observe(Teller("conventions").observations), "nobody listens"
+    assert MCPServer("a").__mcpace__().core.observe(RequestRecorder("conventions").observations), "nobody listens"
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", TracerProvider())
     heard = MCPServer("b").__mcpace__().core
-    assert heard.observe(Teller("conventions").observations) is not is_told
+    assert heard.observe(RequestRecorder("conventions").observations) is not is_told
     monkeypatch.setenv("MCPACE_TELEMETRY", "maybe")
     with pytest.raises(UsageProblem, match="MCPACE_TELEMETRY takes on or off, not 'maybe'"):
         telemetry.observe(heard)
@@ -290,7 +290,7 @@ def test_a_program_may_configure_it_itself(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", TracerProvider())
     telemetry.configure(enabled=False, span_names="dotted")
     assert telemetry.span_names() == "dotted"
-    assert MCPServer("a").__mcpace__().core.observe(Teller("dotted").observations), "nobody listens"
+    assert MCPServer("a").__mcpace__().core.observe(RequestRecorder("dotted").observations), "nobody listens"
     with pytest.raises(ValueError, match="span_names takes conventions or dotted, not 'dots'"):
         telemetry.configure(span_names="dots")  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcpace import MCPServer, _core
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.lifespans import RunningLifespan
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -27,7 +27,7 @@ NAMED = ("tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/upda
 def served(server: MCPServer[Any], **options: Any) -> Iterator[int]:
     """Serves until the block ends; gives the port."""
     prepared = server.__mcpace__()
-    with Entered(prepared):
+    with RunningLifespan(prepared):
         running = prepared.core.serve_http(_core.HttpOptions(**{"port": 0} | dict(prepared.options) | options))
         try:
             yield running.port

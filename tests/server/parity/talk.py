@@ -71,10 +71,10 @@ def original(server: Any) -> Iterator[int]:
 @contextlib.contextmanager
 def ours(server: Any) -> Iterator[int]:
     from mcpace import _core
-    from mcpace.server.running.lifespans import Entered
+    from mcpace.server.running.lifespans import RunningLifespan
 
     prepared = server.__mcpace__()
-    with Entered(prepared):
+    with RunningLifespan(prepared):
         running = prepared.core.serve_http(_core.HttpOptions(port=0, stateless=True, response="json"))
         try:
             yield running.port

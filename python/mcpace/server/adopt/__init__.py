@@ -66,18 +66,18 @@ def adopt(server: Any) -> Prepared:
         low.version or "",
         title=getattr(low, "title", None),
         description=getattr(low, "description", None),
-        icons=_icons(low),
+        icons=_icons_json(low),
         instructions=low.instructions,
         website_url=low.website_url,
         keep_headers=True,
         open=True,
         revisions=None if is_2(low) else LEGACY,
     )
-    sdk = _sdk(server, kind, low)
+    sdk = _low_level_sdk(server, kind, low)
     core.delegate(sdk.exchange_loop.submit, DELEGATED)
     tools = Tools(server, kind, low, core)
     sdk.exchange_loop.after = tools.renew
-    summary = tools.summary(f"{kind.value} ({_release(kind)})")
+    summary = tools.summary(f"{kind.value} ({_sdk_release(kind)})")
     settings, unused = settings_of(server, kind)
     return Prepared(
         core=core,
@@ -85,7 +85,7 @@ def adopt(server: Any) -> Prepared:
         tools=tools.count,
         resources=summary.resources + summary.templates,
         prompts=summary.prompts,
-        lifespan=partial(_entered, sdk, getattr(server, "_subscriptions", None), core),
+        lifespan=partial(_run_lifespan, sdk, getattr(server, "_subscriptions", None), core),
         options=options_of(server, kind),
         settings=settings,
         notes=(*summary.sentences(), *unused),
@@ -93,7 +93,7 @@ def adopt(server: Any) -> Prepared:
 
 
 @asynccontextmanager
-async def _entered(sdk: Sdk, bus: Any, core: Any) -> AsyncIterator[None]:
+async def _run_lifespan(sdk: Sdk, bus: Any, core: Any) -> AsyncIterator[None]:
     """Runs the SDK's lifespan, and notifies subscribed clients of the events on the SDK's bus."""
 
     def tell(event: Any) -> None:
@@ -112,14 +112,14 @@ async def _entered(sdk: Sdk, bus: Any, core: Any) -> AsyncIterator[None]:
                 unsubscribe()
 
 
-def _icons(low: Any) -> bytes | None:
+def _icons_json(low: Any) -> bytes | None:
     icons = getattr(low, "icons", None)
     if not icons:
         return None
     return to_json([icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in icons])
 
 
-def _sdk(server: Any, kind: Kind, low: Any) -> Sdk:
+def _low_level_sdk(server: Any, kind: Kind, low: Any) -> Sdk:
     around: AbstractAsyncContextManager[Any] | None = None
     if kind is Kind.FASTMCP:
         around = server._lifespan_manager()
@@ -135,7 +135,7 @@ def _sdk(server: Any, kind: Kind, low: Any) -> Sdk:
     return Sdk1(low, around, session, is_resumable=getattr(server, "_event_store", None) is not None)
 
 
-def _release(kind: Kind) -> str:
+def _sdk_release(kind: Kind) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     package = "fastmcp" if kind is Kind.FASTMCP else "mcp"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mcpace.server.adopt import fast_path_fastmcp, fast_path_official
-from mcpace.server.adopt.eligibility import closed
+from mcpace.server.adopt.eligibility import ineligibility
 from mcpace.server.adopt.fast_path import Unfit
 from mcpace.server.adopt.server_kinds import Kind
 from mcpace.server.adopt.summary import Left, Summary
@@ -27,8 +27,8 @@ class Tools:
 
     def renew(self) -> None:
         """Registers new tools, and removes those that disappeared or were replaced. Cheap if nothing changed."""
-        why = closed(self._server, self._kind, self._low)
-        tools = {} if why is not None else self._all()
+        why = ineligibility(self._server, self._kind, self._low)
+        tools = {} if why is not None else self._all_tools()
         if why == self._why and self._known == {name: id(tool) for name, tool in tools.items()}:
             return
         for name in [name for name in self._adopted if tools.get(name) is not self._tools[name]]:
@@ -37,7 +37,7 @@ class Tools:
         for name, tool in tools.items():
             if tool is not self._tools.get(name):
                 self._left.pop(name, None)
-                self._take(name, tool)
+                self._adopt_tool(name, tool)
         self._why, self._tools = why, tools
         self._known = {name: id(tool) for name, tool in tools.items()}
         self._left = {name: reason for name, reason in self._left.items() if name in tools}
@@ -45,15 +45,15 @@ class Tools:
     @property
     def count(self) -> int:
         """The number of tools, as far as known."""
-        return 0 if self._kind is Kind.LOWLEVEL else len(self._all())
+        return 0 if self._kind is Kind.LOWLEVEL else len(self._all_tools())
 
     def summary(self, sdk: str) -> Summary:
         """The result of the adoption: of the tools, and of the server's other parts."""
-        counts = self._counts()
+        counts = self._component_counts()
         left = [Left(name, reason) for name, reason in self._left.items()]
         return Summary(sdk, sorted(self._adopted), left, *counts, whole=self._why)
 
-    def _take(self, name: str, tool: Any) -> None:
+    def _adopt_tool(self, name: str, tool: Any) -> None:
         from mcpace import _core
 
         make = fast_path_fastmcp.handler if self._kind is Kind.FASTMCP else fast_path_official.handler
@@ -69,12 +69,12 @@ class Tools:
         else:
             self._adopted.add(name)
 
-    def _all(self) -> dict[str, Any]:
+    def _all_tools(self) -> dict[str, Any]:
         if self._kind is Kind.FASTMCP:
             return fast_path_fastmcp.tools_of(self._server)
         return dict(self._server._tool_manager._tools)
 
-    def _counts(self) -> tuple[int, int, int]:
+    def _component_counts(self) -> tuple[int, int, int]:
         """The numbers of resources, templates and prompts."""
         if self._kind is Kind.LOWLEVEL:
             return (0, 0, 0)

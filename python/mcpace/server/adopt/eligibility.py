@@ -10,13 +10,13 @@ import sys
 from typing import Any
 
 from mcpace.server.adopt.server_kinds import Kind
-from mcpace.server.registration.context_use_scan import CHANGES, uses
+from mcpace.server.registration.context_use_scan import CHANGES, find_names
 
 _HARMLESS_2 = frozenset({"RequestStateBoundary", "OpenTelemetryMiddleware", "FastMCPServerMiddleware"})
 """Middleware that the SDKs install in every server. Except for traces, it does not change calls without rounds."""
 
 
-def closed(server: Any, kind: Kind, low: Any) -> str | None:
+def ineligibility(server: Any, kind: Kind, low: Any) -> str | None:
     """The reason why no tool may be adopted; ``None`` if tools may be adopted."""
     match kind:
         case Kind.MCPSERVER:
@@ -31,22 +31,22 @@ def closed(server: Any, kind: Kind, low: Any) -> str | None:
 
 def _mcpserver(server: Any, low: Any) -> str | None:
     entry = low.get_request_handler("tools/call")
-    if entry is None or getattr(entry.handler, "__func__", None) is not _own(server)._handle_call_tool:
+    if entry is None or getattr(entry.handler, "__func__", None) is not _own_class(server)._handle_call_tool:
         return "another handler answers its calls"
-    return _middleware_2(low) or _overridden(server, "call_tool", "_handle_call_tool") or _manager(server)
+    return _middleware_2(low) or _overridden_methods(server, "call_tool", "_handle_call_tool") or _manager(server)
 
 
 def _fastmcp_1(server: Any, low: Any) -> str | None:
     request = sys.modules["mcp.types"].CallToolRequest
     handler = low.request_handlers.get(request)
     cells = [cell.cell_contents for cell in getattr(handler, "__closure__", None) or ()]
-    if not any(getattr(value, "__func__", None) is _own(server).call_tool for value in cells):
+    if not any(getattr(value, "__func__", None) is _own_class(server).call_tool for value in cells):
         return "another handler answers its calls"
-    return _overridden(server, "call_tool", "get_context") or _manager(server)
+    return _overridden_methods(server, "call_tool", "get_context") or _manager(server)
 
 
 def _fastmcp(server: Any, low: Any) -> str | None:
-    own: Any = _own(server)
+    own: Any = _own_class(server)
     names = ("call_tool", "get_tool", "_get_tool", "_run_middleware", "_dispatch_component_middleware")
     hooks = ("__call__", "_dispatch_handler", "on_message", "on_request", "on_call_tool")
     base = sys.modules["fastmcp.server.middleware.middleware"].Middleware
@@ -59,7 +59,7 @@ def _fastmcp(server: Any, low: Any) -> str | None:
     if server._transforms or server._local_provider._transforms:
         return "its tools are transformed"
     for part in server._local_provider._components.values():
-        if uses(getattr(part, "fn", None), CHANGES) is not None:
+        if find_names(getattr(part, "fn", None), CHANGES) is not None:
             return f"{part.name} changes what a session sees"
     if getattr(server, "_extensions", None):
         return "an extension may see calls"
@@ -69,7 +69,7 @@ def _fastmcp(server: Any, low: Any) -> str | None:
         return "another provider comes before its own tools"
     if hasattr(low, "middleware") and (why := _middleware_2(low)) is not None:
         return why
-    return _traced() or _overridden(server, *(name for name in names if hasattr(own, name)))
+    return _is_traced() or _overridden_methods(server, *(name for name in names if hasattr(own, name)))
 
 
 def _middleware_2(low: Any) -> str | None:
@@ -77,10 +77,10 @@ def _middleware_2(low: Any) -> str | None:
         if type(one).__name__ not in _HARMLESS_2 or not type(one).__module__.startswith(("mcp.", "fastmcp.")):
             name = getattr(one, "__name__", type(one).__name__)
             return f"its middleware {name} sees every message"
-    return _traced()
+    return _is_traced()
 
 
-def _traced() -> str | None:
+def _is_traced() -> str | None:
     """Whether calls are traced. The SDK creates its spans around its own handlers only."""
     trace = sys.modules.get("opentelemetry.trace")
     provider = None if trace is None else getattr(trace, "_TRACER_PROVIDER", None)
@@ -94,8 +94,8 @@ def _manager(server: Any) -> str | None:
     return f"its tool manager is a {manager.__name__} of its own"
 
 
-def _overridden(server: Any, *names: str) -> str | None:
-    own = _own(server)
+def _overridden_methods(server: Any, *names: str) -> str | None:
+    own = _own_class(server)
     for name in names:
         bound = getattr(server, name)
         if getattr(bound, "__func__", bound) is not getattr(own, name):
@@ -103,6 +103,6 @@ def _overridden(server: Any, *names: str) -> str | None:
     return None
 
 
-def _own(server: Any) -> Any:
+def _own_class(server: Any) -> Any:
     """The nearest class of the SDK among the classes of a server."""
     return next(base for base in type(server).__mro__ if base.__module__.startswith(("mcp.server.", "fastmcp.server.")))

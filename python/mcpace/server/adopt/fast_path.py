@@ -41,12 +41,12 @@ def checker_of(schema: dict[str, Any] | None) -> Callable[[Any], str | None] | N
     return check
 
 
-def failed(text: str) -> bytes:
+def failure_json(text: str) -> bytes:
     """The result of a failed tool call."""
     return pydantic_core.to_json({"content": [{"type": "text", "text": text}], "isError": True})
 
 
-def of_error(error: Any) -> Answer:
+def protocol_error_answer(error: Any) -> Answer:
     """The answer to a protocol error of the SDK."""
     data = error.error.data
     text = None if data is None else json.dumps(pydantic_core.to_jsonable_python(data, by_alias=True))

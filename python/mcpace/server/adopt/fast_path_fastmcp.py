@@ -13,26 +13,28 @@ from typing import Any
 import pydantic_core
 from pydantic import ValidationError
 
-from mcpace.server.adopt.fast_path import Answer, Rejected, Unfit, checker_of, failed, of_error
+from mcpace.server.adopt.fast_path import Answer, Rejected, Unfit, checker_of, failure_json, protocol_error_answer
 from mcpace.server.adopt.json_arguments import Validate, reads_alike
-from mcpace.server.registration.context_use_scan import looks_around
+from mcpace.server.registration.context_use_scan import find_context_use
 
 
 def tools_of(server: Any) -> dict[str, Any]:
     """The server's own tools by name, without names that several tools share."""
     found: dict[str, list[Any]] = {}
-    for tool in _of(server, "Tool"):
+    for tool in _handler_of(server, "Tool"):
         found.setdefault(tool.name, []).append(tool)
     return {name: tools[0] for name, tools in found.items() if len(tools) == 1}
 
 
 def counts(server: Any) -> tuple[int, int, int]:
     """The numbers of the server's own resources, templates and prompts."""
-    resources, templates, prompts = (len(_of(server, name)) for name in ("Resource", "ResourceTemplate", "Prompt"))
+    resources, templates, prompts = (
+        len(_handler_of(server, name)) for name in ("Resource", "ResourceTemplate", "Prompt")
+    )
     return (resources, templates, prompts)
 
 
-def _of(server: Any, name: str) -> list[Any]:
+def _handler_of(server: Any, name: str) -> list[Any]:
     components = server._local_provider._components.values()
     return [one for one in components if any(base.__name__ == name for base in type(one).__mro__)]
 
@@ -41,19 +43,19 @@ def handler(tool: Any, server: Any) -> Any:
     """The tool as a ``_core.Handler``. Raises :class:`Unfit`."""
     from mcpace import _core
 
-    _check(tool, server)
+    _check_tool(tool, server)
     is_2 = "mcp.server.mcpserver" in sys.modules or "mcp_types" in sys.modules
     return _core.Handler(
         tool.fn,
         kind="async" if inspect.iscoroutinefunction(tool.fn) else "sync",
-        validate=_validate(tool),
+        validate=_argument_reader(tool),
         output="text" if tool.output_schema is None else "custom",
-        finish=_finish(tool, None if is_2 else checker_of(tool.output_schema)),
-        fail=Words(tool, server).fail,
+        finish=_result_writer(tool, None if is_2 else checker_of(tool.output_schema)),
+        fail=FailureAnswers(tool, server).fail,
     )
 
 
-def _check(tool: Any, server: Any) -> None:
+def _check_tool(tool: Any, server: Any) -> None:
     if type(tool).__module__ != "fastmcp.tools.function_tool":
         raise Unfit(f"it is a {type(tool).__name__}")
     if import_module("fastmcp.server.dependencies").without_injected_parameters(tool.fn) is not tool.fn:
@@ -72,12 +74,12 @@ def _check(tool: Any, server: Any) -> None:
     for reason, holds in reasons.items():
         if holds:
             raise Unfit(reason)
-    why = looks_around(tool.fn, server)
+    why = find_context_use(tool.fn, server)
     if why is not None:
         raise Unfit(why)
 
 
-def _validate(tool: Any) -> Validate:
+def _argument_reader(tool: Any) -> Validate:
     """FastMCP validates by calling the function through pydantic; this validator calls a function that returns its
     arguments."""
 
@@ -122,7 +124,7 @@ def _reads_alike(schema: Any) -> bool:
 _WRAPPED = b'},"_meta":{"fastmcp":{"wrap_result":true}}}'
 
 
-def _finish(tool: Any, checker: Callable[[Any], str | None] | None) -> Callable[[Any], bytes]:
+def _result_writer(tool: Any, checker: Callable[[Any], str | None] | None) -> Callable[[Any], bytes]:
     schema = tool.output_schema or {}
     # The result that the conversion below would give for a `str`, written directly.
     is_text = tool.return_type is str and schema.get("x-fastmcp-wrap-result") is True
@@ -154,7 +156,7 @@ def _finish(tool: Any, checker: Callable[[Any], str | None] | None) -> Callable[
     return finish
 
 
-class Words:
+class FailureAnswers:
     """Answers to failures with FastMCP's messages, classified as ``FastMCP.call_tool`` does."""
 
     def __init__(self, tool: Any, server: Any) -> None:
@@ -164,29 +166,29 @@ class Words:
 
     def fail(self, error: BaseException) -> Answer:
         if isinstance(error, Rejected):
-            return failed(str(error))
+            return failure_json(str(error))
         if isinstance(error, (self._own.NotFoundError, self._own.DisabledError)):
-            return failed(f"Unknown tool: {self._name!r}")
+            return failure_json(f"Unknown tool: {self._name!r}")
         if isinstance(error, self._own.FastMCPError):
             self._logger.log(getattr(error, "log_level", logging.ERROR), "Error calling tool %r", self._name)
-            return failed(str(error))
+            return failure_json(str(error))
         code = getattr(getattr(error, "error", None), "code", None)
         if code == -32021:
-            return of_error(error)
+            return protocol_error_answer(error)
         if isinstance(error, ValidationError) and not hasattr(
             sys.modules.get("fastmcp.utilities.exceptions"), "is_timeout_error"
         ):
             # FastMCP 3 sends the message of a validation error that the function raised.
-            return failed(str(error))
+            return failure_json(str(error))
         status = getattr(getattr(error, "response", None), "status_code", None)
         self._logger.error("Error calling tool %r", self._name, exc_info=None if status else error)
         if status == 429:
-            return failed("Rate limited by upstream API, please retry later")
+            return failure_json("Rate limited by upstream API, please retry later")
         if _timed_out(error):
-            return failed("Upstream request timed out, please retry")
+            return failure_json("Upstream request timed out, please retry")
         if self._server._mask_error_details:
-            return failed(f"Error calling tool {self._name!r}")
-        return failed(f"Error calling tool {self._name!r}: {error}")
+            return failure_json(f"Error calling tool {self._name!r}")
+        return failure_json(f"Error calling tool {self._name!r}: {error}")
 
 
 def _timed_out(error: BaseException) -> bool:

@@ -14,42 +14,42 @@ from typing import Any, Literal
 import pydantic_core
 from pydantic import ValidationError
 
-from mcpace.server.adopt.fast_path import Answer, Rejected, Unfit, checker_of, failed, of_error
-from mcpace.server.adopt.json_arguments import of_model
-from mcpace.server.registration.context_use_scan import looks_around
+from mcpace.server.adopt.fast_path import Answer, Rejected, Unfit, checker_of, failure_json, protocol_error_answer
+from mcpace.server.adopt.json_arguments import model_reader
+from mcpace.server.registration.context_use_scan import find_context_use
 
 
 def handler(tool: Any, server: Any) -> Any:
     """The tool as a ``_core.Handler``. Raises :class:`Unfit`."""
     from mcpace import _core
 
-    _check(tool, server)
+    _check_tool(tool, server)
     metadata = tool.fn_metadata
     is_2 = hasattr(metadata, "validate_arguments")
-    words = Words2(tool) if is_2 else Words1(tool)
+    words = FailureAnswers2(tool) if is_2 else FailureAnswers1(tool)
     return _core.Handler(
         tool.fn,
         kind="async" if tool.is_async else "sync",
-        validate=of_model(metadata.arg_model, _slowly(metadata, words)),
-        output=_output(metadata),
+        validate=model_reader(metadata.arg_model, _plain_reader(metadata, words)),
+        output=_output_kind(metadata),
         finish=_finish_2(metadata) if is_2 else _finish_1(metadata),
         fail=words.fail,
     )
 
 
-def _check(tool: Any, server: Any) -> None:
+def _check_tool(tool: Any, server: Any) -> None:
     if type(tool).__module__ not in ("mcp.server.mcpserver.tools.base", "mcp.server.fastmcp.tools.base"):
         raise Unfit("a tool class of its own")
     if tool.context_kwarg is not None:
         raise Unfit("it takes a context")
     if getattr(tool, "resolved_params", None):
         raise Unfit("its parameters are resolved")
-    why = looks_around(tool.fn, server)
+    why = find_context_use(tool.fn, server)
     if why is not None:
         raise Unfit(why)
 
 
-def _slowly(metadata: Any, words: Words1 | Words2) -> Callable[[bytes], dict[str, Any]]:
+def _plain_reader(metadata: Any, words: FailureAnswers1 | FailureAnswers2) -> Callable[[bytes], dict[str, Any]]:
     """The SDK's own conversion of a call's JSON to keyword arguments."""
 
     def validate(raw: bytes) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _slowly(metadata: Any, words: Words1 | Words2) -> Callable[[bytes], dict[str
     return validate
 
 
-def _output(metadata: Any) -> Literal["text", "wrapped-text", "custom"]:
+def _output_kind(metadata: Any) -> Literal["text", "wrapped-text", "custom"]:
     """How the runtime writes a value that is a ``str``; ``finish`` writes all others."""
     if metadata.output_schema is None:
         return "text"
@@ -106,7 +106,7 @@ def _finish_1(metadata: Any) -> Callable[[Any], bytes]:
     return finish
 
 
-class Words1:
+class FailureAnswers1:
     """Answers to failures with the messages of mcp 1.x, which sends the text of every exception."""
 
     def __init__(self, tool: Any) -> None:
@@ -118,17 +118,17 @@ class Words1:
 
     def fail(self, error: BaseException) -> Answer:
         if isinstance(error, Rejected):
-            return failed(str(error))
+            return failure_json(str(error))
         if type(error).__name__ == "UrlElicitationRequiredError":
-            return of_error(error)
+            return protocol_error_answer(error)
         if not isinstance(error, Exception):
             # The SDK sends clients nothing about `sys.exit()`, Ctrl-C or a cancellation.
             self._logger.error("Tool %r raised an unexpected exception", self._name, exc_info=error)
-            return failed(f"Error executing tool {self._name}")
-        return failed(f"Error executing tool {self._name}: {error}")
+            return failure_json(f"Error executing tool {self._name}")
+        return failure_json(f"Error executing tool {self._name}: {error}")
 
 
-class Words2:
+class FailureAnswers2:
     """Answers to failures with the messages of mcp 2.x, which sends the text of deliberate errors and logs crashes."""
 
     def __init__(self, tool: Any) -> None:
@@ -148,15 +148,15 @@ class Words2:
 
     def fail(self, error: BaseException) -> Answer:
         if isinstance(error, Rejected):
-            return failed(str(error))
+            return failure_json(str(error))
         if isinstance(error, self._protocol):
-            return of_error(error)
+            return protocol_error_answer(error)
         told = f"Error executing tool {self._name}"
         if isinstance(error, self._crashed):
             told = f"{told}: {error}"
         elif isinstance(error, self._foreseen):
             told = f"{told}: {error}"
             self._logger.info("Tool %r failed: %r", self._name, told)
-            return failed(told)
+            return failure_json(told)
         self._logger.error("Tool %r raised an unexpected exception", self._name, exc_info=error)
-        return failed(told)
+        return failure_json(told)

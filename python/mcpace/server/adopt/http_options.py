@@ -32,7 +32,7 @@ def _official(server: Any) -> dict[str, Any]:
     if verifier is not None:
         resource = settings.resource_server_url
         options |= {
-            "token_verifier": _verifying(verifier.verify_token, settings),
+            "token_verifier": _resource_verifier(verifier.verify_token, settings),
             "resource": str(resource or UNKNOWN_RESOURCE),
             "authorization_servers": [str(settings.issuer_url)],
             "required_scopes": list(settings.required_scopes or ()),
@@ -49,7 +49,7 @@ def _fastmcp(server: Any) -> dict[str, Any]:
         base = getattr(auth, "base_url", None)
         servers = getattr(auth, "authorization_servers", None) or ([base] if base else [])
         options |= {
-            "token_verifier": _verifying(auth.verify_token, None),
+            "token_verifier": _resource_verifier(auth.verify_token, None),
             "resource": f"{str(base).rstrip('/')}/mcp" if base else UNKNOWN_RESOURCE,
             "authorization_servers": [str(url) for url in servers],
             "required_scopes": list(getattr(auth, "required_scopes", None) or ()),
@@ -59,7 +59,7 @@ def _fastmcp(server: Any) -> dict[str, Any]:
     return options
 
 
-def _verifying(verify: Callable[[str], Awaitable[Any]], settings: Any) -> Callable[..., Awaitable[Any]]:
+def _resource_verifier(verify: Callable[[str], Awaitable[Any]], settings: Any) -> Callable[..., Awaitable[Any]]:
     """Calls the server's verifier, and checks the resource that a token is for. (The runtime checks the expiry.)"""
     wanted = settings.resource_server_url if getattr(settings, "validate_token_resource", False) else None
 

@@ -66,7 +66,7 @@ _OPENS_JSON = frozenset("{[tfn \t\r\n")
 """First characters of JSON that is neither a string nor a number."""
 
 
-def of_model(model: Any, slowly: Validate) -> Validate:
+def model_reader(model: Any, slowly: Validate) -> Validate:
     """The converter for the official SDK's argument models; ``slowly`` is the SDK's own conversion of the bytes.
 
     The SDK reads a string that holds JSON as that JSON first, for each parameter that isn't annotated as ``str``. If a

@@ -46,7 +46,7 @@ class Sdk1(Sdk):
         self._metadata = import_module("mcp.shared.message").ServerMessageMetadata
         self._error = import_module("mcp.shared.exceptions").McpError
         base, first = session or (import_module("mcp.server.session").ServerSession, ())
-        self._session_class, self._first = detached(base, self._types, self._error), first
+        self._session_class, self._first = detached_session(base, self._types, self._error), first
         self._states = import_module("mcp.server.session").InitializationState
 
     async def answer(self, exchange: Exchange) -> bytes:
@@ -121,7 +121,7 @@ class Sdk1(Sdk):
         return self._session_class(*self._first, None, None, options, stateless=stateless)
 
 
-def detached(base: type, types: Any, error: Any) -> type:
+def detached_session(base: type, types: Any, error: Any) -> type:
     """A session class whose messages go to the exchange, without streams and without a task that reads them."""
 
     class Detached(base):  # type: ignore[misc]

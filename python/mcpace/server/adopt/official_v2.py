@@ -45,7 +45,7 @@ class Sdk2(Sdk):
         user = self._user(exchange)
         request = request_of(exchange, user)
         modern = exchange.revision == MODERN
-        kept = None if modern else self._kept(exchange, request)
+        kept = None if modern else self._session_state(exchange, request)
         dispatch = Dispatch(self, exchange, params, request, can_ask=kept is not None)
         try:
             if modern:
@@ -56,11 +56,11 @@ class Sdk2(Sdk):
                     dispatch,
                     exchange.method,
                     params,
-                    connection=self._envelope(exchange, params),
+                    connection=self._request_envelope(exchange, params),
                     lifespan_state=self._state,
                 )
             else:
-                connection = kept.connection if kept is not None else self._envelope(exchange, None)
+                connection = kept.connection if kept is not None else self._request_envelope(exchange, None)
                 runner = self._runner.ServerRunner(self._server, connection, self._state)
                 result = await runner.on_request(dispatch, exchange.method, params)
         except Exception as error:
@@ -69,13 +69,13 @@ class Sdk2(Sdk):
             dispatch.closed = True
         return pydantic_core.to_json(result, inf_nan_mode="null")
 
-    def _kept(self, exchange: Exchange, request: Any) -> Kept | None:
+    def _session_state(self, exchange: Exchange, request: Any) -> SessionState | None:
         """The SDK's state of a session; ``None`` without a session."""
         if not exchange.has_session:
             return None
-        kept: Kept | None = exchange.kept
+        kept: SessionState | None = exchange.kept
         if kept is None:
-            kept = Kept(self._connection.for_loop(Standalone(self), protocol_version_hint=exchange.revision))
+            kept = SessionState(self._connection.for_loop(Standalone(self), protocol_version_hint=exchange.revision))
             exchange.keep(kept)
         elif not kept.connection.initialized.is_set():
             # The runtime receives the client's `initialized` notification.
@@ -84,7 +84,7 @@ class Sdk2(Sdk):
             kept.connection.session_id = request.headers.get("mcp-session-id")
         return kept
 
-    def _envelope(self, exchange: Exchange, params: Json | None) -> Any:
+    def _request_envelope(self, exchange: Exchange, params: Json | None) -> Any:
         meta = (params or {}).get("_meta") or {}
         # The SDK sends notifications that belong to no request over stdio, and drops them over HTTP.
         duplex = {"outbound": self._notify_only(Standalone(self))} if exchange.headers is None else {}
@@ -122,7 +122,7 @@ class Sdk2(Sdk):
         return Refusal(data.code, data.message, pydantic_core.to_jsonable_python(data.data, by_alias=True))
 
 
-class Kept:
+class SessionState:
     """The SDK's connection, kept for the lifetime of the runtime's session."""
 
     def __init__(self, connection: Any) -> None:
@@ -153,7 +153,7 @@ class Dispatch:
     async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> Json:
         if not self.can_send_request:
             raise self._sdk._error.NoBackChannelError(method)
-        return await asked(self._sdk, method, params, opts)
+        return await await_answer(self._sdk, method, params, opts)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> None:
         if not self.closed:
@@ -178,13 +178,13 @@ class Standalone:
         self._sdk = sdk
 
     async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> Json:
-        return await asked(self._sdk, method, params, opts)
+        return await await_answer(self._sdk, method, params, opts)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> None:
         notify(method, params)
 
 
-async def asked(sdk: Sdk2, method: str, params: Mapping[str, Any] | None, opts: Any) -> Json:
+async def await_answer(sdk: Sdk2, method: str, params: Mapping[str, Any] | None, opts: Any) -> Json:
     """Asks the client. Returns its answer, or raises the SDK's error."""
     import anyio
 

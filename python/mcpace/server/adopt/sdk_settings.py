@@ -31,20 +31,22 @@ def settings_of(server: Any, kind: Kind) -> tuple[dict[str, Any], tuple[str, ...
         case Kind.FASTMCP_1:
             usual = inspect.signature(_sdk_class(server).__init__).parameters
             defaults = {name: usual[name].default for name in (*_HTTP, *_LIMITS, *_UNUSED) if name in usual}
-            changed = _changed(server.settings, defaults)
+            changed = _changed_settings(server.settings, defaults)
             unused = [f"its {name} is not used: {reason}" for name, reason in _UNUSED.items() if name in changed]
             if server._event_store is not None:
                 unused.append("its event_store is not used: the runtime keeps the events of streams itself")
             if getattr(server, "_retry_interval", None) is not None:
                 changed["retry_interval"] = server._retry_interval
             used = {name: value for name, value in changed.items() if name not in _UNUSED}
-            return _named(used) | _security(server.settings.transport_security), tuple(unused)
+            return _runner_names(used) | _security(server.settings.transport_security), tuple(unused)
         case Kind.FASTMCP:
             settings = sys.modules["fastmcp"].settings
             fields = type(settings).model_fields
-            changed = _changed(settings, {name: fields[name].default for name in (*_HTTP, *_HOSTS) if name in fields})
+            changed = _changed_settings(
+                settings, {name: fields[name].default for name in (*_HTTP, *_HOSTS) if name in fields}
+            )
             hosts = {name.removeprefix("http_"): tuple(changed.pop(name)) for name in _HOSTS if name in changed}
-            return _named(changed) | hosts, ()
+            return _runner_names(changed) | hosts, ()
         case Kind.MCPSERVER | Kind.LOWLEVEL:
             return {}, ()
 
@@ -53,13 +55,13 @@ def _sdk_class(server: Any) -> Any:
     return next(base for base in type(server).__mro__ if base.__module__.startswith("mcp.server."))
 
 
-def _changed(settings: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _changed_settings(settings: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that differ from their default and from ``None``."""
     values = {name: getattr(settings, name, None) for name in defaults}
     return {name: value for name, value in values.items() if value is not None and value != defaults[name]}
 
 
-def _named(settings: dict[str, Any]) -> dict[str, Any]:
+def _runner_names(settings: dict[str, Any]) -> dict[str, Any]:
     from mcpace.server.running.transports import options_of
 
     return options_of("streamable-http", settings)

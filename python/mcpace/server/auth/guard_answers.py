@@ -25,7 +25,7 @@ def answering(function: Callable[..., Any], is_key: bool) -> tuple[Callable[[Any
     what = "the key of a rate limit" if is_key else "the permission"
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
 
-    def answered(value: Any) -> GuardAnswer:
+    def answer_of(value: Any) -> GuardAnswer:
         if is_key:
             if isinstance(value, str):
                 return GuardAnswer.keyed_by(value)
@@ -38,7 +38,7 @@ def answering(function: Callable[..., Any], is_key: bool) -> tuple[Callable[[Any
             value.close()
         raise TypeError(f"{name} returned {type(value).__name__}: True, False or None is an answer")
 
-    def refused(error: Exception) -> GuardAnswer:
+    def refusal_of(error: Exception) -> GuardAnswer:
         try:
             if isinstance(error, Denied):
                 return GuardAnswer.denied(str(error.message), [str(scope) for scope in error.scopes])
@@ -51,16 +51,16 @@ def answering(function: Callable[..., Any], is_key: bool) -> tuple[Callable[[Any
 
         async def ask_later(asked: Any) -> GuardAnswer:
             try:
-                return answered(await function(asked))
+                return answer_of(await function(asked))
             except Exception as error:
-                return refused(error)
+                return refusal_of(error)
 
         return ask_later, True
 
     def ask(asked: Any) -> GuardAnswer:
         try:
-            return answered(function(asked))
+            return answer_of(function(asked))
         except Exception as error:
-            return refused(error)
+            return refusal_of(error)
 
     return ask, False

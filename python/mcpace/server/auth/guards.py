@@ -258,8 +258,8 @@ def guards(
     what: str,
 ) -> Guards:
     """The guards that keywords describe. Raises ``RegistrationError``, which names ``what``, for invalid keywords."""
-    asked = several(permissions, lambda one: callable(one) or isinstance(one, str), f"permissions of {what}")
-    limits = several(rate_limits, lambda one: isinstance(one, RateLimit | str), f"rate_limits of {what}")
+    asked = as_tuple(permissions, lambda one: callable(one) or isinstance(one, str), f"permissions of {what}")
+    limits = as_tuple(rate_limits, lambda one: isinstance(one, RateLimit | str), f"rate_limits of {what}")
     for permission in asked:
         if not callable(permission) or isinstance(permission, type) or permission is requires:
             raise RegistrationError(
@@ -282,7 +282,7 @@ def guards(
     return Guards(asked, limits, timeout, max_result_bytes)
 
 
-def several(given: Any, is_one: Callable[[Any], bool], what: str) -> tuple[Any, ...]:
+def as_tuple(given: Any, is_one: Callable[[Any], bool], what: str) -> tuple[Any, ...]:
     """The values of a keyword that takes one value or several. Raises ``RegistrationError`` for anything else."""
     if given is None:
         return ()
@@ -297,7 +297,7 @@ def _is_number(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def of_server(permissions: Any, rate_limits: Any, max_result_bytes: int | None, server: str) -> Guards:
+def server_guards(permissions: Any, rate_limits: Any, max_result_bytes: int | None, server: str) -> Guards:
     """The guards of a server. Its limits count the uses of all its components together."""
     found = guards(permissions, rate_limits, None, max_result_bytes, what="MCPServer")
     limits = tuple(limit.counted_as(f"{server}:server:{place}") for place, limit in enumerate(found.rate_limits))
@@ -310,7 +310,7 @@ def guards_of(entry: Any) -> Guards:
     return own
 
 
-def compiled(all_of_it: Guards, kind: Kind, name: str, server: str) -> _core.Guard | None:
+def core_guard(all_of_it: Guards, kind: Kind, name: str, server: str) -> _core.Guard | None:
     """The guards in the form of the compiled part; ``None`` if there are none. The time limit is passed separately.
 
     Limits of servers with different names may be counted in one Redis, so their keys contain the server's name.

@@ -31,7 +31,7 @@ class Trusted:
 TRUSTED = Trusted()
 
 
-def checked(principal: Any) -> Any:
+def checked_principal(principal: Any) -> Any:
     """Returns the principal of a call within the process. Raises ``TypeError`` for an object that is no token."""
     if principal is None or (hasattr(principal, "client_id") and not isinstance(principal, type)):
         return principal

@@ -21,7 +21,7 @@ from mcpace.types import ContentBlock, TextContent, content_block, is_content_ty
 def content_of(value: Any) -> list[ContentBlock]:
     """The blocks of a returned value."""
     blocks: list[ContentBlock] = []
-    _gather(value, blocks)
+    _append_blocks(value, blocks)
     return blocks
 
 
@@ -38,7 +38,7 @@ def content_json(value: Any) -> bytes:
         return b"[]"
     kind = type(value)
     if isinstance(value, list | tuple) or is_content_type(kind) or _is_media(kind):
-        return to_json([_dumped(block) for block in content_of(value)])
+        return to_json([_block_json(block) for block in content_of(value)])
     return text_json(text_of(value))
 
 
@@ -78,7 +78,7 @@ def media_block(value: Any) -> ContentBlock | None:
     return None
 
 
-def _gather(value: Any, blocks: list[ContentBlock]) -> None:
+def _append_blocks(value: Any, blocks: list[ContentBlock]) -> None:
     if value is None:
         return
     if isinstance(value, str):
@@ -89,12 +89,12 @@ def _gather(value: Any, blocks: list[ContentBlock]) -> None:
         blocks.append(block)
     elif isinstance(value, list | tuple):
         for item in value:
-            _gather(item, blocks)
+            _append_blocks(item, blocks)
     else:
         blocks.append(TextContent(text=text_of(value)))
 
 
-def _dumped(block: ContentBlock) -> dict[str, Any]:
+def _block_json(block: ContentBlock) -> dict[str, Any]:
     return block.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

@@ -178,18 +178,18 @@ class Context(Generic[LifespanT, RequestT]):
     def request_context(self) -> RequestContext[LifespanT, RequestT]:
         """The session, the lifespan's state and the request. Raises ``ValueError`` outside of a request."""
         if self._request_context is None:
-            self._request_context = self._surroundings()
+            self._request_context = self._new_request_context()
         return self._request_context
 
     @property
     def request_id(self) -> str:
         """The call's id."""
-        return str(self._required().request_id)
+        return str(self._require_call().request_id)
 
     @property
     def client_id(self) -> str | None:
         """The OAuth client that the token was issued to; without a token, the id that the request's metadata claims."""
-        principal = self._required().principal
+        principal = self._require_call().principal
         named = getattr(principal, "client_id", None)
         claimed = named if named is not None else (self.meta or {}).get("client_id")
         return None if claimed is None else str(claimed)
@@ -197,7 +197,7 @@ class Context(Generic[LifespanT, RequestT]):
     @property
     def session_id(self) -> str | None:
         """The session's id; ``None`` over stdio, without sessions, and since 2026-07-28."""
-        return self._required().session_id
+        return self._require_call().session_id
 
     @property
     def protocol_version(self) -> str | None:
@@ -207,13 +207,13 @@ class Context(Generic[LifespanT, RequestT]):
     @property
     def headers(self) -> Mapping[str, str] | None:
         """The HTTP request's headers, by name in lower case; ``None`` over stdio."""
-        headers = self._required().headers
+        headers = self._require_call().headers
         return headers or None
 
     @property
     def meta(self) -> Mapping[str, Any] | None:
         """The request's metadata."""
-        raw = self._required().meta
+        raw = self._require_call().meta
         return None if raw is None else cast("Mapping[str, Any]", json.loads(raw))
 
     @property
@@ -221,13 +221,13 @@ class Context(Generic[LifespanT, RequestT]):
         """The request's parameters, as they were sent, or as middleware passed them on."""
         if self._request_context is not None:
             return self._request_context.params or {}
-        raw = self._required().params
+        raw = self._require_call().params
         return {} if raw is None else cast("Mapping[str, Any]", json.loads(raw))
 
     @property
     def client_capabilities(self) -> ClientCapabilities | None:
         """The capabilities that the client declares; ``None`` if it declares none."""
-        raw = self._required().client_capabilities
+        raw = self._require_call().client_capabilities
         return None if raw is None else shared(ClientCapabilities.model_validate_json(raw))
 
     @property
@@ -279,7 +279,7 @@ class Context(Generic[LifespanT, RequestT]):
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Reports the progress of the call. Does nothing if the client did not ask for it."""
-        self._required().progress(progress, total, message)
+        self._require_call().progress(progress, total, message)
 
     async def log(self, level: LoggingLevel, data: Any, *, logger_name: str | None = None) -> None:
         """Sends a log message to the client: a text, or any value that JSON can represent."""
@@ -310,13 +310,13 @@ class Context(Generic[LifespanT, RequestT]):
         """
         from mcpace.server.calls.elicitation import elicit
 
-        return await elicit(self._required(), message, schema)
+        return await elicit(self._require_call(), message, schema)
 
     async def elicit_url(self, message: str, url: str, elicitation_id: str) -> UrlElicitationResult:
         """Asks the user to visit a page, for data that must not pass through the client."""
         from mcpace.server.calls.elicitation import elicit_url
 
-        return await elicit_url(self._required(), message, url, elicitation_id)
+        return await elicit_url(self._require_call(), message, url, elicitation_id)
 
     async def begin_task(self, *, required: bool = True) -> bool:
         """Turns the call of a tool with ``task=TaskConfig(mode="on-demand")`` into a task. Returns whether it is one.
@@ -326,7 +326,7 @@ class Context(Generic[LifespanT, RequestT]):
         the function continues as a call.
         """
         try:
-            await self._required().begin_task()
+            await self._require_call().begin_task()
         except Exception as error:
             is_undeclared = getattr(error, "kind", None) == "undeclared"
             if required or not (is_undeclared or getattr(error, "code", None) == MISSING_REQUIRED_CLIENT_CAPABILITY):
@@ -346,7 +346,7 @@ class Context(Generic[LifespanT, RequestT]):
 
     async def close_sse_stream(self) -> None:
         """Closes the client's stream while the call continues; the client reconnects for the result (2025-11-25)."""
-        self._required().release()
+        self._require_call().release()
 
     async def notify_tools_changed(self) -> None:
         """Notifies clients that the list of tools changed. Adding and removing tools does so automatically."""
@@ -387,15 +387,15 @@ class Context(Generic[LifespanT, RequestT]):
         """The compiled part's interface to the call; ``None`` outside of a request."""
         return self._call
 
-    def _required(self) -> Call:
+    def _require_call(self) -> Call:
         if self._call is None:
             raise ValueError(_OUTSIDE)
         return self._call
 
-    def _surroundings(self) -> RequestContext[LifespanT, RequestT]:
+    def _new_request_context(self) -> RequestContext[LifespanT, RequestT]:
         from mcpace.server.calls.session import Session
 
-        call = self._required()
+        call = self._require_call()
         headers = call.headers
         return RequestContext(
             session=Session(self),

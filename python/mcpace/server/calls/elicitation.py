@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_json
 from typing_extensions import TypeAliasType
 
-from mcpace.server.calls.invocation import asked
+from mcpace.server.calls.invocation import await_answer
 from mcpace.server.sdk_compat.shared_types import shared
 from mcpace.types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult, wire
 
@@ -69,7 +69,7 @@ UrlElicitationResult = AcceptedUrlElicitation | DeclinedElicitation | CancelledE
 async def elicit(call: Call, message: str, schema: type[DataT]) -> ElicitationResult[DataT]:
     """Shows the user a form. Raises ``ValueError`` if the answer does not fit the form."""
     params = ElicitRequestFormParams(message=message, requested_schema=form_of(schema))
-    answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
+    answer = ElicitResult.model_validate_json(await await_answer(call.elicit(to_json(wire(params)))))
     if answer.action == "decline":
         return shared(DeclinedElicitation())
     if answer.action == "cancel":
@@ -87,7 +87,7 @@ async def elicit(call: Call, message: str, schema: type[DataT]) -> ElicitationRe
 async def elicit_url(call: Call, message: str, url: str, elicitation_id: str) -> UrlElicitationResult:
     """Asks the user to visit a page."""
     params = ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
-    answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
+    answer = ElicitResult.model_validate_json(await await_answer(call.elicit(to_json(wire(params)))))
     answers: dict[str, UrlElicitationResult] = {
         "accept": AcceptedUrlElicitation(),
         "decline": DeclinedElicitation(),

@@ -29,7 +29,7 @@ async def call_function(function: Callable[..., Any], is_async: bool, keywords: 
     return await asyncio.to_thread(function, **keywords)
 
 
-async def asked(answer: Awaitable[bytes]) -> bytes:
+async def await_answer(answer: Awaitable[bytes]) -> bytes:
     """Awaits a client's answer. Raises ``MCPError`` if there is none, with the client's own code if it refused.
 
     The error for an undeclared capability passes unchanged, since the compiled part answers it.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from mcpace.server.calls.invocation import asked
+from mcpace.server.calls.invocation import await_answer
 from mcpace.server.errors import MCPError
 from mcpace.server.sdk_compat.shared_types import shared
 from mcpace.types import (
@@ -84,7 +84,7 @@ class Session:
     def check_client_capability(self, capability: Any) -> bool:
         """Whether the client declared all that ``capability`` (a ``ClientCapabilities``) names."""
         declared = self.client_capabilities
-        return declared is not None and _covers(wire(declared), wire(capability))
+        return declared is not None and _is_covered_by(wire(declared), wire(capability))
 
     async def create_message(
         self,
@@ -119,13 +119,13 @@ class Session:
             tool_choice=tool_choice,
         )
         check_tool_results(params.messages)
-        answer = await asked(self._call.sample(to_json(wire(params))))
+        answer = await await_answer(self._call.sample(to_json(wire(params))))
         kind = CreateMessageResultWithTools if with_tools else CreateMessageResult
         return shared(kind.model_validate_json(answer))
 
     async def list_roots(self) -> ListRootsResult:
         """Asks for the client's roots."""
-        return shared(ListRootsResult.model_validate_json(await asked(self._call.list_roots())))
+        return shared(ListRootsResult.model_validate_json(await await_answer(self._call.list_roots())))
 
     async def elicit(
         self, message: str, requested_schema: dict[str, Any], related_request_id: Any = None
@@ -139,7 +139,7 @@ class Session:
         """Shows the user a form given by its JSON Schema."""
         del related_request_id
         params = ElicitRequestFormParams(message=message, requested_schema=requested_schema)
-        return shared(ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params))))))
+        return shared(ElicitResult.model_validate_json(await await_answer(self._call.elicit(to_json(wire(params))))))
 
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str, related_request_id: Any = None
@@ -147,7 +147,7 @@ class Session:
         """Asks the user to visit a page."""
         del related_request_id
         params = ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
-        return shared(ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params))))))
+        return shared(ElicitResult.model_validate_json(await await_answer(self._call.elicit(to_json(wire(params))))))
 
     async def send_log_message(
         self, level: LoggingLevel, data: Any, logger: str | None = None, related_request_id: Any = None
@@ -239,11 +239,11 @@ class Session:
         method, params = _message(request)
         match method:
             case "sampling/createMessage":
-                answer = await asked(self._call.sample(to_json(params)))
+                answer = await await_answer(self._call.sample(to_json(params)))
             case "elicitation/create":
-                answer = await asked(self._call.elicit(to_json(params)))
+                answer = await await_answer(self._call.elicit(to_json(params)))
             case "roots/list":
-                answer = await asked(self._call.list_roots())
+                answer = await await_answer(self._call.list_roots())
             case _:
                 raise ValueError(f"{method} is not a request that a server sends")
         return result_type.model_validate_json(answer)
@@ -299,9 +299,9 @@ def check_tool_results(messages: Sequence[SamplingMessage]) -> None:
         raise ValueError("ids of tool_result blocks and tool_use blocks from previous message do not match")
 
 
-def _covers(declared: Any, wanted: Any) -> bool:
+def _is_covered_by(declared: Any, wanted: Any) -> bool:
     if not isinstance(wanted, dict):
         return bool(declared == wanted)
     return isinstance(declared, dict) and all(
-        key in declared and _covers(declared[key], value) for key, value in wanted.items()
+        key in declared and _is_covered_by(declared[key], value) for key, value in wanted.items()
     )

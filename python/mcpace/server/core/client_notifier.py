@@ -78,9 +78,9 @@ class ClientNotifier:
 def _bus(subscriptions: Any) -> Any:
     if subscriptions is None:
         return None
-    from mcpace.server.core.subscriptions import checked
+    from mcpace.server.core.subscriptions import checked_bus
 
-    return checked(subscriptions)
+    return checked_bus(subscriptions)
 
 
 def _no_subscription() -> None:

@@ -25,10 +25,10 @@ from mcpace.server.errors import (
     is_protocol_error,
     log_tool_failure,
     logger,
-    of_tool,
     resource_answer,
+    tool_exception,
 )
-from mcpace.server.registration.context_use_scan import uses
+from mcpace.server.registration.context_use_scan import find_names
 from mcpace.types import INTERNAL_ERROR, wire
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Plan:
 def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
     """How a tool is called."""
     if binding.is_wrapped("tools/call"):
-        return _wrapped(binding, "tools/call")
+        return _middleware_plan(binding, "tools/call")
     plan: Callable[[Any], Plan] | None = getattr(tool, "plan", None)
     if plan is not None:
         # Tools of mcpace.fastmcp and mcpace.django make their own plans.
@@ -94,11 +94,11 @@ def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
 
     function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
     if tool.resolved:
-        function, kind, context = _resolving(tool), True, _CONTEXT
-    elif not kind and uses(tool.fn, _FROM_THREAD):
+        function, kind, context = _with_resolvers(tool), True, _CONTEXT
+    elif not kind and find_names(tool.fn, _FROM_THREAD):
         function, kind = _in_thread(tool.fn), True
     is_structured = tool.output.kind == "structured"
-    is_bare = context is None and not (binding.has_principals or uses(tool.fn, _WAYS))
+    is_bare = context is None and not (binding.has_principals or find_names(tool.fn, _WAYS))
     return Plan(
         function=function,
         kind="async" if kind else "sync",
@@ -117,37 +117,37 @@ def resource_plan(binding: CoreBinding, uri: str | None) -> Plan:
     """How a resource is read. Without ``uri``, the plan is a template's, and the client's request names the
     resource."""
     if binding.is_wrapped("resources/read"):
-        return _wrapped(binding, "resources/read")
+        return _middleware_plan(binding, "resources/read")
     from mcpace.server.core.requests import resource_json
 
     async def read(*, _context: Context[Any, Any]) -> bytes:
         return await resource_json(binding.registry, uri or _context.params["uri"], _context)
 
-    return _finished(binding, "resources/read", read, resource_failure(uri))
+    return _finished_plan(binding, "resources/read", read, resource_failure(uri))
 
 
 def prompt_plan(binding: CoreBinding, prompt: Prompt) -> Plan:
     """How a prompt is rendered."""
     if binding.is_wrapped("prompts/get"):
-        return _wrapped(binding, "prompts/get")
+        return _middleware_plan(binding, "prompts/get")
     from mcpace.server.core.requests import prompt_json
 
     async def render(*, _context: Context[Any, Any], _arguments: dict[str, Any]) -> bytes:
         return await prompt_json(prompt, _arguments, _context)
 
-    return _finished(binding, "prompts/get", render, prompt_failure(prompt), _as_arguments)
+    return _finished_plan(binding, "prompts/get", render, prompt_failure(prompt), _as_arguments)
 
 
 def completion_plan(binding: CoreBinding) -> Plan:
     """How completions are proposed."""
     if binding.is_wrapped("completion/complete"):
-        return _wrapped(binding, "completion/complete")
+        return _middleware_plan(binding, "completion/complete")
     from mcpace.server.core.requests import completion_json
 
     async def complete(*, _context: Context[Any, Any]) -> bytes:
         return await completion_json(binding.registry, _context.params)
 
-    return _finished(binding, "completion/complete", complete, plain_failure("completion/complete"))
+    return _finished_plan(binding, "completion/complete", complete, plain_failure("completion/complete"))
 
 
 def tool_failure(name: str) -> Callable[[BaseException], Answer]:
@@ -155,7 +155,7 @@ def tool_failure(name: str) -> Callable[[BaseException], Answer]:
     only."""
 
     def fail(error: BaseException) -> Answer:
-        told = of_tool(name, error)
+        told = tool_exception(name, error)
         known = protocol_answer(told)
         if known is not None:
             return known
@@ -230,24 +230,24 @@ def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _resolving(tool: Tool) -> Callable[..., Any]:
+def _with_resolvers(tool: Tool) -> Callable[..., Any]:
     async def call(*, _context: Context[Any, Any], **keywords: Any) -> Any:
         return await tool.call(keywords, _context)
 
     return call
 
 
-def _wrapped(binding: CoreBinding, method: str) -> Plan:
+def _middleware_plan(binding: CoreBinding, method: str) -> Plan:
     """The plan of a method that middleware wraps. Middleware receives the request as it was sent, before validation."""
     from mcpace.server.core.requests import run_middleware
 
     async def run(*, _context: Context[Any, Any]) -> bytes:
         return await run_middleware(binding, _context)
 
-    return _finished(binding, method, run, plain_failure(method))
+    return _finished_plan(binding, method, run, plain_failure(method))
 
 
-def _finished(
+def _finished_plan(
     binding: CoreBinding,
     method: str,
     function: Callable[..., Any],

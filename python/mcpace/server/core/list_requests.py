@@ -63,7 +63,7 @@ def list_loop(binding: CoreBinding) -> ExchangeLoop:
         context: Context[Any, Any] = Context(call=_Listing(exchange), server=binding.server, method=exchange.method)
         try:
             result = await run_middleware(binding, context)
-            return _whole(binding, exchange.revision, result, _scope(binding, exchange.method))
+            return _with_cache_hints(binding, exchange.revision, result, _cache_scope(binding, exchange.method))
         except Exception as error:
             if is_protocol_error(error):
                 raise Refusal(error.error.code, error.error.message, error.error.data) from error  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ async def listed(
     """The list that a caller may see, in wire names; ``exchange`` is the request for it, if there is one."""
     listing = _LISTS[method]
     entries = await visible_entries(binding, listing.kind, dict(listing.entries(binding.registry)), principal, exchange)
-    return {listing.member: [_shaped(listing.listed(entry), revision) for entry in entries]}
+    return {listing.member: [_entry_for_revision(listing.listed(entry), revision) for entry in entries]}
 
 
 def exchange_of(call: object) -> Exchange | None:
@@ -87,18 +87,18 @@ def exchange_of(call: object) -> Exchange | None:
     return call.exchange if isinstance(call, _Listing) else None
 
 
-def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
+def _entry_for_revision(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if revision >= _SINCE.get(key, "")}
 
 
-def _scope(binding: CoreBinding, method: str) -> str:
+def _cache_scope(binding: CoreBinding, method: str) -> str:
     """The cache scope of a list: private if callers see different entries."""
     entries = _LISTS[method].entries(binding.registry).values()
     differs = any(binding.guards_of(entry).permissions for entry in entries)
     return "private" if differs else binding.cache.scope
 
 
-def _whole(binding: CoreBinding, revision: str, result: bytes, scope: str) -> bytes:
+def _with_cache_hints(binding: CoreBinding, revision: str, result: bytes, scope: str) -> bytes:
     if revision < MODERN:
         return result
     members: dict[str, Any] = json.loads(result)

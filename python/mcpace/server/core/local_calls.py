@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from mcpace.server.auth.principal import TRUSTED, checked, remember
+from mcpace.server.auth.principal import TRUSTED, checked_principal, remember
 from mcpace.server.calls.content import failure_json, text_json
 from mcpace.server.calls.context import Context, ReadResourceContents
 from mcpace.server.calls.invocation import call_function
@@ -176,8 +176,8 @@ class ToolCall:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
         self._binding = binding
         self._name = name
-        self._arguments = _arguments(arguments)
-        self._principal = checked(principal)
+        self._arguments = _arguments_json(arguments)
+        self._principal = checked_principal(principal)
         self._guards = binding.guards_of(tool)
         self._limit = self._guards.timeout or binding.server.tool_timeout
         self._plan = binding.registry.plan_of(tool)
@@ -266,7 +266,7 @@ async def admit(
     if needs_admission(guards):
         from mcpace import _core
 
-        _raise_refusal(await _core.admit(binding.trusted_core, kind, name, checked(principal), uri=uri))
+        _raise_refusal(await _core.admit(binding.trusted_core, kind, name, checked_principal(principal), uri=uri))
 
 
 def admit_sync(binding: CoreBinding, kind: Kind, name: str, principal: Any, guards: Guards) -> None:
@@ -274,7 +274,7 @@ def admit_sync(binding: CoreBinding, kind: Kind, name: str, principal: Any, guar
     if needs_admission(guards):
         from mcpace import _core
 
-        _raise_refusal(_core.admit(binding.trusted_core, kind, name, checked(principal)).wait())
+        _raise_refusal(_core.admit(binding.trusted_core, kind, name, checked_principal(principal)).wait())
 
 
 async def visible_entries(
@@ -291,7 +291,7 @@ async def visible_entries(
     if exchange is not None:
         answers = _core.may_see(core, kind, guarded, exchange=exchange)
     else:
-        answers = _core.may_see(core, kind, guarded, checked(principal))
+        answers = _core.may_see(core, kind, guarded, checked_principal(principal))
     hidden = {name for name, seen in zip(guarded, await answers, strict=True) if not seen}
     return [entry for name, entry in entries.items() if name not in hidden]
 
@@ -319,17 +319,17 @@ def _raise_refusal(refusal: str | None) -> None:
         raise MCPError(error["code"], error["message"], error.get("data"))
 
 
-def _arguments(arguments: Any) -> bytes:
+def _arguments_json(arguments: Any) -> bytes:
     """The arguments as JSON, as a client would send them."""
     if arguments is not None and not isinstance(arguments, Mapping):
         raise TypeError(f"arguments are an object, by names, not {type(arguments).__name__}")
     try:
-        return to_json(arguments or {}, fallback=_model)
+        return to_json(arguments or {}, fallback=_plain_model)
     except PydanticSerializationError as error:
         raise TypeError(f"arguments have to be what JSON can carry: {error}") from None
 
 
-def _model(value: Any) -> Any:
+def _plain_model(value: Any) -> Any:
     plain = wire(value)
     if plain is value:
         raise TypeError(f"{type(value).__name__} is not")

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mcpace.server.auth.guards import compiled
+from mcpace.server.auth.guards import core_guard
 from mcpace.server.core.component_list import ComponentList, key_by_name
 from mcpace.server.core.handlers import Plan, completion_plan, prompt_plan, resource_plan, tool_plan
 from mcpace.server.errors import RegistrationError, ToolError
@@ -135,40 +135,44 @@ class Registry:
         self._core = core
 
     def _register_tool(self, core: _core.Server, tool: Tool) -> None:
-        guarded = self._guarded("tool", tool.name, tool)
+        guarded = self._guard_keywords("tool", tool.name, tool)
         guarded.setdefault("timeout_s", self._binding.server.tool_timeout)
         # Tools of mcpace.django have no task configuration.
         task = getattr(tool, "task", FORBIDDEN).registered()
-        core.add_tool(_json(tool.listed()), tool_plan(self._binding, tool).handler(), **guarded, **task)
+        core.add_tool(_entry_json(tool.listed()), tool_plan(self._binding, tool).handler(), **guarded, **task)
 
     def _register_resource(self, core: _core.Server, resource: Any) -> None:
         from mcpace.server.registration.resources import listed_resource
 
         uri = str(resource.uri)
         plan = resource_plan(self._binding, uri)
-        core.add_resource(_json(listed_resource(resource)), plan.handler(), **self._guarded("resource", uri, resource))
+        core.add_resource(
+            _entry_json(listed_resource(resource)), plan.handler(), **self._guard_keywords("resource", uri, resource)
+        )
 
     def _register_template(self, core: _core.Server, template: ResourceTemplate) -> None:
         plan = resource_plan(self._binding, None)
-        guarded = self._guarded("template", template.uri_template, template)
-        core.add_resource_template(_json(template.listed()), plan.handler(), **guarded)
+        guarded = self._guard_keywords("template", template.uri_template, template)
+        core.add_resource_template(_entry_json(template.listed()), plan.handler(), **guarded)
 
     def _register_prompt(self, core: _core.Server, prompt: Prompt) -> None:
         plan = prompt_plan(self._binding, prompt)
-        core.add_prompt(_json(prompt.listed()), plan.handler(), **self._guarded("prompt", prompt.name, prompt))
+        core.add_prompt(
+            _entry_json(prompt.listed()), plan.handler(), **self._guard_keywords("prompt", prompt.name, prompt)
+        )
 
-    def _guarded(self, kind: Kind, name: str, entry: Any) -> dict[str, Any]:
+    def _guard_keywords(self, kind: Kind, name: str, entry: Any) -> dict[str, Any]:
         """The keywords by which the compiled part receives an entry's guards; empty for an entry without guards."""
         guards = self._binding.guards_of(entry)
         keywords: dict[str, Any] = {}
         if guards.timeout is not None:
             keywords["timeout_s"] = guards.timeout
         if guards:
-            keywords["guard"] = compiled(guards, kind, name, self._binding.server.name)
+            keywords["guard"] = core_guard(guards, kind, name, self._binding.server.name)
         return keywords
 
 
-def _json(entry: dict[str, Any]) -> bytes:
+def _entry_json(entry: dict[str, Any]) -> bytes:
     try:
         return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:

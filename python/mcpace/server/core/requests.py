@@ -57,18 +57,18 @@ async def read_contents(registry: Registry, uri: str, context: Context[Any, Any]
     """
     resource = registry.resources.get(uri)
     if resource is not None:
-        return _whole(await read_resource(resource), resource)
+        return _contents_list(await read_resource(resource), resource)
     for template in registry.templates.values():
         values = template.matches(uri)
         if values is not None:
             result = await template.read(uri, values, context)
             if isinstance(result, InputRequiredResult):
                 return result
-            return _whole(result, template)
+            return _contents_list(result, template)
     raise ResourceNotFoundError(f"Unknown resource: {uri}")
 
 
-def _whole(content: str | bytes | Contents, entry: Any) -> list[ReadResourceContents]:
+def _contents_list(content: str | bytes | Contents, entry: Any) -> list[ReadResourceContents]:
     if isinstance(content, Contents):
         return content
     return [ReadResourceContents(content, entry.mime_type, entry.meta)]
@@ -114,13 +114,13 @@ async def completion_json(registry: Registry, params: Mapping[str, Any]) -> byte
         raise MCPError(METHOD_NOT_FOUND, "Method not found", "completion/complete")
     argument = CompletionArgument.model_validate(params["argument"])
     try:
-        proposed = await call_function(partial(function, *_completed(params)), is_async(function), {})
+        proposed = await call_function(partial(function, *_completion_arguments(params)), is_async(function), {})
     except Exception as error:
         if is_protocol_error(error):
             raise
         logger.error("Completion for argument %r raised an unexpected exception", argument.name, exc_info=error)
         raise MCPError(INTERNAL_ERROR, f"Error completing argument {argument.name}") from error
-    completion = Completion(values=[]) if proposed is None else Completion.model_validate(_completion(proposed))
+    completion = Completion(values=[]) if proposed is None else Completion.model_validate(_completion_members(proposed))
     return to_json(completion.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
@@ -128,22 +128,24 @@ async def run_middleware(binding: CoreBinding, context: Context[Any, Any]) -> by
     """Passes a request through the server's middleware, outermost first. Returns the result as JSON."""
 
     async def innermost(surroundings: RequestContext[Any, Any]) -> Any:
-        return await _answer(binding, surroundings, context.within(surroundings))
+        return await _answer_request(binding, surroundings, context.within(surroundings))
 
     chain: Any = innermost
     for middleware in reversed(binding.server.middleware):
-        chain = _around(middleware, chain)
+        chain = _wrapped_by(middleware, chain)
     return _as_json(await chain(context.request_context))
 
 
-def _around(middleware: Any, call_next: Any) -> Any:
+def _wrapped_by(middleware: Any, call_next: Any) -> Any:
     async def run(surroundings: RequestContext[Any, Any]) -> Any:
         return await middleware(surroundings, call_next)
 
     return run
 
 
-async def _answer(binding: CoreBinding, surroundings: RequestContext[Any, Any], context: Context[Any, Any]) -> Any:
+async def _answer_request(
+    binding: CoreBinding, surroundings: RequestContext[Any, Any], context: Context[Any, Any]
+) -> Any:
     """Answers a request inside the innermost middleware."""
     params = surroundings.params or {}
     if surroundings.method == "tools/call":
@@ -187,7 +189,7 @@ async def _call_tool(
 
     chain: Any = run
     for extension in reversed(binding.interceptors):
-        chain = _intercepting(extension, ToolCall(params), chain)
+        chain = _intercepted_by(extension, ToolCall(params), chain)
     return await chain(surroundings)
 
 
@@ -202,7 +204,7 @@ class ToolCall:
         self.meta: dict[str, Any] | None = params.get("_meta")
 
 
-def _intercepting(extension: Any, params: ToolCall, call_next: Any) -> Any:
+def _intercepted_by(extension: Any, params: ToolCall, call_next: Any) -> Any:
     async def run(surroundings: RequestContext[Any, Any]) -> Any:
         return await extension.intercept_tool_call(params, surroundings, call_next)
 
@@ -219,7 +221,7 @@ def _as_json(result: Any) -> bytes:
     return to_json({} if result is None else result)
 
 
-def _completed(params: Mapping[str, Any]) -> tuple[Any, ...]:
+def _completion_arguments(params: Mapping[str, Any]) -> tuple[Any, ...]:
     """The arguments of a completion function: ``(ref, argument, context)``."""
     reference, context = params["ref"], params.get("context")
     kind = PromptReference if reference.get("type") == "ref/prompt" else ResourceTemplateReference
@@ -230,5 +232,5 @@ def _completed(params: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _completion(proposed: Any) -> Any:
+def _completion_members(proposed: Any) -> Any:
     return {"values": list(proposed)} if isinstance(proposed, list | tuple) else proposed

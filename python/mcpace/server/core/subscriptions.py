@@ -76,7 +76,7 @@ class InMemorySubscriptionBus:
         return unsubscribe
 
 
-def checked(subscriptions: Any) -> Any:
+def checked_bus(subscriptions: Any) -> Any:
     """The bus, if there is one. Raises ``TypeError`` for any other object.
 
     ``False`` means no bus; the runtime serves clients that listen for changes all the same.

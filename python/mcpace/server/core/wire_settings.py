@@ -45,7 +45,7 @@ def cache_hint(hints: Mapping[Any, Any] | None) -> CacheHint:
     unknown = sorted(repr(method) for method in hints if method not in CACHEABLE)
     if unknown:
         raise ValueError(f"cache_hints keys must be cacheable methods (see CacheableMethod); got: {', '.join(unknown)}")
-    given = {method: _checked(method, hint) for method, hint in hints.items()}
+    given = {method: _checked_hint(method, hint) for method, hint in hints.items()}
     different = {given.get(method, CacheHint()) for method in CACHEABLE}
     if len(different) == 1:
         return different.pop()
@@ -60,7 +60,7 @@ def cache_hint(hints: Mapping[Any, Any] | None) -> CacheHint:
     return least
 
 
-def _checked(method: str, hint: Any) -> CacheHint:
+def _checked_hint(method: str, hint: Any) -> CacheHint:
     if not (hasattr(hint, "ttl_ms") and hasattr(hint, "scope")):
         raise TypeError(f"cache_hints[{method!r}] must be a CacheHint, got {type(hint).__name__}")
     return CacheHint(hint.ttl_ms, hint.scope)

@@ -56,7 +56,7 @@ class Providers:
     def __init__(self, functions: Mapping[str, Callable[..., Any]] | None) -> None:
         if functions is not None and not isinstance(functions, Mapping):
             raise RegistrationError(f"providers are functions by name, {{'user': …}}, not {functions!r}")
-        self._all = {name: _provider(name, function) for name, function in (functions or {}).items()}
+        self._all = {name: _make_provider(name, function) for name, function in (functions or {}).items()}
         for name, one in self._all.items():
             unknown = [need for need in one.needs if need not in self._all]
             if unknown:
@@ -65,7 +65,7 @@ class Providers:
                     "other providers by name, and the context by annotation"
                 )
         for name in self._all:
-            self._order(name, ())
+            self._dependency_order(name, ())
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -83,10 +83,10 @@ class Providers:
             return function
         for name in wanted:
             _check_types(function, signature.parameters[name], self._all[name])
-        steps = self._steps(wanted)
+        steps = self._providers_to_run(wanted)
         own = find_context(function)
         takes_context = own is not None or any(step.context for step in steps)
-        call = _call(function, steps, wanted, own, own or (PROVIDERS_CONTEXT if takes_context else None))
+        call = _call_with_providers(function, steps, wanted, own, own or (PROVIDERS_CONTEXT if takes_context else None))
 
         left = [parameter for name, parameter in signature.parameters.items() if name not in wanted]
         if takes_context and own is None:
@@ -104,23 +104,23 @@ class Providers:
             call.__annotations__["return"] = hints.get("return", signature.return_annotation)
         return call
 
-    def _steps(self, wanted: list[str]) -> list[Provider]:
+    def _providers_to_run(self, wanted: list[str]) -> list[Provider]:
         """The providers to run, each after the providers that it needs."""
         order: dict[str, None] = {}
         for name in wanted:
-            order |= dict.fromkeys(self._order(name, ()))
+            order |= dict.fromkeys(self._dependency_order(name, ()))
         return [self._all[name] for name in order]
 
-    def _order(self, name: str, above: tuple[str, ...]) -> list[str]:
+    def _dependency_order(self, name: str, above: tuple[str, ...]) -> list[str]:
         if name in above:
             raise RegistrationError(f"providers need each other in a circle: {' → '.join((*above, name))}")
         found: list[str] = []
         for need in self._all[name].needs:
-            found += [one for one in self._order(need, (*above, name)) if one not in found]
+            found += [one for one in self._dependency_order(need, (*above, name)) if one not in found]
         return [*found, name]
 
 
-def _provider(name: str, function: Callable[..., Any]) -> Provider:
+def _make_provider(name: str, function: Callable[..., Any]) -> Provider:
     if not name.isidentifier() or name.startswith("_"):
         raise RegistrationError(f"provider {name!r}: its name is a parameter's, such as 'user'")
     if not callable(function):
@@ -152,23 +152,24 @@ def _provider(name: str, function: Callable[..., Any]) -> Provider:
 
 def _check_types(function: Callable[..., Any], parameter: inspect.Parameter, provider: Provider) -> None:
     """Compares classes only; other annotations are left to type checkers."""
-    wanted = _arms(hints_of(function).get(parameter.name, Any))
-    given = _arms(provider.gives)
+    wanted = _classes_of(hints_of(function).get(parameter.name, Any))
+    given = _classes_of(provider.gives)
     if wanted is None or given is None:
         return
     if not any(issubclass(one, arm) or issubclass(arm, one) for one in given for arm in wanted):
         raise InvalidSignature(
-            f"Parameter {parameter.name!r} of {name_of(function)!r} is annotated {_named(wanted)}, and the provider of "
-            f"that name gives {_named(given)}. Change the annotation, or the parameter's name where it is another thing"
+            f"Parameter {parameter.name!r} of {name_of(function)!r} is annotated {_class_names(wanted)}, and the "
+            f"provider of that name gives {_class_names(given)}. Change the annotation, or the parameter's name where "
+            "it is another thing"
         )
 
 
-def _arms(annotation: Any) -> tuple[type, ...] | None:
+def _classes_of(annotation: Any) -> tuple[type, ...] | None:
     """The classes that an annotation allows; ``None`` for annotations other than classes."""
     if get_origin(annotation) is Annotated:
-        return _arms(get_args(annotation)[0])
+        return _classes_of(get_args(annotation)[0])
     if get_origin(annotation) in (typing.Union, types.UnionType):
-        arms = [_arms(arm) for arm in get_args(annotation)]
+        arms = [_classes_of(arm) for arm in get_args(annotation)]
         return None if any(arm is None for arm in arms) else tuple(one for arm in arms for one in arm or ())
     if annotation is None:
         return (type(None),)
@@ -179,11 +180,11 @@ def _arms(annotation: Any) -> tuple[type, ...] | None:
     return (kind,) if isinstance(kind, type) and not getattr(kind, "_is_protocol", False) else None
 
 
-def _named(arms: tuple[type, ...]) -> str:
+def _class_names(arms: tuple[type, ...]) -> str:
     return " | ".join("None" if arm is type(None) else arm.__qualname__ for arm in arms)
 
 
-def _call(
+def _call_with_providers(
     function: Callable[..., Any], steps: list[Provider], wanted: list[str], own: str | None, context: str | None
 ) -> Callable[..., Any]:
     """A function that runs the providers, and then the function. ``own`` is the function's own parameter for the
@@ -201,7 +202,7 @@ def _call(
             made: dict[str, Any] = {}
             with ExitStack() as stack:
                 for step in steps:
-                    filled = _keywords(step, made, given)
+                    filled = _provider_keywords(step, made, given)
                     begin = entered.get(step.name)
                     made[step.name] = step.function(**filled) if begin is None else stack.enter_context(begin(**filled))
                 return function(**keywords, **{name: made[name] for name in wanted})
@@ -212,7 +213,7 @@ def _call(
         given = _context_of(keywords, own, context)
         made: dict[str, Any] = {}
         for step in steps:
-            made[step.name] = step.function(**_keywords(step, made, given))
+            made[step.name] = step.function(**_provider_keywords(step, made, given))
         return function(**keywords, **{name: made[name] for name in wanted})
 
     return plain
@@ -239,7 +240,7 @@ def _async_call(
         made: dict[str, Any] = {}
         async with AsyncExitStack() as stack:
             for step in steps:
-                made[step.name] = await value(step, _keywords(step, made, given), stack)
+                made[step.name] = await value(step, _provider_keywords(step, made, given), stack)
             return await call_function(function, runs_async, keywords | {name: made[name] for name in wanted})
 
     return call
@@ -251,7 +252,7 @@ def _context_of(keywords: dict[str, Any], own: str | None, context: str | None) 
     return keywords[context] if own is not None else keywords.pop(context)
 
 
-def _keywords(step: Provider, made: Mapping[str, Any], context: Any) -> dict[str, Any]:
+def _provider_keywords(step: Provider, made: Mapping[str, Any], context: Any) -> dict[str, Any]:
     filled = {need: made[need] for need in step.needs}
     if step.context is not None:
         filled[step.context] = context

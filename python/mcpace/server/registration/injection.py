@@ -159,7 +159,7 @@ def plans_of(resolved: Mapping[str, Source], arguments: set[str]) -> dict[Hashab
         names[base] = count + 1
         hints = hints_of(function)
         sources = {
-            parameter: _source(function, parameter, hints.get(parameter), arguments)
+            parameter: _source_of(function, parameter, hints.get(parameter), arguments)
             for parameter in inspect.signature(function).parameters
         }
         filled = [parameter for parameter, source in sources.items() if source.kind != "argument"]
@@ -196,7 +196,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _source(function: Callable[..., Any], parameter: str, annotation: Any, arguments: set[str]) -> Source:
+def _source_of(function: Callable[..., Any], parameter: str, annotation: Any, arguments: set[str]) -> Source:
     if annotation is not None and _is_context(annotation):
         return Source("context")
     source = _resolver_source(annotation)

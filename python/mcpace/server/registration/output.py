@@ -208,7 +208,7 @@ def output_of(function: Callable[..., Any], structured: bool | None = None) -> O
         model, wrapped = model_of(annotation, returned, name)
         if model is not None:
             # With constraints in the annotation, every value must be validated by pydantic.
-            return _structured(model, wrapped, returned, returned if annotation == returned else None)
+            return _structured_output(model, wrapped, returned, returned if annotation == returned else None)
     except NO_SCHEMA as error:
         logger.info("Cannot create schema for type %s in %s: %s: %s", returned, name, type(error).__name__, error)
     if structured is True:
@@ -220,7 +220,7 @@ def _asks(kind: Any) -> bool:
     return is_kind(kind, InputRequiredResult, "InputRequiredResult")
 
 
-def _structured(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
+def _structured_output(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
     """``bare`` is the type if the annotation has no constraints beside it."""
     adapter = adapter_of(model)
     schema = schema_of(adapter)

@@ -28,18 +28,18 @@ def model_of(annotation: Any, returned: Any, name: str) -> tuple[Any, bool]:
         arguments = get_args(returned)
         if get_origin(returned) is dict and len(arguments) == 2 and arguments[0] is str:
             return Annotated[returned, Field(title=f"{name}DictOutput")], False
-        return _wrapped(name, annotation), True
+        return _wrapper_model(name, annotation), True
     if not isinstance(returned, type):
-        return _wrapped(name, annotation), True
+        return _wrapper_model(name, annotation), True
     if issubclass(returned, BaseModel) or is_typeddict(returned):
         return returned, False
     if returned in (str, int, float, bool, bytes, type(None)):
-        return _wrapped(name, annotation), True
+        return _wrapper_model(name, annotation), True
     hints = get_type_hints(returned)
     return (_model_of_class(returned, hints), False) if hints else (None, False)
 
 
-def _wrapped(name: str, annotation: Any) -> type[BaseModel]:
+def _wrapper_model(name: str, annotation: Any) -> type[BaseModel]:
     return create_model(f"{name}Output", result=annotation)
 
 
@@ -57,7 +57,7 @@ def _model_of_class(cls: type[Any], hints: dict[str, Any]) -> type[BaseModel]:
 
 def adapter_of(model: Any) -> TypeAdapter[Any]:
     """The adapter that validates and serializes a type."""
-    return TypeAdapter(_readable(model))
+    return TypeAdapter(_readable_type(model))
 
 
 def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
-def _readable(model: Any) -> Any:
+def _readable_type(model: Any) -> Any:
     """An equivalent of ``typing.TypedDict`` that pydantic accepts before Python 3.12."""
     if sys.version_info >= (3, 12) or not is_typeddict(model) or type(model).__module__ != "typing":
         return model

@@ -26,7 +26,7 @@ from mcpace.server.calls.elicitation import (
     elicit,
     form_of,
 )
-from mcpace.server.calls.invocation import asked, call_function
+from mcpace.server.calls.invocation import await_answer, call_function
 from mcpace.server.errors import MCPError, ToolError, logger
 from mcpace.server.registration.injection import Elicit, ListRoots, Plan, Sample, Source, identity_of
 from mcpace.server.sdk_compat.shared_types import shared
@@ -95,7 +95,7 @@ class _Round:
         self.pending: dict[str, InputRequest] = {}
 
     def questions(self) -> InputRequiredResult:
-        asked = {key: _digest(request) for key, request in self.pending.items()}
+        asked = {key: _question_digest(request) for key, request in self.pending.items()}
         state = _State(answered=self.answered, asked=asked)
         return InputRequiredResult(input_requests=self.pending, request_state=state.model_dump_json())
 
@@ -121,7 +121,7 @@ async def resolve(
 
 async def _value(name: str, source: Source, this: _Round) -> Any:
     assert source.resolver is not None
-    outcome = await _run(source.resolver, this)
+    outcome = await _run_resolver(source.resolver, this)
     if source.wants_outcome:
         return outcome
     if isinstance(outcome, AcceptedElicitation):
@@ -129,7 +129,7 @@ async def _value(name: str, source: Source, this: _Round) -> Any:
     raise ToolError(f"Resolver for parameter {name!r} could not resolve: elicitation was {outcome.action}")
 
 
-async def _run(function: Callable[..., Any], this: _Round) -> Outcome:
+async def _run_resolver(function: Callable[..., Any], this: _Round) -> Outcome:
     identity = identity_of(function)
     if identity in this.outcomes:
         return this.outcomes[identity]
@@ -154,17 +154,17 @@ async def _run(function: Callable[..., Any], this: _Round) -> Outcome:
         raise _Pending
 
     result = await call_function(plan.fn, plan.is_async, keywords)
-    outcome = await _ask(result, plan.key, this) if _is_question(result) else _accepted(result)
+    outcome = await _ask_client(result, plan.key, this) if _is_question(result) else _accepted_data(result)
     this.outcomes[identity] = outcome
     return outcome
 
 
-async def _ask(question: Question, key: str, this: _Round) -> Outcome:
+async def _ask_client(question: Question, key: str, this: _Round) -> Outcome:
     if not this.in_rounds:
         return await _ask_now(question, key, this.context)
-    request = _request(question)
-    digest = _digest(request)
-    known = _recalled(question, key, digest, this)
+    request = _request_of(question)
+    digest = _question_digest(request)
+    known = _recalled_answer(question, key, digest, this)
     if known is not None:
         return known
     answer = this.answers.get(key)
@@ -192,9 +192,9 @@ async def _ask_now(question: Question, key: str, context: Context[Any, Any]) -> 
         except ValueError as error:
             raise ToolError(f"Resolver {key!r}: {error}") from error
     params = _sampling(question)
-    raw = await asked(call.list_roots() if params is None else call.sample(to_json(wire(params))))
+    raw = await await_answer(call.list_roots() if params is None else call.sample(to_json(wire(params))))
     try:
-        return _accepted(_answer_type(question).model_validate_json(raw))
+        return _accepted_data(_answer_type(question).model_validate_json(raw))
     except ValidationError as error:
         raise ToolError(f"Resolver {key!r} received a response of the wrong kind") from error
 
@@ -223,7 +223,7 @@ def _entry_of(question: Question, key: str, answer: Any, digest: str) -> _Entry:
     return entry
 
 
-def _recalled(question: Question, key: str, digest: str, this: _Round) -> Outcome | None:
+def _recalled_answer(question: Question, key: str, digest: str, this: _Round) -> Outcome | None:
     """The answer of an earlier round to this question."""
     entry = this.before.answered.get(key)
     if entry is None or entry.q != digest:
@@ -243,10 +243,10 @@ def _outcome(question: Question, entry: _Entry) -> Outcome:
     if entry.action == "cancel":
         return shared(CancelledElicitation())
     kind: Any = question.schema if _is_form(question) else _answer_type(question)  # type: ignore[union-attr]
-    return _accepted(kind.model_validate(entry.data))
+    return _accepted_data(kind.model_validate(entry.data))
 
 
-def _accepted(data: Any) -> AcceptedElicitation[Any]:
+def _accepted_data(data: Any) -> AcceptedElicitation[Any]:
     # Not validated: a resolver may return any value.
     return shared(AcceptedElicitation[Any].model_construct(data=data))
 
@@ -273,7 +273,7 @@ def _answer_type(question: Question) -> type[BaseModel]:
     return CreateMessageResultWithTools if with_tools else CreateMessageResult
 
 
-def _request(question: Question) -> InputRequest:
+def _request_of(question: Question) -> InputRequest:
     if _is_form(question):
         whole = form_of(question.schema)  # type: ignore[union-attr]
         # Members of a form's schema (2026-07-28, schema: `ElicitRequestFormParams`).
@@ -284,7 +284,7 @@ def _request(question: Question) -> InputRequest:
     return ListRootsRequest() if params is None else CreateMessageRequest(params=params)
 
 
-def _digest(request: InputRequest) -> str:
+def _question_digest(request: InputRequest) -> str:
     params = None if request.params is None else wire(request.params)
     # ASCII, so that lone surrogates in a client's text do not stop it.
     text = json.dumps(params, separators=(",", ":"))

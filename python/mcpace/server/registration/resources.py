@@ -28,7 +28,7 @@ from mcpace.server.errors import (
     RegistrationError,
     ResourceNotFoundError,
     UnexpectedResourceError,
-    of_resource,
+    resource_exception,
 )
 from mcpace.server.registration.dependency_providers import PROVIDERS_CONTEXT
 from mcpace.server.registration.injection import find_context
@@ -151,7 +151,7 @@ class FileResource(Resource):
 
     @field_validator("encoding")
     @classmethod
-    def _known(cls, encoding: str | None) -> str | None:
+    def _known_variables(cls, encoding: str | None) -> str | None:
         if encoding is not None:
             try:
                 b"x".decode(encoding)
@@ -178,7 +178,7 @@ class HttpResource(Resource):
 
     async def read(self) -> str | bytes:
         """Fetches the URL in a thread. Fails after half a minute without data, and beyond 16 MiB."""
-        text: str = await call_function(_fetched, False, {"url": self.url})
+        text: str = await call_function(_fetch_url, False, {"url": self.url})
         return text
 
 
@@ -290,11 +290,11 @@ class ResourceTemplate:
             if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
                 return InputRequiredResult.model_validate(value)
         except Exception as error:
-            raise of_resource(uri, error, "creating resource from template") from error
+            raise resource_exception(uri, error, "creating resource from template") from error
         try:
             return await contents_of(value)
         except Exception as error:
-            raise of_resource(uri, error) from error
+            raise resource_exception(uri, error) from error
 
     def keywords(self, values: Values) -> dict[str, Any]:
         """The function's arguments: the variables' values, converted to the parameters' types."""
@@ -326,12 +326,12 @@ class Contents(list[ReadResourceContents]):
 
 def contents_json(uri: str, contents: Iterable[ReadResourceContents]) -> bytes:
     """The contents of a resource as JSON, without the members that the transport adds."""
-    told: dict[str, Any] = {"contents": [_entry(uri, one.content, one.mime_type, one.meta) for one in contents]}
+    told: dict[str, Any] = {"contents": [_list_entry(uri, one.content, one.mime_type, one.meta) for one in contents]}
     meta = getattr(contents, "meta", None)
     return to_json(told if meta is None else {**told, "_meta": meta})
 
 
-def _entry(uri: str, content: str | bytes, mime_type: str | None, meta: Any) -> dict[str, Any]:
+def _list_entry(uri: str, content: str | bytes, mime_type: str | None, meta: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"uri": uri}
     if isinstance(content, bytes):
         entry |= {"mimeType": mime_type or "application/octet-stream", "blob": base64.b64encode(content).decode()}
@@ -370,7 +370,7 @@ async def read_resource(resource: Any) -> str | bytes | Contents:
     except InputRequired as questions:
         raise UnexpectedResourceError(f"Error reading resource {resource.uri}") from questions
     except Exception as error:
-        raise of_resource(str(resource.uri), error) from error
+        raise resource_exception(str(resource.uri), error) from error
 
 
 def check_static(fn: Callable[..., Any], uri: str) -> None:
@@ -453,7 +453,7 @@ def _encoding(mime_type: str) -> str | None:
     return "utf-8-sig" if is_text else None
 
 
-def _fetched(url: str) -> str:
+def _fetch_url(url: str) -> str:
     from urllib.error import HTTPError, URLError
     from urllib.request import urlopen
 

@@ -52,7 +52,7 @@ class Arguments:
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Converts parsed arguments to keyword arguments on the plain path. Raises ``InvalidArguments``."""
-        return _validated(self.model, self.parameters, dict(arguments))
+        return _plain_validator(self.model, self.parameters, dict(arguments))
 
 
 def is_async(function: Any) -> bool:
@@ -109,7 +109,7 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
             continue
         refuse_markers(name, [parameter])
         try:
-            field, definition = _field(parameter)
+            field, definition = _field_of(parameter)
         except Exception as error:
             raise InvalidSignature(
                 f"Parameter {parameter.name} of {name}: {parameter.annotation!r} has no JSON Schema: no type"
@@ -120,8 +120,8 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
         model = create_model(f"{name}Arguments", __base__=ArgumentsBase, **fields)
         schema = model.model_json_schema()
     except Exception as error:  # pydantic's exceptions for values that are no types have no common base.
-        raise InvalidSignature(_unsupported(name, fields, error)) from error
-    validate_json, quick = _compiled(model, parameters)
+        raise InvalidSignature(_unsupported_parameter(name, fields, error)) from error
+    validate_json, quick = _fast_validator(model, parameters)
     return Arguments(
         model=model,
         schema=schema,
@@ -132,7 +132,7 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
     )
 
 
-def _field(parameter: inspect.Parameter) -> tuple[str, Any]:
+def _field_of(parameter: inspect.Parameter) -> tuple[str, Any]:
     metadata: list[Any] = []
     options: dict[str, Any] = {}
     annotation = parameter.annotation
@@ -150,7 +150,7 @@ def _field(parameter: inspect.Parameter) -> tuple[str, Any]:
     return field, definition
 
 
-def _unsupported(name: str, fields: Mapping[str, Any], error: Exception) -> str:
+def _unsupported_parameter(name: str, fields: Mapping[str, Any], error: Exception) -> str:
     """A sentence that names the unsupported parameter, which is found by trying each one alone."""
     for field, definition in fields.items():
         try:
@@ -174,7 +174,9 @@ def _first_line(error: Exception) -> str:
 # The plain way -------------------------------------------------------------------------------------------------------
 
 
-def _validated(model: type[BaseModel], parameters: Mapping[str, str], arguments: dict[str, Any]) -> dict[str, Any]:
+def _plain_validator(
+    model: type[BaseModel], parameters: Mapping[str, str], arguments: dict[str, Any]
+) -> dict[str, Any]:
     try:
         instance = model.model_validate(_strings_parsed(model, arguments))
     except ValidationError as error:
@@ -200,7 +202,7 @@ def _strings_parsed(model: type[BaseModel], arguments: dict[str, Any]) -> dict[s
     return arguments
 
 
-def _parsed(raw: bytes) -> dict[str, Any]:
+def _parse_arguments(raw: bytes) -> dict[str, Any]:
     try:
         arguments = from_json(raw)
     except ValueError as error:
@@ -228,17 +230,17 @@ _ARRAYS = frozenset({"list", "set", "frozenset", "tuple"})
 _OBJECTS = frozenset({"dict", "model", "typed-dict", "dataclass"})
 
 
-def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> tuple[Validate, Validate | None]:
+def _fast_validator(model: type[BaseModel], parameters: Mapping[str, str]) -> tuple[Validate, Validate | None]:
     """The validator that decides, and the fast path that is equivalent if it raises nothing."""
 
     def plain(raw: bytes) -> dict[str, Any]:
-        return _validated(model, parameters, _parsed(raw))
+        return _plain_validator(model, parameters, _parse_arguments(raw))
 
     schema, definitions = _unwrapped(model.__pydantic_core_schema__)
     if schema.get("type") != "model" or schema["schema"].get("type") != "model-fields":
         return plain, None
     fields = schema["schema"]["fields"]
-    ways = {name: _way(model, name, field["schema"], definitions) for name, field in fields.items()}
+    ways = {name: _validation_path(model, name, field["schema"], definitions) for name, field in fields.items()}
     if "plain" in ways.values() or any(_reads_differ(field["schema"], definitions) for field in fields.values()):
         return plain, None
     try:
@@ -300,7 +302,7 @@ def _typed_dict(schema: dict[str, Any], definitions: Mapping[str, Any], paramete
     return typed  # type: ignore[no-any-return]
 
 
-def _way(model: type[BaseModel], name: str, schema: Any, definitions: Mapping[str, Any]) -> str:
+def _validation_path(model: type[BaseModel], name: str, schema: Any, definitions: Mapping[str, Any]) -> str:
     """`quick`; `check` where text that came through must be looked at; `plain` where only the plain way is right."""
     if model.model_fields[name].annotation is str:
         return "quick"
@@ -321,7 +323,7 @@ def _way_of(schema: Any, definitions: Mapping[str, Any], seen: frozenset[str]) -
     if kind in ("default", "nullable", "function-after"):
         return _way_of(schema["schema"], definitions, seen)
     if kind == "union":
-        ways = {_way_of(choice, definitions, seen) for choice in _choices(schema)}
+        ways = {_way_of(choice, definitions, seen) for choice in _union_choices(schema)}
         return "plain" if "plain" in ways else "check" if "check" in ways else "quick"
     if kind == "tagged-union":
         return "quick"
@@ -344,7 +346,7 @@ def _is_no_scalar(text: str) -> bool:
         return False
 
 
-def _choices(union: Any) -> list[Any]:
+def _union_choices(union: Any) -> list[Any]:
     return [choice[0] if isinstance(choice, tuple) else choice for choice in union["choices"]]
 
 
@@ -361,7 +363,7 @@ def _reads_differ(schema: Any, definitions: Mapping[str, Any]) -> bool:
             if node.get("type") == "decimal":
                 return True
             if node.get("type") == "union":
-                kinds = [_kind(choice, definitions) for choice in _choices(node)]
+                kinds = [_schema_kind(choice, definitions) for choice in _union_choices(node)]
                 arrays, objects = (sum(kind in family for kind in kinds) for family in (_ARRAYS, _OBJECTS))
                 scalars = sum(kind in _SCALARS for kind in kinds)
                 is_one = len([kind for kind in kinds if kind != "none"]) <= 1
@@ -373,7 +375,7 @@ def _reads_differ(schema: Any, definitions: Mapping[str, Any]) -> bool:
     return False
 
 
-def _kind(schema: Any, definitions: Mapping[str, Any]) -> str:
+def _schema_kind(schema: Any, definitions: Mapping[str, Any]) -> str:
     while schema["type"] in ("nullable", "default", "function-after", "definition-ref", "json-or-python"):
         if schema["type"] == "definition-ref":
             if schema["schema_ref"] not in definitions:

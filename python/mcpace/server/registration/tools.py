@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpace.server.auth.guards import UNGUARDED, Guards
 from mcpace.server.calls.invocation import call_function
-from mcpace.server.errors import InputRequired, InvalidSignature, RegistrationError, of_tool
+from mcpace.server.errors import InputRequired, InvalidSignature, RegistrationError, tool_exception
 from mcpace.server.registration.injection import Plan, Source, find_context, find_resolved, plans_of, returns_questions
 from mcpace.server.registration.output import Notation, Output, output_of
 from mcpace.server.registration.signature import Arguments, arguments_of, is_async, name_of
@@ -127,7 +127,7 @@ class Tool:
         except InputRequired as questions:
             return questions.result
         except Exception as error:
-            told = of_tool(self.name, error)
+            told = tool_exception(self.name, error)
             if told is error:
                 raise
             raise told from told.__cause__

@@ -31,11 +31,11 @@ def notation(output_format: OutputFormat, tool: str) -> Notation:
 
     def shorter(data: Any, value: Any) -> str | None:
         text = dumps(data)
-        return text if len(text) < _length(value) else None
+        return text if len(text) < _plain_length(value) else None
 
     return toon if output_format == "toon" else shorter
 
 
-def _length(value: Any) -> int:
+def _plain_length(value: Any) -> int:
     """The length of a value's text without a format."""
     return sum(len(getattr(block, "text", "")) for block in content_of(value))

@@ -110,7 +110,7 @@ class UriTemplate:
         """Reads a template. Raises :class:`InvalidUriTemplate`."""
         if len(template) > MAX_TEMPLATE:
             raise InvalidUriTemplate(f"longer than {MAX_TEMPLATE} characters", template=template)
-        return cls(template, _parts(template))
+        return cls(template, _template_parts(template))
 
     @property
     def variable_names(self) -> list[str]:
@@ -127,22 +127,22 @@ class UriTemplate:
 
     def expand(self, values: Mapping[str, str | Sequence[str]]) -> str:
         """The URI for these values. A variable without a value expands to nothing."""
-        return "".join(part if isinstance(part, str) else _expanded(part, values) for part in self._parts)
+        return "".join(part if isinstance(part, str) else _expand_variable(part, values) for part in self._parts)
 
     def match(self, uri: str) -> Values | None:
         """The decoded values of the variables in a URI; ``None`` if the URI does not match."""
         if len(uri) > MAX_URI:
             return None
         if not self._query:
-            return self._scan(uri)
+            return self._scan_uri(uri)
         path, _, query = uri.partition("#")[0].partition("?")
-        values = self._scan(path)
+        values = self._scan_uri(path)
         if values is not None and query:
             given = _query_values(query)
             values |= {one.name: given[one.name] for one in self._query if one.name in given}
         return values
 
-    def _scan(self, uri: str) -> Values | None:
+    def _scan_uri(self, uri: str) -> Values | None:
         if self._at is None:
             ended = _from_end(self._atoms, uri, is_whole=True)
             return ended[0] if ended is not None and ended[1] == 0 else None
@@ -154,14 +154,14 @@ class UriTemplate:
             return None
         spanning = self._atoms[self._at]
         assert isinstance(spanning, Variable)
-        value = _spanned(spanning, uri[begun[1] : ended[1]])
+        value = _spanned_values(spanning, uri[begun[1] : ended[1]])
         return None if value is None else {**begun[0], spanning.name: value, **ended[0]}
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def _parts(template: str) -> list[_Part]:
+def _template_parts(template: str) -> list[_Part]:
     parts: list[_Part] = []
     names: set[str] = set()
     at = 0
@@ -177,7 +177,7 @@ def _parts(template: str) -> list[_Part]:
         closing = template.find("}", opening)
         if closing < 0:
             raise InvalidUriTemplate("a brace doesn't close", template=template, position=opening)
-        expression = _expression(template, template[opening + 1 : closing], opening)
+        expression = _parse_expression(template, template[opening + 1 : closing], opening)
         for variable in expression.variables:
             if variable.name in names:
                 raise InvalidUriTemplate(f"variable {variable.name!r} is there twice", template=template)
@@ -189,7 +189,7 @@ def _parts(template: str) -> list[_Part]:
     return parts
 
 
-def _expression(template: str, body: str, position: int) -> _Expression:
+def _parse_expression(template: str, body: str, position: int) -> _Expression:
     operator = body[:1] if body[:1] in _OPERATORS and body[:1] else ""
     variables = []
     for written in body[len(operator) :].split(","):
@@ -283,7 +283,7 @@ def _from_end(atoms: Sequence[_Atom], uri: str, *, is_whole: bool) -> tuple[Valu
             start = found + len(before)
             if found < 0 or start > end:
                 return None
-        value = _captured(atom, uri[start:end])
+        value = _captured_values(atom, uri[start:end])
         if value is None:
             return None
         values[atom.name] = value
@@ -304,7 +304,7 @@ def _from_start(atoms: Sequence[_Atom], uri: str, limit: int) -> tuple[Values, i
         after = atoms[index + 1] if index + 1 < len(atoms) else ""
         assert isinstance(after, str)
         end = uri.find(after, at, limit) if after else limit
-        value = None if end < 0 else _captured(atom, uri[at:end])
+        value = None if end < 0 else _captured_values(atom, uri[at:end])
         if value is None:
             return None
         values[atom.name] = value
@@ -312,7 +312,7 @@ def _from_start(atoms: Sequence[_Atom], uri: str, limit: int) -> tuple[Values, i
     return values, at
 
 
-def _captured(variable: Variable, raw: str) -> str | None:
+def _captured_values(variable: Variable, raw: str) -> str | None:
     operator = _OPERATORS[variable.operator]
     if operator.is_named and not operator.empty and raw:
         if raw[0] != "=":
@@ -321,7 +321,7 @@ def _captured(variable: Variable, raw: str) -> str | None:
     return None if any(mark in operator.stops for mark in raw) else unquote(raw)
 
 
-def _spanned(variable: Variable, raw: str) -> str | list[str] | None:
+def _spanned_values(variable: Variable, raw: str) -> str | list[str] | None:
     operator = _OPERATORS[variable.operator]
     if not variable.explode:
         return None if any(mark in operator.stops for mark in raw) else unquote(raw)
@@ -353,14 +353,14 @@ def _query_values(query: str) -> dict[str, str]:
 # Expanding -----------------------------------------------------------------------------------------------------------
 
 
-def _expanded(expression: _Expression, values: Mapping[str, str | Sequence[str]]) -> str:
+def _expand_variable(expression: _Expression, values: Mapping[str, str | Sequence[str]]) -> str:
     operator = _OPERATORS[expression.operator]
     written: list[str] = []
     for variable in expression.variables:
         value = values.get(variable.name)
         if value is None:
             continue
-        items = [_escaped(item, operator) for item in ((value,) if isinstance(value, str) else value)]
+        items = [_escape_value(item, operator) for item in ((value,) if isinstance(value, str) else value)]
         if not items:
             continue
         if not variable.explode:
@@ -371,7 +371,7 @@ def _expanded(expression: _Expression, values: Mapping[str, str | Sequence[str]]
     return operator.first + operator.separator.join(written) if written else ""
 
 
-def _escaped(value: str, operator: Operator) -> str:
+def _escape_value(value: str, operator: Operator) -> str:
     if not operator.keeps_reserved:
         return quote(value, safe="")
     # Existing escapes stay.

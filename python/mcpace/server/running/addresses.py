@@ -55,7 +55,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Reserved:
+class ReservedPort:
     """A reserved port: bound but not listened on, so that only workers receive connections. The system lets only
     processes of the same user share it (``SO_REUSEPORT``).
     """
@@ -63,10 +63,10 @@ class Reserved:
     def __init__(self, address: Address) -> None:
         """Raises :class:`SetupProblem` if the port is in use, or this user may not use it."""
         # Bound without SO_REUSEPORT first: with it, a port of another mcpace server would look free.
-        self.address = Address(address.host, _free(address))
-        self._socket = _socket(self.address)
+        self.address = Address(address.host, _free_port(address))
+        self._socket = _new_socket(self.address)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        _bind(self._socket, self.address)
+        _bind_socket(self._socket, self.address)
 
     def close(self) -> None:
         """Releases the port."""
@@ -78,9 +78,9 @@ def listener(address: Address) -> socket.socket:
 
     Raises :class:`SetupProblem`.
     """
-    made = _socket(address)
+    made = _new_socket(address)
     try:
-        _bind(made, address)
+        _bind_socket(made, address)
         made.listen(4096)
     except BaseException:
         made.close()
@@ -88,21 +88,21 @@ def listener(address: Address) -> socket.socket:
     return made
 
 
-def _free(address: Address) -> int:
+def _free_port(address: Address) -> int:
     """Binds for a moment and returns the port."""
-    with _socket(address) as made:
-        _bind(made, address)
+    with _new_socket(address) as made:
+        _bind_socket(made, address)
         return int(made.getsockname()[1])
 
 
-def _socket(address: Address) -> socket.socket:
+def _new_socket(address: Address) -> socket.socket:
     made = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
     # Lingering connections of an earlier server must not prevent the bind.
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return made
 
 
-def _bind(made: socket.socket, address: Address) -> None:
+def _bind_socket(made: socket.socket, address: Address) -> None:
     try:
         made.bind((address.host, address.port))
     except OSError as error:

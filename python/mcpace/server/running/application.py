@@ -18,7 +18,7 @@ from typing import Any
 from mcpace.server.errors import logger
 from mcpace.server.running import tracebacks
 from mcpace.server.running.addresses import is_loopback
-from mcpace.server.running.embedded_endpoint import NOT_YET, Begun, Hosted
+from mcpace.server.running.embedded_endpoint import NOT_YET, EmbeddedEndpoint, StartedEndpoint
 from mcpace.server.running.errors import AuthorProblem, SetupProblem
 from mcpace.server.running.host_policy import HostPolicy
 from mcpace.server.running.prepared import Prepared
@@ -40,7 +40,7 @@ class Application:
     """An ASGI application that serves one server. ``make`` is called once, before the lifespan is entered."""
 
     def __init__(self, make: Callable[[], Prepared], settings: Settings, policy: HostPolicy | None = None) -> None:
-        self._hosted = Hosted(make, settings)
+        self._hosted = EmbeddedEndpoint(make, settings)
         self._settings = settings
         self._policy = policy
         self._body_limit = settings.max_body or BODY_LIMIT
@@ -53,7 +53,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one ASGI connection."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
             await self.answer(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -61,14 +61,16 @@ class Application:
         else:
             raise ValueError(f"no ASGI scope that an MCP server knows: {scope['type']!r}")
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 try:
                     await self._hosted.begin_on_loop()
                 except AuthorProblem as problem:
-                    await send({"type": "lifespan.startup.failed", "message": tracebacks.shown(problem.cause)})
+                    await send(
+                        {"type": "lifespan.startup.failed", "message": tracebacks.author_traceback(problem.cause)}
+                    )
                     return
                 except SetupProblem as problem:
                     await send({"type": "lifespan.startup.failed", "message": str(problem)})
@@ -78,40 +80,42 @@ class Application:
                 try:
                     await asyncio.to_thread(self._hosted.end)
                 except AuthorProblem as problem:
-                    await send({"type": "lifespan.shutdown.failed", "message": tracebacks.shown(problem.cause)})
+                    await send(
+                        {"type": "lifespan.shutdown.failed", "message": tracebacks.author_traceback(problem.cause)}
+                    )
                     return
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, path: str | None = None) -> None:
         """Answers a request. ``path`` replaces the request's path, for a host that does its own routing."""
-        begun = await self._begun(send)
+        begun = await self._started_endpoint(send)
         if begun is None:
             return
-        below = path or self._below(scope, begun)
+        below = path or self._path_below_mount(scope, begun)
         if path is None and begun.beside is not None and not self._is_own(below):
             await self._answer_beside(begun, begun.beside, scope, receive, send)
             return
         refusal = None if self._policy is None else self._policy.refusal(scope["headers"])
         if refusal is not None:
-            await _refuse(send, refusal[0], refusal[1].encode())
+            await _send_refusal(send, refusal[0], refusal[1].encode())
             return
         reason = begun.loopback_only
         if reason is not None and _is_elsewhere(scope.get("client")):
             logger.warning("refused a request from %r: %s", scope.get("client"), reason)
-            await _refuse(send, 403, reason.encode())
+            await _send_refusal(send, 403, reason.encode())
             return
         try:
-            body = await self._body(receive)
+            body = await self._read_body(receive)
         except ConnectionResetError:
             # The client is gone, and this is no error that the host should log.
             return
         if body is None:
-            await _refuse(send, 413, b"the body is too large")
+            await _send_refusal(send, 413, b"the body is too large")
             return
         headers = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
         call = asyncio.ensure_future(
-            _awaited(
+            _await_future(
                 begun.endpoint.call(
                     scope["method"],
                     _target(scope, below),
@@ -123,7 +127,7 @@ class Application:
                 )
             )
         )
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(_until_disconnect(receive))
         try:
             await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
             if call.done():
@@ -135,31 +139,35 @@ class Application:
 
     async def answer_beside(self, application: Any, scope: Scope, receive: Receive, send: Send) -> None:
         """Runs an ASGI application on the runtime's event loop, where the author's lifespan was entered."""
-        begun = await self._begun(send)
+        begun = await self._started_endpoint(send)
         if begun is not None:
             await self._answer_beside(begun, application, scope, receive, send)
 
-    async def _begun(self, send: Send) -> Begun | None:
+    async def _started_endpoint(self, send: Send) -> StartedEndpoint | None:
         """The started endpoint; ``None`` if it can't start, after the client has received an error."""
         try:
             return self._hosted.begun or await self._hosted.begin_on_loop()
         except SetupProblem:
-            await _refuse(send, 503, NOT_YET.encode())
+            await _send_refusal(send, 503, NOT_YET.encode())
             return None
 
-    async def _answer_beside(self, begun: Begun, application: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer_beside(
+        self, begun: StartedEndpoint, application: Any, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         host, own = asyncio.get_running_loop(), begun.core.event_loop()
 
         def on_host(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
             async def call(*words: Any) -> Any:
-                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(function(*words)), host))
+                return await asyncio.wrap_future(
+                    asyncio.run_coroutine_threadsafe(_await_future(function(*words)), host)
+                )
 
             return call
 
         running = application(scope, on_host(receive), on_host(send))
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(running), own))
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_await_future(running), own))
 
-    def _below(self, scope: Scope, begun: Begun) -> str:
+    def _path_below_mount(self, scope: Scope, begun: StartedEndpoint) -> str:
         """The path below the mount; the mount's own root stands for the endpoint."""
         path, root = str(scope["path"]), str(scope.get("root_path", ""))
         below = path[len(root) :] if root and path.startswith(root) else path
@@ -170,7 +178,7 @@ class Application:
         legacy = (SSE_PATH, MESSAGES_PATH) if self._settings.transport == "sse" else ()
         return path.rstrip("/") in (self._settings.path.rstrip("/"), *legacy) or path.startswith(METADATA_PATH)
 
-    async def _body(self, receive: Receive) -> bytes | None:
+    async def _read_body(self, receive: Receive) -> bytes | None:
         """The whole body; ``None`` if it is too long. Raises ``ConnectionResetError`` if the client disconnects."""
         parts: list[bytes] = []
         length = 0
@@ -213,7 +221,7 @@ def _is_elsewhere(client: Any) -> bool:
 async def _pass_on(reply: Any, gone: asyncio.Future[None], send: Send) -> None:
     await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
     while True:
-        piece = asyncio.ensure_future(_awaited(reply.next()))
+        piece = asyncio.ensure_future(_await_future(reply.next()))
         await asyncio.wait({piece, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not piece.done():
             piece.cancel()
@@ -226,16 +234,16 @@ async def _pass_on(reply: Any, gone: asyncio.Future[None], send: Send) -> None:
         await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-async def _refuse(send: Send, status: int, reason: bytes) -> None:
+async def _send_refusal(send: Send, status: int, reason: bytes) -> None:
     headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(reason)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": reason, "more_body": False})
 
 
-async def _gone(receive: Receive) -> None:
+async def _until_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
+async def _await_future(awaitable: Awaitable[Any]) -> Any:
     return await awaitable

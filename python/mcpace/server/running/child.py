@@ -106,7 +106,7 @@ class Child:
         os.close(self._tie)
 
 
-def ending(status: int) -> str:
+def describe_exit(status: int) -> str:
     """A phrase that says how a process ended."""
     if status >= 0:
         return f"ended with exit code {status}"

@@ -13,7 +13,9 @@ from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 
 
-def settled(prepared: Prepared, settings: Settings, parent: Address | None = None) -> tuple[Prepared, Settings]:
+def with_own_settings(
+    prepared: Prepared, settings: Settings, parent: Address | None = None
+) -> tuple[Prepared, Settings]:
     """Returns the server and the settings to serve it with. The server gets a note about its own settings that apply.
 
     ``parent`` is the address that the parent of several processes listens on. The parent has not loaded the object.

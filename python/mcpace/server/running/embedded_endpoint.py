@@ -18,7 +18,7 @@ from mcpace.server.errors import logger
 from mcpace.server.running.addresses import Address
 from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.in_process import http_options
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.lifespans import RunningLifespan
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 
@@ -27,7 +27,7 @@ NOT_YET = "the endpoint can't begin at the moment"
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedEndpoint:
     """The parts of a started endpoint."""
 
     core: Any
@@ -38,37 +38,37 @@ class Begun:
     """The reason why requests of other machines are refused; ``None`` if they are accepted."""
     beside: Any
     """The ASGI application of the author's custom routes; ``None`` where there are none."""
-    entered: Entered
+    entered: RunningLifespan
 
 
-class Hosted:
+class EmbeddedEndpoint:
     """``make`` is called once, before the lifespan is entered."""
 
     def __init__(self, make: Callable[[], Prepared], settings: Settings) -> None:
         self._make = make
         self._settings = settings
         self._lock = threading.Lock()
-        self._attempt: Future[Begun] | None = None
+        self._attempt: Future[StartedEndpoint] | None = None
         self._said: str | None = None
-        self.begun: Begun | None = None
+        self.begun: StartedEndpoint | None = None
         """``None`` before the start and after the end."""
 
-    def begin(self) -> Begun:
+    def begin(self) -> StartedEndpoint:
         """Starts the endpoint. Must not run on an event loop's thread. Raises
         :class:`mcpace.server.running.errors.AuthorProblem`, and ``SetupProblem`` if a required service, such as a
         store, is missing."""
-        attempt, is_new = self._joined()
+        attempt, is_new = self._join_attempt()
         if is_new:
-            self._try(attempt)
+            self._attempt_start(attempt)
         return attempt.result()
 
-    async def begin_on_loop(self) -> Begun:
+    async def begin_on_loop(self) -> StartedEndpoint:
         """Starts the endpoint from an event loop's thread. All waiting tasks share one new thread, because the threads
         of the loop's executor belong to the host."""
-        attempt, is_new = self._joined()
+        attempt, is_new = self._join_attempt()
         if is_new:
             # The attempt outlives a request whose client disconnects, since other requests wait for it.
-            threading.Thread(target=self._try, args=(attempt,), name="mcpace-begin", daemon=True).start()
+            threading.Thread(target=self._attempt_start, args=(attempt,), name="mcpace-begin", daemon=True).start()
         return await asyncio.wrap_future(attempt)
 
     def forget(self) -> None:
@@ -87,7 +87,7 @@ class Hosted:
             self.begun = None
         begun.entered.__exit__(None, None, None)
 
-    def _joined(self) -> tuple[Future[Begun], bool]:
+    def _join_attempt(self) -> tuple[Future[StartedEndpoint], bool]:
         with self._lock:
             if self._attempt is not None:
                 return self._attempt, False
@@ -96,32 +96,32 @@ class Hosted:
             self._attempt.set_running_or_notify_cancel()
             return self._attempt, True
 
-    def _try(self, attempt: Future[Begun]) -> None:
+    def _attempt_start(self, attempt: Future[StartedEndpoint]) -> None:
         try:
-            begun = self._made()
+            begun = self._start_endpoint()
         except BaseException as problem:
             with self._lock:
                 if self._attempt is attempt:
                     self._attempt = None
-            self._say(problem)
+            self._log_failure(problem)
             attempt.set_exception(problem)
         else:
             self._said = None
             self.begun = begun
             attempt.set_result(begun)
 
-    def _made(self) -> Begun:
+    def _start_endpoint(self) -> StartedEndpoint:
         try:
             prepared = self._make()
             address = Address(self._settings.host, self._settings.port)
             endpoint = prepared.core.endpoint(http_options(prepared, self._settings, address))
         except _core.EnvironmentProblem as problem:
             raise SetupProblem(str(problem)) from problem
-        entered = Entered(prepared)
+        entered = RunningLifespan(prepared)
         entered.__enter__()
-        return Begun(prepared.core, endpoint, prepared.loopback_only, prepared.options.get("asgi"), entered)
+        return StartedEndpoint(prepared.core, endpoint, prepared.loopback_only, prepared.options.get("asgi"), entered)
 
-    def _say(self, problem: BaseException) -> None:
+    def _log_failure(self, problem: BaseException) -> None:
         """Logs a failed start once, not for each request. The host reports exceptions of the author's code."""
         if isinstance(problem, SetupProblem) and str(problem) != self._said:
             self._said = str(problem)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mcpace import _core
-from mcpace.server.running.addresses import Address, Reserved
+from mcpace.server.running.addresses import Address, ReservedPort
 from mcpace.server.running.errors import (
     EXIT_DONE,
     EXIT_INTERRUPTED,
@@ -27,11 +27,11 @@ from mcpace.server.running.errors import (
     SetupProblem,
     UsageProblem,
 )
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.lifespans import RunningLifespan
 from mcpace.server.running.messages import say
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
-from mcpace.server.running.signals import STOPPING, Arrivals, arriving
+from mcpace.server.running.signals import STOPPING, Arrivals, catch_signals
 
 Family = tuple[int, list[str]]
 """The index of this process among several, and the sockets on which each of them receives forwarded requests."""
@@ -53,22 +53,22 @@ def serve_http(
     A process of a group shares the port and reacts to the first signal only: its parent kills it if it takes too long.
     """
     has_parent = family is not None
-    served = Served(prepared, settings, address, family)
-    # Entered before signals are taken over, so that Ctrl-C can interrupt a lifespan that hangs.
+    served = HttpServer(prepared, settings, address, family)
+    # RunningLifespan before signals are taken over, so that Ctrl-C can interrupt a lifespan that hangs.
     served.enter()
-    with arriving(STOPPING) as signals:
+    with catch_signals(STOPPING) as signals:
         on_ready(served.begin())
         first = _wait(signals)
         if not has_parent and settings.graceful_timeout_s:
             again = "Ctrl-C again ends" if first == signal.SIGINT else "another signal ends"
             say(f"stopping: calls in flight have up to {settings.graceful_timeout_s:g} s; {again} at once")
-        cut = _ended(served, None if has_parent else signals)
+        cut = _end_within_limit(served, None if has_parent else signals)
         if cut:
             say(f"cut off {cut} connection{'s' if cut > 1 else ''} with calls that did not finish in time")
     return EXIT_INTERRUPTED if first == signal.SIGINT else EXIT_DONE
 
 
-class Served:
+class HttpServer:
     """A server over HTTP, including its lifespan. The methods block, so they must not run on an event loop's thread."""
 
     def __init__(self, prepared: Prepared, settings: Settings, address: Address, family: Family | None = None) -> None:
@@ -78,7 +78,7 @@ class Served:
         self._settings = settings
         self._address = address
         self._options = http_options(prepared, settings, address, family)
-        self._entered = Entered(prepared)
+        self._entered = RunningLifespan(prepared)
         self._running: _core.Running | None = None
 
     def enter(self) -> None:
@@ -92,7 +92,7 @@ class Served:
             self._running = self._prepared.core.serve_http(self._options)
         except _core.Problem as problem:
             self._entered.__exit__(None, None, None)
-            raise _refused(problem, self._address) from problem
+            raise _listen_error(problem, self._address) from problem
         return url(self._settings, Address(self._address.host, self._running.port))
 
     def end(self) -> int:
@@ -105,7 +105,7 @@ class Served:
 
 def serve_stdio(prepared: Prepared, on_ready: Callable[[], None]) -> int:
     """Serves until stdin ends; returns the exit code."""
-    with Entered(prepared):
+    with RunningLifespan(prepared):
         on_ready()
         prepared.core.serve_stdio()
     return EXIT_DONE
@@ -131,7 +131,7 @@ def stdio_kept() -> Iterator[None]:
         os.close(nothing)
 
 
-def leave(code: int) -> NoReturn:
+def exit_process(code: int) -> NoReturn:
     """Ends the process although threads still run in it: a call that was cut off may occupy its thread for ever."""
     timer = threading.Timer(LINGER_S, _end_at_once, (code,))
     timer.daemon = True
@@ -166,7 +166,7 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
                 "stateless": settings.stateless,
                 "shared_port": family is not None,
                 "family": family,
-                "tls": _tls(settings),
+                "tls": _tls_options(settings),
                 "server_timing": settings.server_timing,
                 "access_log": settings.access_log,
                 "legacy_sse": settings.transport == "sse",
@@ -195,7 +195,7 @@ def _wait(signals: Arrivals) -> signal.Signals:
                 return number
 
 
-def _ended(served: Served, signals: Arrivals | None) -> int:
+def _end_within_limit(served: HttpServer, signals: Arrivals | None) -> int:
     """Ends the server within its time limit, or at once after another signal. Returns how many connections were cut."""
     outcome: concurrent.futures.Future[int] = concurrent.futures.Future()
     done, told = socket.socketpair()
@@ -226,25 +226,25 @@ def _end_at_once(code: int) -> None:
     os._exit(code)
 
 
-def _tls(settings: Settings) -> tuple[bytes, bytes] | None:
+def _tls_options(settings: Settings) -> tuple[bytes, bytes] | None:
     if settings.ssl_certfile is None or settings.ssl_keyfile is None:
         return None
-    return _read(settings.ssl_certfile, "certificate"), _read(settings.ssl_keyfile, "key")
+    return _read_file(settings.ssl_certfile, "certificate"), _read_file(settings.ssl_keyfile, "key")
 
 
-def _read(path: str, what: str) -> bytes:
+def _read_file(path: str, what: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
         raise SetupProblem(f"the {what} {path} can't be read: {error.strerror}") from error
 
 
-def _refused(problem: _core.Problem, address: Address) -> RunProblem:
+def _listen_error(problem: _core.Problem, address: Address) -> RunProblem:
     if isinstance(problem, _core.UsageProblem):
         return UsageProblem(str(problem))
     try:
         # The reason has the wording of a parent of several processes.
-        Reserved(address).close()
+        ReservedPort(address).close()
     except SetupProblem as same:
         return same
     return SetupProblem(str(problem))

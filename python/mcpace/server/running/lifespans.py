@@ -22,7 +22,7 @@ def _own(error: Exception) -> BaseException:
     return error.__cause__ or error if isinstance(error, _Left) else error
 
 
-class Entered:
+class RunningLifespan:
     """A context manager that runs a server's lifespan. A server without a lifespan needs no event loop here.
 
     Raises :class:`AuthorProblem` with the exception that entering or leaving the lifespan raised.

@@ -59,12 +59,12 @@ def load(target: Target) -> object:
 
     Raises :class:`SetupProblem` if the module or the object is missing, :class:`AuthorProblem` if the module raised.
     """
-    module = _imported(target)
-    found = _named(module, target) if target.name else _usual(module, target)
-    return _made(found, target)
+    module = _import_module(target)
+    found = _find_object(module, target) if target.name else _find_usual(module, target)
+    return _call_factory(found, target)
 
 
-def _imported(target: Target) -> ModuleType:
+def _import_module(target: Target) -> ModuleType:
     if target.is_file:
         return _imported_file(target)
     # `python -m` puts the current folder first; for the script `mcpace` it is the script's folder.
@@ -115,27 +115,27 @@ def _note_interpreter(error: BaseException) -> None:
         error.add_note(f"mcpace runs with {sys.executable}. Install mcpace in the environment that has {error.name!r}.")
 
 
-def _named(module: ModuleType, target: Target) -> Any:
+def _find_object(module: ModuleType, target: Target) -> Any:
     assert target.name is not None
     found: Any = module
     for part in target.name.split("."):
         try:
             found = getattr(found, part)
         except AttributeError as error:
-            there = _servers(module)
+            there = _find_servers(module)
             hint = f"; it has {' and '.join(there)}" if there else ""
             raise SetupProblem(f"{target.module} has no {target.name!r}{hint}") from error
     return found
 
 
-def _usual(module: ModuleType, target: Target) -> Any:
+def _find_usual(module: ModuleType, target: Target) -> Any:
     for name in USUAL_NAMES:
         if hasattr(module, name):
             found = getattr(module, name)
             # The module may also have a web framework's `app`.
             if is_server(found) or (inspect.isfunction(found) and _is_factory(found)):
                 return found
-    there = _servers(module)
+    there = _find_servers(module)
     if len(there) == 1:
         return getattr(module, there[0])
     if there:
@@ -148,7 +148,7 @@ def _usual(module: ModuleType, target: Target) -> Any:
     raise SetupProblem(f"{target.module} has no server named {names}: name yours, as in {target.module}:my_server")
 
 
-def _servers(module: ModuleType) -> list[str]:
+def _find_servers(module: ModuleType) -> list[str]:
     # A copy, because inspecting a value may import something into its module.
     members = tuple(vars(module).items())
     return [name for name, value in members if not name.startswith("_") and is_server(value)]
@@ -178,39 +178,39 @@ def _is_asgi(candidate: object) -> bool:
 
 def _asgi_advice(target: Target, found: object, name: str) -> str:
     return (
-        f"{target.module}:{name} is {_kind(found)}, an ASGI application: name the MCP server that it is made of, as in "
-        f"{target.module}:mcp, or run the application with an ASGI server, as in: uvicorn "
+        f"{target.module}:{name} is {_describe_kind(found)}, an ASGI application: name the MCP server that it is made "
+        f"of, as in {target.module}:mcp, or run the application with an ASGI server, as in: uvicorn "
         f"{Path(target.module).stem if target.is_file else target.module}:{name}"
     )
 
 
-def _made(found: Any, target: Target) -> object:
+def _call_factory(found: Any, target: Target) -> object:
     if is_server(found):
         return found
     if _is_asgi(found):
         raise SetupProblem(_asgi_advice(target, found, target.name or found.__name__))
     if not callable(found):
-        raise SetupProblem(f"{target} is {_kind(found)}, and no MCP server that mcpace knows")
+        raise SetupProblem(f"{target} is {_describe_kind(found)}, and no MCP server that mcpace knows")
     if not _is_factory(found):
-        kind = "a function" if inspect.isfunction(found) else _kind(found)
+        kind = "a function" if inspect.isfunction(found) else _describe_kind(found)
         raise SetupProblem(f"{target} is {kind} that wants arguments: one that makes the server takes none")
     try:
         made = found()
         if inspect.isawaitable(made):
-            made = asyncio.run(_awaited(made))
+            made = asyncio.run(_run_coroutine(made))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         raise AuthorProblem(f"calling {target}", error) from error
     if not is_server(made):
-        raise SetupProblem(f"{target}() returned {_kind(made)}, and no MCP server that mcpace knows")
+        raise SetupProblem(f"{target}() returned {_describe_kind(made)}, and no MCP server that mcpace knows")
     return made
 
 
-async def _awaited(made: Any) -> Any:
+async def _run_coroutine(made: Any) -> Any:
     return await made
 
 
-def _kind(value: object) -> str:
+def _describe_kind(value: object) -> str:
     kind = type(value)
     return f"a {kind.__name__}" if kind.__module__ == "builtins" else f"a {kind.__module__}.{kind.__qualname__}"

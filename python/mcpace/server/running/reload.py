@@ -45,7 +45,7 @@ class Changes:
 
 
 @contextmanager
-def watching(settings: Settings) -> Iterator[Changes]:
+def watch_files(settings: Settings) -> Iterator[Changes]:
     """Watches the folders of the settings, or the current folder, within the block.
 
     Raises :class:`SetupProblem` if watchfiles is not installed or a folder does not exist.

@@ -19,15 +19,15 @@ from typing import Any, NoReturn
 
 from mcpace import _core
 from mcpace.server.running import in_process, loader, log_setup, tracebacks
-from mcpace.server.running.addresses import Address, Reserved
+from mcpace.server.running.addresses import Address, ReservedPort
 from mcpace.server.running.child import Child
-from mcpace.server.running.effective_settings import settled
+from mcpace.server.running.effective_settings import with_own_settings
 from mcpace.server.running.errors import EXIT_INTERRUPTED, AuthorProblem, RunProblem, SetupProblem
 from mcpace.server.running.messages import say, write
 from mcpace.server.running.prepared import Prepared, prepare
-from mcpace.server.running.reload import watching
+from mcpace.server.running.reload import watch_files
 from mcpace.server.running.settings import Settings
-from mcpace.server.running.startup_message import announce, facts
+from mcpace.server.running.startup_message import print_startup, startup_facts
 from mcpace.server.running.supervisor import Plan, supervise
 
 
@@ -38,25 +38,25 @@ def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> 
     """
     target = loader.parse(text)
     if settings.workers > 1 or settings.reload:
-        sys.exit(_supervised(text, settings, arguments))
+        sys.exit(_run_supervised(text, settings, arguments))
     sys.argv[:] = [text, *arguments]
     if settings.is_http:
         run_prepared(lambda: prepare(loader.load(target)), settings)
     # Output and input of the module are no part of the protocol.
     with in_process.stdio_kept():
-        prepared, settings = _ready(lambda: prepare(loader.load(target)), settings)
-    in_process.leave(_serve(prepared, settings))
+        prepared, settings = _with_effective_settings(lambda: prepare(loader.load(target)), settings)
+    in_process.exit_process(_serve_prepared(prepared, settings))
 
 
 def run_prepared(make: Callable[[], Prepared], settings: Settings) -> NoReturn:
     """Serves the server that ``make`` returns until this process ends. Raises :class:`RunProblem`."""
-    in_process.leave(_serve(*_ready(make, settings)))
+    in_process.exit_process(_serve_prepared(*_with_effective_settings(make, settings)))
 
 
 def run_object(server: object, settings: Settings) -> None:
     """Serves an object in this process. Returns after SIGTERM or the end of stdin; exits with 130 after Ctrl-C."""
     try:
-        code = _serve(*_ready(lambda: prepare(server), settings))
+        code = _serve_prepared(*_with_effective_settings(lambda: prepare(server), settings))
     except AuthorProblem as problem:
         raise problem.cause from None
     except KeyboardInterrupt:
@@ -68,18 +68,20 @@ def run_object(server: object, settings: Settings) -> None:
 
 async def run_object_async(server: object, settings: Settings) -> None:
     """Serves an object until the caller's task is cancelled."""
-    prepared, settings = _ready(lambda: prepare(server), settings)
+    prepared, settings = _with_effective_settings(lambda: prepare(server), settings)
     try:
         if not settings.is_http:
             await asyncio.to_thread(
-                in_process.serve_stdio, prepared, lambda: announce(facts(prepared, settings, ""), settings, None)
+                in_process.serve_stdio,
+                prepared,
+                lambda: print_startup(startup_facts(prepared, settings, ""), settings, None),
             )
             return
         address = Address.resolved(settings.host, settings.port)
-        served = in_process.Served(prepared, settings, address)
+        served = in_process.HttpServer(prepared, settings, address)
         await asyncio.to_thread(served.enter)
         url = await asyncio.to_thread(served.begin)
-        announce(facts(prepared, settings, url), settings, address)
+        print_startup(startup_facts(prepared, settings, url), settings, address)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
@@ -97,41 +99,43 @@ def run_worker(order: Mapping[str, Any], report: Callable[..., None]) -> NoRetur
     family = (int(order["number"]) - 1, list(order["family"]))
     try:
         target = loader.parse(order["target"])
-        prepared, settings = _ready(lambda: prepare(loader.load(target)), settings, parent=address)
+        prepared, settings = _with_effective_settings(lambda: prepare(loader.load(target)), settings, parent=address)
         code = in_process.serve_http(
             prepared,
             settings,
             address,
-            lambda url: report(serves=True, **facts(prepared, settings, url)),
+            lambda url: report(serves=True, **startup_facts(prepared, settings, url)),
             family=family,
         )
     except RunProblem as problem:
-        tell(problem)
+        report_problem(problem)
         report(serves=False, exit_code=problem.exit_code)
         code = problem.exit_code
-    in_process.leave(code)
+    in_process.exit_process(code)
 
 
-def tell(problem: RunProblem) -> None:
+def report_problem(problem: RunProblem) -> None:
     """Reports a problem: one sentence, or the author's traceback."""
     if isinstance(problem, AuthorProblem):
-        write(tracebacks.shown(problem.cause))
+        write(tracebacks.author_traceback(problem.cause))
     else:
         say(str(problem))
 
 
-def _serve(prepared: Prepared, settings: Settings) -> int:
+def _serve_prepared(prepared: Prepared, settings: Settings) -> int:
     if not settings.is_http:
-        return in_process.serve_stdio(prepared, lambda: announce(facts(prepared, settings, ""), settings, None))
+        return in_process.serve_stdio(
+            prepared, lambda: print_startup(startup_facts(prepared, settings, ""), settings, None)
+        )
     address = Address.resolved(settings.host, settings.port)
 
     def on_ready(url: str) -> None:
-        announce(facts(prepared, settings, url), settings, address)
+        print_startup(startup_facts(prepared, settings, url), settings, address)
 
     return in_process.serve_http(prepared, settings, address, on_ready)
 
 
-def _ready(
+def _with_effective_settings(
     make: Callable[[], Prepared], settings: Settings, parent: Address | None = None
 ) -> tuple[Prepared, Settings]:
     """A server and its effective settings; ``parent`` is the address that a parent listens on."""
@@ -142,13 +146,13 @@ def _ready(
         raise SetupProblem(str(problem)) from problem
     # After the import, so that logging handlers of the author stay.
     log_setup.run_at(settings.log_level)
-    return settled(prepared, settings, parent)
+    return with_own_settings(prepared, settings, parent)
 
 
-def _supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
+def _run_supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
     with contextlib.ExitStack() as held:
-        changes = held.enter_context(watching(settings)) if settings.reload else None
-        reserved = held.enter_context(contextlib.closing(Reserved(Address.resolved(settings.host, settings.port))))
+        changes = held.enter_context(watch_files(settings)) if settings.reload else None
+        reserved = held.enter_context(contextlib.closing(ReservedPort(Address.resolved(settings.host, settings.port))))
         # Only this user may enter the folder. Workers forward requests to each other through sockets in it.
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mcpace-"))
         order = {
@@ -166,7 +170,7 @@ def _supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
             return Child(number, command, json.dumps(order | {"number": number}))
 
         def on_ready(told: dict[str, Any]) -> None:
-            announce(told, settings, reserved.address)
+            print_startup(told, settings, reserved.address)
 
         return supervise(Plan(start, settings.workers, settings.graceful_timeout_s, on_ready, changes))
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mcpace.server.running.embedded_endpoint import Begun, Hosted
+from mcpace.server.running.embedded_endpoint import EmbeddedEndpoint, StartedEndpoint
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 
@@ -37,7 +37,7 @@ async def connected(server: MCPServer[Any]) -> AsyncIterator[tuple[Any, Any]]:
             "mcpace.Client(server) connects to a server in this process without it"
         ) from error
     http: Any = getattr(streamable_http, "httpx2", None) or streamable_http.httpx
-    hosted = Hosted(lambda: _open(server.__mcpace__()), Settings())
+    hosted = EmbeddedEndpoint(lambda: _without_checks(server.__mcpace__()), Settings())
     begun = await hosted.begin_on_loop()
     try:
         client = http.AsyncClient(transport=_transport(http, begun), timeout=None)
@@ -64,8 +64,8 @@ class LowLevel:
         del options, more
         async with connected(self._server) as (from_server, to_server):
             passing = [
-                asyncio.ensure_future(_pass(read_stream, to_server)),
-                asyncio.ensure_future(_pass(from_server, write_stream)),
+                asyncio.ensure_future(_forward_messages(read_stream, to_server)),
+                asyncio.ensure_future(_forward_messages(from_server, write_stream)),
             ]
             try:
                 await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
@@ -80,22 +80,22 @@ class LowLevel:
         )
 
 
-async def _pass(source: Any, target: Any) -> None:
+async def _forward_messages(source: Any, target: Any) -> None:
     async for message in source:
         await target.send(message)
 
 
-def _open(prepared: Prepared) -> Prepared:
+def _without_checks(prepared: Prepared) -> Prepared:
     """The server without the checks of the HTTP transport: an endpoint without a socket has no other clients."""
-    return replace(prepared, options=_unguarded(prepared.options), loopback_only=None)
+    return replace(prepared, options=_unchecked_options(prepared.options), loopback_only=None)
 
 
-def _unguarded(options: Mapping[str, Any]) -> dict[str, Any]:
+def _unchecked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     guards = ("token_verifier", "resource", "authorization_servers", "required_scopes", "check_resource", "asgi")
     return {name: value for name, value in options.items() if name not in guards}
 
 
-def _transport(http: Any, begun: Begun) -> Any:
+def _transport(http: Any, begun: StartedEndpoint) -> Any:
     """A transport of the SDK's HTTP library that passes requests to the endpoint."""
 
     class Body(http.AsyncByteStream):  # type: ignore[misc]

@@ -33,14 +33,14 @@ class SessionManager:
 
         living = asyncio.create_task(self._application({"type": "lifespan"}, receive, answered.put))
         try:
-            await self._say("startup", said, answered, living)
+            await self._send_event("startup", said, answered, living)
             yield
-            await self._say("shutdown", said, answered, living)
+            await self._send_event("shutdown", said, answered, living)
         finally:
             living.cancel()
             await asyncio.gather(living, return_exceptions=True)
 
-    async def _say(
+    async def _send_event(
         self,
         what: str,
         said: asyncio.Queue[str],

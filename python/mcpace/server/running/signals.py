@@ -34,7 +34,7 @@ class Arrivals:
 
 
 @contextmanager
-def arriving(numbers: Iterable[signal.Signals]) -> Iterator[Arrivals]:
+def catch_signals(numbers: Iterable[signal.Signals]) -> Iterator[Arrivals]:
     """Takes these signals over within the block. Only on the main thread. An ignored signal, such as SIGINT under
     ``nohup`` and in a shell's background, stays ignored.
     """

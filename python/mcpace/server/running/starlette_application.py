@@ -66,7 +66,9 @@ def _whole(
     if has_auth:
         routes.append(Mount(METADATA_PATH, app=_Metadata(application)))
     # Custom routes come last, as in the SDKs: they never hide the endpoint.
-    return ServerApplication(application, [*routes, *(_beside(application, route) for route in custom)], debug=debug)
+    return ServerApplication(
+        application, [*routes, *(_custom_route(application, route) for route in custom)], debug=debug
+    )
 
 
 class _At:
@@ -79,7 +81,7 @@ class _At:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._messages is not None:
-            send = _telling(f"{scope.get('root_path', '').rstrip('/')}{self._messages}", send)
+            send = _rewrite_endpoint_event(f"{scope.get('root_path', '').rstrip('/')}{self._messages}", send)
         await self._application.answer(scope, receive, send, self._path)
 
 
@@ -94,7 +96,7 @@ class _Metadata:
         await self._application.answer(scope, receive, send, path[path.index(METADATA_PATH) :])
 
 
-def _telling(messages: str, send: Send) -> Send:
+def _rewrite_endpoint_event(messages: str, send: Send) -> Send:
     """Forwards a stream of the runtime, with another address for messages in its first event."""
     is_told = False
 
@@ -112,7 +114,7 @@ def _telling(messages: str, send: Send) -> Send:
     return tell
 
 
-def _beside(application: Application, route: Any) -> Any:
+def _custom_route(application: Application, route: Any) -> Any:
     """A custom route whose function runs on the runtime's event loop."""
     function = route.app
 

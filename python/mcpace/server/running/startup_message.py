@@ -12,8 +12,8 @@ from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 
 
-def facts(prepared: Prepared, settings: Settings, url: str) -> dict[str, Any]:
-    """The values that :func:`announce` needs, which a worker sends to its parent."""
+def startup_facts(prepared: Prepared, settings: Settings, url: str) -> dict[str, Any]:
+    """The values that :func:`print_startup` needs, which a worker sends to its parent."""
     return {
         "name": prepared.name,
         "tools": prepared.tools,
@@ -26,7 +26,7 @@ def facts(prepared: Prepared, settings: Settings, url: str) -> dict[str, Any]:
     }
 
 
-def announce(facts: Mapping[str, Any], settings: Settings, address: Address | None) -> None:
+def print_startup(facts: Mapping[str, Any], settings: Settings, address: Address | None) -> None:
     """Prints the start message: the first line names the server and the address, and notes follow."""
     line(first_line(facts, settings))
     for note in facts["notes"]:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mcpace.server.running.child import Child, ending
+from mcpace.server.running.child import Child, describe_exit
 from mcpace.server.running.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SETUP
 from mcpace.server.running.messages import say
 from mcpace.server.running.restarts import GIVE_UP_AFTER, Restarts
-from mcpace.server.running.signals import STOPPING, Arrivals, arriving
+from mcpace.server.running.signals import STOPPING, Arrivals, catch_signals
 
 MARGIN_S = 3.0
 """Time beyond its own limit that a worker has to end before it is killed."""
@@ -71,7 +71,7 @@ class _Place:
 
 def supervise(plan: Plan) -> int:
     """Runs the workers until a signal arrives or all attempts failed. Returns the exit code."""
-    with arriving((*STOPPING, signal.SIGCHLD)) as signals:
+    with catch_signals((*STOPPING, signal.SIGCHLD)) as signals:
         supervisor = _Supervisor(plan, signals)
         try:
             return supervisor.run()
@@ -100,12 +100,12 @@ class _Supervisor:
                 if number in STOPPING:
                     self._stopped_by(number)
             for place in self._places:
-                self._hear(place)
+                self._read_report(place)
             for place in self._places:
-                self._bury(place)
+                self._handle_exit(place)
             self._kill_those_due()
             if self._plan.changes is not None and (changed := self._plan.changes.take()):
-                self._restart(changed)
+                self._restart_all(changed)
 
     def kill_all(self) -> None:
         """Kills the remaining workers, however the loop ended."""
@@ -136,7 +136,7 @@ class _Supervisor:
                 place.start_at = None
                 place.child = self._plan.start(place.number)
 
-    def _hear(self, place: _Place) -> None:
+    def _read_report(self, place: _Place) -> None:
         if place.child is None or place.serves_since is not None:
             return
         try:
@@ -164,11 +164,11 @@ class _Supervisor:
             who = "the server" if self._plan.changes is not None else f"worker {place.number} (pid {place.child.pid})"
             say(f"{who} serves again")
 
-    def _bury(self, place: _Place) -> None:
+    def _handle_exit(self, place: _Place) -> None:
         child = place.child
         if child is None or (status := child.ended()) is None:
             return
-        self._hear(place)  # it may have reported the reason before it ended
+        self._read_report(place)  # it may have reported the reason before it ended
         now = time.monotonic()
         served_s = None if place.serves_since is None else now - place.serves_since
         asked_to_end = place.asked_to_end
@@ -180,14 +180,14 @@ class _Supervisor:
             place.start_at = now
             return
         if self._plan.changes is not None:
-            say(f"the server {ending(status)}; it is started again when a file changes")
+            say(f"the server {describe_exit(status)}; it is started again when a file changes")
             return
         if not self._said_ready and served_s is None:
-            say(f"worker {place.number} {ending(status)} before it served")
+            say(f"worker {place.number} {describe_exit(status)} before it served")
             self._end_all(EXIT_SETUP)
             return
         delay = place.restarts.died(served_s=served_s)
-        which = f"worker {place.number} (pid {child.pid}) {ending(status)}"
+        which = f"worker {place.number} (pid {child.pid}) {describe_exit(status)}"
         if delay is None:
             say(f"{which} before it served, {GIVE_UP_AFTER} times in a row: giving up")
             self._end_all(EXIT_SETUP)
@@ -225,7 +225,7 @@ class _Supervisor:
                 place.child.kill()
                 place.kill_at = None
 
-    def _restart(self, changed: Sequence[str]) -> None:
+    def _restart_all(self, changed: Sequence[str]) -> None:
         if self._exit_code is not None:
             return
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""

@@ -15,30 +15,30 @@ OURS = tuple(f"{place.parents[2]}/" for place in (Path(__file__), Path(__file__)
 MACHINERY = ("<frozen ", "<string>")
 
 
-def shown(error: BaseException) -> str:
+def author_traceback(error: BaseException) -> str:
     """The traceback of ``error`` and its causes, without mcpace's frames. Ends with a line feed."""
-    _cut(error, set())
+    _cut_frames(error, set())
     return "".join(traceback.format_exception(error))
 
 
-def _cut(error: BaseException | None, seen: set[int]) -> None:
+def _cut_frames(error: BaseException | None, seen: set[int]) -> None:
     if error is None or id(error) in seen:
         return
     seen.add(id(error))
     # A cause is shown only if the author's code took part in it.
-    if error.__context__ is not None and not _authors(error.__context__.__traceback__):
+    if error.__context__ is not None and not _author_frames(error.__context__.__traceback__):
         error.__suppress_context__ = True
         if error.__cause__ is error.__context__:
             error.__cause__ = None
-    error.__traceback__ = _rebuilt(_authors(error.__traceback__))
-    _cut(error.__cause__, seen)
-    _cut(error.__context__, seen)
+    error.__traceback__ = _rebuild_traceback(_author_frames(error.__traceback__))
+    _cut_frames(error.__cause__, seen)
+    _cut_frames(error.__context__, seen)
     if isinstance(error, BaseExceptionGroup):
         for one in error.exceptions:
-            _cut(one, seen)
+            _cut_frames(one, seen)
 
 
-def _authors(trace: TracebackType | None) -> list[TracebackType]:
+def _author_frames(trace: TracebackType | None) -> list[TracebackType]:
     found = []
     while trace is not None:
         if not _is_ours(trace.tb_frame.f_code.co_filename):
@@ -47,7 +47,7 @@ def _authors(trace: TracebackType | None) -> list[TracebackType]:
     return found
 
 
-def _rebuilt(frames: list[TracebackType]) -> TracebackType | None:
+def _rebuild_traceback(frames: list[TracebackType]) -> TracebackType | None:
     rest: TracebackType | None = None
     for frame in reversed(frames):
         rest = TracebackType(rest, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)

@@ -64,7 +64,7 @@ def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
                     "them; give store='redis://…' where several processes share them"
                 )
         elif name == "transport_security":
-            options |= _security(value)
+            options |= _security_options(value)
         elif value is not None or name not in _LIMITS:
             # retry_interval is in milliseconds, retry_s in seconds.
             options[_RENAMED.get(name, name)] = value / 1000 if name == "retry_interval" else value
@@ -86,7 +86,7 @@ def own_settings(server: MCPServer[Any]) -> dict[str, Any]:
     return options_of("streamable-http", {name: value for name, value in given.items() if name != "event_store"})
 
 
-def _security(settings: Any) -> dict[str, Any]:
+def _security_options(settings: Any) -> dict[str, Any]:
     """The official SDK's ``TransportSecuritySettings``, or a dictionary of their members."""
     if settings is None:
         return {}
@@ -127,7 +127,7 @@ def streamable_http_app(server: MCPServer[Any], given: Mapping[str, Any]) -> tup
     """A Starlette application of the Streamable HTTP transport, and the endpoint within it."""
     with _needing_starlette("streamable_http_app()"):
         from mcpace.server.running import starlette_application
-    endpoint, _ = _endpoint(server, "streamable-http", given)
+    endpoint, _ = _mounted_endpoint(server, "streamable-http", given)
     settings = server.settings
     return endpoint, starlette_application.streamable_http(
         endpoint, endpoint.path, server._routes, has_auth=settings.auth is not None, debug=settings.debug
@@ -138,7 +138,7 @@ def sse_app(server: MCPServer[Any], given: Mapping[str, Any]) -> tuple[Applicati
     """A Starlette application of the HTTP+SSE transport, and the endpoint within it."""
     with _needing_starlette("sse_app()"):
         from mcpace.server.running import starlette_application
-    endpoint, keywords = _endpoint(server, "sse", given)
+    endpoint, keywords = _mounted_endpoint(server, "sse", given)
     settings = server.settings
     sse_path, message_path, mount_path = (
         keywords.get(name, getattr(settings, name)) for name in ("sse_path", "message_path", "mount_path")
@@ -154,7 +154,9 @@ def sse_app(server: MCPServer[Any], given: Mapping[str, Any]) -> tuple[Applicati
     )
 
 
-def _endpoint(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> tuple[Application, dict[str, Any]]:
+def _mounted_endpoint(
+    server: MCPServer[Any], transport: str, given: Mapping[str, Any]
+) -> tuple[Application, dict[str, Any]]:
     """The endpoint of a Starlette application, which has its own host policy, and all its keywords."""
     from mcpace.server.running import asgi as application
     from mcpace.server.running.host_policy import policy_of

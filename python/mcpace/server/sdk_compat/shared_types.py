@@ -40,19 +40,19 @@ def shared(value: ValueT) -> ValueT:
     Changes the object and the objects in it in place.
     """
     if any(name in sys.modules for name in _TYPES):
-        _share(value)
+        _share_in_place(value)
     return value
 
 
-def _share(value: Any) -> None:
+def _share_in_place(value: Any) -> None:
     if isinstance(value, BaseModel):
         for member in vars(value).values():
-            _share(member)
+            _share_in_place(member)
         # pydantic's __setattr__ refuses this attribute.
         object.__setattr__(value, "__class__", _shared_class(type(value)))
     elif isinstance(value, list | dict):
         for member in value.values() if isinstance(value, dict) else value:
-            _share(member)
+            _share_in_place(member)
 
 
 def _shared_class(cls: type[BaseModel]) -> type[BaseModel]:
@@ -63,12 +63,12 @@ def _shared_class(cls: type[BaseModel]) -> type[BaseModel]:
     for module in filter(None, map(sys.modules.get, _TYPES)):
         theirs = getattr(module, name, None)
         if isinstance(theirs, type) and issubclass(theirs, BaseModel):
-            _shared[cls] = made = _derived(cls, theirs)
+            _shared[cls] = made = _derive_class(cls, theirs)
             return made
     return cls
 
 
-def _derived(cls: type[BaseModel], theirs: type[BaseModel]) -> type[BaseModel]:
+def _derive_class(cls: type[BaseModel], theirs: type[BaseModel]) -> type[BaseModel]:
     make: Any = type(cls)
     cls.model_rebuild()
     with warnings.catch_warnings():
@@ -98,7 +98,7 @@ def tool_keywords(tool: Any) -> dict[str, Any] | None:
     keywords = {
         name: getattr(tool, name, None) for name in ("name", "title", "description", "annotations", "icons", "meta")
     }
-    return {"fn": _function(tool.fn), **keywords, "structured_output": None if structured else False}
+    return {"fn": _author_function(tool.fn), **keywords, "structured_output": None if structured else False}
 
 
 def prompt_keywords(prompt: Any) -> dict[str, Any] | None:
@@ -107,7 +107,7 @@ def prompt_keywords(prompt: Any) -> dict[str, Any] | None:
     if not _is_their(prompt, "Prompt", "fn"):
         return None
     keywords = {name: getattr(prompt, name, None) for name in ("name", "title", "description", "icons")}
-    return {"fn": _function(prompt.fn), **keywords}
+    return {"fn": _author_function(prompt.fn), **keywords}
 
 
 def check_entry(entry: Any, own: type | tuple[type, ...], method: str, instead: str) -> None:
@@ -135,7 +135,7 @@ def _is_their(entry: Any, name: str, *members: str) -> bool:
     return is_kind(type(entry), (), name) and all(hasattr(entry, member) for member in members)
 
 
-def _function(function: Callable[..., Any]) -> Callable[..., Any]:
+def _author_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """The author's function without pydantic's ``validate_call``, in which the SDK wraps it."""
     inner: Callable[..., Any] = getattr(function, "raw_function", function)
     return inner

@@ -44,9 +44,9 @@ def observe(core: _core.Server, registry: Registry | None = None) -> None:
     Raises ``UsageProblem`` for an unknown setting.
     """
     if _is_enabled() and (_is_set("trace", "_TRACER_PROVIDER") or _is_set("metrics._internal", "_METER_PROVIDER")):
-        from mcpace.server.telemetry.spans import tell
+        from mcpace.server.telemetry.spans import start_recorder
 
-        tell(core, span_names(), registry)
+        start_recorder(core, span_names(), registry)
 
 
 def span_names() -> SpanNames:

@@ -82,14 +82,14 @@ Live = tuple[Span, Span, "Context"]
 Ended = tuple[Any, "Live | None", int, "tuple[int, int] | None", int, "Failure | None"]
 
 
-def tell(core: _core.Server, names: SpanNames, registry: Registry | None = None) -> None:
+def start_recorder(core: _core.Server, names: SpanNames, registry: Registry | None = None) -> None:
     """Records the server's requests with the providers that are set."""
-    teller = Teller(names, registry=registry)
+    teller = RequestRecorder(names, registry=registry)
     if core.observe(teller.observations):
         teller.start()
 
 
-class Teller:
+class RequestRecorder:
     """Records one server's requests."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Teller:
 
     def flush(self) -> None:
         """Records all requests that have ended."""
-        self._tell(*self.observations.take_now())
+        self._record(*self.observations.take_now())
 
     def begin(self, facts: tuple[Any, ...], started_ns: int, variables: Variables, live: Live | None) -> Live:
         """Called before a request's function, in its context variables: spans of the function become children of the
@@ -141,21 +141,21 @@ class Teller:
 
     def _run(self) -> None:
         while (taken := self.observations.take()) is not None:
-            self._tell(*taken)
+            self._record(*taken)
 
-    def _tell(self, ended: list[Ended], lost: int) -> None:
+    def _record(self, ended: list[Ended], lost: int) -> None:
         if lost:
             logger.warning("%d requests ended faster than OpenTelemetry could be told of them", lost)
         for one in ended:
             try:
-                self._told(*one)
+                self._record_batch(*one)
             except Exception:
                 # A failing provider must end neither the thread nor a call. The failure is logged once.
                 if not self._has_failed:
                     self._has_failed = True
                     logger.exception("OpenTelemetry could not be told of a request")
 
-    def _told(
+    def _record_batch(
         self,
         given: tuple[Any, ...],
         live: Live | None,
@@ -169,11 +169,11 @@ class Teller:
         if live is not None:
             live[1].end(ended_ns if service is None else service[1])
         if span.is_recording():
-            self._layer("mcpace.transport", within, facts.received_ns, entered_ns)
-            self._layer("mcpace.dispatch", within, entered_ns, ended_ns)
+            self._layer_span("mcpace.transport", within, facts.received_ns, entered_ns)
+            self._layer_span("mcpace.dispatch", within, entered_ns, ended_ns)
         attributes = facts.attributes()
         if failure is not None:
-            failed, words = _failed(failure)
+            failed, words = _set_failure(failure)
             attributes |= failed
             span.set_attributes(failed)
             span.set_status(StatusCode.ERROR, words)
@@ -182,11 +182,11 @@ class Teller:
 
     def _span(self, facts: Facts) -> tuple[Span, Context]:
         """The request's span, and the context that it is current in."""
-        parent, links = _parent(facts)
+        parent, links = _parent_context(facts)
         attributes = facts.attributes() | {"jsonrpc.request.id": facts.id}
         if facts.uri is not None:
             attributes["mcp.resource.uri"] = _without_query(facts.uri)
-        if self._names == "dotted" and (name := self._binding(facts)) is not None:
+        if self._names == "dotted" and (name := self._binding_name(facts)) is not None:
             attributes["mcp.binding.name"] = name
         span = self._tracer.start_span(
             self._name(facts), parent, SpanKind.SERVER, attributes, links, start_time=facts.received_ns
@@ -199,21 +199,21 @@ class Teller:
         has_target = facts.target is not None and facts.method in ("tools/call", "prompts/get")
         return f"{facts.method} {facts.target}" if has_target else facts.method
 
-    def _binding(self, facts: Facts) -> str | None:
+    def _binding_name(self, facts: Facts) -> str | None:
         """The value of the older attribute ``mcp.binding.name``: the name of the tool, prompt or resource."""
         if facts.target is not None or facts.uri is None or self._registry is None:
             return facts.target
         found = self._registry.readable(facts.uri)
         return None if found is None else str(found[2].name)
 
-    def _layer(self, name: str, within: Context, started_ns: int, ended_ns: int) -> None:
+    def _layer_span(self, name: str, within: Context, started_ns: int, ended_ns: int) -> None:
         self._tracer.start_span(name, within, start_time=started_ns).end(ended_ns)
 
 
-def _parent(facts: Facts) -> tuple[Context, list[Link]]:
+def _parent_context(facts: Facts) -> tuple[Context, list[Link]]:
     """The client's context and the links of a request. The thread's own context is not used."""
-    ours = _extracted(facts.meta)
-    around = _extracted(facts.headers)
+    ours = _extract_context(facts.meta)
+    around = _extract_context(facts.headers)
     if ours is None:
         return around or contexts.Context(), []
     link = None if around is None else trace.get_current_span(around).get_span_context()
@@ -222,13 +222,13 @@ def _parent(facts: Facts) -> tuple[Context, list[Link]]:
     return ours, [Link(link)]
 
 
-def _extracted(carrier: Carrier | None) -> Context | None:
+def _extract_context(carrier: Carrier | None) -> Context | None:
     """The context that the configured propagators find; ``None`` if they find none."""
     told: Mapping[str, str] = {key: value for key, value in zip(KEYS, carrier or (), strict=False) if value}
     return propagate.extract(told, contexts.Context()) if told else None
 
 
-def _failed(failure: Failure) -> tuple[dict[str, str], str | None]:
+def _set_failure(failure: Failure) -> tuple[dict[str, str], str | None]:
     kind, code, words = failure
     if kind == "tool":
         return {"error.type": "tool_error"}, None

@@ -11,7 +11,7 @@ import threading
 from functools import partial
 
 from mcpace_layers.layer import Awaited, Layer
-from mcpace_layers.probe import IN_PROCESS, Probe, Served
+from mcpace_layers.probe import IN_PROCESS, HttpServer, Probe
 from mcpace_layers.problem import SETUP, Problem, Unmeasured, wrong_arguments
 
 
@@ -46,10 +46,10 @@ class Mcpace(Probe):
         includes = "mcpace.Client connected to the server object: JSON-RPC both ways, no socket"
         return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
 
-    def serve(self) -> Served:
+    def serve(self) -> HttpServer:
         from mcpace import _core
         from mcpace.server.running.addresses import Address
-        from mcpace.server.running.in_process import Served as Running
+        from mcpace.server.running.in_process import HttpServer as Running
         from mcpace.server.running.prepared import prepare
         from mcpace.server.running.settings import Settings
 
@@ -65,4 +65,4 @@ class Mcpace(Probe):
             running.end()
 
         debug = " (a debug build: its figures mean nothing)" if getattr(_core, "DEBUG", False) else ""
-        return Served(url, f"mcpace {self.version()}, one process{debug}", wait)
+        return HttpServer(url, f"mcpace {self.version()}, one process{debug}", wait)
