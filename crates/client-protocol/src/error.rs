@@ -4,9 +4,36 @@ use std::time::Duration;
 
 use mcpace_oauth::{OAuthError, RefusedRedirect};
 use mcpace_wire::Revision;
+use mcpace_wire::jsonrpc::ErrorObject;
+use mcpace_wire::mcp::Json;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::RpcError;
+/// A JSON-RPC error: the server's answer, or a callback's to the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RpcError {
+    /// See [`mcpace_wire::jsonrpc::code`].
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// Data whose form the code defines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+}
+
+impl RpcError {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+impl From<ErrorObject<'_>> for RpcError {
+    fn from(error: ErrorObject<'_>) -> Self {
+        Self { code: error.code, message: error.message.into_owned(), data: error.data.map(Json::from) }
+    }
+}
 
 /// Why a request failed. Each is one sentence for a person and a stable code for programs.
 #[derive(Debug, Error)]

@@ -20,7 +20,7 @@ pub mod reply;
 pub mod request;
 pub mod resumption;
 
-pub use error::ClientError;
+pub use error::{ClientError, RpcError};
 pub use negotiation::{Agreement, Mode, Negotiation, ServerEra, ServerInfo, Step, Transport};
-pub use reply::{Answer, OtherReply, Raw, Reply, ResultKind, RpcError};
+pub use reply::{Answer, OtherReply, Raw, Reply, ResultKind};
 pub use request::{ClientProfile, Dialect, Members, Outgoing};

@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 use mcpace_oauth::{AuthKind, Refusal};
-use mcpace_wire::jsonrpc::{ErrorObject, Outcome};
-use mcpace_wire::mcp::Json;
+use mcpace_wire::jsonrpc::Outcome;
 use mcpace_wire::quoted;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use crate::ClientError;
+use crate::{ClientError, RpcError};
 
 /// JSON text of a result, as the server wrote it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -81,32 +80,6 @@ pub enum ResultKind {
 impl ResultKind {
     /// The final result, which must not be kept.
     pub const COMPLETE: Self = ResultKind::Complete { ttl_ms: None };
-}
-
-/// A JSON-RPC error: the server's answer, or a callback's to the server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RpcError {
-    /// See [`mcpace_wire::jsonrpc::code`].
-    pub code: i64,
-    /// One sentence.
-    pub message: String,
-    /// Data whose form the code defines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Json>,
-}
-
-impl RpcError {
-    /// An error without data.
-    #[must_use]
-    pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
-    }
-}
-
-impl From<ErrorObject<'_>> for RpcError {
-    fn from(error: ErrorObject<'_>) -> Self {
-        Self { code: error.code, message: error.message.into_owned(), data: error.data.map(Json::from) }
-    }
 }
 
 /// A JSON-RPC result or error.
