@@ -18,7 +18,8 @@ use tokio::net::TcpStream;
 
 use super::connection_state::{ConnectionState, ShutdownMode};
 use super::fast_path;
-use super::http_server::{HttpServer, Protocol};
+use super::http_server::HttpServer;
+use super::request_body::Protocol;
 use super::tracked_stream::TrackedStream;
 use super::transfer::{self, StreamExecutor, Transfer, TransferBody};
 

@@ -23,7 +23,24 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::held_results::Account;
-use super::transfer::{Progress, Transfer};
+
+/// A transfer at one look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It moves, or there is nothing to send.
+    Moves,
+    /// It has been blocked for this many looks.
+    Blocked { looks: u32, is_queued: bool },
+}
+
+/// A reply on its way to the client, which the connection's idle check looks at.
+pub(super) trait WatchedTransfer: std::fmt::Debug + Send + Sync {
+    /// Looks at the transfer, once an interval.
+    fn look(&self) -> Progress;
+
+    /// Resets the stream.
+    fn expire(&self);
+}
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +79,7 @@ pub(super) struct ConnectionState {
     /// It speaks HTTP/2: bytes between requests are frames.
     is_http2: AtomicBool,
     /// Replies of HTTP/2 streams.
-    transfers: Mutex<Vec<Weak<Transfer>>>,
+    transfers: Mutex<Vec<Weak<dyn WatchedTransfer>>>,
 }
 
 /// Transfers that ended are forgotten at each look, and whenever there are this many.
@@ -145,15 +162,15 @@ impl ConnectionState {
     }
 
     /// Watches the reply of an HTTP/2 stream.
-    pub(super) fn watch(&self, transfer: &Arc<Transfer>) {
+    pub(super) fn watch(&self, transfer: Weak<dyn WatchedTransfer>) {
         let mut transfers = self.transfers();
         if transfers.len() >= TRANSFERS {
             transfers.retain(|transfer| transfer.strong_count() > 0);
         }
-        transfers.push(Arc::downgrade(transfer));
+        transfers.push(transfer);
     }
 
-    fn transfers(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Transfer>>> {
+    fn transfers(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn WatchedTransfer>>> {
         // Nothing under the lock can panic half way.
         self.transfers.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,7 +14,6 @@ use bytes::Bytes;
 use mcpace_wire::jsonrpc::{Id, code, write_error};
 use serde::Deserialize;
 
-use super::http_session::HttpSession;
 use crate::exchange::{Reply, ReplyStatus};
 
 /// Replies of this length and longer are counted.
@@ -108,11 +107,17 @@ pub(super) struct Finished {
     pub(super) permit: Permit,
 }
 
-/// Where the replies of a request are counted.
+/// A session that counts its replies.
+pub(super) trait SessionAccount: Send + Sync {
+    /// Bytes of the session's replies that wait for the client, over all connections.
+    fn unsent(&self) -> &Arc<Account>;
+}
+
+/// Accounts that count the replies of a request.
 #[derive(Clone)]
 pub(super) struct Accounts {
     pub(super) connection: Arc<Account>,
-    pub(super) session: Option<Arc<HttpSession>>,
+    pub(super) session: Option<Arc<dyn SessionAccount>>,
 }
 
 impl Accounts {
@@ -123,13 +128,13 @@ impl Accounts {
 }
 
 /// See [`Accounts::finish`].
-pub(super) fn finish(connection: &Arc<Account>, session: Option<&HttpSession>, mut reply: Reply) -> Finished {
+pub(super) fn finish(connection: &Arc<Account>, session: Option<&dyn SessionAccount>, mut reply: Reply) -> Finished {
     let size = reply.message.len();
     if size < COUNTED {
         return Finished { reply, permit: Permit::default() };
     }
     let held = connection.hold(size).map_err(|too_much| ("connection", too_much)).and_then(|connection| {
-        let session = session.map(|live| live.unsent().hold(size)).transpose();
+        let session = session.map(|session| session.unsent().hold(size)).transpose();
         session.map(|session| (connection, session)).map_err(|too_much| ("session", too_much))
     });
     match held {

@@ -23,12 +23,12 @@ use super::held_results::Account;
 use super::host_origin_check::Admission;
 use super::http_response::Answer;
 use super::legacy::LegacyStreams;
-use super::mounted_service::MountedService;
+use super::mounted_service::{MountedService, Upload};
 use super::options::{Limits, Options, ResponseMode};
 use super::origin::Origin;
 use super::pending_messages::PendingBounds;
 use super::reply_body::ReplyBody;
-use super::request_body::{self, Bounds};
+use super::request_body::{self, Bounds, Protocol};
 use super::session_affinity::{SessionRouter, WorkerGroup};
 use super::session_key::Key;
 use super::session_streams::StreamBounds;
@@ -67,13 +67,6 @@ pub(super) struct HttpServer {
     /// To the other processes, where this is one of several.
     pub(super) relay: Option<SessionRouter>,
     access_log: Option<AccessLog>,
-}
-
-/// What a connection speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
-    Http1,
-    Http2,
 }
 
 /// One request, once its head is there.
@@ -420,3 +413,33 @@ fn waits_for_leave(head: &Parts) -> bool {
 
 /// What hyper's buffer has at least.
 const MIN_HEAD: usize = 8192;
+
+impl HttpServer {
+    /// Who answers for this path, if MCP has nothing there.
+    pub(super) fn beside(&self, path: &str) -> Option<&MountedService> {
+        self.beside.as_ref().filter(|_| self.route(path).is_err())
+    }
+
+    pub(super) async fn respond_beside(
+        &self,
+        beside: &MountedService,
+        mut request: Request<Incoming>,
+        origin: Origin,
+    ) -> Response<ReplyBody> {
+        let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let authority = request.uri().authority().map(http::uri::Authority::as_str);
+        let checked = self.check_host(&Fields::of(headers, authority, Source::Map(request.headers(), request.uri())));
+        if let Err(refusal) = checked {
+            return refusal.into_response(http::HeaderMap::new());
+        }
+        let (limit, patience) = (self.limits.body, self.limits.body_time);
+        if http_body::Body::size_hint(request.body()).lower() > limit as u64 {
+            let refusal = Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
+            return refusal.closing().into_response(http::HeaderMap::new());
+        }
+        if let Origin::Here(ends) = origin {
+            request.extensions_mut().insert(ends);
+        }
+        beside.0.call(request.map(|body| Upload::new(body, limit, patience))).await.map(ReplyBody::Piecewise)
+    }
+}

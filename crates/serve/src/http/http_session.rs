@@ -2,13 +2,18 @@
 //!
 //! Constraint: small, since there may be very many. It reads no clock: times are milliseconds since its table was made.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use super::held_results::Account;
+use bytes::Bytes;
+
+use super::held_results::{Account, SessionAccount};
 use super::session_key::Key;
 use super::session_streams::SessionStreams;
+use crate::outlet::{Gone, Outlet};
 use crate::session::Session;
 
 /// See the module.
@@ -62,11 +67,6 @@ impl HttpSession {
             cancellations: Passed::default(),
             unsent: OnceLock::new(),
         }
-    }
-
-    /// Bytes of this session's replies that wait for the client, over all connections.
-    pub(super) fn unsent(&self) -> &Arc<Account> {
-        self.unsent.get_or_init(|| Account::new(self.streams.bounds.session_reply_bytes))
     }
 
     /// Whether so much waits that new requests are refused.
@@ -127,6 +127,31 @@ impl Passed {
         // Two at the same moment may count as one.
         self.0.store(second | (count + much), Relaxed);
         true
+    }
+}
+
+impl SessionAccount for HttpSession {
+    fn unsent(&self) -> &Arc<Account> {
+        self.unsent.get_or_init(|| Account::new(self.streams.bounds.session_reply_bytes))
+    }
+}
+
+/// The standalone streams of a session as an outlet. Does not keep the session alive.
+pub(super) struct Standalone(pub(super) Weak<HttpSession>);
+
+impl Outlet for Standalone {
+    fn send(&self, message: Bytes) -> Result<(), Gone> {
+        self.0.upgrade().ok_or(Gone)?.streams.send_standalone(message)
+    }
+
+    fn tell(&self, message: Bytes) -> Result<(), Gone> {
+        self.0.upgrade().ok_or(Gone)?.streams.tell(message)
+    }
+
+    fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let read = self.0.upgrade()?.streams.read_notice();
+        // A reader that comes from here on is noticed, whether the future is polled or not.
+        Some(Box::pin(read.notified_owned()))
     }
 }
 

@@ -9,18 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use mcpace_wire::jsonrpc::code;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-use super::fields::{Fields, Source};
-use super::http_response::Answer;
-use super::http_server::HttpServer;
-use super::origin::Origin;
-use super::reply_body::ReplyBody;
 
 /// Answers requests for paths that are not MCP's.
 pub trait Fallback: Send + Sync + 'static {
@@ -62,6 +55,13 @@ pub struct Upload {
     waiting: Option<Instant>,
 }
 
+impl Upload {
+    /// `left` bytes at most, for which the client may let itself be awaited `patience` in all.
+    pub(super) fn new(body: Incoming, left: usize, patience: Duration) -> Self {
+        Self { body, left, patience, waiting: None }
+    }
+}
+
 /// A body that will not be whole: it broke off, is too long, or came too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the body broke off, is too long, or came too slowly")]
@@ -86,36 +86,5 @@ impl Upload {
             self.left = self.left.checked_sub(data.len()).ok_or(BrokenOff)?;
             return Ok(Some(data));
         }
-    }
-}
-
-impl HttpServer {
-    /// Who answers for this path, if MCP has nothing there.
-    pub(super) fn beside(&self, path: &str) -> Option<&MountedService> {
-        self.beside.as_ref().filter(|_| self.route(path).is_err())
-    }
-
-    pub(super) async fn respond_beside(
-        &self,
-        beside: &MountedService,
-        mut request: Request<Incoming>,
-        origin: Origin,
-    ) -> Response<ReplyBody> {
-        let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        let authority = request.uri().authority().map(http::uri::Authority::as_str);
-        let checked = self.check_host(&Fields::of(headers, authority, Source::Map(request.headers(), request.uri())));
-        if let Err(refusal) = checked {
-            return refusal.into_response(http::HeaderMap::new());
-        }
-        let (limit, patience) = (self.limits.body, self.limits.body_time);
-        if http_body::Body::size_hint(request.body()).lower() > limit as u64 {
-            let refusal = Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
-            return refusal.closing().into_response(http::HeaderMap::new());
-        }
-        if let Origin::Here(ends) = origin {
-            request.extensions_mut().insert(ends);
-        }
-        let request = request.map(|body| Upload { body, left: limit, patience, waiting: None });
-        beside.0.call(request).await.map(ReplyBody::Piecewise)
     }
 }

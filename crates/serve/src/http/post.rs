@@ -14,7 +14,7 @@ use memchr::memmem::Finder;
 
 use super::event_log::Log;
 use super::fields::Fields;
-use super::held_results::{self, Account, Accounts, Finished};
+use super::held_results::{self, Account, Accounts, Finished, SessionAccount};
 use super::http_response::Answer;
 use super::http_server::{HttpRequest, HttpServer};
 use super::http_session::HttpSession;
@@ -155,11 +155,15 @@ impl HttpServer {
                 (handled, _) => handled,
             }
         };
-        let accounts = || Accounts { connection: Arc::clone(unsent), session: admitted.live.clone() };
+        let accounts = || Accounts { connection: Arc::clone(unsent), session: admitted.session_account() };
         let work = match &payload {
             Payload::Single(message) => match handle(message) {
                 Handled::Nothing => Work::Nothing,
-                Handled::Now(reply) => Work::Done(held_results::finish(unsent, admitted.live.as_deref(), reply)),
+                Handled::Now(reply) => Work::Done(held_results::finish(
+                    unsent,
+                    admitted.live.as_deref().map(|session| session as &dyn SessionAccount),
+                    reply,
+                )),
                 Handled::Later(call) => {
                     let mut calls = Calls::new(accounts());
                     calls.push(call);
@@ -300,6 +304,13 @@ pub(super) struct Admitted {
     pub(super) place: Option<SessionPlace>,
     /// The ids of the requests, a JSON array; only where other processes are to know.
     pub(super) asked: Option<Box<str>>,
+}
+
+impl Admitted {
+    /// The session that counts the replies.
+    pub(super) fn session_account(&self) -> Option<Arc<dyn SessionAccount>> {
+        self.live.clone().map(|session| session as Arc<dyn SessionAccount>)
+    }
 }
 
 impl Default for Admitted {

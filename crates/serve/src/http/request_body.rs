@@ -14,7 +14,13 @@ use mcpace_wire::jsonrpc::code;
 
 use super::connection_state::{ConnectionState, InBody};
 use super::http_response::Answer;
-use super::http_server::Protocol;
+
+/// Version of HTTP that a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
 
 /// Bounds on one body.
 #[derive(Clone, Copy)]

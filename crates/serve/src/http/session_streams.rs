@@ -2,10 +2,8 @@
 //! again.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +11,6 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::event_log::{Log, LogBounds, Reader, position_after};
-use super::http_session::HttpSession;
 use super::pending_messages::{PendingBounds, PendingMessages};
 use crate::outlet::{Gone, Outlet};
 
@@ -226,28 +223,16 @@ impl Known {
     }
 }
 
-impl Drop for SessionStreams {
-    fn drop(&mut self) {
-        self.end();
+impl SessionStreams {
+    /// Notified when a client begins to read a standalone stream.
+    pub(super) fn read_notice(&self) -> Arc<Notify> {
+        self.with(|known| Arc::clone(&known.read))
     }
 }
 
-/// The standalone streams of a session as a way to the client. Does not keep the session.
-pub(super) struct Standalone(pub(super) Weak<HttpSession>);
-
-impl Outlet for Standalone {
-    fn send(&self, message: Bytes) -> Result<(), Gone> {
-        self.0.upgrade().ok_or(Gone)?.streams.send_standalone(message)
-    }
-
-    fn tell(&self, message: Bytes) -> Result<(), Gone> {
-        self.0.upgrade().ok_or(Gone)?.streams.tell(message)
-    }
-
-    fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let read = self.0.upgrade()?.streams.with(|known| Arc::clone(&known.read));
-        // Whoever begins to read from here on is noticed, polled or not.
-        Some(Box::pin(read.notified_owned()))
+impl Drop for SessionStreams {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -10,14 +10,14 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::rt::Executor;
 
-use super::connection_state::ConnectionState;
+use super::connection_state::{ConnectionState, Progress, WatchedTransfer};
 use super::reply_body::ReplyBody;
 
 /// Bytes of one HTTP/2 reply that h2 holds at a time. Four of the frames that most clients take.
@@ -47,15 +47,6 @@ pub(super) struct Transfer {
     looks: AtomicU32,
 }
 
-/// A transfer at one look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// It moves, or there is nothing to send.
-    Moves,
-    /// It has been blocked for this many looks.
-    Blocked { looks: u32, is_queued: bool },
-}
-
 impl Transfer {
     pub(super) fn new(pulse: &Arc<ConnectionState>) -> Arc<Self> {
         pulse.add_request();
@@ -71,24 +62,6 @@ impl Transfer {
             seen: AtomicU32::new(0),
             looks: AtomicU32::new(0),
         })
-    }
-
-    /// Looks at it, once an interval.
-    pub(super) fn look(&self) -> Progress {
-        let moves = self.moves.load(Relaxed);
-        let stays = self.seen.swap(moves, Relaxed) == moves && self.blocked.load(Relaxed);
-        let looks = if stays { self.looks.load(Relaxed) + 1 } else { 0 };
-        self.looks.store(looks, Relaxed);
-        match looks {
-            0 => Progress::Moves,
-            looks => Progress::Blocked { looks, is_queued: self.is_queued.load(Relaxed) },
-        }
-    }
-
-    /// Resets the stream.
-    pub(super) fn expire(&self) {
-        self.expired.store(true, SeqCst);
-        self.wake();
     }
 
     fn is_expired(&self) -> bool {
@@ -124,6 +97,24 @@ impl Transfer {
         }
         self.awaits.store(false, SeqCst);
         Poll::Ready(())
+    }
+}
+
+impl WatchedTransfer for Transfer {
+    fn look(&self) -> Progress {
+        let moves = self.moves.load(Relaxed);
+        let stays = self.seen.swap(moves, Relaxed) == moves && self.blocked.load(Relaxed);
+        let looks = if stays { self.looks.load(Relaxed) + 1 } else { 0 };
+        self.looks.store(looks, Relaxed);
+        match looks {
+            0 => Progress::Moves,
+            looks => Progress::Blocked { looks, is_queued: self.is_queued.load(Relaxed) },
+        }
+    }
+
+    fn expire(&self) {
+        self.expired.store(true, SeqCst);
+        self.wake();
     }
 }
 
@@ -253,7 +244,8 @@ where
 {
     fn execute(&self, stream: F) {
         let transfer = Transfer::new(&self.0);
-        self.0.watch(&transfer);
+        let watched: Weak<dyn WatchedTransfer> = Arc::<Transfer>::downgrade(&transfer);
+        self.0.watch(watched);
         tokio::spawn(STREAM.scope(Arc::clone(&transfer), run_stream(stream, transfer)));
     }
 }

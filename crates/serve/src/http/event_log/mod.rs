@@ -15,7 +15,6 @@ use bytes::Bytes;
 use mcpace_wire::sse::{Event, encode_message};
 
 use super::held_results::{Finished, Permit};
-use super::shared_sessions::StreamMirror;
 use crate::outlet::{Gone, Outlet};
 pub(super) use buffer::LogBounds;
 pub(super) use event_id::position_after;
@@ -24,13 +23,25 @@ pub(super) use reader::Reader;
 use buffer::Held;
 use event_id::event_id;
 
-/// See the module.
+/// Copy of a reply's stream that other processes can read.
+pub(super) trait StreamMirror: Send + Sync {
+    /// Announces which requests the stream answers. Only the first time counts.
+    fn begin(&self);
+
+    /// Copies an event.
+    fn event(&self, position: u64, message: Bytes);
+
+    /// Ends the copy, if it has begun.
+    fn end(&self);
+}
+
+/// Messages of one stream, from its handlers to its reader.
 pub(super) struct Log {
     /// Its number in its session, where it is resumable.
     number: Option<u64>,
     bounds: LogBounds,
-    /// Where others read it too.
-    tee: Option<Box<StreamMirror>>,
+    /// Copy of the stream for other processes.
+    mirror: Option<Box<dyn StreamMirror>>,
     state: Mutex<State>,
 }
 
@@ -68,18 +79,18 @@ impl State {
 
 impl Log {
     pub(super) fn new(number: Option<u64>, bounds: LogBounds) -> Arc<Self> {
-        Arc::new(Self { number, bounds, tee: None, state: Mutex::default() })
+        Arc::new(Self { number, bounds, mirror: None, state: Mutex::default() })
     }
 
     /// A resumable one, of which other processes learn.
-    pub(super) fn shared(number: u64, bounds: LogBounds, tee: StreamMirror) -> Arc<Self> {
-        Arc::new(Self { number: Some(number), bounds, tee: Some(Box::new(tee)), state: Mutex::default() })
+    pub(super) fn shared(number: u64, bounds: LogBounds, mirror: impl StreamMirror + 'static) -> Arc<Self> {
+        Arc::new(Self { number: Some(number), bounds, mirror: Some(Box::new(mirror)), state: Mutex::default() })
     }
 
     /// The stream begins, so that its client may come back: to another process, too.
     pub(super) fn announce(&self) {
-        if let Some(tee) = &self.tee {
-            tee.begin();
+        if let Some(mirror) = &self.mirror {
+            mirror.begin();
         }
     }
 
@@ -113,8 +124,8 @@ impl Log {
     pub(super) fn push_reply(&self, message: &[u8], permit: Permit) {
         let mut state = self.state();
         if !state.abandoned {
-            if let Some(tee) = &self.tee {
-                tee.event(state.held.next(), Bytes::copy_from_slice(message));
+            if let Some(mirror) = &self.mirror {
+                mirror.event(state.held.next(), Bytes::copy_from_slice(message));
             }
             let encoded = self.encode(&state, message);
             self.add(&mut state, permit.around(encoded));
@@ -132,8 +143,8 @@ impl Log {
     /// No more events.
     pub(super) fn end(&self) {
         let mut state = self.state();
-        if let Some(tee) = self.tee.as_ref().filter(|_| !state.ended) {
-            tee.end();
+        if let Some(mirror) = self.mirror.as_ref().filter(|_| !state.ended) {
+            mirror.end();
         }
         state.ended = true;
         state.wake();
@@ -260,8 +271,8 @@ impl Outlet for Log {
         }
         state.spoken = true;
         let encoded = self.encode(&state, &message);
-        if let Some(tee) = &self.tee {
-            tee.event(state.held.next(), message);
+        if let Some(mirror) = &self.mirror {
+            mirror.event(state.held.next(), message);
         }
         self.add(&mut state, encoded);
         Ok(())

@@ -36,7 +36,7 @@ pub(super) use server_push::Remote;
 use stream_reader::Feed;
 pub(super) use stream_reader::Unreadable;
 use write_behind::Queue;
-pub(super) use write_behind::StreamMirror;
+pub(super) use write_behind::StoredStream;
 
 /// See the module.
 pub(super) struct SharedSessions {

@@ -9,9 +9,9 @@ use mcpace_wire::http::SessionId;
 
 use super::super::event_log::{Log, LogBounds};
 use super::super::http_session::HttpSession;
+use super::super::http_session::Standalone;
 use super::super::session_key::Key;
-use super::super::session_streams::Standalone;
-use super::{SharedSessions, StreamMirror};
+use super::{SharedSessions, StoredStream};
 use crate::outlet::{Gone, Outlet};
 use crate::push::NotifyError;
 use crate::store::{Down, Entry, Found, LogId, Post, To, Told, What};
@@ -22,7 +22,7 @@ impl SharedSessions {
     pub(in super::super) fn new_log(&self, live: &HttpSession, asked: &str, bounds: LogBounds) -> Arc<Log> {
         let number = u64::from(self.own) << 32 | u64::from(self.next());
         let log = LogId { session: live.key.name(), number };
-        Log::shared(number, bounds, StreamMirror::new(Arc::clone(&self.queue), log, asked.into()))
+        Log::shared(number, bounds, StoredStream::new(Arc::clone(&self.queue), log, asked.into()))
     }
 
     /// Says something on the standalone stream. `waits`: where this process is alone and there is none, it may wait for one. The

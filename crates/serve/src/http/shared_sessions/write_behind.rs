@@ -12,6 +12,7 @@ use bytes::Bytes;
 use mcpace_wire::jsonrpc::{Id, Payload};
 use tokio::sync::Notify;
 
+use super::super::event_log::StreamMirror;
 use super::SharedSessions;
 use crate::store::{Down, Entry, LogId, Stores, What};
 
@@ -195,33 +196,35 @@ fn forget(sharing: &Weak<SharedSessions>, log: LogId, question: u64) {
     }
 }
 
-/// The way of a reply's stream to the store.
-pub(in super::super) struct StreamMirror {
+/// Copy of a reply's stream in the store.
+pub(in super::super) struct StoredStream {
     queue: Arc<Queue>,
     log: LogId,
     asked: Mutex<Option<Box<str>>>,
 }
 
-impl StreamMirror {
+impl StoredStream {
     pub(super) fn new(queue: Arc<Queue>, log: LogId, asked: Box<str>) -> Self {
         Self { queue, log, asked: Mutex::new(Some(asked)) }
     }
+}
 
-    /// Tells which requests it answers, once, and before anything is said: the lock is held until it is in the queue.
-    pub(in super::super) fn begin(&self) {
+impl StreamMirror for StoredStream {
+    /// Holds the lock until the announcement is in the queue, so that no event comes before it.
+    fn begin(&self) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(asked) = asked.take() {
             self.queue.push(self.log, What::Begin(asked));
         }
     }
 
-    pub(in super::super) fn event(&self, position: u64, message: Bytes) {
+    fn event(&self, position: u64, message: Bytes) {
         self.begin();
         self.queue.push(self.log, What::Event(Some(position), message));
     }
 
-    /// Of a stream on which nothing was said others needn't know: it would take the place of one that somebody may come back for.
-    pub(in super::super) fn end(&self) {
+    /// A stream without events is not copied: it would take the place of a stream that a client may resume.
+    fn end(&self) {
         let has_begun = self.asked.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         if has_begun {
             self.queue.push(self.log, What::End);
@@ -287,7 +290,7 @@ mod tests {
     #[test]
     fn a_stream_that_ends_unsaid_is_nobodys_business() {
         let queue = Arc::new(Queue::default());
-        let tee = || StreamMirror::new(Arc::clone(&queue), log(), "[1]".into());
+        let tee = || StoredStream::new(Arc::clone(&queue), log(), "[1]".into());
         tee().end();
         assert!(queue.is_empty());
         let said = tee();
