@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.rust_modules import Crate, rings
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "mcpace"
 
@@ -40,6 +42,61 @@ IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "ru
 # Reading ahead on a thread changes nothing of what comes out.
 THREADED = {"record": {"ahead.rs"}}
 IMPURE_WORDS = re.compile(r"\bstd::(net|fs|env|process|thread)\b|\b(Instant|SystemTime)::now\b")
+
+# Rings of modules inside a crate, each with the reason for which it stays. A ring that grows, or is gone, fails.
+RINGS: dict[str, dict[frozenset[str], str]] = {
+    "auth": {frozenset({"algorithm", "error"}): "the error names the algorithm that it refuses"},
+    "client": {
+        frozenset(
+            {"client", "inbound", "subscription", "underway"}
+        ): "a client's requests and its inbound messages are "
+        "two halves of one state: a subscription is begun by the one and fed by the other"
+    },
+    "explain": {
+        frozenset(
+            {
+                "findings::catalogue",
+                "findings::concurrency::episodes",
+                "findings::proof",
+                "findings::scene",
+                "findings::tally",
+                "findings::transport::delayed_ack",
+            }
+        ): "the catalogue lists the rules, and each rule reads the scene that the catalogue's codes mark",
+        frozenset({"findings::concurrency::full_buffer", "findings::concurrency::head_of_line"}): "two causes of one "
+        "picture, which share the size of a full buffer",
+    },
+    "net": {
+        frozenset(
+            {"recorder::back", "recorder::exchange", "recorder::lateness", "recorder::link", "recorder::worker"}
+        ): "a recorder's connections share the state of their worker"
+    },
+    "py": {
+        frozenset({"caller::bridge", "caller::pending"}): "a call that waits, and the bridge that it waits on",
+        frozenset({"client", "recorder"}): "both take the same OAuth options",
+        frozenset({"explained", "recording"}): "a recording and its explanation, which holds it",
+    },
+    "redis": {frozenset({"", "link", "mailbox"}): "the root holds the options of both"},
+    "serve": {
+        frozenset(
+            {
+                "dispatch::authorization",
+                "dispatch::call",
+                "dispatch::in_flight",
+                "dispatch::raw_call",
+                "dispatch::tasks",
+            }
+        ): "stages of one call, which a task runs again",
+        frozenset({"service::ask", "service::context", "service::detach", "service::failure", "service::input"}): "a "
+        "handler's context and the questions that it asks through it",
+        frozenset({"http::http_server", "http::legacy", "http::post", "http::reply"}): "methods of one server in a "
+        "file for each HTTP method",
+        frozenset({"stdio::answer", "stdio::client"}): "one client's lines, in and out",
+        frozenset({"service::raw", "service::tool"}): "a tool of raw bytes is a tool",
+    },
+    "target": {frozenset({"server", "site", "target"}): "a scripted target is served by the server that it starts"},
+    "wire": {frozenset({"mcp::content", "mcp::resources"}): "content embeds resources, and resources have content"},
+}
 
 # What each Python part imports of the others.
 PARTS = {
@@ -111,6 +168,14 @@ def test_crates_depend_only_downwards() -> None:
     for name, package in found.items():
         assert own(package) - CRATES[name] == set(), f"crates/{name} may not depend on these"
         assert CRATES[name] - own(package) == set(), f"crates/{name} depends on these no longer"
+
+
+@pytest.mark.parametrize("name", sorted(CRATES))
+def test_modules_of_a_crate_use_each_other_one_way(name: str) -> None:
+    found = rings(Crate(ROOT / "crates" / name / "src").edges())
+    known = set(RINGS.get(name, {}))
+    assert found - known == set(), f"crates/{name}: modules that reach each other; cut an edge, or list the ring"
+    assert known - found == set(), f"crates/{name}: these rings are gone; take them off the list"
 
 
 @pytest.mark.parametrize("name", sorted(PURE))
