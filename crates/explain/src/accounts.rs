@@ -1,4 +1,4 @@
-//! What is kept of each call once its time is split: enough for sums over any of them.
+//! Compact record of each call once its time is split: enough for sums over any set of calls.
 //!
 //! A recording has a million calls, so an account has neither stretches nor exchanges; those of one call are worked out
 //! again where they are asked for ([`ledgers`](crate::ledgers), [`waterfall`](crate::waterfall)).
@@ -117,9 +117,9 @@ pub struct AccountSum {
     pub parts: Parts,
     /// `parts.server` by the server's layers; what it told nothing of is `rest`.
     pub layers: ServerSplit,
-    /// Of how many calls the server told its layers.
+    /// Number of calls whose layers the server reported.
     pub told: u64,
-    /// Of how many what it told can't be true.
+    /// Number of calls whose reported layers can't be true.
     pub doubted: u64,
     /// All that it told of those.
     #[serde(rename = "doubted_ns")]

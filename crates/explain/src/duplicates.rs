@@ -28,13 +28,13 @@ pub(crate) struct Duplicate {
     pub(crate) previous: usize,
     /// Position of the repeat.
     pub(crate) repeat: usize,
-    /// What ties the two.
+    /// Evidence that ties the repeat to its first sending.
     pub(crate) basis: Basis,
     /// Whether the repeat left after the whole of the previous reply.
     pub(crate) after_end: bool,
 }
 
-/// What ties a repeat to its first sending.
+/// Evidence that ties a repeat to its first sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) enum Basis {
     /// Equal bytes, back to back; there is no id.

@@ -15,7 +15,8 @@ pub struct Explained {
     pub accounts: Accounts,
     /// All causes, worst first.
     pub findings: Vec<Finding>,
-    /// Of each operation the call that is worth a look, in the order in which operations first occur: see [`shown`].
+    /// One waterfall for each operation, of the call that is worth a look, in the order in which operations first
+    /// occur: see [`shown`].
     pub waterfalls: Vec<Waterfall>,
     /// The client's requests by method, in the order in which methods first occur.
     pub methods: Vec<Method>,

@@ -7,7 +7,7 @@
 //! A reply that waits for an acknowledgement is not the server's time: the server has written it. Where `delayed-ack` is
 //! proven, that pause is `response`, so that the ledger and the finding agree.
 //!
-//! Deliberately absent: any threshold. What is too much is for the findings to say.
+//! Deliberately absent: any threshold. The findings decide how much is too much.
 
 use mcpace_record::{CallId, CallOutcome, ExchangeId, Nanos, Recording, ServerTiming};
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct Ledger {
     pub outcome: Option<CallOutcome>,
     /// The split. Adds up to `end - start`, exactly.
     pub parts: Parts,
-    /// What the server told of its own layers, as it told it, summed over the call's exchanges.
+    /// Server's own timing of its layers, as it reported it, summed over the call's exchanges.
     pub told: Option<ServerTiming>,
     /// `parts.server` by layer, as far as `told` can be true. Adds up to it, exactly.
     pub split: Option<ServerSplit>,
@@ -98,8 +98,8 @@ pub(crate) fn sweep(view: &View<'_>, stalls: &Stalls, call: &Call<'_>) -> Swept 
 }
 
 impl Swept {
-    /// What the server told of its own layers, summed over the call's exchanges, and its part by them as far as that can
-    /// be true.
+    /// Server's own timing of its layers, summed over the call's exchanges, and the server's part split by these layers
+    /// as far as the timing can be true.
     pub(crate) fn layers(&self, view: &View<'_>, call: &Call<'_>) -> Option<(ServerTiming, ServerSplit)> {
         let exchanges = || call.exchanges.iter().filter_map(|id| view.exchange(*id));
         let told = exchanges().filter_map(Exchange::told).reduce(|sum, timing| ServerTiming {

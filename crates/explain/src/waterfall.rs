@@ -48,7 +48,7 @@ pub struct ConnectionRow {
     /// Its end.
     #[serde(rename = "closed_ns")]
     pub closed: Option<i64>,
-    /// Who ended it.
+    /// Side that closed the connection.
     pub closed_by: Option<Closer>,
 }
 
@@ -71,9 +71,9 @@ pub struct ExchangeRow {
     pub rpc_name: Option<String>,
     /// HTTP status.
     pub status: Option<u16>,
-    /// What it was doing when; phases of the two sides may overlap.
+    /// Phases of the exchange; phases of the two sides may overlap.
     pub phases: Vec<PhaseRow>,
-    /// What happened at one moment.
+    /// Events of the exchange, each at one moment.
     pub events: Vec<Moment>,
     /// The exchange that this one repeats, see the finding `duplicate-request`.
     pub duplicate_of: Option<ExchangeId>,

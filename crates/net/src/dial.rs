@@ -291,7 +291,7 @@ mod tests {
             }
         };
         tokio::time::timeout(LIMIT, tried).await.unwrap();
-        // Who was dropped asks again after a second, and is refused.
+        // A caller whose connection was dropped tries again after a second, and is refused.
         drop((dead, queued));
         assert!(tokio::time::timeout(LIMIT, trying).await.unwrap().unwrap());
         assert_eq!(codes(&dialer), ["address-fallback"]);

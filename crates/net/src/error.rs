@@ -1,4 +1,4 @@
-//! What can go wrong between here and a peer, told apart by whose fault it is.
+//! Errors between here and a peer, told apart by whose fault they are.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub enum NetError {
     BadUrl {
         /// As given.
         url: String,
-        /// What is wrong with it.
+        /// Reason why it can't be used.
         reason: String,
     },
     /// The environment's fault: the port is taken, or the address isn't ours.
@@ -43,7 +43,7 @@ pub enum NetError {
     /// A limit of time ran out.
     #[error("{what} took longer than {}", human(*limit))]
     TimeLimit {
-        /// What was waited for.
+        /// Name of the event that was waited for.
         what: &'static str,
         /// The limit that ran out.
         limit: Duration,
@@ -51,7 +51,7 @@ pub enum NetError {
     /// The environment's fault: a file or pipe of ours.
     #[error("{what}: {reason}")]
     Io {
-        /// What was being done.
+        /// Name of the failed action.
         what: &'static str,
         /// The system's words.
         reason: std::io::Error,

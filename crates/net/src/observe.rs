@@ -150,7 +150,7 @@ impl ReplyObserver {
         }
     }
 
-    /// What was read so far was handed to the front side's socket at `at`.
+    /// Notes that the bytes read so far were handed to the front side's socket at `at`.
     pub(crate) fn passed_at(&mut self, at: Nanos) {
         if std::mem::take(&mut self.body_passes) {
             self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Front, ex: self.ex });

@@ -22,7 +22,7 @@ const WRITE_PERIOD: Duration = Duration::from_millis(50);
 /// counted as lost.
 const MEMORY_LIMIT: usize = 512 * 1024 * 1024;
 
-/// What a [`Sink`] keeps and where.
+/// Storage of a [`Sink`]'s events: in memory, in a file, or both.
 #[derive(Clone, Debug)]
 pub struct SinkOptions {
     /// Keep all events for [`Sink::recording`].
@@ -105,7 +105,7 @@ impl Events {
 }
 
 impl Queue {
-    /// What the writer writes next.
+    /// Takes the batch that the writer writes next.
     fn take(&mut self) -> Arc<Vec<Event>> {
         let fresh = std::mem::take(&mut self.fresh);
         let size = self.kept_size.saturating_add(fresh.size);
@@ -255,7 +255,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // Who drops a sink without finishing it doesn't ask how writing went; the file is completed all the same.
+        // A sink that is dropped without being finished reports no write error; the file is completed all the same.
         let _ = self.finish();
     }
 }

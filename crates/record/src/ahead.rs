@@ -119,7 +119,7 @@ mod tests {
         zstd::decode_all(file).unwrap()
     }
 
-    /// What is read one by one and what is read ahead: events, how it ended, whether the end is missing.
+    /// Results of reading one by one and of reading ahead: events, the final error, whether the end is missing.
     fn both(file: &[u8]) -> [(Vec<Event>, Option<String>, bool); 2] {
         let mut events = Reader::events(file).unwrap();
         let (mut read, mut error) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! What can go wrong with a recording, told apart by whose fault it is.
+//! Errors of recordings, told apart by whose fault they are.
 
 use thiserror::Error;
 
@@ -24,13 +24,13 @@ pub enum RecordError {
     BadLine {
         /// Line number in the decompressed text, the head is line 1.
         line: usize,
-        /// What the JSON reader said.
+        /// Message of the JSON reader.
         reason: String,
     },
     /// The input's fault: it holds more than can be meant, such as a small file that unfolds to terabytes.
     #[error("this recording holds more than {what}, and is not read to its end: record shorter, or in parts")]
     TooLarge {
-        /// What there is too much of.
+        /// Quantity that exceeds its limit.
         what: String,
     },
     /// Nobody's fault: the events can't be read one by one, since a late one stands too far behind its place.

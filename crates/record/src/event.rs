@@ -14,7 +14,7 @@ use crate::{Digest, MessageNote, Nanos, ServerTiming};
 pub struct Event {
     /// When, on the recording's clock.
     pub at: Nanos,
-    /// What.
+    /// Kind of the event, with its facts.
     #[serde(rename = "event")]
     pub kind: EventKind,
 }
@@ -54,7 +54,7 @@ id!(
     ConnectionId
 );
 id!(
-    /// One HTTP request with its reply. The same id on both sides of the recorder.
+    /// One HTTP request with its reply. Both sides of the recorder use one id.
     ExchangeId
 );
 id!(
@@ -156,7 +156,7 @@ pub struct Body {
     pub cut: bool,
 }
 
-/// What was seen. Times are in [`Event::at`] unless a field says otherwise; sizes are bytes of the decoded HTTP body.
+/// Kinds of events. Times are in [`Event::at`] unless a field says otherwise; sizes are bytes of the decoded HTTP body.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -202,7 +202,7 @@ pub enum EventKind {
         side: Side,
         /// The connection.
         conn: ConnectionId,
-        /// Who ended it.
+        /// Side that closed the connection.
         by: Closer,
         /// The system's words where it was no orderly close (reset, time-out, …).
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,7 +308,7 @@ pub enum EventKind {
     StdioLine {
         /// Front or back: the recorder stamps when a line was read (the sender's side) and when it was passed on.
         side: Side,
-        /// Who wrote it.
+        /// Side that wrote the line.
         from: LineFrom,
         /// When its first byte was there.
         began: Nanos,
@@ -344,7 +344,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<i32>,
     },
-    /// What a process had used up to now, with everything that it started; looked at from outside.
+    /// Resource use of a process and its descendants up to now, sampled from outside.
     ProcessSample {
         /// Whose process.
         of: Peer,

@@ -78,7 +78,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// What the first line of a recording says.
+/// Reads the first line of a recording.
 pub(crate) fn parse_head(line: &str) -> Result<RecordingHead, RecordError> {
     #[derive(Deserialize)]
     struct Format {

@@ -62,7 +62,7 @@ impl Digester {
 pub struct Digest(NonZeroU64);
 
 impl Digest {
-    /// Of a hash; zero is taken for the largest.
+    /// Digest of a hash. A hash of zero becomes the largest value.
     #[must_use]
     pub fn new(hash: u64) -> Self {
         Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MAX))

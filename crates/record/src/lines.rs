@@ -23,7 +23,7 @@ pub(crate) struct Bounds {
     pub(crate) events: u64,
     /// Events for each byte of the file: alike as they may be, each has a stamp and ids of its own, seven bytes at the least.
     pub(crate) crowded: u64,
-    /// So many may be as alike as they like.
+    /// Number of events up to which `crowded` is not checked.
     pub(crate) few: u64,
     /// Bytes of the events that are held where all are.
     pub(crate) held: u64,

@@ -1,4 +1,4 @@
-//! What a recording keeps of a JSON-RPC message besides its text: enough to tie requests to replies.
+//! Facts that a recording keeps of a JSON-RPC message besides its text: enough to tie requests to replies.
 
 use mcpace_wire::jsonrpc::{Message, Outcome, Payload};
 use serde::{Deserialize, Serialize};

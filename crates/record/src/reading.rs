@@ -1,7 +1,7 @@
 //! Reading recordings: whole, or event by event for whoever keeps no events.
 //!
-//! What is held at once is bounded, whatever the file unfolds to, and nothing is kept but what is asked for. The file's own
-//! bounds are those of [`lines`](crate::lines).
+//! Memory use is bounded, however large the file is once decompressed, and only requested events are kept. The file's
+//! own bounds are those of [`lines`](crate::lines).
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -116,7 +116,7 @@ impl Order {
 }
 
 impl Events<'_> {
-    /// What it is a recording of.
+    /// Head of the recording.
     #[must_use]
     pub fn head(&self) -> &RecordingHead {
         &self.lines.head

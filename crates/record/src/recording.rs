@@ -24,17 +24,17 @@ pub struct RecordingHead {
     pub instrument: Instrument,
     /// Wall-clock start, RFC 3339; every other time is on the monotonic clock.
     pub started: String,
-    /// The same moment on the recording's own clock; recordings of before it was kept have none.
+    /// Start on the recording's own clock. Recordings of older releases have none.
     #[serde(rename = "started_ns", default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Nanos>,
     /// The release of mcpace that recorded.
     pub mcpace: String,
-    /// What was reached: a redacted URL or a program's name.
+    /// Recorded server: a redacted URL or a program's name.
     pub upstream: String,
 }
 
 impl RecordingHead {
-    /// Of a recording that was made by hand: by `instrument`, and nothing else is told.
+    /// Head of a recording that was made by hand with `instrument`. All other fields are empty.
     #[must_use]
     pub fn bare(instrument: Instrument) -> Self {
         Self { instrument, started: String::new(), started_at: None, mcpace: String::new(), upstream: String::new() }
@@ -44,7 +44,7 @@ impl RecordingHead {
 /// Events of one recording, in the order of their time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// What it is a recording of.
+    /// Instrument, start and server of the recording.
     pub head: RecordingHead,
     events: Vec<Event>,
     /// Whether the end is missing: the file was cut off, or the recorder was killed.
@@ -95,7 +95,7 @@ impl Recording {
     }
 }
 
-/// Stable. What a file has is in order mostly, and sorting would take half as much memory again.
+/// Stable sort. Events of a file are mostly in order already, and sorting would take half as much memory again.
 fn sort(events: &mut [Event]) {
     if !events.is_sorted_by_key(|event| event.at) {
         events.sort_by_key(|event| event.at);

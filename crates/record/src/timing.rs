@@ -1,7 +1,7 @@
 //! How long a server's layers took, by the server's own word.
 //!
-//! Constraint: what a peer tells is read without trust. Whatever is no time makes the whole of it `malformed`, and never
-//! costs anything else of the message that it came with.
+//! Constraint: the peer's values are not trusted. A value that is no time makes the whole timing `malformed`, and the
+//! rest of the message is not affected.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -1,4 +1,4 @@
-//! What processes tell each other, and what every part needs of the connection.
+//! Messages between processes, and the broker's calls that every part uses.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::Inner;
 use crate::link::LONGEST_PAUSE;
 use crate::scripts::call;
 
-/// Of a message, in bytes: a quarter of what a box holds (`lua/common.lua`).
+/// Length of the longest message, in bytes: a quarter of what a box holds (`lua/common.lua`).
 const LONGEST: usize = 4 << 20;
 
 impl Broker for Inner {

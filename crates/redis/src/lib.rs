@@ -44,10 +44,10 @@ use mailbox::Letters;
 /// How to use a Redis.
 #[derive(Clone)]
 pub struct Options {
-    /// What all keys begin with, `mcpace:` if not said: servers that share sessions have the same, and no others. Servers of one
-    /// prefix find each other's sessions and hear what the others tell to all.
+    /// Prefix of all keys, `mcpace:` by default. Servers that share sessions need one prefix, which no other server
+    /// uses: servers of one prefix find each other's sessions and receive each other's broadcasts.
     pub prefix: String,
-    /// What to do while Redis is away; [`OnDown::Refuse`] if not said.
+    /// Behaviour while Redis is away; [`OnDown::Refuse`] by default.
     pub on_down: OnDown,
     /// How long one step may take, 1 s if not said; more, by a second a megabyte, where much is written. To connect takes several.
     pub limit: Duration,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// What became of the connection. Addresses are without user and password.
+/// Change of the connection's state. Addresses are without user and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It is of no use any more, or was of none from the beginning.
@@ -142,7 +142,7 @@ pub struct Redis {
     inner: Arc<Inner>,
 }
 
-/// What the stores have in common.
+/// State that the stores share.
 pub(crate) struct Inner {
     pub(crate) link: Arc<Link>,
     pub(crate) received: Mutex<mpsc::Receiver<Letters>>,
@@ -175,7 +175,8 @@ impl Redis {
         }
     }
 
-    /// For [`mcpace_serve::Builder::limiter`]. Who shares nothing but limits has [`RedisLimiter::open`].
+    /// Limiter for [`mcpace_serve::Builder::limiter`]. A server that shares only its limits uses [`RedisLimiter::open`]
+    /// instead.
     #[must_use]
     pub fn limiter(&self) -> RedisLimiter {
         RedisLimiter::new(&self.inner)
@@ -219,7 +220,7 @@ impl Inner {
         }
     }
 
-    /// The same without waiting for the connection.
+    /// Sets the stores up without waiting for the connection.
     fn begin(client: Client, options: Options, hears: bool) -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let number = loop {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::scripts::call;
 use crate::{Inner, OpenError, Options};
 
-/// See the module. Cheap to clone.
+/// Rate limiter over all processes that share a Redis. Cheap to clone.
 #[derive(Clone)]
 pub struct RedisLimiter {
     /// `None` where a child gets no thread for it.
@@ -27,7 +27,7 @@ pub struct RedisLimiter {
 const KEYS: usize = 100_000;
 
 impl RedisLimiter {
-    /// Connects for limits alone, as [`crate::Redis::open`] does. What processes tell each other is not read.
+    /// Connects for limits alone, as [`crate::Redis::open`] does. Messages between processes are not read.
     ///
     /// # Errors
     /// [`OpenError`].

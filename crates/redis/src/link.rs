@@ -1,9 +1,9 @@
 //! The connection: made, watched, and made again, on a thread of its own.
 //!
-//! Constraints: nobody waits for Redis longer than [`crate::Options::limit`]; while it is away callers learn so at once. That it
-//! went is said once, and that it is back once. A second connection only waits for what other processes tell this one: that
-//! it stands is what "up" means. Who only counts uses has none. A forked child has not got the thread:
-//! nothing there waits for it.
+//! Constraints: no caller waits for Redis longer than [`crate::Options::limit`]; while Redis is away callers fail at
+//! once. The loss of the connection is reported once, and so is its return. A second connection only waits for messages
+//! of other processes; the link counts as "up" while this connection stands. A limiter that is opened alone has no
+//! second connection. A forked child does not have the thread, and no caller there waits for it.
 
 use std::future::{Future, pending};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -21,7 +21,7 @@ use crate::mailbox::{Letters, Mailbox};
 use crate::scripts::Scripts;
 use crate::{Event, Options};
 
-/// See the module.
+/// Connection to Redis with its state, shared by all stores.
 pub(crate) struct Link {
     pub(crate) client: Client,
     pub(crate) options: Options,
@@ -41,13 +41,13 @@ pub(crate) struct Link {
     pub(crate) missed: AtomicU64,
     /// The bytes of messages that were read and that nobody took yet.
     pub(crate) held: AtomicUsize,
-    /// What is written into a Redis that has none: another one means that this Redis has lost what it knew.
+    /// Mark that is written into a Redis that has none. A different mark means that this Redis has lost its data.
     era: Mutex<Option<String>>,
     /// It has, and the mailbox doesn't know yet.
     pub(crate) emptied: AtomicBool,
     /// It has, and nobody has said so yet: where there is no mailbox, `emptied` stays.
     unsaid: AtomicBool,
-    /// What was last said of answers that are errors, so that it is said once.
+    /// Last error answer that was logged, so that it is logged once.
     complained: Mutex<Option<String>>,
 }
 
@@ -124,7 +124,7 @@ impl Link {
         self.run_within(self.options.limit, act).await
     }
 
-    /// The same for what may take longer than most.
+    /// Runs `act` within `limit`, for operations that may take longer than most.
     pub(crate) async fn run_within<T, F>(
         self: &Arc<Self>,
         limit: Duration,

@@ -1,4 +1,4 @@
-//! What other processes tell this one: two Redis streams, its own box and one for all.
+//! Messages of other processes to this one: two Redis streams, its own box and one for all.
 //!
 //! Constraints: nothing is lost while this process is away for a moment, since streams are read from where it was; what did go
 //! (boxes are bounded, in number and in bytes, there and here) is counted by the messages' numbers, and said by
@@ -28,10 +28,10 @@ const TAKEN: (usize, usize) = (64, 256 << 10);
 /// Before all entries of a stream.
 const BEGINNING: &str = "0-0";
 
-/// What came, and its bytes.
+/// Messages, and their length in bytes.
 pub(crate) type Letters = (Received, usize);
 
-/// See the module.
+/// Reader of the two streams.
 pub(crate) struct Mailbox {
     link: Arc<Link>,
     own: Source,
@@ -53,7 +53,7 @@ struct Source {
     read: (usize, usize),
 }
 
-/// Of one stream: its name, and entries of an id with fields.
+/// Reply of `XREAD`: each stream's name, and its entries of an id with fields.
 type Streams = Vec<(String, Vec<(String, Vec<Vec<u8>>)>)>;
 
 impl Mailbox {
@@ -82,8 +82,9 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Ids are times: in the place of a Redis that was emptied may be one whose clock is behind, and nothing would be heard until
-    /// that has caught up. What is behind the last message read is of another stream, and new.
+    /// Finds the position to read on from. Ids are times: if an emptied Redis is replaced by one whose clock is behind,
+    /// nothing would be read until that clock has caught up. An entry older than the last message read therefore
+    /// belongs to a new stream, which is read from its beginning.
     async fn find_place(&mut self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         for source in [&mut self.own, &mut self.all] {
             let mut newest = redis::cmd("XREVRANGE");
@@ -158,7 +159,8 @@ impl Mailbox {
         self.renewed = true;
     }
 
-    /// What was read of its own box nobody else wants. Not waited for.
+    /// Removes the messages that were read from the process's own box, which has no other reader. Does not wait for
+    /// Redis.
     fn take_out(&mut self) {
         if self.own.read.0 < TAKEN.0 && self.own.read.1 < TAKEN.1 {
             return;
@@ -175,7 +177,7 @@ impl Mailbox {
     }
 }
 
-/// Of an id, in the order of ids.
+/// Parts of an id, which compare in the order of ids.
 fn parts(id: &str) -> (u64, u64) {
     let (time, number) = id.split_once('-').unwrap_or((id, "0"));
     (time.parse().unwrap_or_default(), number.parse().unwrap_or_default())
@@ -201,7 +203,7 @@ impl Source {
         if from != Some(u64::from(link.number)) || self.key.ends_with(&format!("box:{}", link.number)) {
             match field(b"p").map(serde_json::from_slice) {
                 Some(Ok(post)) => posts.push(post),
-                // Of another release, perhaps.
+                // Perhaps a message of another release.
                 Some(Err(error)) => tracing::warn!(%error, "a message of another process can't be read"),
                 None => {}
             }

@@ -72,7 +72,7 @@ fn watched(uri: &str) -> String {
     format!("watch {}", Name::of(uri))
 }
 
-/// What the script tells. `None` where the record can't be read: it is of another release.
+/// Reads the script's reply. `None` where the record can't be read: it is of another release.
 fn read(found: &[Value]) -> Option<Found> {
     let mut values = found.iter();
     match values.next()? {

@@ -1,4 +1,4 @@
-//! What a target has seen, so that a test can compare a recorder's story with the server's.
+//! Counts of a target's requests, so that a test can compare a recorder's story with the server's.
 //!
 //! Every count is of facts on the server's side. Deliberately absent: times, which belong to
 //! recordings.

@@ -21,7 +21,7 @@ use crate::tools::Tool;
 /// For how long a client may keep a list, in milliseconds (2026-07-28).
 const LIST_TTL_MS: u64 = 60_000;
 
-/// What dispatching needs.
+/// Settings and state that dispatching needs.
 pub(crate) struct Dispatcher<'a> {
     pub(crate) faults: &'a Faults,
     pub(crate) timer: &'a Timer,
@@ -133,7 +133,7 @@ impl Dispatcher<'_> {
         Ok(json!({"content": [{"type": "text", "text": text}], "isError": is_error}))
     }
 
-    /// What every result of the revision has, and the padding that a fault adds.
+    /// Adds the members that every result of the revision has, and the padding of a fault.
     fn finished(&self, method: &str, mut result: Value) -> Value {
         if self.is_modern {
             result["resultType"] = json!("complete");

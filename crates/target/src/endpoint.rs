@@ -110,8 +110,8 @@ impl Site {
         known.map(|()| false).map_err(|UnknownSession| Rejection::SessionNotFound)
     }
 
-    /// What the target would send, or the other kind where the client takes only that. Without the
-    /// header everything is taken (RFC 9110 §12.5.1).
+    /// The target's own response mode, or the other one where the client takes only that. Without the header everything
+    /// is taken (RFC 9110 §12.5.1).
     fn response_mode(&self, headers: &HeaderMap) -> Result<ResponseMode, Rejection> {
         let Some(accept) = era::picked(headers).accept else {
             return Ok(self.response);

@@ -10,7 +10,7 @@ use mcpace_wire::mcp::ParamsOutline;
 /// The stateless revisions.
 const MODERN: [Revision; 1] = [Revision::V2026_07_28];
 
-/// What a request's revision means for how it is served.
+/// Consequences of a request's revision for how it is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Era {
     /// With `initialize` and perhaps sessions; the id is what the client sent, known or not.
@@ -65,7 +65,7 @@ pub(crate) fn picked(headers: &HeaderMap) -> RequestHeaders<'_> {
 const INITIALIZE: &str = "initialize";
 
 fn legacy(headers: &RequestHeaders<'_>) -> Result<Era, Rejection> {
-    // Of all revisions the check takes those with `initialize`. 2024-11-05 has another transport, but its clients come
+    // The check takes those revisions that have `initialize`. 2024-11-05 has another transport, but its clients come
     // here, too.
     let (revision, session) = rules::check_legacy(headers, None, &Revision::ALL)?;
     Ok(Era::Legacy(revision, session))

@@ -1,7 +1,7 @@
-//! What can go wrong with a target itself.
+//! Errors of a target itself.
 //!
 //! A peer's fault is never an error here: it becomes an HTTP or JSON-RPC reply and a count in
-//! [`Counters`](crate::Counters). What is left is the caller's misuse and the environment's faults.
+//! [`Counters`](crate::Counters). The errors here are the caller's misuse and the environment's faults.
 
 use std::io;
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ pub enum TargetError {
     Listen {
         /// Where the target should have listened.
         address: SocketAddr,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 

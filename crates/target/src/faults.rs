@@ -1,4 +1,4 @@
-//! What a target does wrong on purpose, as data: `kind=size` or `kind@method=size`.
+//! Faults of a target, on purpose and as data: `kind=size` or `kind@method=size`.
 //!
 //! A delay is written `10ms`, `250us`, `1.5s` or `2m`; bytes `64KiB`, `1MiB` or `500B`; a count is a
 //! plain number; a switch stands alone. Deliberately absent: a delay in the TCP connect. The kernel
@@ -28,7 +28,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// What goes wrong.
+    /// Kind of the fault.
     #[must_use]
     pub fn kind(&self) -> FaultKind {
         self.kind
@@ -95,7 +95,7 @@ pub enum FaultError {
     /// No kind has this name.
     #[error("unknown fault `{name}`{}", unknown_kind_hint(*nearest))]
     UnknownKind {
-        /// What was given, shortened.
+        /// The given name, shortened.
         name: String,
         /// The kind that was probably meant.
         nearest: Option<FaultKind>,
@@ -106,7 +106,7 @@ pub enum FaultError {
     Size {
         /// The kind, which says what its size must look like.
         kind: FaultKind,
-        /// What was given, shortened.
+        /// The given text, shortened.
         given: String,
     },
 
@@ -126,13 +126,13 @@ pub enum FaultError {
     UnknownMethod {
         /// The kind.
         kind: FaultKind,
-        /// What was given, shortened.
+        /// The given name, shortened.
         name: String,
         /// The method that was probably meant.
         nearest: Option<&'static str>,
     },
 
-    /// The same fault was given twice for the same requests.
+    /// A fault was given twice for one set of requests.
     #[error("fault `{kind}` is given twice for the same requests")]
     Repeated {
         /// The kind.

@@ -1,10 +1,10 @@
 //! Scripted MCP servers: profiles that behave like known remote servers, and injected faults.
 //!
-//! A [`Target`] is an instrument, not a server to build on. What it does is data (a [`Profile`] and
-//! [`Faults`]), its delays are as long as they claim (see `timer`), it counts what reaches it
-//! ([`Counters`]), and it tells how long each of its layers took when asked: by
-//! `_meta["dev.mcpace/timing"]` in a request, or for every request by [`Options::server_timing`].
-//! It answers every revision from 2024-11-05 (over Streamable HTTP) to 2026-07-28 on one endpoint.
+//! A [`Target`] is an instrument, not a server to build on. Its behaviour is data (a [`Profile`] and [`Faults`]), its
+//! delays are as long as they claim (see `timer`), it counts what reaches it ([`Counters`]), and it reports the time of
+//! each of its layers when asked: by `_meta["dev.mcpace/timing"]` in a request, or for every request by
+//! [`Options::server_timing`]. It answers every revision from 2024-11-05 (over Streamable HTTP) to 2026-07-28 on one
+//! endpoint.
 //!
 //! Beside it stand what a comparison of servers needs: [`Shop`], the product API behind the shop
 //! workload's tools, and [`Null`], the server that does nothing.

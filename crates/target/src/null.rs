@@ -1,7 +1,7 @@
 //! The null server: answers every MCP request at once with as little work as checking clients allow.
 //!
-//! It is the floor of comparisons between servers: what the machine, the kernel, HTTP and the load engine take when the
-//! server does nothing. Of a request it reads the id and the method; every `tools/call` has the same result.
+//! It is the floor of comparisons between servers: the cost of the machine, the kernel, HTTP and the load engine when
+//! the server does nothing. It reads only the id and the method of a request; every `tools/call` has an equal result.
 //!
 //! Design constraint: hyper in its best threading (one current-thread runtime a core, each with a listening socket of its
 //! own), TCP_NODELAY, JSON replies, no sessions. Deliberately absent: whatever could be switched on, and limits on time and on

@@ -59,7 +59,7 @@ struct AccessToken {
     expires: Instant,
 }
 
-/// What an endpoint answers.
+/// Answer of an endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Answer {
     /// A JSON document.

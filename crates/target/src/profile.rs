@@ -36,7 +36,7 @@ impl Profile {
         }
     }
 
-    /// What the profile does.
+    /// Behaviour of the profile.
     pub(crate) fn behaviour(self) -> Behaviour {
         match self {
             Self::Simple => Behaviour {
@@ -84,7 +84,7 @@ impl FromStr for Profile {
 /// No profile has this name. The message names the nearest one and all there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownProfile {
-    /// What was given, shortened and without control characters.
+    /// The given name, shortened and without control characters.
     pub name: String,
     /// The profile that was probably meant.
     pub nearest: Option<&'static str>,
@@ -122,7 +122,7 @@ pub(crate) struct Behaviour {
     pub(crate) response: ResponseMode,
 }
 
-/// What a request must show before it is served.
+/// Credentials that a request needs to be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Authorization {
     None,

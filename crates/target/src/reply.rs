@@ -16,7 +16,7 @@ use crate::profile::ResponseMode;
 use crate::script::{Script, Step};
 use crate::timer::Timer;
 
-/// What a target's replies have in common.
+/// Settings that all replies of a target share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shaper {
     pub(crate) faults: Faults,
@@ -147,9 +147,9 @@ impl Opening {
 /// Encoded JSON-RPC responses.
 #[derive(Debug)]
 pub(crate) enum Results {
-    /// Of one request.
+    /// Reply to one request.
     One(Vec<u8>),
-    /// Of a batch; at least one.
+    /// Replies to a batch; at least one.
     Batch(Vec<Vec<u8>>),
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Step {
 /// A body that follows a script.
 pub(crate) struct Script {
     steps: VecDeque<Step>,
-    /// What `Content-Length` says; without it the body is chunked.
+    /// Value of `Content-Length`; without it the body is chunked.
     length: Option<u64>,
     flushing: bool,
 }

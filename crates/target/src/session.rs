@@ -54,7 +54,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// What stays pending for as long as the session lives.
+    /// Receiver that stays pending for as long as the session lives.
     pub(crate) fn alive(&self, id: &str) -> Result<watch::Receiver<()>, UnknownSession> {
         self.sessions().find(id).map(|session| session.alive.subscribe()).ok_or(UnknownSession)
     }

@@ -49,7 +49,7 @@ pub(crate) struct Site {
 /// An answer that was found before its time: a refusal, a redirect.
 pub(crate) type Early = Box<Response<Script>>;
 
-/// What a request must show to be served.
+/// Credentials that a request needs to be served.
 #[derive(Debug)]
 pub(crate) enum Guard {
     Open,
@@ -221,7 +221,7 @@ impl Site {
 
 /// A refusal, once the body is here: a connection that ends with bytes unread is reset, and the reply may go with it.
 async fn refused(body: Incoming, early: Early) -> Result<Response<Script>, Early> {
-    // Whatever is wrong with the body, the refusal came first.
+    // The refusal takes precedence over any fault of the body.
     let _ = read(body).await;
     Err(early)
 }
@@ -262,7 +262,7 @@ pub(crate) fn problem(status: StatusCode, description: &str) -> Early {
     Early::new(json_reply(status, &json!({"error": description})))
 }
 
-/// What the protocol's own checks refuse: its status and a JSON-RPC error.
+/// Response to a request that the protocol's own checks refuse: its status and a JSON-RPC error.
 pub(crate) fn rejected(rejection: &Rejection, id: Option<&Id<'_>>) -> Early {
     let mut body = Vec::new();
     rejection.write_body(id, &mut body);

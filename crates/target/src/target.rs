@@ -35,7 +35,7 @@ pub struct Options {
     pub port: u16,
     /// How long SSE replies stay open after their result, in the profiles that do so.
     pub hold: Duration,
-    /// What goes wrong on purpose.
+    /// Faults on purpose.
     pub faults: Faults,
     /// Whether to speak TLS, with a self-signed certificate.
     pub tls: bool,
@@ -162,7 +162,7 @@ impl Target {
         self.certificate_pem.as_deref()
     }
 
-    /// What the target has seen so far.
+    /// Counts of the target so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.tally.snapshot()

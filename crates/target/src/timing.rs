@@ -1,9 +1,8 @@
 //! The clocks between the layers of one request.
 //!
-//! They run from the moment that the request's last byte has been read to the moment that the
-//! reply's head is handed over, and their sum is exactly that span. What happens to the body after
-//! its head (`first-byte`, `between-events`, `mid-result`, `stream-end`, the hold) is therefore in
-//! none of them: a peer sees it on the wire.
+//! They run from the moment that the request's last byte has been read to the moment that the reply's head is handed
+//! over, and their sum is exactly that span. Delays of the body after its head (`first-byte`, `between-events`,
+//! `mid-result`, `stream-end`, the hold) are therefore in none of them: a peer sees them on the wire.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a gateway does with a request: the requests that it sends on while that one is its only one.
+//! Requests that a gateway sends on for one request while that request is its only one.
 //!
 //! Two recordings on the one clock, one before the gateway and one behind it. Nothing else ties a request to those that it
 //! causes, so only requests count that the gateway had alone: where two are under way, what belongs to which is not known.
@@ -22,7 +22,7 @@ pub(super) struct Passage<'s, 'a> {
 }
 
 impl<'s, 'a> Passage<'s, 'a> {
-    /// What was sent to each server behind the gateway, as its address and target name it.
+    /// Requests sent to each server behind the gateway, by the server's address and the request's target.
     pub(super) fn by_server(&self, scene: &Scene<'s, 'a>) -> BTreeMap<(&'s str, &'a str), Vec<&'s Exchange<'a>>> {
         let mut servers: BTreeMap<(&str, &str), Vec<&Exchange<'_>>> = BTreeMap::new();
         for exchange in &self.behind {
@@ -45,7 +45,7 @@ pub(super) fn passages<'s, 'a>(scene: &Scene<'s, 'a>, method: Option<&str>) -> V
     for (position, (received, answered, before)) in windows.iter().enumerate() {
         let first = received.at >= latest;
         let Some(answered) = answered else {
-            // What it still causes can't be told from what others cause.
+            // The requests that this one still causes can't be told from those that others cause.
             latest = Nanos(u64::MAX);
             continue;
         };

@@ -17,7 +17,7 @@ macro_rules! causes {
         recordings { $($(#[doc = $doc:literal])* $name:ident = $code:literal in $family:ident by $rule:path;)* }
         loads { $($(#[doc = $load_doc:literal])* $load:ident = $load_code:literal in $load_family:ident;)* }
     ) => {
-        /// What is wrong. Serialises as `"code"` and `"context"`.
+        /// Cause of a finding, with its facts. Serialises as `"code"` and `"context"`.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "code", content = "context")]
         pub enum Cause {
@@ -58,7 +58,7 @@ macro_rules! causes {
                 }
             }
 
-            /// What it belongs to.
+            /// Family that the cause belongs to.
             #[must_use]
             pub fn family(self) -> Family {
                 match self {

@@ -12,7 +12,7 @@ pub(super) enum Group<'a> {
     Epoch(usize),
 }
 
-/// What each of them sent, in order.
+/// Exchanges of each group, in order.
 pub(super) type Groups<'s, 'a> = BTreeMap<Group<'a>, Vec<&'s Exchange<'a>>>;
 
 /// The messages and standalone streams of each group.

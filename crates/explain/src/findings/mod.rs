@@ -41,7 +41,7 @@ pub(crate) use transport::delayed_ack::{Stalls, stalls};
 /// A cause with its cost and its proof.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What is wrong.
+    /// Cause of the finding, with its facts.
     #[serde(flatten)]
     pub cause: Cause,
     /// How much it matters.
@@ -56,7 +56,7 @@ pub struct Finding {
     pub total: Cost,
     /// The events that prove it, those of the first occurrences.
     pub evidence: Vec<Evidence>,
-    /// What would disprove it.
+    /// Experiment that would disprove the finding.
     pub disproof: Disproof,
     /// Other causes that would look the same here, each with the experiment that would decide.
     pub alternatives: Vec<Alternative>,

@@ -1,5 +1,5 @@
-//! What a finding is built of: how sure it is and why, the events that prove it, what would disprove it, and what else
-//! would look the same.
+//! Parts of a finding's proof: how sure it is and why, the events that prove it, the experiment that would disprove it,
+//! and other causes that would look alike.
 
 use mcpace_record::Nanos;
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub struct Evidence {
     /// Its time (of the first byte, for a message's start).
     #[serde(rename = "at_ns")]
     pub at: Nanos,
-    /// What it shows.
+    /// Role of the event in the proof.
     pub role: Role,
     /// Whether it is an event of the recording behind the gateway.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -79,9 +79,9 @@ alternatives! {
 closed! {
     /// Why a finding is as sure as it is.
     pub enum Reason {
-        /// The same body with the same JSON-RPC id, after a success.
+        /// A repeat has the same body and the same JSON-RPC id, after a success.
         IdenticalBytesAndId,
-        /// The same body back to back, after a success; it has no id.
+        /// A repeat has the same body, back to back with the first, after a success; it has no id.
         IdenticalBytesBackToBack,
         /// The order of requests inside a call's window shows it.
         OrderInsideCall,
@@ -101,11 +101,11 @@ closed! {
         RecordingIncomplete,
         /// Another cause would show itself in the same events.
         AnotherLooksAlike,
-        /// Of what else was asked meanwhile, nothing was answered.
+        /// Some other requests were sent meanwhile, and none of them was answered.
         NothingPassed,
         /// Equal calls ended in waves of one size, one call's time apart.
         EndedInWaves,
-        /// The same call took a known time elsewhere, or the server told it.
+        /// An equal call took a known time elsewhere, or the server reported the time.
         ReadyBefore,
         /// Replies came in bursts of a buffer's size.
         BurstsFillBuffers,
@@ -124,7 +124,7 @@ closed! {
         OthersEndPromptly,
         /// It comes again at a fixed period.
         FixedPeriod,
-        /// What the client waits for never came.
+        /// A reply that the client waits for never came.
         NeverAnswered,
         /// Many clients at the same moments, with nothing in between.
         SameMoments,
@@ -144,7 +144,7 @@ closed! {
 }
 
 closed! {
-    /// What an event shows in a finding's proof.
+    /// Role of an event in a finding's proof.
     pub enum Role {
         /// A request's first sending.
         FirstRequest,
@@ -152,7 +152,7 @@ closed! {
         FirstResult,
         /// The end of the reply with it.
         FirstReplyEnd,
-        /// The same request again.
+        /// The repeat of a request.
         RepeatedRequest,
         /// The end of the second reply, or the result in it.
         RepeatedResult,
@@ -236,13 +236,13 @@ closed! {
         ResumeRequest,
         /// A request that was refused.
         RefusedRequest,
-        /// What the process had before.
+        /// Memory of the process before.
         MemoryBefore,
-        /// What it had after.
+        /// Memory of the process after.
         MemoryAfter,
-        /// What the process had used before.
+        /// Processor time of the process before.
         ProcessorBefore,
-        /// What it had used after.
+        /// Processor time of the process after.
         ProcessorAfter,
         /// The first of an answer was there.
         AnswerBegan,

@@ -1,4 +1,4 @@
-//! What every rule sees: the joined recording, the repeats, and which time is explained already.
+//! Scene of all rules: the joined recording, the repeats, and the time that is explained already.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,7 +14,7 @@ use crate::view::{Call, Exchange, View};
 
 pub(super) struct Scene<'s, 'a> {
     pub(super) view: &'s View<'a>,
-    /// What was seen behind a gateway, where this recording is the one before it.
+    /// Recording from behind a gateway, if this recording is the one before the gateway.
     pub(super) behind: Option<&'s View<'a>>,
     pub(super) duplicates: Vec<Duplicate>,
     repeats: HashSet<ExchangeId>,

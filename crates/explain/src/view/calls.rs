@@ -148,7 +148,7 @@ impl<'a> CallJoin<'a> {
     }
 }
 
-/// What belongs to one call together, each in its order.
+/// Groups of pairs that belong to one call, each in its order.
 fn by_call<T>(pairs: &mut [(u32, T)]) -> impl Iterator<Item = &[(u32, T)]> {
     pairs.sort_by_key(|(call, _)| *call);
     pairs.chunk_by(|one, next| one.0 == next.0)

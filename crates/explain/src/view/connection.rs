@@ -23,7 +23,7 @@ pub struct Connection<'a> {
     pub failed: Option<Stamp>,
     /// Its end.
     pub closed: Option<Stamp>,
-    /// Who ended it.
+    /// Side that closed the connection.
     pub closed_by: Option<Closer>,
     /// Whether its peer ended it by a reset: with bytes unread, for all that anybody knows.
     pub reset: bool,

@@ -7,7 +7,7 @@ use super::leg::{Fact, Leg, PackedLeg};
 use super::stamp::PackedStamp;
 use super::{Note, Stamp};
 
-/// What carried an exchange.
+/// Transport of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// HTTP: one request, one reply.
@@ -16,7 +16,7 @@ pub enum Transport {
     Stdio,
 }
 
-/// What a reply's body is.
+/// Shape of a reply's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyShape {
     /// None seen.
@@ -68,7 +68,7 @@ impl StreamEvent<'_> {
 pub struct Exchange<'a> {
     /// Its id; those of stdio are made up and differ from every HTTP exchange's.
     pub id: ExchangeId,
-    /// What carried it.
+    /// Transport of the exchange.
     pub transport: Transport,
     /// The first event of it.
     pub start: Stamp,
@@ -84,7 +84,7 @@ pub struct Exchange<'a> {
     pub request_bytes: u64,
     /// HTTP status.
     pub status: Option<u16>,
-    /// What the reply's body is.
+    /// Shape of the reply's body.
     pub shape: ReplyShape,
     /// Identity of the reply's body.
     pub reply_digest: Option<Digest>,
@@ -177,7 +177,7 @@ impl<'a> Exchange<'a> {
         self.request.sends_form
     }
 
-    /// What the reply's body is packed in, where the server says so: `gzip`.
+    /// Content encoding of the reply's body, where the server declares one: `gzip`.
     #[must_use]
     pub fn content_encoding(&self) -> Option<&'a str> {
         self.reply.content_encoding
@@ -189,7 +189,7 @@ impl<'a> Exchange<'a> {
         self.reply.closes_connection
     }
 
-    /// What the server told of its own times.
+    /// Server's own timing, where it reported one.
     #[must_use]
     pub fn told(&self) -> Option<ServerTiming> {
         self.told.copied()

@@ -1,5 +1,5 @@
-//! What stands in the heads of requests and replies, as far as rules ask for it. Requests of one session mostly have the
-//! same, which is kept once.
+//! Heads of requests and replies, with the fields that rules ask for. Requests of one session mostly have equal heads,
+//! which are kept once.
 
 use mcpace_record::Header;
 
@@ -26,7 +26,7 @@ pub(super) struct ReplyHead<'a> {
 }
 
 impl RequestHead<'static> {
-    /// Of a request that has none, or none yet.
+    /// Head of a request that has none, or none yet.
     pub(super) const NONE: &'static Self = &RequestHead {
         method: "",
         target: "",
@@ -39,7 +39,7 @@ impl RequestHead<'static> {
 }
 
 impl ReplyHead<'static> {
-    /// Of a reply that has none, or none yet.
+    /// Head of a reply that has none, or none yet.
     pub(super) const NONE: &'static Self =
         &ReplyHead { session_given: None, content_encoding: None, closes_connection: false };
 }
@@ -82,7 +82,7 @@ impl<'a> Heads<'a> {
         })
     }
 
-    /// What `before` and `headers` say together; what was said first holds.
+    /// Merges `before` with `headers`. The earlier value of a field wins.
     pub(super) fn reply(
         &mut self,
         keeper: &mut Keeper<'a>,

@@ -48,7 +48,7 @@ pub struct View<'a> {
     pub calls: Vec<Call<'a>>,
     /// Every server process that was spawned.
     pub processes: Vec<Process<'a>>,
-    /// What processes of either side used, where that was looked at.
+    /// Resource use of the processes of either side, where it was sampled.
     pub usage: Vec<Usage>,
     /// When the instrument itself was late, earliest first.
     pub late: Vec<Late>,

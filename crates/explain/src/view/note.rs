@@ -16,7 +16,7 @@ pub struct Note<'a> {
     pub timing: Option<&'a ServerTiming>,
 }
 
-/// What many messages have in common.
+/// Fields that many messages have in common, kept once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Outline<'a> {
     pub(super) kind: MessageKind,

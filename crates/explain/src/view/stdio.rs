@@ -14,7 +14,7 @@ use super::positions::Positions;
 use super::texts::Keeper;
 use super::{Exchange, Note, Process, ReplyShape, Stamp, Transport};
 
-/// What the lines of stdio come to.
+/// Exchanges and other facts that the lines of stdio amount to.
 pub(super) struct Lines<'a> {
     pub(super) exchanges: Vec<Exchange<'a>>,
     pub(super) processes: Vec<Process<'a>>,

@@ -1,7 +1,7 @@
 //! The texts of a view, each kept once.
 //!
-//! Events go as they are read; what they said has to stay. Of a million requests most say the same, so a text, a head, an
-//! outline of a message is kept once and shared by all that are alike.
+//! Events are dropped as they are read; their texts have to stay. Among a million requests most texts are equal, so a
+//! text, a head or an outline of a message is kept once and shared by all equal ones.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -15,7 +15,7 @@ use super::note::{Note, Outline};
 /// no recording of ours.
 const MOST_BYTES: usize = 4 << 30;
 
-/// What a [`View`](super::View) borrows its texts from.
+/// Memory that a [`View`](super::View) borrows its texts from.
 pub struct Texts {
     bump: Bump,
     most: usize,

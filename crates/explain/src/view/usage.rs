@@ -1,4 +1,4 @@
-//! What processes used, as samples from outside: processor time, memory, threads.
+//! Resource use of processes, sampled from outside: processor time, memory, threads.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Usage {
     pub of: Peer,
     /// Its process id.
     pub pid: u32,
-    /// What was seen of it, earliest first; never empty.
+    /// Samples of the process, earliest first; never empty.
     pub looks: Vec<Look>,
 }
 

@@ -1,4 +1,4 @@
-//! What happened on connections: each event goes to its connection or its exchange.
+//! Events of connections: each goes to its connection or its exchange.
 
 use std::collections::{HashMap, HashSet};
 

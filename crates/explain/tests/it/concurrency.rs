@@ -31,7 +31,7 @@ fn call(id: u64, session: Option<&'static str>, asked: f64, answered: f64) -> Po
     Post { conn: id, session, content: Some(1), ..call_tool(asked, id, reply) }
 }
 
-/// The same, as events whose head comes at `head`.
+/// Tool call that is answered by an event stream whose head comes at `head`.
 fn streamed(id: u64, session: Option<&'static str>, asked: f64, head: f64, answered: f64) -> Post {
     let reply = Reply::Sse(head, answered, Some(answered + 0.1));
     Post { reply, ..call(id, session, asked, answered) }
@@ -74,7 +74,7 @@ fn a_server_that_answers_no_session_while_a_tool_runs_is_blocked() {
     insta::assert_json_snapshot!(found(&blocked()));
 }
 
-/// The same within one session, which may as well have its requests take turns.
+/// Blocked requests within one session, which may as well have its requests take turns.
 pub(crate) fn blocked_or_serial() -> Recording {
     let mut posts = vec![call(1, Some("s0"), 0.0, 500.0)];
     posts.extend((2..5).map(|id| ping(id, Some("s0"), id as f64 * 50.0, 500.0 + id as f64)));

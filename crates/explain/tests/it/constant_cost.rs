@@ -1,4 +1,4 @@
-//! The same extra time on every request.
+//! `constant-cost-per-request`: an equal extra time on every request.
 
 use mcpace_explain::{Cause, Follows, Level};
 use mcpace_record::Recording;
@@ -11,7 +11,7 @@ pub(crate) fn cases() -> Vec<Recording> {
     vec![with_token(), with_session()]
 }
 
-/// What a server takes for a request with a token, for one in a session, and for anything.
+/// Time that a server takes for a request with a token, for one in a session, and for any request.
 #[derive(Clone, Copy)]
 struct Costs {
     token: f64,

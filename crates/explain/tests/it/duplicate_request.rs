@@ -36,7 +36,7 @@ pub(crate) fn python_1_12_with_oauth() -> Recording {
     script.recording()
 }
 
-/// The same fault seen in notifications alone, which have no id.
+/// Repeated notifications alone, which have no id.
 pub(crate) fn only_notifications() -> Recording {
     let mut script = Script::recorder();
     script.call("connect", 0.0, 20.0);

@@ -1,4 +1,4 @@
-//! What a gateway does with a request, seen by a recording before it and one behind it.
+//! Requests of a gateway, seen by a recording before it and one behind it.
 
 use mcpace_explain::{Cause, Finding, Level, Reason, explained, findings};
 use mcpace_record::Recording;
@@ -40,7 +40,7 @@ fn session_for_each() -> (Recording, Recording) {
     })
 }
 
-/// The same listing from three servers; the second begins `after` ms after the first, and so on. Each takes 20 ms.
+/// One listing from each of three servers; the second begins `after` ms after the first, and so on. Each takes 20 ms.
 fn listing_from_three(after: f64) -> (Recording, Recording) {
     let (mut before, mut behind) = (Script::recorder(), Script::recorder());
     for round in 0..2 {

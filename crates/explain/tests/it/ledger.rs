@@ -170,7 +170,7 @@ fn what_the_server_told_is_kept_beside_the_split() {
     let timing = ServerTiming { transport: Nanos(1), dispatch: Nanos(2), service: Nanos(3), malformed: false };
     let post = call_tool(2.0, 1, Reply::Sse(9.0, 10.0, Some(11.0)));
     let ex = script.post(Post { timing: Some(timing), ..post });
-    // The same timing again, by header: not counted twice.
+    // A repeated timing, here by header, is not counted twice.
     let told = mcpace_record::EventKind::ServerTiming { ex: Some(ex), id: None, timing };
     script.event(9.0, told);
     assert_eq!(only(script).told.as_ref(), Some(&timing));

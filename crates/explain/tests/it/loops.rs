@@ -18,7 +18,7 @@ fn connected() -> Script {
     script
 }
 
-/// So many GETs, one every `period` ms, that live for `life` ms each.
+/// A recording of `number` GETs, one every `period` ms, each of which lives for `life` ms.
 fn gets(number: u64, period: impl Fn(u64) -> f64, life: f64, like: Stream) -> Recording {
     let mut script = connected();
     let mut at = 10.0;

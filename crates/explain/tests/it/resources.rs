@@ -16,7 +16,7 @@ fn name(number: u64) -> &'static str {
     Box::leak(format!("s{number}").into_boxed_str())
 }
 
-/// So many sessions with `calls` calls each, ten a second, and a sample of the server's memory each second.
+/// Sessions with `calls` calls each, ten calls a second, and a sample of the server's memory each second.
 struct Sessions {
     number: u64,
     calls: u64,
@@ -104,7 +104,8 @@ fn a_stateless_server_whose_memory_stays_is_healthy() {
     assert_eq!(codes(&sessions(&Sessions { ids: false, ..LEFT }, |_| 60)), [""; 0]);
 }
 
-/// The same program with so many tools, one process after another; a request takes so many ms of its processor.
+/// One program with different numbers of tools, one process after another. `given` has pairs of the number of tools and
+/// the processor time of a request in ms.
 fn catalogues(of: Peer, given: &[(u32, f64)]) -> Recording {
     let mut script = Script::client();
     script.connect(1, 0.0, 0.5, None);

@@ -40,7 +40,7 @@ pub(crate) struct Post {
     pub(crate) target: &'static str,
     /// Identity of the parameters.
     pub(crate) content: Option<u64>,
-    /// What the reply is packed in.
+    /// Content encoding of the reply.
     pub(crate) encoding: Option<&'static str>,
     /// Identity of a tool call's arguments.
     pub(crate) arguments: Option<u64>,

@@ -21,7 +21,7 @@ fn with_progress(replies: u64, apart: f64, encoding: Option<&'static str>) -> Re
     progress_of(1.0, replies, apart, encoding)
 }
 
-/// The same, each request being sent so many ms after its call's start.
+/// Replies with four progress events each. Each request is sent `sent` ms after its call's start.
 pub(crate) fn progress_of(sent: f64, replies: u64, apart: f64, encoding: Option<&'static str>) -> Recording {
     let mut script = Script::recorder();
     for id in 1..=replies {

@@ -11,7 +11,7 @@ pub(crate) fn cases() -> Vec<Recording> {
     vec![connection_per_request(), replies_left_early(), some_replies_left_early(), replies_left_early_beside_others()]
 }
 
-/// Who closes a connection after its reply.
+/// Side that closes a connection after its reply.
 #[derive(Clone, Copy)]
 enum Fate {
     StaysOpen,

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::meter::Meter;
 
-/// What a body brought, and when that was read.
+/// Result of reading a body once, and the time of the read.
 pub(super) enum Step {
     Frame(Nanos, Frame<Bytes>),
     End(Nanos),
@@ -29,7 +29,7 @@ pub(super) enum Step {
 #[derive(Default)]
 pub(super) struct Ahead {
     steps: VecDeque<Step>,
-    /// What the first of them waits for, and whether it has.
+    /// Task of the turn that the first step waits for, and whether it has ended.
     turn: Option<JoinHandle<()>>,
     waited: bool,
 }
@@ -55,7 +55,7 @@ impl Ahead {
         }
     }
 
-    /// What was read and is not handed on.
+    /// Data that was read and is not handed on.
     pub(super) fn left(&mut self) -> impl Iterator<Item = (Nanos, Bytes)> {
         self.steps.drain(..).filter_map(|step| match step {
             Step::Frame(at, frame) => Some((at, frame.into_data().ok()?)),
@@ -99,7 +99,7 @@ impl Ahead {
                 if !self.waited {
                     return Poll::Pending;
                 }
-                // What that turn brought is looked at once more.
+                // That turn may have brought more bytes, so the body is polled once more.
                 return self.poll_look(body, meter, cx);
             }
             Poll::Pending => {}

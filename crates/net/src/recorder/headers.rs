@@ -6,7 +6,7 @@ use http::header::{CONNECTION, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, U
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// What a sender said of its connection.
+/// Persistence options in a sender's headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Persistence {
     /// `Connection: close`.

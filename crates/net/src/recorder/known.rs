@@ -10,7 +10,7 @@ use crate::lock::lock;
 const ORIGINS: usize = 16;
 const ENDPOINTS: usize = 64;
 
-/// What an endpoint is for, where that changes how it is passed on.
+/// Purpose of an endpoint, where it changes how requests are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A metadata document at a path of its own (RFC 9728 §5.1).
@@ -21,7 +21,7 @@ pub(super) enum Role {
     Registration,
 }
 
-/// What was learned so far.
+/// Origins and endpoints learned so far.
 #[derive(Default)]
 pub(super) struct Known {
     learned: Mutex<Learned>,
@@ -55,7 +55,7 @@ impl Known {
         lock(&self.learned).origins.contains(origin)
     }
 
-    /// What a path is for, as far as anybody said.
+    /// Role of a path, as far as a document named it.
     pub(super) fn role(&self, origin: &Origin, path: &str) -> Option<Role> {
         let learned = lock(&self.learned);
         if learned.endpoints.is_empty() {

@@ -12,7 +12,8 @@ use crate::lock::lock;
 use crate::tap::Watch;
 use crate::{Sink, now};
 
-/// What waits for its bytes to be handed to the socket, to stamp and analyse them after they are on their way.
+/// Receiver of the moments at which its bytes reach the socket. It stamps and analyses the bytes after they are on
+/// their way.
 pub(super) trait Handover: Send + Sync {
     /// All bytes so far are with the socket: the first since [`Meter::expect`] at `first`, the last at `last`.
     /// Returns whether this was the end and nothing more will follow.
@@ -44,7 +45,7 @@ struct Closing {
     /// When our own end of the socket was closed, while it is still open whose doing that was.
     unsettled: Option<Nanos>,
     reset_by_peer: bool,
-    /// Who asked for the close in words (`Connection: close`), whoever then shuts the socket first.
+    /// Side that announced the close (`Connection: close`), whichever side then shuts the socket first.
     declared: Option<Closer>,
     /// Why the instrument closes, where it does so for a reason of its own.
     reason: Option<String>,

@@ -182,7 +182,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Who drops a recorder without stopping it doesn't wait for it either; the threads end by themselves.
+        // Dropping a recorder without stopping it does not wait for it either; the threads end by themselves.
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
     }

@@ -17,7 +17,7 @@ use super::source::Source;
 use crate::lock::lock;
 use crate::{ReplyObserver, Sink, now};
 
-/// What is known of one reply while it passes, shared by its body and the front connection that it is written to.
+/// State of one reply while it passes, shared by its body and the front connection that it is written to.
 pub(super) struct Passing {
     sink: Arc<Sink>,
     ex: ExchangeId,
@@ -189,7 +189,7 @@ impl Body for ReplyBody {
 
     fn size_hint(&self) -> SizeHint {
         let left = self.source.size_hint();
-        // Of a known size nothing is read ahead.
+        // A body of known size is never read ahead.
         left.exact().map_or(left, |exact| SizeHint::with_exact(exact + self.ahead.bytes()))
     }
 }

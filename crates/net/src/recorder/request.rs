@@ -15,7 +15,7 @@ use super::source::Source;
 use crate::lock::lock;
 use crate::{RequestObserver, Sink, now};
 
-/// What is known of one request while it passes, shared by its body and the back connection that it is written to.
+/// State of one request while it passes, shared by its body and the back connection that it is written to.
 pub(super) struct Outgoing {
     sink: Arc<Sink>,
     ex: ExchangeId,
@@ -23,7 +23,7 @@ pub(super) struct Outgoing {
 }
 
 struct State {
-    /// What to note once the head is written to the back side.
+    /// Facts to note once the head is written to the back side.
     head: Option<BackHead>,
     observer: Option<RequestObserver>,
     waiting: Vec<Bytes>,

@@ -97,7 +97,7 @@ impl Route {
             }
         }
         if self.role == Some(Role::Metadata) {
-            // What is to be changed must come readable.
+            // The metadata document is rewritten, so it must come uncompressed.
             headers.remove(http::header::ACCEPT_ENCODING);
         }
     }

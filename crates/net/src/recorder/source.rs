@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 
 use super::meter::Meter;
 
-/// See the module.
+/// Source of a passing body: its own connection, chunk by chunk, or memory.
 pub(super) enum Source {
     /// Read as it comes; the meter is its connection's.
     Streamed { body: Incoming, meter: Arc<Meter> },

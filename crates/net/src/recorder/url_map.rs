@@ -1,8 +1,8 @@
 //! Between a server's own URLs and those that lead through the recorder. Pure text, no I/O.
 //!
-//! The upstream's origin becomes the recorder's with the same path. Another origin (an authorization server's) becomes a
-//! path prefix, `/.mcpace/https/auth.example.com/…`. What follows the origin is kept byte for byte, so that identifiers
-//! which are compared as strings (an issuer, a resource) survive the way there and back.
+//! The upstream's origin becomes the recorder's with an equal path. Another origin (an authorization server's) becomes
+//! a path prefix, `/.mcpace/https/auth.example.com/…`. The part after the origin is kept byte for byte, so that
+//! identifiers which are compared as strings (an issuer, a resource) survive the way there and back.
 //!
 //! RFC 8414 §3.1 puts `/.well-known/<name>` *between* host and path of an issuer, hence in front of our prefix:
 //! `/.well-known/<name>/.mcpace/https/auth.example.com/tenant` means `/.well-known/<name>/tenant` there.
@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::Origin;
 
-/// What starts the path of a URL on another origin than the upstream's.
+/// Prefix of the path of a URL on another origin than the upstream's.
 const PREFIX: &str = "/.mcpace/";
 
 const WELL_KNOWN: &str = "/.well-known/";
@@ -97,7 +97,7 @@ impl UrlMap<'_> {
     }
 }
 
-/// What stands before our prefix (nothing, or `/.well-known/<name>`) and after it.
+/// Parts of the path before our prefix (nothing, or `/.well-known/<name>`) and after it.
 fn prefixed(target: &str) -> Option<(&str, &str)> {
     if let Some(after) = target.strip_prefix(PREFIX) {
         return Some(("", after));

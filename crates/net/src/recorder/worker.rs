@@ -20,10 +20,10 @@ use crate::{Dialer, NetError, Origin, Sink};
 /// Pause after `accept` failed: it does while the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What may still run after the runtime was told to end (a name look-up).
+/// Time for work that still runs after the runtime was told to end (a name look-up).
 const LEFTOVERS: Duration = Duration::from_millis(200);
 
-/// What all connections of a recorder have in common.
+/// State that all connections of a recorder share.
 pub(super) struct Shared {
     pub(super) options: RecorderOptions,
     pub(super) upstream: Origin,

@@ -189,7 +189,7 @@ async fn a_redirect_within_the_origin_is_followed_and_one_elsewhere_is_not() {
     assert_eq!(client.connect().await.unwrap_err().code(), "bad-redirect");
 }
 
-/// What becomes of a call that is answered with these steps.
+/// Error of a call that is answered with these steps.
 async fn failure_of(options: ClientOptions, steps: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> ClientError {
     let script = Script::serve(move |seen| match seen.rpc().as_str() {
         "tools/call" => steps(seen),

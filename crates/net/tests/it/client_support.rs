@@ -78,7 +78,7 @@ impl Seen {
     }
 }
 
-/// What the scripted server does, one after the other.
+/// Steps of the scripted server, in order.
 #[derive(Clone)]
 pub(crate) enum Step {
     Send(String),

@@ -106,7 +106,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         (head, String::from_utf8(body).unwrap())
     }
 
-    /// What comes until the other side closes, and whether it did so in order.
+    /// Reads until the other side closes. Returns the text, and whether the close was orderly.
     pub(crate) async fn rest(&mut self) -> (String, bool) {
         loop {
             match limited("the close", self.stream.read_buf(&mut self.read)).await {

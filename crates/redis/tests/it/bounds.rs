@@ -1,4 +1,4 @@
-//! What one client, or one process, can make Redis and the other processes keep.
+//! Bounds on the data that one client, or one process, can make Redis and the other processes keep.
 
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ async fn boxes_are_bounded_in_bytes_and_what_went_is_said() {
     assert!(redis.ask::<usize>(&["XLEN", "test:all"]) <= 16);
     assert!(memory(&redis, "test:all") < 20 * MIB);
     assert!(!speaker.broker.post(To::Others, &told("x".repeat(5 * MIB))).await.unwrap(), "one has its limit, too");
-    // Whoever reads it all the same, or learns that something is missing, and hears what comes then.
+    // A listener either reads all messages or learns that some are missing, and receives the messages after them.
     speaker.broker.post(To::Others, &told("last".to_owned())).await.unwrap();
     let (mut heard, mut is_renewed) = (0, false);
     limited("the last", async {
@@ -237,7 +237,7 @@ async fn who_only_counts_hears_nothing() {
     until("one that hears", waiting).await;
 }
 
-/// What is refused by Redis itself is said to who waits for it, and fails nobody else.
+/// An error of Redis itself is reported to the request that caused it, and fails no other.
 #[tokio::test]
 async fn what_an_earlier_request_left_fails_no_other() {
     let redis = RedisServer::start();
@@ -262,7 +262,7 @@ async fn what_an_earlier_request_left_fails_no_other() {
     assert!(matches!(refused, Err(mcpace_serve::NotifyError::Refused)), "{refused:?}");
 }
 
-/// Who asks waits minutes for an answer, but not for one that can't come.
+/// A server's question waits minutes for its answer, but fails at once if no answer can come.
 #[tokio::test]
 async fn a_question_that_redis_refuses_is_no_question() {
     let redis = RedisServer::start();

@@ -34,7 +34,7 @@ async fn read(stores: &Stores, log: LogId) -> Page {
     stores.events.read(log, &name(stores), None, &BOUNDS).await.unwrap()
 }
 
-/// What a process calls its reader.
+/// Name of a process's reader.
 fn name(stores: &Stores) -> String {
     format!("{}.1", stores.broker.number())
 }

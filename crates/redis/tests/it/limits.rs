@@ -29,7 +29,7 @@ async fn takes_of_many_at_once_are_exact() {
     let redis = RedisServer::start();
     let limiters = [limiter(&redis, OnDown::Refuse), limiter(&redis, OnDown::Refuse)];
     for algorithm in ALGORITHMS {
-        // So long that nothing comes back within the test.
+        // The period is so long that no use is returned within the test.
         let rule = Arc::new(RateLimit::new("many", 20, Duration::from_secs(36_000)).algorithm(algorithm));
         let tasks: Vec<_> = (0..60)
             .map(|number| {

@@ -16,7 +16,7 @@ use crate::server::{Member, Proxy, RedisServer, gated, member, member_at, option
 
 const REVISION: &str = "2025-11-25";
 
-/// What Redis calls what is known of a session's standalone stream.
+/// Key of the facts about a session's standalone stream.
 fn meta(id: &str) -> String {
     format!("test:l:{}:m", LogId::standalone(Name::of(id)))
 }

@@ -20,7 +20,7 @@ use crate::fixture;
 /// The limit of every wait.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// A Redis of this test's own. What it acknowledged is on disk, so that it is there after a restart.
+/// A Redis of this test's own. Acknowledged writes are on disk, so they survive a restart.
 pub(crate) struct RedisServer {
     folder: TempDir,
     port: u16,
@@ -86,7 +86,7 @@ impl RedisServer {
                 redis::cmd("PING").query::<Value>(&mut connection)?;
                 redis::cmd("INFO").arg("server").query::<String>(&mut connection)
             });
-            // Who answers must be ours.
+            // The answering process must be the one started here.
             if answer.is_ok_and(|info| info.contains(&format!("process_id:{}\r\n", child.id()))) {
                 self.child = Some(child);
                 return true;
@@ -161,7 +161,7 @@ fn program() -> PathBuf {
 pub(crate) struct Member {
     pub(crate) running: ServerHandle,
     pub(crate) server: Server,
-    /// What was said of the connection.
+    /// Events of the connection so far.
     pub(crate) events: watch::Receiver<Vec<Event>>,
 }
 

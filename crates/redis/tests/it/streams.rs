@@ -113,7 +113,7 @@ async fn one_process_at_a_time_reads_the_standalone_stream() {
     assert_eq!(ask(other.address(), &second).await.head.status, 409);
     one.server.notify(&id, "notifications/test", None).await.unwrap();
     let (seen, _) = next(&mut stream).await;
-    // Who names the last event is who had the stream.
+    // A client that names the last event is the one that had the stream.
     let mut taken = open(other.address(), &second.with("Last-Event-ID", seen)).await;
     assert_eq!(head(&mut taken).await.status, 200);
     assert!(event(&mut stream).await.is_none(), "the old connection ends");

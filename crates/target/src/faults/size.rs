@@ -11,7 +11,7 @@ pub(super) enum Size {
     None,
 }
 
-/// What a kind's size looks like.
+/// Form of a kind's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Delay,

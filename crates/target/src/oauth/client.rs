@@ -39,7 +39,7 @@ impl Client {
             Some(_) => return Err(invalid("this token_endpoint_auth_method is not supported")),
         };
         let secret = (method != AuthenticationMethod::None).then(random_text);
-        // What the server decides is not the client's to set.
+        // The client can't set the members that the server decides.
         for decided in ["client_id", "client_secret", "client_id_issued_at", "client_secret_expires_at"] {
             metadata.remove(decided);
         }

@@ -17,7 +17,7 @@ pub(super) const UNKNOWN_CODE: OAuthError =
 pub(super) const UNKNOWN_REFRESH_TOKEN: OAuthError =
     OAuthError { code: "invalid_grant", description: "this refresh token was never given out, or was used before" };
 
-/// What a client asks for at the authorization endpoint.
+/// Request of a client at the authorization endpoint.
 #[derive(Debug)]
 pub(super) struct AuthorizationRequest {
     pub(super) client_id: String,
@@ -113,7 +113,7 @@ impl Code {
     }
 }
 
-/// What was granted, and to whom. For what is clear: there is one resource.
+/// Client and scope of a grant. The resource needs no field, because there is only one.
 #[derive(Debug)]
 pub(super) struct Grant {
     client_id: String,
@@ -140,7 +140,7 @@ fn check_resource(given: Option<&str>, ours: &Resource) -> Result<(), OAuthError
     }
 }
 
-/// What a client asks for at the token endpoint.
+/// Request of a client at the token endpoint.
 #[derive(Debug)]
 pub(super) struct TokenRequest {
     pub(super) client_id: String,

@@ -12,7 +12,7 @@ pub(super) struct Resource {
 impl Resource {
     pub(super) fn new(origin: &str, path: &str, public_origins: &[String]) -> Self {
         let mut origins = vec![origin.to_owned()];
-        // The same socket under its other usual name.
+        // The socket's other usual name.
         for (address, name) in [("://127.0.0.1:", "://localhost:"), ("://[::1]:", "://localhost:")] {
             if origin.contains(address) {
                 origins.push(origin.replacen(address, name, 1));

@@ -1,7 +1,7 @@
 //! The shop's two requests, bytes in and bytes out.
 //!
-//! Limits: bodies of [`LARGEST_BODY`], [`MOST_SHOWN`] products a search, [`MOST_ITEMS`] items a price. What was searched
-//! once is remembered, for [`MOST_REMEMBERED`] searches; then a new one costs what it costs.
+//! Limits: bodies of [`LARGEST_BODY`], [`MOST_SHOWN`] products a search, [`MOST_ITEMS`] items a price. The results of
+//! [`MOST_REMEMBERED`] searches are cached; any further search pays its full cost.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -42,7 +42,7 @@ const QUALITIES: [&str; 20] = [
     "Rugged",
     "Slim",
 ];
-/// What is sold, with the category it is sold in.
+/// Kinds of products, each with its category.
 const THINGS: [(&str, &str); 25] = [
     ("Headphones", "audio"),
     ("Speaker", "audio"),
@@ -88,7 +88,7 @@ pub(super) struct Catalogue {
     grams: HashMap<Gram, Vec<u32>>,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) total: u32,
@@ -165,7 +165,7 @@ impl Catalogue {
         &self.json[range(&self.ends, place)]
     }
 
-    /// What a product costs, in cents; `None` where there is none of this id.
+    /// Price of a product in cents; `None` if no product has this id.
     pub(super) fn price(&self, id: u32) -> Option<u32> {
         self.prices.get(id.checked_sub(1)? as usize).copied()
     }

@@ -126,7 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         String::from_utf8(std::mem::take(&mut self.unread)).unwrap()
     }
 
-    /// What one read gave, apart from earlier ones.
+    /// Text of one read, apart from earlier ones.
     pub(crate) async fn one_read(&mut self) -> String {
         assert!(self.unread.is_empty() && self.more().await);
         String::from_utf8(std::mem::take(&mut self.unread)).unwrap()

@@ -1,4 +1,4 @@
-//! What every profile answers, in every revision.
+//! Answers that every profile gives, in every revision.
 
 use mcpace_target::{Options, Profile, ResponseMode, Secret};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What a target tells about its own layers.
+//! Timing of a target's own layers, as the target reports it.
 
 use mcpace_target::{Options, Profile};
 use serde_json::json;

@@ -7,12 +7,12 @@ use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Alternative, Cause, Code, Disproof, Finding, Level, Reason, Role};
 
-/// What one operation lost to a cause.
+/// Time and requests that one operation lost to a cause.
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) tally: Tally,
     pub(super) requests: u64,
-    /// Of these, such that called no tool.
+    /// Requests among these that called no tool.
     pub(super) without_tool: u64,
     /// Tools that ran at a time, in the first episode.
     pub(super) at_a_time: u64,

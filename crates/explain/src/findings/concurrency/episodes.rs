@@ -27,7 +27,7 @@ use crate::view::{Stamp, View};
 /// Requests that must be held before it is no chance.
 const FEWEST_HELD: usize = 2;
 
-/// Of requests that came meanwhile, one in so many may get through by chance.
+/// One request in this many may get through by chance while the others are held.
 const ONE_IN: usize = 4;
 
 /// Replies whose heads come this long before their results have heads of their own.
@@ -48,7 +48,7 @@ pub(in crate::findings) struct Episode {
     pub(super) waits: Vec<Wait>,
     pub(super) level: Level,
     pub(super) reason: Reason,
-    /// What would look the same, and what would decide.
+    /// The cause that would look alike, and the experiment that would decide between the two.
     pub(super) other: Option<Alternative>,
 }
 
@@ -97,7 +97,7 @@ fn stalls_of<'e, 'v, 'a>(
     stalls.get(batch.calls[0].tool?)
 }
 
-/// What became of requests that needed no tool.
+/// Fate of the requests that needed no tool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meanwhile {
     NothingAsked,

@@ -81,8 +81,8 @@ fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<Late> {
     late.collect()
 }
 
-/// What a call takes by itself: by the server's word, else the shortest time of the same call; one that came once is taken
-/// at its word.
+/// Time that a call takes by itself: the server's own report, else the shortest time of an equal call. A call that came
+/// once counts with its own observed time.
 fn own_time(call: &Served<'_>, usual: &HashMap<(&str, Digest), Nanos>) -> Option<Nanos> {
     if let Some(told) = call.told {
         return Some(told);

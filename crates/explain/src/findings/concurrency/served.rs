@@ -24,7 +24,7 @@ pub(super) struct Served<'a> {
     pub(super) begun: Stamp,
     /// The first byte of its result; of its reply, where no result is due.
     pub(super) answered: Stamp,
-    /// What the server told of the tool's own time.
+    /// Tool's own time, as the server reported it.
     pub(super) told: Option<Nanos>,
     /// Whether it came over HTTP.
     pub(super) http: bool,

@@ -1,7 +1,7 @@
 //! `constant-cost-per-request`: the same extra time on every request, whatever it asks, notifications included: a token that
 //! is looked up elsewhere, or session ids that are costly to open (fastmcp #3285; envoy ai-gateway #1598).
 //!
-//! A distant server looks just the same, so that a floor under all requests proves nothing. What proves it is a control in
+//! A distant server looks just the same, so that a floor under all requests proves nothing. The proof is a control in
 //! the same recording: requests to the same server without a token, or without a session, that come back much sooner.
 
 use std::collections::{BTreeMap, HashSet};
@@ -90,7 +90,7 @@ fn compare<'w, 's, 'a>(
         floor.0 = floor.0.min(wait.time());
     }
     let floor = floors.values().map(|(floor, _)| *floor).min()?;
-    // Of every kind: methods that do more take longer, but several do nothing else.
+    // Kinds of request near the floor: methods that do more take longer, but several kinds do hardly anything else.
     let near = |time: Nanos| time.0 <= floor.0.saturating_add(floor.0 / 2);
     let level = floors.values().filter(|(time, _)| near(*time)).count();
     let notifies = floors.values().any(|(time, notification)| *notification && near(*time));

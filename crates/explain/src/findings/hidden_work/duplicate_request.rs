@@ -1,5 +1,5 @@
 //! `duplicate-request`: a request is sent again though its first sending succeeded (python-sdk #1274: mcp 1.12.0–1.13.1
-//! with OAuth). What counts as a repeat is decided in `duplicates.rs`; here it is charged.
+//! with OAuth). `duplicates.rs` decides which requests are repeats; this rule charges them.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -2,10 +2,10 @@
 //! still: after a round time-out (a client's retry; langflow #12996), or at the same moment (a host that dispatches twice;
 //! claude-code #36149).
 //!
-//! Equal calls alone prove nothing: every load test is made of them. What counts is that the first had no answer when the
-//! second left, and either that the client gave it up after a time that people choose (whole seconds) or that both left
-//! together inside one operation. In a recording without operations, pairs count only where almost all calls come in pairs
-//! and each pair comes out of silence: two workers that call in turns start on the answers of the calls before.
+//! Equal calls alone prove nothing: every load test is made of them. A pair counts if the first call had no answer when
+//! the second left, and either the client gave it up after a time that people choose (whole seconds) or both left
+//! together inside one operation. In a recording without operations, pairs count only where almost all calls come in
+//! pairs and each pair comes out of silence: two workers that call in turns start on the answers of the calls before.
 
 use std::collections::HashMap;
 

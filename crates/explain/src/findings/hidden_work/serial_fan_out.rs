@@ -46,7 +46,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             continue;
         }
         let fans = operations.of(scene.operation(passage.before));
-        // What could have gone on meanwhile is all but the slowest; the call's time is charged from its end.
+        // All turns but the slowest could have run in parallel with it. Their time is charged at the end of the call.
         let from = Nanos(passage.answered.at.0.saturating_sub(saved.0));
         let time = scene.claim(passage.before.call, from, passage.answered.at);
         fans.tally.cost(passage.before.call, time, 0, 0);

@@ -37,14 +37,14 @@ const TIMES_MOMENT: u64 = 5;
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let in_step = in_step(scene);
-    // Who retries in step with others often does so steadily too: it is one storm.
+    // Clients that retry in step with others often retry steadily too: this is one storm.
     if !in_step.is_empty() {
         return in_step;
     }
     steady(scene)
 }
 
-/// What is asked: the HTTP method and the JSON-RPC one.
+/// Kind of request: its HTTP method and its JSON-RPC method.
 type Kind<'a> = (&'a str, Option<&'a str>);
 
 /// Requests of one kind that got the same status, one after another.

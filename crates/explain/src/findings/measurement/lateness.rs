@@ -10,7 +10,7 @@ use crate::view::{Late, View};
 /// Less than this in all is a hiccup.
 const SHORTEST: Nanos = Nanos::from_millis(200);
 
-/// Of the time measured, this part at least.
+/// The delays must make up at least one part in this many of the measured time.
 const PART: u64 = 3;
 
 /// One long pause is a pause.
@@ -57,7 +57,7 @@ impl<'v> Lateness<'v> {
         sum(|late| late.busy).0.saturating_mul(2) >= sum(|late| late.by).0
     }
 
-    /// What each operation lost, as far as nothing else explains it.
+    /// Time that each operation lost, as far as nothing else explains it.
     pub(super) fn charge<'a>(&self, scene: &mut Scene<'_, 'a>) -> ByOperation<'a, Tally> {
         let mut operations: ByOperation<'_, Tally> = ByOperation::new();
         for call in &scene.view.calls {
@@ -91,7 +91,7 @@ fn windows(view: &View<'_>) -> Vec<(Nanos, Nanos)> {
     messages.filter_map(|exchange| Some((exchange.sent().at, exchange.completed()?.at))).collect()
 }
 
-/// The same stretches, disjoint and sorted.
+/// Union of the stretches: disjoint and sorted.
 fn union(mut stretches: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     stretches.retain(|(from, to)| from < to);
     stretches.sort_unstable();

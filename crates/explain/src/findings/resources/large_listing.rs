@@ -62,7 +62,7 @@ fn size(listings: &[&&Exchange<'_>]) -> Size {
     for listing in listings {
         let asked = listing.messages.iter().find(|message| message.requests("tools/list"));
         let tools = listing.answer.and_then(|answer| answer.tools()).map(u64::from);
-        // The same page asked for again is one: the largest, where it changed.
+        // A page that is asked for again counts once. If it changed, the largest version counts.
         let page = pages.entry(asked.and_then(|message| message.content)).or_default();
         *page = (*page).max((listing.reply_bytes, tools));
     }

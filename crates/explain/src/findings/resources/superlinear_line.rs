@@ -21,7 +21,7 @@ const SMALLEST: u64 = 64 * 1024;
 /// The longest must be so many times the shortest.
 const SPAN: u64 = 8;
 
-/// What the longest must take to be felt.
+/// Time that the longest line must take to be noticed.
 const FELT: Nanos = Nanos::from_millis(100);
 
 /// Time must grow with this power of the size at least; parsing and copying grow with the first.
@@ -48,7 +48,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     if power < POWER || fit < FIT {
         return Vec::new();
     }
-    // What a line would take in proportion to the shortest.
+    // Time that the line would take in proportion to the shortest one.
     let each = first.time.0 as f64 / first.bytes as f64;
     let context = SuperlinearLine {
         lines: taken.len() as u64,

@@ -32,7 +32,7 @@ struct Replies<'a> {
     events: u64,
     longest: Nanos,
     encoding: Option<&'a str>,
-    /// Of the replies, such that were spread out behind.
+    /// Replies among these that were spread out behind the gateway.
     spread_behind: u64,
 }
 
@@ -126,7 +126,7 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>
     let compressed = replies.encoding.is_some();
     let disproof = if compressed { Disproof::AskUncompressed } else { Disproof::BypassProxy };
     let cause = Cause::BufferedStream(context);
-    // Whoever waits sees no progress, whatever the time.
+    // The severity does not depend on the time: a waiting user sees no progress.
     let finding = replies.tally.finding(cause, operation, Severity::Medium, confidence, disproof);
     if compressed || spread_behind { finding } else { finding.or(Alternative::BLOCKED_EVENT_LOOP_BY_BYPASS) }
 }

@@ -1,5 +1,6 @@
-//! `clustered-stream-lifetime`: streams end at one fixed age, or after one fixed silence: a client's time-out for bodies
-//! (undici's 300 s, typescript-sdk #270) or an edge that cuts what is idle (cloudflare agents #1583). Who closes tells which.
+//! `clustered-stream-lifetime`: streams end at one fixed age, or after one fixed silence: a client's time-out for
+//! bodies (undici's 300 s, typescript-sdk #270) or an edge that cuts idle streams (cloudflare agents #1583). The side
+//! that closes tells which.
 //!
 //! A stream that ends with its client's session ends rightly: only ends after which the session goes on count, and replies
 //! that end without their result.
@@ -52,7 +53,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             (CountedFrom::LastEvent, cluster(&cuts, |cut| cut.end.at.since(cut.last.at))),
             (CountedFrom::Beginning, cluster(&cuts, |cut| cut.end.at.since(cut.begun.at))),
         ];
-        // Of streams that were silent throughout both are the same, and the last of equals says less.
+        // Streams that were silent throughout have the same age and silence. `max_by_key` returns the last of equal
+        // clusters, which is the weaker claim.
         let best = clusters.into_iter().max_by_key(|(_, cluster)| cluster.len());
         if let Some((from, cluster)) = best.filter(|(_, cluster)| cluster.len() >= FEWEST) {
             found.extend(conclude(scene, &cluster, from, closer));

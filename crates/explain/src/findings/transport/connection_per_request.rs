@@ -59,7 +59,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// What setting the connections up again cost, by operation.
+/// Cost of setting the connections up again, by operation.
 pub(in crate::findings) fn charge<'s, 'a>(
     scene: &mut Scene<'s, 'a>,
     all: &[Needless<'s, 'a>],

@@ -28,7 +28,7 @@ const MOST_PIECES: usize = 6;
 /// Larger replies fill whole segments, which wait for nothing.
 const LARGEST: u64 = 64 * 1024;
 
-/// What was asked: method and tool.
+/// Kind of request: method and tool.
 type Asked<'a> = (&'a str, Option<&'a str>);
 
 /// A reply's longest pause before its result.
@@ -104,7 +104,7 @@ fn proven(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
     let (young, old): (Vec<_>, Vec<_>) = pauses.iter().partition(|pause| pause.first);
     let stalled: Vec<_> = old.iter().filter(|pause| pause.is_kernels()).collect();
     let many = stalled.len() >= FEWEST && stalled.len() * 2 >= old.len();
-    // Whoever is late to read a head sees less of a pause: half of one is one.
+    // A client that reads a head late sees a shorter pause, so half of the shortest pause counts as one.
     let paused = young.iter().filter(|pause| pause.long() >= Nanos(SHORTEST.0 / 2)).count();
     let spared = paused * 2 < young.len();
     if !many || !spared {

@@ -95,7 +95,7 @@ fn longest_stretch(scene: &Scene<'_, '_>, call: &Call<'_>) -> Option<Stretch> {
     Some(Stretch { segment: *segment, free: free(segment), other, released_by, end })
 }
 
-/// What ended just before the client went on at `goes_on`.
+/// The end that released the call: the reply or its connection ended just before the client went on at `goes_on`.
 fn released(scene: &Scene<'_, '_>, segment: &Segment, goes_on: Nanos) -> (Released, Option<Stamp>) {
     let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
     let Some(exchange) = exchange else {

@@ -1,4 +1,4 @@
-//! What goes on beside a client's messages: streams that are opened again, tokens, sessions' ends, processes, calls that fail.
+//! Events beside a client's messages: reopened streams, tokens, ends of sessions, processes, failed calls.
 
 use mcpace_record::{CallId, CallOutcome, EventKind, MessageKind, Nanos, Peer, ReplyEnding};
 
@@ -105,7 +105,7 @@ impl Script {
         call
     }
 
-    /// What a process has used by now: milliseconds of processor, mebibytes of memory.
+    /// Resource use of a process up to now: milliseconds of processor time, mebibytes of memory.
     pub(crate) fn sample(&mut self, at: f64, of: Peer, pid: u32, cpu: f64, mebibytes: u64) {
         let cpu: Nanos = ms(cpu);
         let resident = mebibytes * 1024 * 1024;
