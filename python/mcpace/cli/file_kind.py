@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.files import is_unicode
 
 if TYPE_CHECKING:
     from mcpace.report.model.run import Run
@@ -42,6 +43,8 @@ def load_recording(path: Path) -> _core.Recording:
 
     Raises :class:`UsageProblem` where it can't be read, with the command that can.
     """
+    if not is_unicode(str(path)):
+        raise UsageProblem(f"cannot read {str(path)!r}: the path of a recording must be UTF-8 text")
     try:
         return _core.Recording.load(str(path))
     except _core.UsageProblem as problem:

@@ -11,8 +11,10 @@ import typer
 from mcpace.cli.notes import note
 from mcpace.migration import project
 from mcpace.migration.rewriting import Rewritten, Unreadable, rewrite
+from mcpace.report.words.quantities import clean
 
 HIT, USAGE, UNREACHABLE = 1, 2, 3
+LONGEST_PATH = 4_096
 
 
 def register(app: typer.Typer) -> None:
@@ -35,9 +37,13 @@ def migrate(
     if not path.exists():
         note(f"there is no file or folder {path}")
         raise typer.Exit(USAGE)
+    if not (path.is_dir() or path.is_file()):  # reading a pipe or a device may not end
+        note(f"{path} is neither a file nor a folder")
+        raise typer.Exit(USAGE)
     own = project.own_packages(path)
     imports = changed = left = failed = 0
-    for file in project.files(path):
+    unlisted: list[OSError] = []
+    for file in project.files(path, unlisted.append):
         shown = _shown(file, path)
         try:
             before = file.read_bytes()
@@ -62,6 +68,9 @@ def migrate(
                 typer.echo(f"{shown}: {_counted(done.imports, 'import')} {'to rewrite' if check else 'rewritten'}")
         _report(shown, done)
         left += len(done.left)
+    for unread in unlisted:
+        note(f"{unread.filename} is left as it is: {unread.strerror}")
+    failed += len(unlisted)
     verb = "would be rewritten" if check or diff else "rewritten"
     rest = f"; {_counted(left, 'import')} without a counterpart" if left else ""
     note(f"{_counted(imports, 'import')} in {_counted(changed, 'file')} {verb}{rest}")
@@ -77,8 +86,8 @@ def _report(shown: str, done: Rewritten) -> None:
 
 
 def _shown(file: Path, path: Path) -> str:
-    """The file as the user would name it."""
-    return str(path / file.relative_to(path.resolve())) if path.is_dir() else str(path)
+    """The file as the user would name it, on one line and without control characters."""
+    return clean(path / file.relative_to(path.resolve()) if path.is_dir() else path, LONGEST_PATH)
 
 
 def _diff(shown: str, before: bytes, after: bytes) -> str:

@@ -65,6 +65,7 @@ def record(
         raise typer.Exit(code)
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
+    targets.parse(upstream)
     certificate = targets.certificate(cacert) if cacert is not None else None
     file = _made(out)
     try:

@@ -7,6 +7,12 @@ from pathlib import Path
 from mcpace.lab.errors import UsageProblem
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8. Arguments and variables that are not UTF-8, and JSON with half of a
+    surrogate pair, cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def read_text(path: Path, what: str, most: int) -> str:
     """Returns the text of a UTF-8 file of at most ``most`` bytes. ``what`` describes the file in messages.
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.files import is_unicode
 
 RESERVED = {"content-type", "content-length", "host", "accept", "connection", "transfer-encoding"}
 """Headers that belong to the protocol or to the HTTP client."""
@@ -31,6 +32,8 @@ def checked_header(name: str, value: str, place: str) -> tuple[str, str]:
         raise UsageProblem(f"{place}: {name!r} can't be the name of a header")
     if lower in RESERVED or lower.startswith("mcp-"):
         raise UsageProblem(f"{place}: the header {lower} belongs to the protocol and can't be replaced")
+    if not is_unicode(value):
+        raise UsageProblem(f"{place}: the value of the header {lower} is not UTF-8 text")
     if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in value):
         raise UsageProblem(f"{place}: the value of the header {lower} has control characters, which no header can have")
     return lower, value

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.files import read_text
+from mcpace.lab.files import is_unicode, read_text
 from mcpace.lab.headers import checked_header
 
 VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 MOST_BYTES = 4 * 1024 * 1024
 """Bytes of a configuration file. A file of real servers has a few kilobytes."""
+MOST_COMMENTED = 64 * 1024
+"""Characters of a configuration with comments or trailing commas, whose parser takes a second for ten thousand."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,17 @@ class _Entry:
         values = self._members.get(member) or {}
         if not isinstance(values, dict):
             raise self._problem(member, f"must be an object, not {_type_name(values)}")
+        if not all(is_unicode(key) for key in values):
+            raise self._problem(member, "has a name that is not UTF-8 text")
         return tuple((key, self._resolve(f"{member}.{key}", value)) for key, value in values.items())
 
     def _resolve(self, member: str, value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise self._problem(member, f"must be a string, not {_type_name(value)}")
-        return VARIABLE.sub(lambda match: self._variable(member, match[1]), str(value))
+        resolved = VARIABLE.sub(lambda match: self._variable(member, match[1]), str(value))
+        if not is_unicode(resolved):
+            raise self._problem(member, "is not UTF-8 text")
+        return resolved
 
     def _variable(self, member: str, expression: str) -> str:
         if expression == "userHome":
@@ -126,7 +133,9 @@ def _parse_json(text: str) -> Any:
     text = text.removeprefix("\ufeff")
     try:
         return json.loads(text)
-    except ValueError:
+    except ValueError as error:
+        if len(text) > MOST_COMMENTED:
+            raise ValueError(f"{error}; comments are read in files of {MOST_COMMENTED:,} characters at most") from error
         try:
             import json5  # slow, so only where it is needed
         except ModuleNotFoundError:

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from mcpace import _core
 from mcpace.lab import server_configuration
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.files import read_text
+from mcpace.lab.files import is_unicode, read_text
 
 Auth = Literal["none", "bearer", "oauth"]
 
@@ -91,6 +91,8 @@ def parse(
 
     Raises :class:`UsageProblem` for text of any other form, with the most similar known names.
     """
+    if not is_unicode(text):
+        raise UsageProblem(f"{text!r} is not a target: it is not UTF-8 text")
     target = _parse(text, config)
     if headers:
         target = _with_headers(target, headers)
@@ -204,6 +206,8 @@ def _token(target: Target) -> str:
     token = os.environ.get(TOKEN_VARIABLE)
     if not token:
         raise UsageProblem(f"{target.name} needs a bearer token: put it into the environment variable {TOKEN_VARIABLE}")
+    if not is_unicode(token):
+        raise UsageProblem(f"the environment variable {TOKEN_VARIABLE} is not UTF-8 text")
     return token
 
 

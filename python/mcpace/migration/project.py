@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,12 +17,15 @@ SOURCES = ("", "src", "lib")
 """Where a project's own packages usually are."""
 
 
-def files(root: Path) -> Iterator[Path]:
-    """The Python files of a folder, in order. Links and hidden folders are left alone, and virtual environments."""
+def files(root: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
+    """The Python files of a folder, in order. Links and hidden folders are left alone, and virtual environments.
+
+    ``on_error`` is called for each folder that cannot be listed.
+    """
     if not root.is_dir():
         yield root.resolve()
         return
-    for folder, folders, names in os.walk(root.resolve()):
+    for folder, folders, names in os.walk(root.resolve(), onerror=on_error):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and _is_own(here / name))
         for name in sorted(names):

@@ -53,8 +53,12 @@ def rewrite(data: bytes, own_packages: frozenset[str] = frozenset()) -> Rewritte
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = data.decode(encoding)
+        if text.encode(encoding) != data:
+            raise ValueError(f"writing it as {encoding} would change more than its imports")
         tree = ast.parse(text)
-    except (SyntaxError, UnicodeDecodeError, ValueError, RecursionError) as error:
+    except MemoryError as error:  # of the parser's stack; the memory is not used up
+        raise Unreadable("it is nested too deeply") from error
+    except (SyntaxError, LookupError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         reason = getattr(error, "msg", None) or str(error)
         raise Unreadable(f"line {line}: {reason}" if line else reason) from error
@@ -102,6 +106,7 @@ class _File:
         self.starts = [0, *(match.end() for match in LINE_END.finditer(self.data))]
         first = LINE_END.search(self.data)
         self.line_end = first[0] if first else b"\n"
+        self.used_roots: set[int] = set()
 
     def rewrite(self) -> None:
         found = [node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -207,6 +212,8 @@ class _File:
         after = node.names[position + 1] if position + 1 < len(node.names) else None
         before = node.names[position - 1] if position else None
         is_alone = not self.data[line_start:start].strip() and (after is None or after.lineno > alias.lineno)
+        if after is None and self.data[:line_start].rstrip(b"\r\n").endswith(b"\\"):
+            is_alone = False  # the backslash before it would continue the statement into the next one
         if is_alone and alias.lineno < len(self.starts) and (before is None or before.lineno < alias.lineno):
             rest = self.data[end : self.starts[alias.lineno]]
             if re.fullmatch(rb"[ \t]*,?[ \t]*(#[^\r\n]*)?(\r\n|\r|\n)", rest):
@@ -252,7 +259,7 @@ class _File:
             chain.reverse()
             best: tuple[int, _Binding, _Use] | None = None
             for binding in bindings:
-                first = binding.path.split(".")[0] if binding.is_root else binding.alias.asname or binding.alias.name
+                first = _bound_name(binding.alias)
                 if first != root.id:
                     continue
                 use = _use(first if binding.is_root else binding.path, chain)
@@ -263,7 +270,28 @@ class _File:
                     best = (length, binding, use)
             if best is not None:
                 uses[id(best[1])].append(best[2])
+                self.used_roots.add(id(root))
         return uses
+
+    def _other_uses(self, binding: _Binding) -> list[tuple[ast.expr, str | None]]:
+        """Uses of a bound name that are not rewritten, each with the attribute that is taken of the name.
+
+        There are none where the file binds the name to something else as well, since a use may be of that.
+        """
+        name = _bound_name(binding.alias)
+        attributes: dict[int, ast.Attribute] = {}
+        loads: list[ast.Name] = []
+        for node in ast.walk(self.tree):
+            if _binds(node, name):
+                return []
+            if isinstance(node, ast.Attribute):
+                attributes[id(node.value)] = node
+            elif isinstance(node, ast.Name) and node.id == name and id(node) not in self.used_roots:
+                loads.append(node)
+        return [
+            (attributes.get(id(node), node), attributes[id(node)].attr if id(node) in attributes else None)
+            for node in loads
+        ]
 
     def _rewrite_module(self, binding: _Binding, uses: list[_Use]) -> None:
         statement, alias = binding.statement, binding.alias
@@ -279,6 +307,13 @@ class _File:
             return
         name = alias.asname or alias.name
         keeps_name = not binding.is_root and len(targets) == 1 and not unknown
+        others = [(node, attribute) for node, attribute in self._other_uses(binding) if attribute or not keeps_name]
+        if others and not uses:
+            self._leave(statement, binding.path, None)
+            return
+        for node, attribute in others:
+            self._leave(node, binding.path.split(".")[0] if binding.is_root else binding.path, attribute)
+        keeps_name = keeps_name and not others
         for use in uses:
             if use.target is None:
                 continue
@@ -288,7 +323,7 @@ class _File:
             if self.data[start:end] != path.encode():
                 self.edits.append((start, end, path.encode()))
         self.imports += 1
-        if unknown:
+        if unknown or others:
             for target in sorted(targets):
                 self._insert(statement, f"import {target}".encode())
             return
@@ -313,6 +348,27 @@ class _File:
     def _span(self, node: ast.alias | ast.expr | ast.stmt) -> tuple[int, int]:
         assert node.end_lineno is not None and node.end_col_offset is not None
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
+
+
+def _bound_name(alias: ast.alias) -> str:
+    return alias.asname or alias.name.split(".")[0]
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    """Whether a node binds a name to something that is not imported."""
+    match node:
+        case ast.Name(id=bound, ctx=ast.Store() | ast.Del()):
+            return bound == name
+        case ast.arg(arg=bound):
+            return bound == name
+        case ast.FunctionDef(name=bound) | ast.AsyncFunctionDef(name=bound) | ast.ClassDef(name=bound):
+            return bound == name
+        case ast.ExceptHandler(name=bound) | ast.MatchAs(name=bound) | ast.MatchStar(name=bound):
+            return bound == name
+        case ast.MatchMapping(rest=bound):
+            return bound == name
+        case _:
+            return False
 
 
 def _names(node: ast.Import | ast.ImportFrom) -> set[str]:

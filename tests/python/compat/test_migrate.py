@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from mcpace.migration import project as project_files
 from mcpace.migration.counterparts import ADVICE, COUNTERPARTS, ENGINES, WHOLE
 from mcpace.migration.rewriting import Unreadable, rewrite
 from support.adoption import SDKS, interpreter
@@ -32,6 +34,22 @@ REWRITTEN = {
     "a backslash": (
         "from mcp.server.mcpserver \\\n    import MCPServer, \\\n    Context\n",
         "from mcpace \\\n    import MCPServer, \\\n    Context\n",
+    ),
+    "backslashes, and the last name stays behind": (
+        "from mcp.types import \\\n    Tool, \\\n    NoSuchType\nx = 1\n",
+        "from mcp.types import NoSuchType\nfrom mcpace.types import \\\n    Tool\nx = 1\n",
+    ),
+    "a package that is used otherwise, too": (
+        "import mcp\nmcp.types.Tool\nmcp.ClientSession\n",
+        "import mcpace.types\nimport mcp\nmcpace.types.Tool\nmcp.ClientSession\n",
+    ),
+    "an alias of a package that is used otherwise, too": (
+        "import mcp.server.fastmcp as f\nf.FastMCP\nf.NoSuchName\n",
+        "import mcpace\nimport mcp.server.fastmcp as f\nmcpace.MCPServer\nf.NoSuchName\n",
+    ),
+    "an argument with the name of a package": (
+        "import mcp.types\ndef f(mcp): mcp.tool\nmcp.types.Tool\n",
+        "import mcpace.types\ndef f(mcp): mcp.tool\nmcpace.types.Tool\n",
     ),
     "two targets on one line": (
         "from fastmcp.server.auth import AuthContext, JWTVerifier, require_scopes  # both\n",
@@ -150,6 +168,21 @@ def test_a_file_that_is_no_python_says_where() -> None:
         rewrite(b"x = 1\nfrom mcp import (\n")
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"# coding: rot13\nfrom mcp.types import Tool\n",
+        b"# coding: unicode_escape\nfrom mcp.types import Tool\n",
+        b"x = " + b"-" * 200_000 + b"1\n",
+        b"if 1:\n pass\n" + b"elif 1:\n pass\n" * 20_000,
+    ],
+    ids=["an encoding of bytes", "an encoding that is not reversible", "deep operators", "deep branches"],
+)
+def test_a_file_that_cannot_be_parsed_and_written_is_refused(data: bytes) -> None:
+    with pytest.raises(Unreadable):
+        rewrite(data)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
@@ -210,6 +243,29 @@ def test_a_path_that_is_not_there_is_a_usage_problem(tmp_path: Path) -> None:
     ended = run("migrate", "nowhere", folder=tmp_path)
     assert (ended.code, ended.stdout) == (USAGE, "")
     assert "there is no file or folder nowhere" in ended.sentence()
+
+
+def test_a_pipe_is_a_usage_problem(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    ended = run("migrate", "pipe.py", folder=tmp_path)
+    assert (ended.code, ended.sentence()) == (USAGE, "pipe.py is neither a file nor a folder")
+
+
+def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path) -> None:
+    missing, problems = tmp_path / "closed", list[OSError]()
+    missing.mkdir()
+    (tmp_path / "a.py").touch()
+    found = project_files.files(tmp_path, problems.append)
+    assert next(found) == tmp_path / "a.py"
+    missing.rmdir()  # as root may list a folder of any mode
+    assert list(found) == []
+    assert [problem.filename for problem in problems] == [str(missing)]
+
+
+def test_names_of_files_are_printed_without_control_characters(tmp_path: Path) -> None:
+    (tmp_path / "a\x1b]0;evil\x07\n.py").write_text("from mcp.types import Tool\n")
+    ended = run("migrate", ".", folder=tmp_path)
+    assert (ended.code, ended.stdout) == (DONE, "a]0;evil .py: 1 import rewritten\n")
 
 
 def test_every_counterpart_is_there() -> None:

@@ -67,6 +67,42 @@ def test_what_is_no_target_is_refused_with_a_hint(text: str, says: str) -> None:
         targets.parse(text)
 
 
+@pytest.mark.parametrize("text", ["stdio:\udcff", "http://127.0.0.1:1/\udcff", "http://\ud800/"])
+def test_a_target_that_is_not_unicode_is_refused(text: str) -> None:
+    with pytest.raises(UsageProblem, match="is not UTF-8 text"):
+        targets.parse(text)
+
+
+def test_a_token_that_is_not_unicode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(targets.TOKEN_VARIABLE, "PLANTED\udcff")
+    with pytest.raises(UsageProblem, match="MCPACE_TOKEN is not UTF-8 text") as refused:
+        targets.parse("http://h/", auth="bearer")
+    assert "PLANTED" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"command": "\ud800"}, "command is not UTF-8 text"),
+        ({"command": "x", "env": {"A": "\ud800"}}, "env.A is not UTF-8 text"),
+        ({"command": "x", "env": {"\ud800": "A"}}, "env has a name that is not UTF-8 text"),
+        ({"url": "http://h/", "headers": {"X-Key": "\ud800"}}, "headers.X-Key is not UTF-8 text"),
+    ],
+)
+def test_a_configuration_with_half_of_a_surrogate_pair_is_refused(
+    tmp_path: Path, entry: dict[str, object], says: str
+) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"x": entry}}))
+    with pytest.raises(UsageProblem, match=says):
+        targets.parse("x", config=tmp_path / "mcp.json")
+
+
+def test_a_long_configuration_with_comments_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text("{a: [" + "0," * 50_000 + "]}")
+    with pytest.raises(UsageProblem, match="comments are read in files of 65,536 characters at most"):
+        targets.parse("x", config=tmp_path / "mcp.json")
+
+
 def test_bearer_without_a_token_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(targets.TOKEN_VARIABLE, raising=False)
     with pytest.raises(UsageProblem, match=targets.TOKEN_VARIABLE):
