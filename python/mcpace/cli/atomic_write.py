@@ -1,4 +1,4 @@
-"""Files that users are promised whole or not at all: written beside their place, moved there once they are complete."""
+"""Atomic writing of files: a file is written under a temporary name and renamed once it is complete."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MOST_NAMES = 100
 
 @contextmanager
 def replacing(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
-    """A file to write, which is moved to ``path`` in the end; where something goes wrong, it is gone and ``path`` as
-    it was. ``most``: the permissions that it has at most, the user's umask aside.
+    """Yields a temporary file that replaces ``path`` at the end of the ``with`` block.
 
-    Raises :class:`OSError` where the folder takes no file.
+    After an exception, the temporary file is removed and ``path`` is unchanged. ``most``: permissions of the file
+    before the user's umask. Raises :class:`OSError` where the folder can't be written.
     """
-    path = path.resolve()  # through a link, to what it names
+    path = path.resolve()  # replaces the target of a link, not the link
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     os.close(handle)
@@ -39,18 +39,17 @@ def replacing(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
 
 
 def make_private(path: Path) -> None:
-    """An empty file at ``path``, of mode 0600 where it is made here.
+    """Creates or empties the file ``path``. A new file has mode 0600.
 
-    Raises :class:`OSError` where it can't be written.
+    Raises :class:`OSError` where the file can't be written.
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE))
 
 
 def make_spare(path: Path) -> Path:
-    """A new private file of this name, with a number added where there is something of this name already. Links aren't
-    followed: others may have put one there.
+    """Creates a new private file, with a number in its name where the name is taken. Doesn't follow links.
 
-    Raises :class:`OSError` where none can be made.
+    Raises :class:`OSError` where no file can be created.
     """
     stem, ending = path.name.partition(".")[0], path.name.partition(".")[2]
     for number in range(1, MOST_NAMES):
@@ -64,12 +63,12 @@ def make_spare(path: Path) -> Path:
 
 
 def is_other(path: Path) -> bool:
-    """Whether it is a pipe or a device: that is written to, and must not be replaced."""
+    """Whether ``path`` is a pipe or a device, which is written directly instead of being replaced."""
     return path.exists() and not path.is_file()
 
 
 def _umask() -> int:
-    # The system tells it to whoever sets it, and to nobody else.
+    # The umask can only be read by setting it.
     now = os.umask(0o077)
     os.umask(now)
     return now

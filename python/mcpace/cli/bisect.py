@@ -1,4 +1,4 @@
-"""``mcpace bisect``: the release that broke it, or fixed it, by real runs."""
+"""``mcpace bisect``: finds the release that broke or fixed something, by real runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``mcpace``: its subcommands, and how any end of them becomes one sentence and an exit code.
+"""The command ``mcpace``: its subcommands, and the conversion of their errors to one sentence and an exit code.
 
 Exit codes: 0 done; 1 a gate, threshold or ``--fail-on`` was hit; 2 usage; 3 the target or a needed tool could not be
 reached or set up; 130 interrupted.
@@ -51,14 +51,14 @@ SECTIONS = {
 SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 COMMANDS = tuple(SUMMARIES)
 SERVE = "serve"
-"""Loads nothing of the lab, and has its own way with signals."""
+"""Command that loads nothing of the lab and handles signals itself."""
 
 
 class Commands(TyperGroup):
-    """All commands, each imported when it is used. Any end of a command becomes one sentence and an exit code."""
+    """All commands, each imported when it is used. Errors become one sentence and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command of the command line; leaves with an exit code however the command ends."""
+        """Runs the command of the command line and exits with its exit code."""
         code = _ending(lambda: super(Commands, self).invoke(ctx))
         if code != DONE:
             raise typer.Exit(code)
@@ -68,7 +68,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Imports a command; ``None`` where there is none of that name."""
+        """Imports a command; ``None`` for an unknown name."""
         if cmd_name not in SUMMARIES:
             return None
         own = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -134,7 +134,7 @@ def _root(
 
 
 def _quiet_option() -> Any:
-    """The option ``--quiet``, which every command of the lab has."""
+    """Builds the option ``--quiet``, which every command of the lab has."""
     own = typer.Typer(rich_markup_mode=None, add_completion=False)
 
     @own.command()
@@ -166,7 +166,7 @@ def main() -> None:
 
 
 def _ending(command: Callable[[], object]) -> int:
-    """Runs ``command`` and returns the exit code that its end deserves. Only a fault of mcpace itself gets past it."""
+    """Runs ``command``, reports its error, and returns the exit code. Only faults of mcpace itself are raised."""
     from mcpace import _core
     from mcpace.server.running.errors import RunProblem
 
@@ -195,7 +195,7 @@ def _ending(command: Callable[[], object]) -> int:
 
 
 def _lab_error() -> type[Any]:
-    """The lab's errors, where the lab is loaded: where it isn't, none are raised."""
+    """Base class of the lab's errors. Empty where the lab isn't loaded, since none can be raised then."""
     errors = sys.modules.get("mcpace.lab.errors")
     return errors.LabError if errors else ()  # type: ignore[return-value]
 

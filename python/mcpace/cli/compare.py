@@ -1,4 +1,4 @@
-"""``mcpace compare``: two saved runs, figure by figure."""
+"""``mcpace compare``: compares two saved runs, metric by metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `compare` and `gate` share: reading shares, and the files that they write beside the run."""
+"""Options shared by `compare` and `gate`: tolerances, and the files written in addition to the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcpace.report.model.run import Run
 
 
 def share(text: str) -> float:
-    """``10%`` or ``0.1`` as a share. A bare ``10`` is more likely to be meant as a percentage than as ten times."""
+    """Parses ``10%`` or ``0.1`` as a share. A bare ``10`` is refused, since it probably means a percentage."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
     if not 0 <= value <= (10 if match and match[2] else 1):
@@ -34,7 +34,7 @@ Markdown = Annotated[
 
 
 def files(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:
-    """What writes them; says whether it could."""
+    """Returns a function that writes the files and returns whether it succeeded; ``None`` without a file."""
     if markdown is None and junit is None:
         return None
 
@@ -45,7 +45,7 @@ def files(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | 
             (markdown, comparison_files.markdown, "summary"),
             (junit, comparison_files.junit, "JUnit report"),
         )
-        # Each is written, whatever became of the one before.
+        # Both files are written, even if the first fails.
         places = [save(path, make(run), what) == path for path, make, what in wanted if path is not None]
         return all(places)
 

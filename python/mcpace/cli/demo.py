@@ -1,4 +1,4 @@
-"""``mcpace demo``: the main job on embedded targets, in a minute."""
+"""``mcpace demo``: shows the main features on embedded targets, in a minute."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mcpace.lab.clients.plan import Plan, Settings
 RELEASES = ("python@1.11.0", "python@1.12.1", "python@1.13.0", "python@1.14.0")
 TARGETS = ("profile:simple", "profile:notion", "profile:github")
 TRIALS = 5
-"""One cold, and four that an interval can be made of."""
+"""One cold trial, and four warm ones, which an interval requires."""
 HOLD_S = 1.0
-"""Long enough to be seen, short enough to wait for: at the real server it was about 10 s."""
+"""Seconds that a stream stays open. At the real server it was about 10 s; a demo must be shorter."""
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""``mcpace explain``: controlled experiments on a live target, or the causes that a recording proves."""
+"""``mcpace explain``: controlled experiments on a live target, or the findings of a recording."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def explain(
         tool=options.tool(tool, args),
         headers=parse_headers(header),
     )
-    # A profile has a tool of its own that may be called.
+    # A profile has its own tool, which may be called.
     call = place.tool
     settings = LoadSettings(
         vus=1,

@@ -1,4 +1,4 @@
-"""``mcpace export``: a recording for other tools."""
+"""``mcpace export``: converts a recording to formats of other tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mcpace.lab.targets import redact_url
 from mcpace.report.words.quantities import clean, count
 
 LIMIT_S = 30.0
-"""Of each request to a collector."""
+"""Time limit of each request to a collector."""
 LONGEST_WORDS = 200
 LONGEST_REPLY = 65_536
 
@@ -62,7 +62,7 @@ def export(
 
 
 def _write(recording: _core.Recording, format_: str, path: Path) -> None:
-    """Whole or not at all, and readable by its owner alone."""
+    """Writes an export atomically. The file is readable by its owner only."""
     if is_other(path):
         recording.export(format_, str(path))
         return
@@ -75,12 +75,12 @@ def _write(recording: _core.Recording, format_: str, path: Path) -> None:
 
 
 def _send(recording: _core.Recording, url: str) -> None:
-    """Posts a line at a time; a collector that takes none of it, or only some, is told."""
+    """Posts the spans line by line. Raises :class:`LabError` where the collector refuses all or some of them."""
     check_url(url, "http://127.0.0.1:4318/v1/traces")
     place = redact_url(url)
     if "@" in urlsplit(url).netloc:
         raise UsageProblem(f"--otlp {place} has a user or a password in its URL, which are not sent: leave them out")
-    # A collector is named by the user; what it redirects to is not.
+    # The user named this collector, not the target of a redirect.
     opener = urllib.request.build_opener(_NoRedirects)
     sent = refused = 0
     why = ""
@@ -95,7 +95,7 @@ def _send(recording: _core.Recording, url: str) -> None:
 
 
 def check_url(url: str, example: str) -> None:
-    """Raises :class:`UsageProblem` for what is no URL of a collector."""
+    """Raises :class:`UsageProblem` where ``url`` can't be the URL of a collector."""
     try:
         parts = urlsplit(url)
         said = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -106,7 +106,7 @@ def check_url(url: str, example: str) -> None:
 
 
 def _post(opener: urllib.request.OpenerDirector, url: str, place: str, line: bytes, sent: int) -> bytes:
-    """``place``: the URL as it is told, without what may be secret in it."""
+    """Posts one line. ``place``: the URL for messages, without possible secrets."""
     request = urllib.request.Request(url, line, {"content-type": "application/json"})
     try:
         with opener.open(request, timeout=LIMIT_S) as reply:
@@ -135,7 +135,7 @@ def _said(error: urllib.error.HTTPError) -> str:
 
 
 def _refused(reply: bytes) -> tuple[int, str]:
-    """How many spans a collector that says 200 refused, and why (OTLP's ``partialSuccess``)."""
+    """Number of spans that the collector refused in a reply with status 200, and why (OTLP's ``partialSuccess``)."""
     try:
         told = json.loads(reply)["partialSuccess"]
         refused = int(told.get("rejectedSpans") or 0)

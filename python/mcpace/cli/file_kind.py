@@ -1,6 +1,6 @@
-"""A file that was given to the wrong command: what it is, and who takes it.
+"""Detection of files given to the wrong command, with the command that reads them.
 
-Design constraint: told after a reader has refused the file, by its first bytes alone.
+Design constraint: The kind is detected only after a reader has refused the file, from its first bytes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ LOOKED_AT = 4_096
 
 
 def load_run(path: Path) -> Run:
-    """A saved run.
+    """Loads a saved run.
 
-    Raises :class:`UsageProblem` where it can't be read, with the command that can.
+    Raises :class:`UsageProblem` where it can't be read, with the command that reads the file.
     """
-    # Late: exporting a load imports this file, and a run's models take longer than a load to begin.
+    # Imported late: exporting a load imports this file, and importing a run's models would delay the load.
     from mcpace.report.model.run import Run, RunFormatError
 
     try:
@@ -39,9 +39,9 @@ def load_run(path: Path) -> Run:
 
 
 def load_recording(path: Path) -> _core.Recording:
-    """A recording.
+    """Loads a recording.
 
-    Raises :class:`UsageProblem` where it can't be read, with the command that can.
+    Raises :class:`UsageProblem` where it can't be read, with the command that reads the file.
     """
     if not is_unicode(str(path)):
         raise UsageProblem(f"cannot read {str(path)!r}: the path of a recording must be UTF-8 text")
@@ -52,7 +52,7 @@ def load_recording(path: Path) -> _core.Recording:
 
 
 def no_recording(problem: Exception, paths: list[Path]) -> UsageProblem:
-    """What is said of the first of the files that is none."""
+    """Error for the first file that is not a recording."""
     for path in paths:
         beginning = _beginning(path)
         if RUN in beginning:

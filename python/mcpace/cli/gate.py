@@ -1,4 +1,4 @@
-"""``mcpace gate``: the exit code for a CI: is this slower than that, or broken?"""
+"""``mcpace gate``: fails a CI job where a target is slower than its base, or broken."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def gate(
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
     before = load_run(baseline) if baseline is not None else None
     also = files(markdown, junit)
-    # Who names no place of a target by such a name means a file, whether it is there or not.
+    # A name that ends in .json and isn't a target's address means a file, whether it exists or not.
     if target.endswith(".json") and (options.is_file(target) or (before is not None and ":" not in target)):
         if before is None:
             raise UsageProblem(

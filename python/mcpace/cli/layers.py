@@ -1,4 +1,4 @@
-"""``mcpace layers``: where a call's time goes inside one Python server."""
+"""``mcpace layers``: measures the layers of a call inside one Python server."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def layers(
 
 
 def _interpreter(path: Path | None) -> str:
-    """Not resolved: an environment's interpreter is a link, and knows its environment by where the link is."""
+    """Path of the interpreter, without resolving links: a virtual environment is identified by the link's location."""
     if path is None:
         return sys.executable
     found = shutil.which(str(path))

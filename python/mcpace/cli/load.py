@@ -1,6 +1,6 @@
 """``mcpace load``: closed or open load on any MCP server.
 
-Design constraint: nothing is loaded before the first request that it doesn't need: scenarios, the Run, its report.
+Design constraint: Scenarios, the Run and its report are imported after the first request, which doesn't need them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is asked of a load, from the command line and a scenario, and how it becomes settings.
+"""Arguments of a load from the command line and a scenario, and their conversion to settings.
 
-In :class:`Asked`, ``None`` is what was not said. The command line's goes over the scenario's; what is left open or
-contradicts itself is settled once, in :func:`resolve`.
+In :class:`LoadArguments`, ``None`` means that the user gave no value. Values of the command line override those of the
+scenario. :func:`resolve` fills in defaults and checks for contradictions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_SEED = 2**64 - 1
 
 @dataclass(frozen=True)
 class Asked:
-    """What one source of words said."""
+    """Arguments from the command line or from a scenario."""
 
     target: str | None = None
     vus: int | None = None
@@ -60,11 +60,11 @@ class Asked:
 
 
 EXCLUSIVE = (("vus", "rate"), ("duration", "stages"), ("mix", "replay"))
-"""Where the command line says one of these, the scenario's others no longer stand."""
+"""Groups of exclusive arguments: an argument of the command line removes the scenario's others of its group."""
 
 
 def over(strong: Asked, weak: Asked) -> Asked:
-    """``strong``, and where it says nothing, ``weak``."""
+    """Merges two sources: values of ``strong``, and those of ``weak`` where ``strong`` has none."""
     hidden = {name for group in EXCLUSIVE if any(getattr(strong, one) is not None for one in group) for name in group}
     if strong.vus is not None:
         hidden |= {"arrivals", "max_in_flight"}
@@ -82,9 +82,9 @@ def over(strong: Asked, weak: Asked) -> Asked:
 
 
 def resolve(asked: Asked, *, hold_s: float, faults: tuple[str, ...], notes: list[str]) -> LoadSettings:
-    """Settings of what was asked for. ``notes`` are added to: what the user should know.
+    """Converts arguments to settings. Appends messages for the user to ``notes``.
 
-    Raises :class:`UsageProblem` where it contradicts itself.
+    Raises :class:`UsageProblem` where arguments contradict each other.
     """
     _check(asked)
     replay = load_replay.read(asked.replay) if asked.replay is not None else None

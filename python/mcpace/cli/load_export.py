@@ -1,6 +1,6 @@
-"""``--prometheus`` and ``--otlp``: where a load's figures go beside the report, for those who collect metrics.
+"""``--prometheus`` and ``--otlp``: export of a load's metrics.
 
-What they need is the extra ``mcpace[otel]``; asked for before the load, so that none is made in vain.
+Both need the extra ``mcpace[otel]``. It is checked before the load, so that no load is made in vain.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ NEEDED = {"--prometheus": "prometheus_client", "--otlp": "opentelemetry.exporter
 
 
 def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
-    """What is to be done with the finished run. It says whether files are where they were asked for.
+    """Returns a function that exports the finished run and returns whether the file could be written.
 
-    Raises :class:`LabError` where what it needs is missing, ``UsageProblem`` for a URL that is none.
+    Raises :class:`LabError` where a needed package is missing, and ``UsageProblem`` for an invalid URL.
     """
     for option, wanted in (("--prometheus", prometheus), ("--otlp", otlp)):
         if wanted is not None and not _installed(NEEDED[option]):
@@ -44,7 +44,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
         if otlp is not None:
             from mcpace.report.metrics.otlp import send
 
-            # A collector that isn't there must not fail a load that went well.
+            # An unreachable collector must not fail a successful load.
             if not send(run, otlp):
                 note("the collector at --otlp did not take the metrics; the run itself is complete")
         return written

@@ -1,7 +1,6 @@
-"""A scenario: the options of ``mcpace load`` in a TOML file, under the same names.
+"""Scenarios: the options of ``mcpace load`` in a TOML file, with equal names.
 
-Paths in it are relative to its own folder. A key that there isn't, or a value of another type, is refused with its
-line.
+Paths are relative to the file's folder. An unknown key or a value of a wrong type is refused, with its line.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Scenario(BaseModel):
 
 
 MOST_SCENARIO = 64 * 1024 * 1024
-"""Bytes: it may hold data."""
+"""Most bytes of a scenario, which may contain data."""
 TIMES = ("duration", "warm_up", "think", "timeout")
 LEAST = {"vus": 1, "max_in_flight": 1, "max_calls": 1, "threads": 1, "seed": 0}
 
@@ -64,7 +63,7 @@ LEAST = {"vus": 1, "max_in_flight": 1, "max_calls": 1, "threads": 1, "seed": 0}
 def read(path: Path) -> Asked:
     """Reads a scenario.
 
-    Raises :class:`UsageProblem` where it is none, with file and line where they are known.
+    Raises :class:`UsageProblem` for an invalid scenario, with the file and, where known, the line.
     """
     text = read_text(path, "the scenario", MOST_SCENARIO)
     try:
@@ -131,7 +130,7 @@ def _why(error: ValidationError, path: Path, text: str) -> str:
 
 
 def _place(path: Path, text: str, name: str) -> str:
-    """``FILE:LINE`` of a key; the file alone where its line isn't found."""
+    """``FILE:LINE`` of a key; only the file where the line isn't found."""
     key = re.escape(name.replace("_", "-"))
     pattern = re.compile(rf"""^\s*(\[\s*)?["']?{key}["']?\s*[=\].]""")
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""A load on a terminal while it goes on: users or rate, calls a second, latencies, errors."""
+"""Live view of a load on a terminal: users or rate, calls a second, latencies, errors."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from mcpace.report.words.quantities import clean, count, duration, figure
 
 BARS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
-"""Seconds that the bars go back."""
+"""Number of seconds that the bars show."""
 BUSY = 0.9
-"""Share of its time from which on the generator is told to be the limit."""
+"""Busy share from which the generator is shown as the limit."""
 
 
 @contextmanager
 def screen() -> Iterator[Screen]:
-    """On stderr, gone afterwards."""
+    """Shows the live view on stderr during the ``with`` block."""
     with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
         yield Screen(live)
 
 
 class Screen:
-    """Some lines that are rewritten each second."""
+    """Lines on the terminal that are rewritten each second."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -41,7 +41,7 @@ class Screen:
         self._live.update(Text(clean(what)), refresh=True)
 
     def note(self, text: str) -> None:
-        """Leaves a line above."""
+        """Prints a permanent line above the live view."""
         self._live.console.print(f"mcpace: {escape(clean(text))}", highlight=False, soft_wrap=True)
 
     def begin(self, planned_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Who is told how a load goes: a terminal each second, anything else notes only."""
+"""Progress of a load: a live view on a terminal, notes only elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Notes:
-    """Tells notes and nothing else."""
+    """Watcher that prints notes only."""
 
     def preparing(self, what: str) -> None: ...
     def begin(self, planned_s: float) -> None: ...
@@ -27,11 +27,11 @@ class Notes:
 
 @contextmanager
 def shown() -> Iterator[Watcher]:
-    """The view for as long as the load lasts."""
+    """Yields the watcher that shows a load's progress."""
     if is_quiet() or sys.stderr is None or not sys.stderr.isatty():
         yield Notes()
         return
-    # Loaded for terminals alone: it takes as long as all else before the first request.
+    # Imported for terminals only: the import takes as long as everything else before the first request.
     from mcpace.cli.load_screen import screen
 
     with screen() as seen:

@@ -1,6 +1,6 @@
-"""Single words of a load, from the command line or a scenario, as values: ``echo=3``, ``10s:50,30s:200``, ``0,2-3``.
+"""Parsers of a load's arguments from the command line or a scenario: ``echo=3``, ``10s:50,30s:200``, ``0,2-3``.
 
-Secrets among them, header values and tokens, are never repeated in a message.
+No message repeats secrets such as header values and tokens.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from mcpace.lab.load.settings import Ramp
 
 MOST_CHOICES = 1_000_000
 MOST_DATA = 64 * 1024 * 1024
-"""Bytes of a file of choices."""
+"""Most bytes of a file of choices."""
 
 
 def token(variable: str) -> str:
-    """``--bearer``: the token in an environment variable. What was given is never repeated: it may be the token itself.
+    """Reads the token for ``--bearer`` from an environment variable.
 
-    Raises :class:`UsageProblem` where there is no such variable.
+    Raises :class:`UsageProblem` where the variable isn't set. The message doesn't repeat the argument, which may be the
+    token itself.
     """
     value = os.environ.get(variable)
     if not value:
@@ -37,7 +38,7 @@ def token(variable: str) -> str:
 
 
 def mix(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """``echo=3`` …; a bare tool's weight is 1."""
+    """Parses ``echo=3`` …; a tool without a weight has weight 1."""
     found: dict[str, float] = {}
     for word in words:
         name, equals, weight = word.rpartition("=")
@@ -55,7 +56,7 @@ def mix(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
 
 
 def mix_of(tool: str | None, words: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """``--tool`` or ``--mix``, as a mix.
+    """Converts ``--tool`` or ``--mix`` to a mix.
 
     Raises :class:`UsageProblem` where both are given.
     """
@@ -67,7 +68,7 @@ def mix_of(tool: str | None, words: Sequence[str]) -> tuple[tuple[str, float], .
 
 
 def arguments(words: Sequence[str], tool: str | None = None) -> dict[str, dict[str, Any]]:
-    """``TOOL={"text": "hi"}`` …; where there is a ``tool``, ``{"text": "hi"}`` is for that."""
+    """Parses ``TOOL={"text": "hi"}`` …; with a ``tool``, also ``{"text": "hi"}`` alone."""
     found: dict[str, dict[str, Any]] = {}
     for word in words:
         if tool is not None and word.lstrip().startswith("{"):
@@ -86,7 +87,7 @@ def arguments(words: Sequence[str], tool: str | None = None) -> dict[str, dict[s
 
 
 def data(words: Sequence[str]) -> dict[str, list[str]]:
-    """``NAME=FILE`` …: a choice a line."""
+    """Parses ``NAME=FILE`` … and reads the files, which have one choice in each line."""
     found: dict[str, list[str]] = {}
     for word in words:
         name, equals, file = word.partition("=")
@@ -97,18 +98,18 @@ def data(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def choices(name: str, file: Path) -> list[str]:
-    """A file's lines, without the empty ones.
+    """Reads the nonempty lines of a file.
 
-    Raises :class:`UsageProblem` where it has none or can't be read.
+    Raises :class:`UsageProblem` where the file has none or can't be read.
     """
     text = read_text(file, f"the data {name!r} from", MOST_DATA)
     return bounded(name, [line for line in text.splitlines() if line.strip()])
 
 
 def bounded(name: str, found: list[str]) -> list[str]:
-    """Choices that there are, and not too many.
+    """Returns the choices unchanged.
 
-    Raises :class:`UsageProblem` otherwise.
+    Raises :class:`UsageProblem` where there are none or too many.
     """
     if not 1 <= len(found) <= MOST_CHOICES:
         raise UsageProblem(f"the data {name!r} must have from 1 to {MOST_CHOICES:,} choices, not {len(found):,}")
@@ -116,7 +117,7 @@ def bounded(name: str, found: list[str]) -> list[str]:
 
 
 def stages(text: str) -> tuple[Ramp, ...]:
-    """``10s:50,30s:200``: in 10 s to 50, in further 30 s to 200."""
+    """Parses ``10s:50,30s:200``: in 10 s to 50, in further 30 s to 200."""
     found = []
     for word in text.split(","):
         length, colon, to = word.strip().rpartition(":")
@@ -131,7 +132,7 @@ def stages(text: str) -> tuple[Ramp, ...]:
 
 
 def cores(text: str) -> tuple[int, ...]:
-    """``0,2-3``."""
+    """Parses a list of processors: ``0,2-3``."""
     found: list[int] = []
     for word in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", word)

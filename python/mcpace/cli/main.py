@@ -1,6 +1,6 @@
-"""The console script's entry point.
+"""Entry point of the console script.
 
-Design constraint: imports nothing that takes time before Ctrl-C does no harm.
+Design constraint: Slow imports happen only while Ctrl-C ends the process without a traceback.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import sys
 def main() -> None:
     """Runs the command."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        # The command line's own parser takes ten times as long to load.
+        # Importing the command line's own parser would take ten times as long.
         from mcpace import __version__
 
         print(f"mcpace {__version__}")
         return
-    # Importing takes a quarter of a second. Ctrl-C meanwhile ends the process as it ends any program: no traceback.
-    allow_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if allow_interrupt:
+    # Importing takes a quarter of a second. During the import, Ctrl-C ends the process without a traceback.
+    has_default_handler = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if has_default_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from mcpace.cli import commands
 
-    if allow_interrupt:
+    if has_default_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     commands.main()

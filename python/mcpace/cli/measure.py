@@ -1,4 +1,4 @@
-"""``mcpace measure``: connect, list and call through our own instrumented client."""
+"""``mcpace measure``: connect, list and call with mcpace's own instrumented client."""
 
 from __future__ import annotations
 

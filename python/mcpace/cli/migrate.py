@@ -1,4 +1,4 @@
-"""``mcpace migrate``: a project's imports of the official SDK or FastMCP, rewritten to mcpace's."""
+"""``mcpace migrate``: rewrites a project's imports of the official SDK or FastMCP to mcpace's."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _report(shown: str, done: Rewritten) -> None:
 
 
 def _shown(file: Path, path: Path) -> str:
-    """The file as the user would name it, on one line and without control characters."""
+    """Path of the file relative to the user's argument, on one line and without control characters."""
     return clean(path / file.relative_to(path.resolve()) if path.is_dir() else path, LONGEST_PATH)
 
 

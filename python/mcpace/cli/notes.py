@@ -1,4 +1,4 @@
-"""One sentence on stderr, the only way in which commands talk beside their output; and the end of that output."""
+"""Notes of commands on stderr, one sentence each, and the handling of a closed stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _is_quiet = False
 
 
 def silence_information() -> None:
-    """Leaves out progress and :func:`inform`, for the rest of the process."""
+    """Suppresses progress and :func:`inform` for the rest of the process."""
     global _is_quiet
     _is_quiet = True
 
@@ -24,13 +24,13 @@ def is_quiet() -> bool:
 
 
 def inform(sentence: str) -> None:
-    """Says what went well, unless the user wants no progress."""
+    """Prints a note about a success, unless the user wants no progress."""
     if not _is_quiet:
         note(sentence)
 
 
 def note(sentence: str) -> None:
-    """Says ``sentence``, with whatever a peer put into it made harmless. Without a stderr there is nobody to tell."""
+    """Prints ``sentence`` on stderr, without control characters, which may come from a peer."""
     if sys.stderr is None:  # closed; print() would take stdout instead
         return
     with contextlib.suppress(OSError):
@@ -38,12 +38,12 @@ def note(sentence: str) -> None:
 
 
 def flush_stdout() -> None:
-    """Raises :class:`BrokenPipeError` here rather than at exit, where whoever read our output has seen enough."""
+    """Flushes stdout. Raises :class:`BrokenPipeError` here instead of at exit, if the reader has closed the pipe."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def give_up_stdout() -> None:
-    """What is still to be printed goes nowhere, so that the interpreter has nothing to complain about at exit."""
+    """Redirects stdout to the null device, so that the interpreter's flush at exit doesn't fail."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their words become values."""
+"""Options shared by several commands, and the parsers of their values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcpace.lab.targets import Target, Tool
 
 
 def limit(text: str) -> float:
-    """A length of time that something may take: :func:`seconds`, and more than none."""
+    """Parses a time limit, like :func:`seconds`, but refuses zero."""
     value = seconds(text)
     if value == 0:
         raise typer.BadParameter("a limit of no time at all lets nothing happen: write 10s or 1m")
@@ -84,15 +84,15 @@ FailOn = Annotated[
 
 TRIALS = DEFAULT_TRIALS
 CALLS = DEFAULT_CALLS
-# Typer parses defaults by the option's parser too, so they are given as a user would.
+# Typer parses defaults with the option's parser too, so they are written like arguments.
 HOLD: Any = f"{DEFAULT_HOLD_S:g}s"
 TIME_LIMIT: Any = f"{DEFAULT_TIME_LIMIT_S:g}s"
 
 
 def tool(name: str | None, arguments: str | None) -> Tool | None:
-    """``--tool`` and ``--args`` as a call.
+    """Converts ``--tool`` and ``--args`` to a call.
 
-    Raises :class:`UsageProblem` where the arguments are no JSON object or name no tool.
+    Raises :class:`UsageProblem` where the arguments are not a JSON object, or no tool is named.
     """
     if arguments is None:
         return None if name is None else Tool(name)
@@ -112,9 +112,9 @@ def _refuse(constant: str) -> None:
 
 
 def faults(given: list[str], places: Sequence[Target]) -> tuple[str, ...]:
-    """``--fault`` for these targets.
+    """Checks ``--fault`` for these targets.
 
-    Raises :class:`UsageProblem` where there is no such fault, or no profile to inject it into.
+    Raises :class:`UsageProblem` for an unknown fault, and for a target that is not a profile.
     """
     try:
         _core.check_faults(given)
@@ -127,9 +127,9 @@ def faults(given: list[str], places: Sequence[Target]) -> tuple[str, ...]:
 
 
 def revision(text: str | None) -> str | None:
-    """``--revision``.
+    """Checks ``--revision``.
 
-    Raises :class:`UsageProblem` where there is no such one.
+    Raises :class:`UsageProblem` for an unknown revision.
     """
     if text is not None and text not in _core.REVISIONS:
         raise UsageProblem(f"there is no revision {text!r}; there are {', '.join(_core.REVISIONS)}")
@@ -137,7 +137,7 @@ def revision(text: str | None) -> str | None:
 
 
 def is_file(target: str) -> bool:
-    """Whether a target's name is that of a file instead."""
+    """Whether a target's name is the path of a file."""
     if target.startswith(("http://", "https://", "stdio:", "profile:")):
         return False
     try:
@@ -147,7 +147,7 @@ def is_file(target: str) -> bool:
 
 
 def authentication(text: str | None) -> Any:
-    """``--auth`` as the lab takes it.
+    """Checks ``--auth``.
 
     Raises :class:`UsageProblem` for any other word.
     """

@@ -1,4 +1,4 @@
-"""Hands a finished run to the user: saved first, then shown, then the exit code."""
+"""Output of a finished run: saves the run, shows it, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def deliver(
     also: Callable[[Run], bool] | None = None,
     tool: str | None = None,
 ) -> None:
-    """Saves and shows ``run`` and leaves with the exit code that it deserves.
+    """Saves and shows ``run`` and exits with its exit code.
 
-    ``also`` is done once it is saved, and says whether it could be. ``tool``: the one that the user has named; where no
-    call of it ended well, what was asked for isn't there, whatever else was measured.
+    ``also`` writes further files after the run is saved, and returns whether it succeeded. ``tool``: the tool that the
+    user named; if all of its calls failed, the command fails, regardless of other measurements.
     """
     with defer_interrupt():
         kept = keep(run, as_json=as_json, out=out, page=page, also=also)
@@ -62,17 +62,17 @@ def deliver(
 def keep(
     run: Run, *, as_json: bool, out: Path | None, page: Path | None, also: Callable[[Run], bool] | None = None
 ) -> bool:
-    """Saves and shows ``run``. Says whether everything is where it was asked for.
+    """Saves and shows ``run``. Returns whether every requested file was written to its path.
 
-    Ctrl-C doesn't tear the saving. What comes then may wait for somebody else, and is broken off; where that happens,
-    or stdout takes nothing, a run that no place was named for is saved.
+    Ctrl-C doesn't interrupt saving, but it interrupts the following steps, which may wait for other programs. In that
+    case, and where stdout fails, a run without ``--out`` is saved under a default name.
     """
     if out is None and run.partial and run.cases and not as_json:
         out = _place(run)
     place = out and _save_run(run, out)
     if out is not None:
         journal.remove(out)
-    # The last resort of a run that no disk takes.
+    # A run that couldn't be saved anywhere is printed.
     as_json |= out is not None and place is None
     try:
         with allow_interrupt():
@@ -85,9 +85,9 @@ def keep(
 
 
 def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
-    """Prints ``run`` for people or as JSON, and writes its page. Says whether the page is where it was asked for.
+    """Prints ``run`` for people or as JSON, and writes its page. Returns whether the page was written to its path.
 
-    The page comes first: whoever reads stdout may leave early, which is no failure.
+    The page comes first, since the reader of stdout may close the pipe early, which is not a failure.
     """
     written = page and save(page, _page(run), "report")
     try:
@@ -102,7 +102,7 @@ def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
 
 
 def _place(run: Run) -> Path:
-    """Where a run goes for which no place was named."""
+    """Default path of a run."""
     return Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.{'partial.' if run.partial else ''}json")
 
 
@@ -111,15 +111,15 @@ def _save_run(run: Run, path: Path) -> Path | None:
 
 
 class _Screen(Console):
-    """Rich would leave with exit code 1 where the reader does."""
+    """Console that raises :class:`BrokenPipeError`, where Rich would exit with code 1."""
 
     def on_broken_pipe(self) -> None:
-        """Told in an except block for :class:`BrokenPipeError`."""
+        """Raises the :class:`BrokenPipeError` that is being handled."""
         raise
 
 
 def _page(run: Run) -> str:
-    # Its models take time to load, and most runs have no page.
+    # Imported late: the page's models take time to import, and most runs have no page.
     from mcpace.report.page import html
 
     try:
@@ -197,7 +197,7 @@ def _exit_code_of_comparison(run: Run, made: Comparison) -> int:
 
 
 def _exit_code_of_load(run: Run) -> int:
-    """A threshold that isn't met is told before a target that couldn't be reached: it is what was asked for."""
+    """Exit code of a load. A threshold that isn't met takes precedence over an unreachable target."""
     facts = [case.load for case in run.cases if case.load]
     if any(not threshold.met for load in facts for threshold in load.thresholds):
         return HIT
@@ -214,15 +214,15 @@ def _tell_thresholds(run: Run) -> None:
 
 
 def save(path: Path, text: str, what: str) -> Path | None:
-    """Writes whole or not at all, and says where; where the place won't take it, a temporary folder does.
+    """Writes a file atomically and prints its path. Falls back to a temporary folder where ``path`` can't be written.
 
-    Returns where it is now, ``None`` where neither took it.
+    Returns the path of the written file; ``None`` where both failed.
     """
     refused = ""
     for wanted in (path, None):
         place = wanted
         try:
-            # Asking for the temporary folder fails where no disk has room.
+            # Finding a temporary folder fails where no disk has room.
             place = wanted or _spare(path)
             with defer_interrupt():
                 _write(place, text)
@@ -238,7 +238,7 @@ def save(path: Path, text: str, what: str) -> Path | None:
 
 
 def _spare(path: Path) -> Path:
-    """A file of our own: a name that others can guess may be a link of theirs by now."""
+    """Creates a temporary file with a random name, since a predictable name may be another user's link."""
     handle, name = tempfile.mkstemp(prefix="mcpace-", suffix=f"-{path.name[-100:]}")
     os.close(handle)
     return Path(name)

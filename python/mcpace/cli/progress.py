@@ -1,4 +1,4 @@
-"""Progress on stderr: a line with a bar and the time left on a terminal, notes only where stderr is no terminal."""
+"""Progress on stderr: a bar with the remaining time on a terminal, notes only elsewhere."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class Shown:
         self._bar.update(self._task, description=f"preparing {escape(clean(what))}")
 
     def begin(self, steps: int) -> None:
-        """Starts (or starts again) the bar."""
+        """Starts or restarts the bar."""
         self._bar.reset(self._task, total=steps)
         self._started = False
 
     def step(self, what: str) -> None:
-        """A step ends where the next begins."""
+        """Shows the next step, which ends the previous one."""
         self._bar.update(self._task, advance=1 if self._started else 0, description=escape(clean(what)))
         self._started = True
 
     def note(self, text: str) -> None:
-        """Leaves a line above the bar."""
+        """Prints a permanent line above the bar."""
         self._bar.console.print(f"mcpace: {escape(clean(text))}", highlight=False, soft_wrap=True)
 
     def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None:
-        """A line has no room for it."""
+        """Ignores samples: the line has no room for them."""
 
 
 class Notes(progress.Silent):
-    """Notes only."""
+    """Progress that prints notes only."""
 
     def note(self, text: str) -> None:
         """One line on stderr."""
@@ -55,7 +55,7 @@ class Notes(progress.Silent):
 
 @contextmanager
 def shown() -> Iterator[progress.Progress]:
-    """Progress for as long as the work lasts; the line is gone afterwards."""
+    """Shows progress during the ``with`` block; the line is removed at its end."""
     console = Console(stderr=True)
     if not console.is_terminal or is_quiet():
         yield Notes()

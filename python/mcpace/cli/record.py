@@ -1,4 +1,4 @@
-"""``mcpace record``: the recorder alone, between any client and any server."""
+"""``mcpace record``: runs the recorder between any client and any server."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def record(
             raise UsageProblem("--header needs an upstream with a URL: a process gets no HTTP requests")
         command = targets.parse(upstream).command
         file = _made(out)
-        # The server is this process's child, its only one.
+        # The server is the only child of this process.
         with ProcessSamples(children_are="server") as samples:
             code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
         if samples.has_processes:
@@ -98,13 +98,13 @@ def record(
 
 
 def _add(samples: ProcessSamples, file: Path) -> None:
-    """The recorder has written the file alone; what was sampled beside it comes in once it is whole."""
+    """Adds the samples to the recording, after the recorder has written the whole file."""
     if is_other(file):
-        return  # What went into a pipe or a device is gone.
+        return  # a recording in a pipe or a device can't be changed
     whole = _core.Recording.load(str(file))
     samples.add_to(whole)
     try:
-        # Whole at any moment: what was recorded is not lost to a full disk now.
+        # The file is replaced atomically, so that a full disk doesn't destroy the recording.
         with defer_interrupt(), replacing(file, PRIVATE) as temporary:
             whole.save(str(temporary))
     except OSError as error:
@@ -112,9 +112,9 @@ def _add(samples: ProcessSamples, file: Path) -> None:
 
 
 def _made(out: Path | None) -> Path:
-    """The recording's file, empty.
+    """Creates the recording's empty file.
 
-    Raises :class:`LabError` where it can't be written.
+    Raises :class:`LabError` where the file can't be written.
     """
     file = out or Path(f"mcpace-{time.strftime('%Y%m%d-%H%M%S')}.jsonl.zst")
     try:

@@ -1,4 +1,4 @@
-"""``mcpace report``: a saved run, for people."""
+"""``mcpace report``: shows a saved run on the terminal or as HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mcpace serve``: a server object of ours or of another SDK, served by the runtime."""
+"""``mcpace serve``: serves a server object of mcpace or of another SDK with the runtime."""
 
 from __future__ import annotations
 
@@ -141,10 +141,10 @@ def serve(
     The first signal lets calls in flight finish, a second one ends at once. Exit codes: 0 after SIGTERM or the end of
     stdin, 130 after Ctrl-C, 2 usage, 3 the server could not be set up.
     """
-    # Not before the command is known: what is served should find the process as small as can be.
+    # Imported late, so that the process of the server imports as little as possible.
     from mcpace.server.running.runner import run_target
 
-    # Those that the server object may have, too.
+    # Settings that the server object may also have.
     own: dict[str, Any] = {
         "host": host,
         "port": port,

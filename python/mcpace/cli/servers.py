@@ -1,4 +1,4 @@
-"""``mcpace servers``: real SDK servers under the same load."""
+"""``mcpace servers``: compares real SDK servers under equal load."""
 
 from __future__ import annotations
 

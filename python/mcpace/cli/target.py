@@ -1,4 +1,4 @@
-"""``mcpace target``: a scripted target on its own, for trying any client against it."""
+"""``mcpace target``: runs a scripted target for trying clients against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lengths of time on the command line."""
+"""Durations on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = timedelta(days=1).total_seconds()
 
 
 def seconds(text: str) -> float:
-    """A length of time: ``2s``, ``250ms``, ``1.5m``; a bare number is seconds."""
+    """Parses a duration of an option: ``2s``, ``250ms``, ``1.5m``; a bare number is seconds."""
     try:
         return parsed(text)
     except ValueError as error:
@@ -20,9 +20,9 @@ def seconds(text: str) -> float:
 
 
 def parsed(text: str) -> float:
-    """:func:`seconds` of words that are no option's.
+    """Parses a duration outside of options, like :func:`seconds`.
 
-    Raises :class:`ValueError` with a sentence.
+    Raises :class:`ValueError` with a message for the user.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)", text.strip())
     unit = UNITS.get(match[2] or "s") if match else None

@@ -1,4 +1,4 @@
-"""``mcpace ui``: a folder of runs in the browser."""
+"""``mcpace ui``: shows a folder of runs in the browser."""
 
 from __future__ import annotations
 

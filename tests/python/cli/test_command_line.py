@@ -122,7 +122,7 @@ def test_a_named_tool_whose_calls_all_fail_is_no_success(tmp_path: Path) -> None
     ended = run(*words, '{"txet": "hi"}', folder=tmp_path)
     assert ended.code == UNREACHABLE
     assert "every call to echo failed: the tool answered with an error: invalid arguments: " in ended.sentence()
-    # What was measured all the same is there.
+    # The other measurements are still in the output.
     assert [len(case["trials_s"]) for case in json.loads(ended.stdout)["cases"]] == [2, 2, 0]
     assert run(*words, '{"text": "hi"}', folder=tmp_path).code == DONE
 

@@ -71,7 +71,7 @@ def test_a_stall_of_acknowledgements_is_named_by_the_experiment_that_ends_it(tmp
     quick = found["quick-ack"]
     assert (quick["verdict"], quick["cause"]) == ("faster", "delayed-ack"), quick
     assert quick["high"] < 0.5
-    # The same replies as JSON are one write.
+    # A JSON reply is one write.
     assert found["json"]["verdict"] == "faster"
 
 
@@ -99,7 +99,7 @@ def test_only_what_is_marked_read_only_or_named_is_called(tmp_path: Path) -> Non
     found = explained(command, "--budget", "15s", folder=tmp_path)
     assert set(log.read_text().split()) == {"looked"}
     assert {"argument", "listing", "revision"} <= set(found)
-    # What is HTTP's is not tried on a process.
+    # Factors of HTTP are not tried on a process.
     assert not {"quick-ack", "connection", "json", "concurrency", "standalone-get"} & set(found)
 
 

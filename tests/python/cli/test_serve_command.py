@@ -321,7 +321,7 @@ def test_a_lifespan_that_hangs_does_not_hold_up_ctrl_c(workers: int, tmp_path: P
         assert "Traceback" not in one.said
 
 
-# What can't be set up ---------------------------------------------------------------------------------------------
+# Failures of the set-up -------------------------------------------------------------------------------------------
 
 
 def test_a_module_that_does_not_import_shows_its_own_traceback(tmp_path: Path) -> None:

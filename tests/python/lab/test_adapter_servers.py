@@ -40,12 +40,12 @@ LIMIT_S = 60.0
 Way = tuple[str, State]
 REVISION = "2025-06-18"
 
-# Of the index's many releases: each generation's newest, and on request those that began one.
+# The newest release of each generation, and on request the oldest ones.
 PYPI = {"python": ["2.3.0", "1.30.0"], "fastmcp": ["4.1.6"]}
 OLDER = {"python": ["1.12.1", "1.8.0"], "fastmcp": ["3.4.11", "2.14.7"]}
 SLOW = {InstallKind.CARGO}
 
-# What SDKs can't do, as mode and state. Strict both ways: what one can by now is no longer listed here.
+# Unsupported combinations of mode and state. The list is strict: a combination that works must not be listed.
 JSON_WITH_SESSIONS = {("json", "stateful"), ("json-nodelay", "stateful")}
 UNSUPPORTED: dict[str, set[Way]] = {
     "rmcp@0.16.0": JSON_WITH_SESSIONS | {("json", "stateless"), ("json-nodelay", "stateless")},
@@ -135,7 +135,7 @@ def every_way(release: Release) -> list[Way]:
 
 
 def ways(release: Release) -> list[Way]:
-    """What the release can do."""
+    """Combinations of mode and state that the release supports."""
     return [way for way in every_way(release) if way not in UNSUPPORTED.get(str(release), ())]
 
 
@@ -337,7 +337,10 @@ class Connection:
         assert reply.status < 300
 
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
-        """What a tool answers: its text, and whether as an error. One block, and no structured copy."""
+        """Calls a tool.
+
+        Returns its text and whether it is an error. The result has one block and no structured copy.
+        """
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         assert "structuredContent" not in result
         [block] = result["content"]

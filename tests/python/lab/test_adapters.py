@@ -105,7 +105,7 @@ def test_servers_load_with_their_modes() -> None:
 
 
 def test_clients_and_servers_have_environments_of_their_own() -> None:
-    """What a server needs beside its SDK isn't put where the release's client is measured."""
+    """Additional requirements of a server aren't installed into the environment of the release's client."""
     python = load_all()["python"]
     paths = {role: release_environment.environment_path(python, "1.30.0", role) for role in Role}
     assert paths[Role.CLIENT] != paths[Role.SERVER]

@@ -1,6 +1,6 @@
-"""Client programs of other SDKs than the official Python one, each real and held to the same contract.
+"""Client programs of SDKs other than the official Python SDK. Each is real and must keep the contract of adapters.
 
-What takes minutes to build, or is there for its age, is marked `adapters` and run by `make adapters`.
+Tests of programs that take minutes to build, and of old releases, are marked `adapters` and run by `make adapters`.
 """
 
 from __future__ import annotations

@@ -438,7 +438,7 @@ def test_a_comparison_names_the_machines_of_its_runs_and_not_its_own(tmp_path: P
     for text in (shown, comparison_files.markdown(made), page.model_dump_json()):
         assert "where it was compared" not in text
         assert "new.json" in text.replace("\\", "")
-    # What was measured by the comparison itself was measured here.
+    # Measurements of the comparison itself were made on this machine.
     here = of_attempts([case(QUICK)], [case(QUICK)])
     assert {"Machine", "System"} <= {fact.name for fact in page_of(here).setup}
 
@@ -737,7 +737,7 @@ def gate_of(folder: Path, target: dict[str, Any], base: dict[str, Any], *words: 
 
 
 SLOWER = {"pause_s": 0.3}
-"""So much that a busy machine is not as slow by itself."""
+"""Pause that is longer than any delay of a busy machine."""
 
 
 @pytest.mark.parametrize("words", [("--tool", "look"), ()])

@@ -20,7 +20,7 @@ SECOND = 1_000_000_000
 
 @dataclass
 class Told:
-    """What a recording would tell, by hand: calls take their seconds at the server, findings cost what they say."""
+    """Handmade explanation of a recording: calls spend their time at the server, findings have the given costs."""
 
     seconds: dict[int, float]
     findings: list[dict[str, Any]] = field(default_factory=list)
@@ -135,7 +135,7 @@ def test_a_findings_cost_is_that_of_warm_calls_and_its_evidence_that_of_one() ->
     result = told(facts(9.0, 1.0, 3.0), {2: 0.5, 3: 1.5}, evidence)
     found = cases(result, ["call"])[0].findings[0]
     assert (found.cost_s, found.calls, found.of_calls) == (1.0, 2, 3)
-    # Of the call whose waterfall is shown: the slowest.
+    # The evidence is of the slowest call, whose waterfall is shown.
     assert ([item.event for item in found.evidence], found.trial) == ([1], 2)
 
 

@@ -47,7 +47,7 @@ COMMANDS = {
     "maven": ["{java}", "-cp", "{built}/target", "Server"],
     "own": ["{program}"],
 }
-# What each kind builds: it prints the version that was filled in, or that its lock's folder says.
+# Sources of a program for each kind. It prints the version that was filled in, or the one in its lock's folder.
 SOURCES = {
     "cargo": {
         "source/Cargo.toml": '[package]\nname = "server"\nversion = "{version}"\nedition = "2021"\n[workspace]\n',
@@ -322,7 +322,7 @@ MANIFESTS = {
 
 
 class Said(Silent):
-    """What was noted."""
+    """Progress that collects the notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -369,7 +369,7 @@ def test_or_today_s_where_a_mirror_came_later(client: Any, monkeypatch: pytest.M
     environment, told = client("npm", NPM)
     assert [line.split(" {")[0] for line in told.splitlines()] == ["install --before=2025-03-02T00:00:00Z", "install"]
     assert any("no version of leftpad before that; going on with today's" in line for line in client.said)
-    # Whoever uses it later is told, too.
+    # Later uses of the environment are told, too.
     assert environment.dependencies_as_of == datetime.now(UTC).date().isoformat()
     again, said = ensure(client.adapter(), "1.2.0"), Said()
     assert again.dependencies_as_of == environment.dependencies_as_of

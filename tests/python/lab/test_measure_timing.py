@@ -51,7 +51,7 @@ def measured(target: str, folder: Path, *options: str) -> Run:
     call = ("--tool", "slow_compute", "--args", json.dumps({"seconds": WORKS_S}))
     ended = run("measure", target, *call, "--trials", 3, "--out", out, *options, folder=folder)
     assert ended.code == 0, ended.stderr
-    # What the run says is shown, too.
+    # The terminal shows the layers of the run, too.
     assert "the server says: transport " in ended.stdout, ended.stdout
     return Run.load(out)
 

@@ -120,7 +120,7 @@ def test_dies_under_load() -> None:
 
 
 def test_talks_on_and_on() -> None:
-    """What it prints after its line is read, so that it can go on, and not kept."""
+    """Output after the ready line is read, so that the program isn't blocked, and is dropped."""
     body = READY + (
         "sys.stdin.readline()\nfor _ in range(2_000): print('x' * 1_000)\n"
         "print('all of it', file=sys.stderr, flush=True); os.close(1); sys.stdin.read()"

@@ -61,7 +61,7 @@ def test_a_program_moves_into_its_group_before_it_begins(hierarchy: Path) -> Non
 
 @pytest.mark.skipif(not group_can_be_made(), reason="no cgroup v2 in which we may make a group")
 def test_a_real_group_takes_a_program_in_and_ends_it_whole() -> None:
-    """What every group has, whatever controllers are handed down to it: here that may be none."""
+    """Checks the features of every group, regardless of its controllers: here it may have none."""
     root = limits._cgroup_root()
     confinement = Confinement(limits.Cap(1, None, "cgroup", (0,), (), root), "real")
     group = Path(confinement.prefix()[-1])

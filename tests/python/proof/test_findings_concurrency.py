@@ -1,4 +1,4 @@
-"""What holds requests up at a server, each shown by a real one through the recorder, beside a control that is sound."""
+"""Causes of delayed requests at a server. Each test has a real server behind the recorder, and a sound control."""
 
 from __future__ import annotations
 

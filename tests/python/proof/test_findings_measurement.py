@@ -61,7 +61,7 @@ def recorder(upstream: str, file: Path) -> Iterator[tuple[subprocess.Popen[str],
 @pytest.mark.parametrize("stopped", [True, False])
 @patient
 def test_a_recorder_that_is_kept_from_running_says_that_the_machine_was_busy(tmp_path: Path, stopped: bool) -> None:
-    """What a busy machine does to the recorder is done by hand: stopped for a while, again and again."""
+    """Stops the recorder repeatedly for a while, which simulates a busy machine."""
     file = tmp_path / "recording"
     over = threading.Event()
 
@@ -115,8 +115,10 @@ def items(number: int) -> bytes:
 @pytest.mark.parametrize("number", [pytest.param(1_800_000, marks=pytest.mark.proof), 1])
 @patient
 def test_a_recorder_that_has_too_much_to_read_limits_what_it_measures(number: int) -> None:
-    """It reads a reply once it has passed it on, while the next call comes. The client reads none of it. Of 16 MiB and
-    more it would read nothing either."""
+    """The recorder parses a reply after forwarding it, while the next call arrives. The client doesn't parse replies.
+
+    The recorder doesn't parse replies of 16 MiB or more either.
+    """
     kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "work", "arguments": {}}})
     with served(large(items(number))) as url, recorded(url) as record:

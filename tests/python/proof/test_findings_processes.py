@@ -1,6 +1,6 @@
-"""What server processes and the load's own threads do with memory and processors, seen by the commands that users have.
+"""Memory and processor use of server processes and of the load's own threads, as reported by the commands.
 
-Real processes, sampled by the lab: a leak that is no leak at all would be the samples' own invention.
+The processes are real and sampled by the lab, so the samples themselves are tested too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.release_proofs import listening
 from support.watched_process import explained, watched
 
 ROUNDS = 400
-"""Of 8 milliseconds at the server, so that a dozen samples see it."""
+"""Number of rounds with 8 milliseconds at the server each, so that a dozen samples see them."""
 
 # A server whose memory grows with each session or each request, or whose requests cost what its tools do.
 LEAKING = """

@@ -1,4 +1,4 @@
-"""What goes wrong between a client and its server, each shown through the recorder, beside a control that is sound."""
+"""Problems between a client and its server. Each test uses the recorder, and has a sound control."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_progress_that_something_holds_back_comes_at_once(holds_back: bool) -> N
 
 
 def proxy(url: str, *, buffers: bool) -> Callable[[Scope, Receive, Send], Any]:
-    """What stands before a server and hands its events on as they come, or all of them at the end."""
+    """Proxy of a server that forwards events as they arrive, or buffers all of them until the end."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         content = await body(receive)

@@ -1,7 +1,7 @@
 """Waits, loops and connections of a client's own making, and servers that start slowly or list too much.
 
-Each is shown through the recorder by a program that does it, beside one that doesn't.
-What a real release shows is in test_old_releases.py.
+Each test has a program with the problem behind the recorder, and one without it. Tests of real releases are in
+test_old_releases.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Work that nobody asked for, each shown through the recorder by a program that does it, beside one that doesn't.
+"""Unnecessary work. Each test has a program with the problem behind the recorder, and one without it.
 
-What a real release shows is in test_old_releases.py."""
+Tests of real releases are in test_old_releases.py.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +151,7 @@ class asleep:
 
 
 def with_behind(before: Recorded, behind: list[Recorded], folder: Path) -> dict[str, dict[str, Any]]:
-    """What is found of a gateway by recordings of both sides."""
+    """Findings about a gateway from recordings of both sides."""
     recording = before.finish()
     files = [str(folder / str(number)) for number in range(len(behind))]
     for file, one in zip(files, behind, strict=True):

@@ -80,7 +80,7 @@ class PlainGet(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     ended: threading.Event
-    """Of the one server that it answers for."""
+    """Set when the handler's server has ended."""
 
     def do_GET(self) -> None:
         self.reply(b"Welcome to this server\n", "text/plain")

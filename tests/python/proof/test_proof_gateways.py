@@ -89,7 +89,7 @@ def test_fastmcp_as_a_proxy_asked_its_servers_one_by_one(one_by_one: bool, relea
 
 
 def both_sides(before: _core.Recording, behind: list[Recorded], folder: Path) -> dict[str, dict[str, Any]]:
-    """What is found of a gateway, by code."""
+    """Findings about a gateway, by code."""
     files = [str(folder / f"behind-{number}") for number in range(len(behind))]
     for file, one in zip(files, behind, strict=True):
         one.finish().save(file)

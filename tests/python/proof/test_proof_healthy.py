@@ -1,7 +1,7 @@
-"""Sound clients at sound servers, each SDK's newest release: nothing may be found.
+"""Sound clients at sound servers, each SDK's newest release: no finding may be reported.
 
-What some SDKs do by themselves in any combination is no false alarm: `Place.truth` has it, with the report of those who
-met it. The few combinations that cost little are for every day, all of them for `make proof`.
+Some SDKs cause findings in every combination. These are no false alarms: `Place.truth` lists them, with links to
+reports. A few cheap combinations run every day, all of them in `make proof`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Place:
         return self.mode == "stdio" and self.sdk != "by hand"
 
     def truth(self, client: str) -> set[str]:
-        """What is true of this combination whatever the server does well."""
+        """Codes of the findings that are correct for this combination."""
         name = client.partition("@")[0]
         # An interpreter and an SDK's imports take a second where the machine has other things to do.
         starts = {"slow-start"} if self.starts_slowly else set()
@@ -125,7 +125,7 @@ server = MCPServer("shop")
 def greet(name: str) -> str:
     return f"Hello, {name}!"
 """
-# Of stdio, with nothing to import but what is compiled into the interpreter or small.
+# A server over stdio that imports only small or built-in modules.
 SERVER_BY_HAND = """
 import json, sys
 TOOL = {"name": "greet", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}

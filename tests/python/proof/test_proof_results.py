@@ -1,4 +1,4 @@
-"""What releases do with a result that is whole before their call returns, each beside one that is quick at it."""
+"""Releases whose calls return long after the complete result has arrived, each compared with a quick release."""
 
 from __future__ import annotations
 

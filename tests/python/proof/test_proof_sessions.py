@@ -48,8 +48,8 @@ WAIT = {"name": "wait", "arguments": {"ms": 60}}
 @pytest.mark.parametrize(("release", "held"), [("python@1.25.0", 3), ("python@1.30.0", 0)])
 @patient
 def test_mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun(release: str, held: int) -> None:
-    """What hands a session's results out waited for each to be taken, by a stream that wasn't begun yet
-    (python-sdk #2934)."""
+    """The loop that distributes a session's results waited for each result to be taken, by a stream that had not been
+    opened yet (python-sdk #2934)."""
     command = [interpreter(release), "-c", STORING]
     with listening(command) as (port, _), recorded(f"http://127.0.0.1:{port}/mcp") as record:
         first = record.wire()
@@ -58,7 +58,7 @@ def test_mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun(release:
         for number, wire in enumerate(wires):
             wire.headers, wire.last = first.headers, 499 + 100 * number
         for wire in others:
-            # What a call takes by itself.
+            # Duration of a call without the others.
             assert "result" in wire.ask("tools/call", WAIT)
         slow.begin("tools/call", {"name": "wait", "arguments": {"ms": 1}})
         beside = Wire(port)

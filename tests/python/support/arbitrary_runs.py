@@ -53,7 +53,7 @@ def within(value: Any, limits: list[Any]) -> Any:
 
 
 class Maker:
-    """Of plain data, as JSON would hold it."""
+    """Creates random plain data, as JSON has it."""
 
     def __init__(self, dice: random.Random, *, wild: bool) -> None:
         self._dice = dice
@@ -72,7 +72,7 @@ class Maker:
         return told
 
     def value(self, of: Any, depth: int) -> Any:
-        """Of an annotation."""
+        """Creates a random value for a type annotation."""
         origin, inner = get_origin(of), get_args(of)
         if origin is Literal:
             return self._dice.choice(inner)

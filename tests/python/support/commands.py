@@ -141,7 +141,7 @@ def received(connection: socket.socket) -> bytes:
 
 
 def mcp_answer(request: bytes, *, tool: str = "greet", text: str = "hello") -> bytes:
-    """What a small legacy MCP server with one read-only tool replies."""
+    """Reply of a small legacy MCP server with one read-only tool."""
     head, _, body = request.partition(b"\r\n\r\n")
     if not head.startswith(b"POST"):
         return reply(b"", status="405 Method Not Allowed")

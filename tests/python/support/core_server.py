@@ -14,7 +14,7 @@ from pydantic_core import SchemaValidator, core_schema
 from mcpace import _core
 
 LIMIT_S = 20
-"""Of every wait."""
+"""Time limit of every wait."""
 
 
 def arguments(**fields: Any) -> Callable[[bytes], dict[str, Any]]:

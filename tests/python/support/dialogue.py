@@ -1,7 +1,7 @@
-"""A dialogue with a server over HTTP, message by message, so that two servers' dialogues can be compared.
+"""A dialogue with a server over HTTP, message by message, so that the dialogues of two servers can be compared.
 
-Speaks the protocol by hand: a client library would hide what differs. What a server chooses freely (ids of its own
-requests, session ids, sealed states) is replaced by what stands for it.
+The protocol is implemented by hand, since a client library would hide differences. Values that a server chooses freely
+(ids of its own requests, session ids, sealed states) are replaced by placeholders.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 LIMIT_S = 20
 MODERN = "2026-07-28"
 
-# What the client declares.
+# Capabilities that the client declares.
 CAPABILITIES = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 CLIENT = {"name": "dialogue", "version": "1"}
 
@@ -34,9 +34,9 @@ class Peer:
     answers: dict[str, Any] = field(default_factory=dict)
     """To what the server asks on its standalone stream."""
     apart: list[dict[str, Any]] = field(default_factory=list)
-    """What came on the standalone stream and has not been looked at."""
+    """Messages of the standalone stream that haven't been read yet."""
     heard: threading.Condition = field(default_factory=threading.Condition)
-    """Told of each that comes there."""
+    """Notified of each message on the standalone stream."""
     standalone: Exchange | None = None
 
     @property

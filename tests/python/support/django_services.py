@@ -32,7 +32,7 @@ def service(function: Any, name: str = "t", *, of: MCPServer | None = None, **op
 
 
 def refused(made: MCPServer, arguments: dict[str, Any] | None = None, **on: Any) -> dict[str, Any]:
-    """What the model reads of a call that was refused."""
+    """The error that the model gets for a refused call."""
     with pytest.raises(ToolError) as raised:
         made.call_tool("t", arguments or {}, **on)
     return json.loads(str(raised.value))["error"]

@@ -34,7 +34,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OF_THE_MACHINE = {"noisy-run"}
 """It is said of a busy machine, rightly, and of nobody else."""
 TRIES = 5
-"""Of what a busy moment may hide."""
+"""Most attempts of a test that a busy machine may disturb."""
 TOOL_S = 0.25
 
 
@@ -43,11 +43,11 @@ class Endpoint:
     """An MCP endpoint as an ASGI app."""
 
     tool: Callable[[dict[str, Any]], Awaitable[None]]
-    """What a call does."""
+    """Implementation of the tool."""
     events: bool = False
     """Whether replies are events, whose head goes out before the call."""
     turns: Callable[[str, str], contextlib.AbstractAsyncContextManager[object]] | None = None
-    """What a request, of this session and method, must hold while it is served."""
+    """Returns the context that a request of a session and method holds while it is served."""
     head_in_turn: bool = False
     """Whether the head of a stream waits for that as well."""
     ordered: bool = False

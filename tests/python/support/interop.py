@@ -176,7 +176,7 @@ def told_tools(everything: str, folder: Path) -> list[str]:
 
 @contextmanager
 def reached(everything: str, arguments: list[str], folder: Path) -> Iterator[list[str]]:
-    """What follows the era on a client's command line."""
+    """Yields the words that follow the era on a client's command line."""
     if arguments == ["stdio"]:
         yield ["stdio", everything, "stdio"]
         return

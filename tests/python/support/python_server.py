@@ -49,7 +49,7 @@ class Client:
     """To the server's questions, by method."""
     session: str | None = None
     status: int = 0
-    """Of the last response."""
+    """Status of the last response."""
 
     def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
         """The reply; questions on the way are answered, in this stream or in further rounds."""

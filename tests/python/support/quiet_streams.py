@@ -19,7 +19,7 @@ CLIENTS = 3
 """As many ends as are no chance."""
 FIVE_MINUTES_S = 300
 LIMIT_S = 30
-"""Of every wait but for the streams' end."""
+"""Time limit of every wait except for the end of the streams."""
 GREET = {"name": "greet", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 
 
@@ -104,7 +104,7 @@ class Held:
         return not self.server.ended.acquire(blocking=False)
 
     def found(self) -> dict[str, dict[str, Any]]:
-        """What is found once each client has gone on with its session."""
+        """Findings after each client has continued its session."""
         for program in self.programs:
             answer = program.command({"cmd": "call_tool", "name": "greet", "arguments": {}}, LIMIT_S)
             assert answer.ok, answer

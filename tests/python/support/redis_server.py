@@ -58,7 +58,7 @@ class RedisServer:
                     # An error for as long as it reads its file.
                     connection.send_command("PING")
                     info = connection.send_command("INFO", "server")
-                    # Who answers must be ours.
+                    # Another Redis may have taken the port: compare the process ids.
                     assert isinstance(info, bytes)
                     if f"process_id:{self._process.pid}\r\n".encode() in info:
                         return True

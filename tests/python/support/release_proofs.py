@@ -1,4 +1,4 @@
-"""What proofs share: releases as clients through the recorder, releases as servers, and what is found of each."""
+"""Helpers of the proofs: releases as clients behind the recorder, releases as servers, and their findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support.finding_scenes import OF_THE_MACHINE
 def codes(
     target: Target, *subjects: str, trials: int = 4, fault: str | None = None, hold_s: float = 0.3
 ) -> dict[str, set[str]]:
-    """What was found of each release, none of which may have failed altogether."""
+    """Findings of each release. Every release must have a successful trial."""
     settings = Settings(trials=trials, hold_s=hold_s, faults=(fault,) if fault else ())
     run = experiment.run(Plan(subjects, (target,), settings), Silent())
     assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]

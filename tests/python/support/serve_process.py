@@ -22,7 +22,7 @@ LEGACY = "2025-11-25"
 
 
 class Lines:
-    """What a process says on a pipe, line by line, in any order that is asked for."""
+    """Lines that a process writes to a pipe. They can be awaited in any order."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -84,7 +84,7 @@ def serving(folder: Path, *words: object, source: str | None = None, name: str =
     process = subprocess.Popen(
         [*COMMAND, "serve", *map(str, words)],
         cwd=folder,
-        # What a killed parent of workers leaves behind goes with the test.
+        # Files that a killed parent of workers leaves behind are removed with the test's folder.
         env=os.environ | {"TMPDIR": str(folder)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
