@@ -16,7 +16,7 @@ MOST_NAMES = 100
 
 
 @contextmanager
-def replacing(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
+def replace_atomically(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
     """Yields a temporary file that replaces ``path`` at the end of the ``with`` block.
 
     After an exception, the temporary file is removed and ``path`` is unchanged. ``most``: permissions of the file

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.output import deliver, keep
-from mcpace.cli.progress import shown
+from mcpace.cli.output import deliver, save_and_show
+from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import bisect as lab
@@ -49,9 +49,9 @@ def bisect(
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     try:
         what = f"{sdk} from {good} to {bad} at {place.name}"
-        with shown() as told, journal.record_progress(told, out, "bisect", what) as progress:
+        with show_progress() as display, journal.record_progress(display, out, "bisect", what) as progress:
             run = lab.run(sdk, good, bad, place, settings, progress)
     except lab.Inconclusive as end:
-        keep(end.run, as_json=as_json, out=out, page=html)
+        save_and_show(end.run, as_json=as_json, out=out, page=html)
         raise end.reason from end
     deliver(run, as_json=as_json, out=out, page=html)

@@ -8,7 +8,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver
-from mcpace.cli.progress import shown
+from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
@@ -58,6 +58,6 @@ def clients(
         raise UsageProblem("a target is named twice, or two differ in their query only")
     settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings, calls)
     what = f"{', '.join(subjects)} at {', '.join(one.name for one in places)}"
-    with shown() as told, journal.record_progress(told, out, "clients", what) as progress:
+    with show_progress() as display, journal.record_progress(display, out, "clients", what) as progress:
         run = experiment.run(Plan(tuple(subjects), places, settings), progress)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

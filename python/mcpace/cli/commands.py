@@ -59,7 +59,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command of the command line and exits with its exit code."""
-        code = _ending(lambda: super(Commands, self).invoke(ctx))
+        code = _run_command(lambda: super(Commands, self).invoke(ctx))
         if code != DONE:
             raise typer.Exit(code)
 
@@ -78,7 +78,7 @@ class Commands(TyperGroup):
             if error.name and error.name.startswith("mcpace"):
                 raise
             missing = f"{cmd_name} needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
-            sys.exit(_complain(missing, UNREACHABLE))
+            sys.exit(_report_error(missing, UNREACHABLE))
         command = typer.main.get_command(own)
         if cmd_name != SERVE:
             command.params.append(_quiet_option())
@@ -161,11 +161,11 @@ def main() -> None:
 
             interruption.handle_signals()
     except KeyboardInterrupt:
-        sys.exit(_complain("interrupted", INTERRUPTED))
+        sys.exit(_report_error("interrupted", INTERRUPTED))
     app()
 
 
-def _ending(command: Callable[[], object]) -> int:
+def _run_command(command: Callable[[], object]) -> int:
     """Runs ``command``, reports its error, and returns the exit code. Only faults of mcpace itself are raised."""
     from mcpace import _core
     from mcpace.server.running.errors import RunProblem
@@ -179,18 +179,18 @@ def _ending(command: Callable[[], object]) -> int:
         report_problem(error)
         return error.exit_code
     except _lab_error() as error:
-        return _complain(str(error), error.exit_code)
+        return _report_error(str(error), error.exit_code)
     except _core.UsageProblem as error:
-        return _complain(str(error), USAGE)
+        return _report_error(str(error), USAGE)
     except _core.Problem as error:
-        return _complain(str(error), UNREACHABLE)
+        return _report_error(str(error), UNREACHABLE)
     except KeyboardInterrupt:
-        return _complain("interrupted", INTERRUPTED)
+        return _report_error("interrupted", INTERRUPTED)
     except BrokenPipeError:
         give_up_stdout()
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{place}{error.strerror or error}", UNREACHABLE)
+        return _report_error(f"{place}{error.strerror or error}", UNREACHABLE)
     return DONE
 
 
@@ -200,6 +200,6 @@ def _lab_error() -> type[Any]:
     return errors.LabError if errors else ()  # type: ignore[return-value]
 
 
-def _complain(sentence: str, code: int) -> int:
+def _report_error(sentence: str, code: int) -> int:
     note(sentence)
     return code

@@ -13,7 +13,7 @@ from mcpace.cli.output import save
 from mcpace.report.model.run import Run
 
 
-def share(text: str) -> float:
+def parse_share(text: str) -> float:
     """Parses ``10%`` or ``0.1`` as a share. A bare ``10`` is refused, since it probably means a percentage."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
@@ -25,7 +25,7 @@ def share(text: str) -> float:
 
 
 Tolerance = Annotated[
-    float, typer.Option(parser=share, metavar="SHARE", help="Accepted change for the worse, e.g. 10%.")
+    float, typer.Option(parser=parse_share, metavar="SHARE", help="Accepted change for the worse, e.g. 10%.")
 ]
 Markdown = Annotated[
     Path | None,
@@ -33,7 +33,7 @@ Markdown = Annotated[
 ]
 
 
-def files(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:
+def comparison_writer(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:
     """Returns a function that writes the files and returns whether it succeeded; ``None`` without a file."""
     if markdown is None and junit is None:
         return None

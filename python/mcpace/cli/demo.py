@@ -8,7 +8,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.output import deliver
-from mcpace.cli.progress import shown
+from mcpace.cli.progress import show_progress
 from mcpace.lab import delayed_ack_demo, journal, targets
 from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
@@ -32,7 +32,7 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
     Then put load on a server that writes its replies in two pieces, and prove why its calls wait.
     """
     places = tuple(targets.parse(text) for text in TARGETS)
-    with shown() as told, journal.record_progress(told, out, "demo", ", ".join(RELEASES)) as progress:
+    with show_progress() as display, journal.record_progress(display, out, "demo", ", ".join(RELEASES)) as progress:
         run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
         if not run.partial:
             try:

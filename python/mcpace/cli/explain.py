@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.file_kind import no_recording
+from mcpace.cli.file_kind import recording_problem
 from mcpace.cli.output import deliver
-from mcpace.cli.progress import shown
+from mcpace.cli.progress import show_progress
 from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.explain import factors as lab
@@ -73,13 +73,13 @@ def explain(
         try:
             run = recording_run.explain(Path(target), behind, beside)
         except UsageProblem as problem:
-            raise no_recording(problem, [Path(target), *behind, *beside]) from problem
+            raise recording_problem(problem, [Path(target), *behind, *beside]) from problem
         deliver(run, as_json=as_json, out=out, page=html)
         return
     for option, files in (("--behind", behind), ("--beside", beside)):
         if files:
             raise UsageProblem(f"{option} belongs to a saved recording; TARGET is not a recording")
-    spoken = options.revision(revision)
+    checked_revision = options.revision(revision)
     place = targets.parse(
         target,
         config=config,
@@ -94,12 +94,12 @@ def explain(
         mix=((call.name, 1.0),) if call else (),
         arguments={call.name: call.arguments} if call and (args is not None or place.profile) else {},
         headers=place.headers,
-        revision=spoken,
+        revision=checked_revision,
         timeout_s=time_limit,
         extra_root=cacert,
         hold_s=hold,
         faults=options.faults(fault, [place]),
     )
-    with shown() as progress:
+    with show_progress() as progress:
         run = lab.run(lab.Question(place, settings, budget), progress)
     deliver(run, as_json=as_json, out=out, page=html)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import typer
 
 from mcpace import _core
-from mcpace.cli.atomic_write import PRIVATE, is_other, replacing
+from mcpace.cli.atomic_write import PRIVATE, is_other, replace_atomically
 from mcpace.cli.file_kind import load_recording
 from mcpace.cli.notes import inform, note
 from mcpace.lab.errors import LabError, UsageProblem
@@ -67,7 +67,7 @@ def _write(recording: _core.Recording, format_: str, path: Path) -> None:
         recording.export(format_, str(path))
         return
     try:
-        with defer_interrupt(), replacing(path, PRIVATE) as temporary:
+        with defer_interrupt(), replace_atomically(path, PRIVATE) as temporary:
             recording.export(format_, str(temporary))
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error
@@ -87,7 +87,7 @@ def _send(recording: _core.Recording, url: str) -> None:
     with tempfile.NamedTemporaryFile(prefix="mcpace-", suffix=".jsonl") as file:
         recording.export("otlp", file.name)
         for line in file:
-            more, words = _refused(_post(opener, url, place, line, sent))
+            more, words = _refused_spans(_post(opener, url, place, line, sent))
             refused, why, sent = refused + more, words or why, sent + 1
     if refused:
         raise LabError(f"{place} refused {refused} of the spans{f': {why}' if why else ''}")
@@ -98,10 +98,10 @@ def check_url(url: str, example: str) -> None:
     """Raises :class:`UsageProblem` where ``url`` can't be the URL of a collector."""
     try:
         parts = urlsplit(url)
-        said = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # half a bracket, a port that is no number
-        said = False
-    if not said:
+        is_valid = False
+    if not is_valid:
         raise UsageProblem(f"--otlp {clean(url, LONGEST_WORDS)!r} is not a collector's URL: write {example}")
 
 
@@ -112,7 +112,7 @@ def _post(opener: urllib.request.OpenerDirector, url: str, place: str, line: byt
         with opener.open(request, timeout=LIMIT_S) as reply:
             return bytes(reply.read(LONGEST_REPLY))
     except urllib.error.HTTPError as error:
-        raise LabError(f"{place} {_after(sent)}answered HTTP {error.code}: {_said(error)}") from error
+        raise LabError(f"{place} {_after(sent)}answered HTTP {error.code}: {_error_text(error)}") from error
     except http.client.BadStatusLine as error:
         did = "hung up" if isinstance(error, http.client.RemoteDisconnected) else "answered what is no HTTP/1.1"
         hint = "if this is its gRPC port, name the one for OTLP over HTTP, which is 4318 unless it was changed"
@@ -127,19 +127,19 @@ def _after(sent: int) -> str:
     return f"took {count(sent, 'batch', 'batches')}, then " if sent else ""
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _error_text(error: urllib.error.HTTPError) -> str:
     try:
         return clean(error.read(LONGEST_WORDS).decode(errors="replace"), LONGEST_WORDS)
     except (OSError, http.client.HTTPException):
         return "(the rest didn't come)"
 
 
-def _refused(reply: bytes) -> tuple[int, str]:
+def _refused_spans(reply: bytes) -> tuple[int, str]:
     """Number of spans that the collector refused in a reply with status 200, and why (OTLP's ``partialSuccess``)."""
     try:
-        told = json.loads(reply)["partialSuccess"]
-        refused = int(told.get("rejectedSpans") or 0)
-        return max(refused, 0), clean(str(told.get("errorMessage") or ""), LONGEST_WORDS)
+        partial_success = json.loads(reply)["partialSuccess"]
+        refused = int(partial_success.get("rejectedSpans") or 0)
+        return max(refused, 0), clean(str(partial_success.get("errorMessage") or ""), LONGEST_WORDS)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0, ""
 

@@ -33,7 +33,7 @@ def load_run(path: Path) -> Run:
     except OSError as error:
         raise UsageProblem(f"cannot read {path}: {error.strerror}") from error
     except RunFormatError as error:
-        if _is_recording(_beginning(path)):
+        if _is_recording(_first_bytes(path)):
             raise UsageProblem(f"{path} is a recording, not a run: mcpace explain FILE tells what is in it") from error
         raise UsageProblem(f"{path} is {error}") from error
 
@@ -48,13 +48,13 @@ def load_recording(path: Path) -> _core.Recording:
     try:
         return _core.Recording.load(str(path))
     except _core.UsageProblem as problem:
-        raise no_recording(problem, [path]) from problem
+        raise recording_problem(problem, [path]) from problem
 
 
-def no_recording(problem: Exception, paths: list[Path]) -> UsageProblem:
+def recording_problem(problem: Exception, paths: list[Path]) -> UsageProblem:
     """Error for the first file that is not a recording."""
     for path in paths:
-        beginning = _beginning(path)
+        beginning = _first_bytes(path)
         if RUN in beginning:
             return UsageProblem(f"{path} is a run, not a recording: mcpace report FILE shows it")
         if beginning and not _is_recording(beginning) and str(problem).startswith("not a recording"):
@@ -66,7 +66,7 @@ def _is_recording(beginning: bytes) -> bool:
     return beginning.startswith(ZSTD) or beginning.replace(b" ", b"").startswith(RECORDING)
 
 
-def _beginning(path: Path) -> bytes:
+def _first_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(LOOKED_AT)

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.compare_options import Markdown, Tolerance, files
+from mcpace.cli.compare_options import Markdown, Tolerance, comparison_writer
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import deliver
-from mcpace.cli.progress import shown
+from mcpace.cli.progress import show_progress
 from mcpace.lab import targets
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import gate as lab
@@ -69,7 +69,7 @@ def gate(
     if (base is None) == (baseline is None):
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
     before = load_run(baseline) if baseline is not None else None
-    also = files(markdown, junit)
+    also = comparison_writer(markdown, junit)
     # A name that ends in .json and isn't a target's address means a file, whether it exists or not.
     if target.endswith(".json") and (options.is_file(target) or (before is not None and ":" not in target)):
         if before is None:
@@ -78,7 +78,7 @@ def gate(
             )
         run = lab.run_of_files(before, load_run(Path(target)), tolerance)
         return deliver(run, as_json=as_json, out=out, page=html, also=also)
-    spoken = options.revision(revision)
+    checked_revision = options.revision(revision)
     call, way_in = options.tool(tool, args), options.authentication(auth)
     added = parse_headers(header)
     place = targets.parse(target, config=config, auth=way_in, tool=call, headers=added)
@@ -87,7 +87,7 @@ def gate(
     assert against is not None, "one of the two is given"
     faults = options.faults(fault, [place, other] if other else [place])
     settings = Settings(trials, hold, faults, time_limit, calls=calls)
-    with shown() as progress:
-        asked = lab.Gate(place, against, tolerance, revision=spoken, extra_root=cacert)
-        run = lab.run(asked, settings, progress)
+    with show_progress() as progress:
+        question = lab.Gate(place, against, tolerance, revision=checked_revision, extra_root=cacert)
+        run = lab.run(question, settings, progress)
     return deliver(run, as_json=as_json, out=out, page=html, also=also)

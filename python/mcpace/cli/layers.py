@@ -11,7 +11,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.output import deliver
-from mcpace.cli.progress import shown
+from mcpace.cli.progress import show_progress
 from mcpace.cli.times import seconds
 from mcpace.lab import journal
 from mcpace.lab.errors import UsageProblem
@@ -53,7 +53,7 @@ def layers(
     """
     chosen = options.tool(tool, args) or Tool("")
     plan = LayersPlan(server, chosen, _interpreter(python), rounds, batch, warm_up)
-    with shown() as told, journal.record_progress(told, out, "layers", plan.place) as progress:
+    with show_progress() as display, journal.record_progress(display, out, "layers", plan.place) as progress:
         run = lab.run(plan, progress)
     deliver(run, as_json=as_json, out=out, page=html)
 

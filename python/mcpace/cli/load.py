@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import load_arguments, load_words, options
-from mcpace.cli.load_arguments import Asked
+from mcpace.cli.load_arguments import LoadArguments
 from mcpace.cli.load_export import export
-from mcpace.cli.load_view import shown
+from mcpace.cli.load_view import show_load
 from mcpace.cli.times import seconds
 from mcpace.lab import journal, targets
 from mcpace.lab.errors import UsageProblem
@@ -157,27 +157,27 @@ def load(
     Each reply is parsed and checked. Latency counts from the time at which a call was due. Without --tool and --mix,
     the tool echo is called, or the only tool that needs no arguments.
     """
-    given = Asked(
+    command_line = LoadArguments(
         target=target,
         vus=vus,
         rate=rate,
         arrivals=arrivals,
         max_in_flight=max_in_flight,
         duration=duration,
-        stages=load_words.stages(stages) if stages is not None else None,
+        stages=load_words.parse_stages(stages) if stages is not None else None,
         warm_up=warm_up,
         think=think,
         max_calls=max_calls,
-        mix=load_words.mix_of(tool, mix) or None,
-        args=load_words.arguments(args, tool) or None,
-        data=load_words.data(data) or None,
+        mix=load_words.select_mix(tool, mix) or None,
+        args=load_words.parse_arguments(args, tool) or None,
+        data=load_words.read_data(data) or None,
         replay=replay,
         session=session,
         revision=revision,
         accept=accept,
         timeout=timeout,
         threads=threads,
-        cores=load_words.cores(cores) if cores is not None else None,
+        cores=load_words.parse_cores(cores) if cores is not None else None,
         seed=seed,
         header=parse_headers(header) or None,
         bearer=bearer,
@@ -185,14 +185,16 @@ def load(
         threshold=tuple(threshold) or None,
         cacert=cacert,
     )
-    asked = load_arguments.over(given, _scenario(scenario)) if scenario is not None else given
-    place = _target(asked, config)
+    arguments = (
+        load_arguments.merge_arguments(command_line, _scenario(scenario)) if scenario is not None else command_line
+    )
+    place = _target(arguments, config)
     notes: list[str] = []
-    settings = load_arguments.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
+    settings = load_arguments.resolve(arguments, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
     settings = replace(settings, headers=place.headers, server_timing=server_timing)
     exporter = export(prometheus, otlp)
     with defer_interrupt():
-        with shown() as told, journal.record_load(told, out, place.name) as watcher:
+        with show_load() as display, journal.record_load(display, out, place.name) as watcher:
             for note in notes:
                 watcher.note(note)
             run = lab.run(place, settings, watcher)
@@ -201,21 +203,21 @@ def load(
         deliver(run, as_json=as_json, out=out, page=html, also=exporter)
 
 
-def _scenario(path: Path) -> Asked:
+def _scenario(path: Path) -> LoadArguments:
     from mcpace.cli import load_scenario
 
     return load_scenario.read(path)
 
 
-def _target(asked: Asked, config: Path | None) -> Target:
-    if asked.target is None:
+def _target(arguments: LoadArguments, config: Path | None) -> Target:
+    if arguments.target is None:
         raise UsageProblem("there is no TARGET: give a URL, stdio:COMMAND or profile:NAME, or --scenario with one")
-    auth = options.authentication(asked.auth)
-    if asked.bearer is not None:
+    auth = options.authentication(arguments.auth)
+    if arguments.bearer is not None:
         auth = None
-    place = targets.parse(asked.target, config=config, auth=auth, headers=asked.header or ())
-    if asked.bearer is not None:
-        place = replace(place, auth="bearer", token=load_words.token(asked.bearer))
+    place = targets.parse(arguments.target, config=config, auth=auth, headers=arguments.header or ())
+    if arguments.bearer is not None:
+        place = replace(place, auth="bearer", token=load_words.read_token(arguments.bearer))
     if place.command and place.auth != "none":
         raise UsageProblem(f"{place.name} is a process, which needs no token: --bearer and --auth need a URL")
     return place

@@ -28,7 +28,7 @@ MOST_SEED = 2**64 - 1
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadArguments:
     """Arguments from the command line or from a scenario."""
 
     target: str | None = None
@@ -63,7 +63,7 @@ EXCLUSIVE = (("vus", "rate"), ("duration", "stages"), ("mix", "replay"))
 """Groups of exclusive arguments: an argument of the command line removes the scenario's others of its group."""
 
 
-def over(strong: Asked, weak: Asked) -> Asked:
+def merge_arguments(strong: LoadArguments, weak: LoadArguments) -> LoadArguments:
     """Merges two sources: values of ``strong``, and those of ``weak`` where ``strong`` has none."""
     hidden = {name for group in EXCLUSIVE if any(getattr(strong, one) is not None for one in group) for name in group}
     if strong.vus is not None:
@@ -72,7 +72,7 @@ def over(strong: Asked, weak: Asked) -> Asked:
         hidden |= {"args"}
     found: dict[str, Any] = {
         entry.name: getattr(weak, entry.name)
-        for entry in fields(Asked)
+        for entry in fields(LoadArguments)
         if getattr(strong, entry.name) is None and entry.name not in hidden
     }
     for name in {"args", "data"} - hidden:
@@ -81,69 +81,71 @@ def over(strong: Asked, weak: Asked) -> Asked:
     return replace(strong, **found)
 
 
-def resolve(asked: Asked, *, hold_s: float, faults: tuple[str, ...], notes: list[str]) -> LoadSettings:
+def resolve(arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...], notes: list[str]) -> LoadSettings:
     """Converts arguments to settings. Appends messages for the user to ``notes``.
 
     Raises :class:`UsageProblem` where arguments contradict each other.
     """
-    _check(asked)
-    replay = load_replay.read(asked.replay) if asked.replay is not None else None
+    _check(arguments)
+    replay = load_replay.read(arguments.replay) if arguments.replay is not None else None
     if replay and replay.cut:
-        notes.append(f"{replay.cut} requests of {asked.replay} were not kept whole and are left out")
+        notes.append(f"{replay.cut} requests of {arguments.replay} were not kept whole and are left out")
     if replay and replay.redacted:
-        notes.append(f"{replay.redacted} requests of {asked.replay} hold redacted values, which are sent as they are")
-    closed = asked.rate is None
-    vus = (asked.vus if asked.vus is not None else 1 if asked.stages else DEFAULT_VUS) if closed else None
+        notes.append(
+            f"{replay.redacted} requests of {arguments.replay} hold redacted values, which are sent as they are"
+        )
+    closed = arguments.rate is None
+    vus = (arguments.vus if arguments.vus is not None else 1 if arguments.stages else DEFAULT_VUS) if closed else None
     return LoadSettings(
         vus=vus,
-        rate=asked.rate,
-        arrivals=_word("--arrivals", asked.arrivals, ("constant", "poisson")) or "constant",
-        max_in_flight=asked.max_in_flight or 1000,
-        duration_s=_given(asked.duration, DEFAULT_DURATION_S),
-        stages=asked.stages or (),
-        warm_up_s=_given(asked.warm_up, DEFAULT_WARM_UP_S),
-        think_s=asked.think or 0.0,
-        max_calls=asked.max_calls,
-        mix=asked.mix or (),
-        arguments=asked.args or {},
-        data=asked.data or {},
+        rate=arguments.rate,
+        arrivals=_word("--arrivals", arguments.arrivals, ("constant", "poisson")) or "constant",
+        max_in_flight=arguments.max_in_flight or 1000,
+        duration_s=_or_default(arguments.duration, DEFAULT_DURATION_S),
+        stages=arguments.stages or (),
+        warm_up_s=_or_default(arguments.warm_up, DEFAULT_WARM_UP_S),
+        think_s=arguments.think or 0.0,
+        max_calls=arguments.max_calls,
+        mix=arguments.mix or (),
+        arguments=arguments.args or {},
+        data=arguments.data or {},
         replay=replay.operations if replay else (),
-        replay_file=asked.replay.name if asked.replay is not None else None,
-        session=_word("--session", asked.session, ("user", "call", "none")),
-        revision=asked.revision,
-        accept=_word("--accept", asked.accept, ("both", "json", "sse")) or "both",
-        timeout_s=_given(asked.timeout, DEFAULT_TIMEOUT_S),
-        threads=asked.threads or max(1, len(asked.cores or ())),
-        cores=asked.cores or (),
-        seed=_given(asked.seed, 1),
-        extra_root=asked.cacert,
-        thresholds=tuple(thresholds.parse(text) for text in asked.threshold or ()),
+        replay_file=arguments.replay.name if arguments.replay is not None else None,
+        session=_word("--session", arguments.session, ("user", "call", "none")),
+        revision=arguments.revision,
+        accept=_word("--accept", arguments.accept, ("both", "json", "sse")) or "both",
+        timeout_s=_or_default(arguments.timeout, DEFAULT_TIMEOUT_S),
+        threads=arguments.threads or max(1, len(arguments.cores or ())),
+        cores=arguments.cores or (),
+        seed=_or_default(arguments.seed, 1),
+        extra_root=arguments.cacert,
+        thresholds=tuple(thresholds.parse(text) for text in arguments.threshold or ()),
         hold_s=hold_s,
         faults=faults,
     )
 
 
-def _check(asked: Asked) -> None:
+def _check(arguments: LoadArguments) -> None:
     for one, other, why in (
         ("vus", "rate", "--vus is a closed load, in which users wait for replies, and --rate an open one"),
         ("duration", "stages", "stages say how long the load takes, and so does --duration"),
         ("mix", "replay", "--replay sends a recording's requests, and --mix says others"),
         ("args", "replay", "--replay has its own arguments, and --args says others"),
     ):
-        if getattr(asked, one) is not None and getattr(asked, other) is not None:
+        if getattr(arguments, one) is not None and getattr(arguments, other) is not None:
             raise UsageProblem(f"{why}: give one of the two")
     for option in ("arrivals", "max_in_flight"):
-        if getattr(asked, option) is not None and asked.rate is None:
+        if getattr(arguments, option) is not None and arguments.rate is None:
             raise UsageProblem(f"--{option.replace('_', '-')} is about an open load: give --rate too")
-    if asked.rate is not None and not 0 < asked.rate < math.inf:
-        raise UsageProblem(f"--rate takes calls a second, more than none, not {asked.rate:g}")
-    if asked.seed is not None and not 0 <= asked.seed <= MOST_SEED:
-        raise UsageProblem(f"--seed takes a number from 0 to {MOST_SEED}, not {asked.seed}")
-    if asked.think and asked.rate is not None:
+    if arguments.rate is not None and not 0 < arguments.rate < math.inf:
+        raise UsageProblem(f"--rate takes calls a second, more than none, not {arguments.rate:g}")
+    if arguments.seed is not None and not 0 <= arguments.seed <= MOST_SEED:
+        raise UsageProblem(f"--seed takes a number from 0 to {MOST_SEED}, not {arguments.seed}")
+    if arguments.think and arguments.rate is not None:
         raise UsageProblem("--think is a user's: in an open load --rate alone says when calls begin")
-    if asked.bearer is not None and asked.auth not in (None, "bearer"):
-        raise UsageProblem(f"--bearer and --auth {asked.auth} contradict each other: give one of the two")
-    options.revision(asked.revision)
+    if arguments.bearer is not None and arguments.auth not in (None, "bearer"):
+        raise UsageProblem(f"--bearer and --auth {arguments.auth} contradict each other: give one of the two")
+    options.revision(arguments.revision)
 
 
 def _word(option: str, word: str | None, known: tuple[str, ...]) -> Any:
@@ -152,5 +154,5 @@ def _word(option: str, word: str | None, known: tuple[str, ...]) -> Any:
     return word
 
 
-def _given(value: Any, default: Any) -> Any:
+def _or_default(value: Any, default: Any) -> Any:
     return default if value is None else value

@@ -26,7 +26,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
     Raises :class:`LabError` where a needed package is missing, and ``UsageProblem`` for an invalid URL.
     """
     for option, wanted in (("--prometheus", prometheus), ("--otlp", otlp)):
-        if wanted is not None and not _installed(NEEDED[option]):
+        if wanted is not None and not _is_installed(NEEDED[option]):
             raise LabError(f"{option} needs packages that are not installed: pip install 'mcpace[otel]'")
     if otlp is not None:
         check_url(otlp, "http://127.0.0.1:4318/v1/metrics")
@@ -52,7 +52,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
     return exporter
 
 
-def _installed(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:

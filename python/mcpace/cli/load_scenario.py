@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mcpace.cli import load_words
-from mcpace.cli.load_arguments import Asked
-from mcpace.cli.times import parsed
+from mcpace.cli.load_arguments import LoadArguments
+from mcpace.cli.times import parse_duration
 from mcpace.lab.errors import UsageProblem, nearest, suggestion
 from mcpace.lab.files import read_text
 from mcpace.lab.headers import parse_headers
@@ -60,7 +60,7 @@ TIMES = ("duration", "warm_up", "think", "timeout")
 LEAST = {"vus": 1, "max_in_flight": 1, "max_calls": 1, "threads": 1, "seed": 0}
 
 
-def read(path: Path) -> Asked:
+def read(path: Path) -> LoadArguments:
     """Reads a scenario.
 
     Raises :class:`UsageProblem` for an invalid scenario, with the file and, where known, the line.
@@ -80,24 +80,24 @@ def read(path: Path) -> Asked:
             values[name] = _value(name, value, path.parent)
         except (UsageProblem, ValueError) as error:
             raise UsageProblem(f"{_place(path, text, name)}: {error}") from error
-    return Asked(**values)
+    return LoadArguments(**values)
 
 
 def _value(name: str, value: Any, folder: Path) -> Any:
     if name in TIMES:
-        return parsed(str(value))
+        return parse_duration(str(value))
     if name in LEAST and value < LEAST[name]:
         raise ValueError(f"{name.replace('_', '-')} must be at least {LEAST[name]}")
     match name:
         case "stages":
-            return load_words.stages(value if isinstance(value, str) else ",".join(value))
+            return load_words.parse_stages(value if isinstance(value, str) else ",".join(value))
         case "mix":
-            return load_words.mix([f"{tool}={weight}" for tool, weight in value.items()])
+            return load_words.parse_mix([f"{tool}={weight}" for tool, weight in value.items()])
         case "data":
             return {
-                own: load_words.choices(own, folder / given)
+                own: load_words.read_choices(own, folder / given)
                 if isinstance(given, str)
-                else load_words.bounded(own, given)
+                else load_words.check_choices(own, given)
                 for own, given in value.items()
             }
         case "args":
@@ -107,7 +107,7 @@ def _value(name: str, value: Any, folder: Path) -> Any:
                 raise UsageProblem(f"arguments are JSON, which has no dates, nan or inf: {error}") from error
             return value
         case "cores":
-            return load_words.cores(value)
+            return load_words.parse_cores(value)
         case "header":
             return parse_headers(value)
         case "threshold":

@@ -21,7 +21,7 @@ BUSY = 0.9
 
 
 @contextmanager
-def screen() -> Iterator[Screen]:
+def show_screen() -> Iterator[Screen]:
     """Shows the live view on stderr during the ``with`` block."""
     with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
         yield Screen(live)

@@ -26,13 +26,13 @@ class Notes:
 
 
 @contextmanager
-def shown() -> Iterator[Watcher]:
+def show_load() -> Iterator[Watcher]:
     """Yields the watcher that shows a load's progress."""
     if is_quiet() or sys.stderr is None or not sys.stderr.isatty():
         yield Notes()
         return
     # Imported for terminals only: the import takes as long as everything else before the first request.
-    from mcpace.cli.load_screen import screen
+    from mcpace.cli.load_screen import show_screen
 
-    with screen() as seen:
-        yield seen
+    with show_screen() as screen:
+        yield screen

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mcpace.cli.times import parsed
+from mcpace.cli.times import parse_duration
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import read_text
 from mcpace.lab.load.settings import Ramp
@@ -23,7 +23,7 @@ MOST_DATA = 64 * 1024 * 1024
 """Most bytes of a file of choices."""
 
 
-def token(variable: str) -> str:
+def read_token(variable: str) -> str:
     """Reads the token for ``--bearer`` from an environment variable.
 
     Raises :class:`UsageProblem` where the variable isn't set. The message doesn't repeat the argument, which may be the
@@ -37,7 +37,7 @@ def token(variable: str) -> str:
     return value
 
 
-def mix(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
+def parse_mix(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
     """Parses ``echo=3`` …; a tool without a weight has weight 1."""
     found: dict[str, float] = {}
     for word in words:
@@ -55,19 +55,19 @@ def mix(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
     return tuple(found.items())
 
 
-def mix_of(tool: str | None, words: Sequence[str]) -> tuple[tuple[str, float], ...]:
+def select_mix(tool: str | None, words: Sequence[str]) -> tuple[tuple[str, float], ...]:
     """Converts ``--tool`` or ``--mix`` to a mix.
 
     Raises :class:`UsageProblem` where both are given.
     """
     if tool is None:
-        return mix(words)
+        return parse_mix(words)
     if words:
         raise UsageProblem("--tool and --mix name tools: give one of the two")
     return ((tool, 1.0),)
 
 
-def arguments(words: Sequence[str], tool: str | None = None) -> dict[str, dict[str, Any]]:
+def parse_arguments(words: Sequence[str], tool: str | None = None) -> dict[str, dict[str, Any]]:
     """Parses ``TOOL={"text": "hi"}`` …; with a ``tool``, also ``{"text": "hi"}`` alone."""
     found: dict[str, dict[str, Any]] = {}
     for word in words:
@@ -86,27 +86,27 @@ def arguments(words: Sequence[str], tool: str | None = None) -> dict[str, dict[s
     return found
 
 
-def data(words: Sequence[str]) -> dict[str, list[str]]:
+def read_data(words: Sequence[str]) -> dict[str, list[str]]:
     """Parses ``NAME=FILE`` … and reads the files, which have one choice in each line."""
     found: dict[str, list[str]] = {}
     for word in words:
         name, equals, file = word.partition("=")
         if not equals or not name or not file:
             raise UsageProblem(f"--data {word!r}: write NAME=FILE; the file has a choice a line")
-        found[name] = choices(name, Path(file))
+        found[name] = read_choices(name, Path(file))
     return found
 
 
-def choices(name: str, file: Path) -> list[str]:
+def read_choices(name: str, file: Path) -> list[str]:
     """Reads the nonempty lines of a file.
 
     Raises :class:`UsageProblem` where the file has none or can't be read.
     """
     text = read_text(file, f"the data {name!r} from", MOST_DATA)
-    return bounded(name, [line for line in text.splitlines() if line.strip()])
+    return check_choices(name, [line for line in text.splitlines() if line.strip()])
 
 
-def bounded(name: str, found: list[str]) -> list[str]:
+def check_choices(name: str, found: list[str]) -> list[str]:
     """Returns the choices unchanged.
 
     Raises :class:`UsageProblem` where there are none or too many.
@@ -116,13 +116,13 @@ def bounded(name: str, found: list[str]) -> list[str]:
     return found
 
 
-def stages(text: str) -> tuple[Ramp, ...]:
+def parse_stages(text: str) -> tuple[Ramp, ...]:
     """Parses ``10s:50,30s:200``: in 10 s to 50, in further 30 s to 200."""
     found = []
     for word in text.split(","):
         length, colon, to = word.strip().rpartition(":")
         try:
-            stage = Ramp(parsed(length), float(to))
+            stage = Ramp(parse_duration(length), float(to))
         except ValueError as error:
             raise UsageProblem(f"--stages {word.strip()!r}: write TIME:COUNT, as in 10s:50,30s:200") from error
         if not colon or not 0 <= stage.to < math.inf:
@@ -131,7 +131,7 @@ def stages(text: str) -> tuple[Ramp, ...]:
     return tuple(found)
 
 
-def cores(text: str) -> tuple[int, ...]:
+def parse_cores(text: str) -> tuple[int, ...]:
     """Parses a list of processors: ``0,2-3``."""
     found: list[int] = []
     for word in text.split(","):

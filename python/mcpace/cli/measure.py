@@ -8,7 +8,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver
-from mcpace.cli.progress import shown
+from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients import measure as lab
 from mcpace.lab.clients.plan import Settings
@@ -51,7 +51,7 @@ def measure(
     Without --tool only a tool that the server marks read-only is called. Exit code 3 if every call of the named
     tool fails.
     """
-    spoken = options.revision(revision)
+    checked_revision = options.revision(revision)
     check_codes(fail_on)
     place = targets.parse(
         target,
@@ -61,6 +61,8 @@ def measure(
         headers=parse_headers(header),
     )
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings, calls)
-    with shown() as told, journal.record_progress(told, out, "measure", place.name) as progress:
-        run = lab.run(place, settings, progress, revision=spoken, server_timing=server_timing, extra_root=cacert)
+    with show_progress() as display, journal.record_progress(display, out, "measure", place.name) as progress:
+        run = lab.run(
+            place, settings, progress, revision=checked_revision, server_timing=server_timing, extra_root=cacert
+        )
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

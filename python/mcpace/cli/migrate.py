@@ -44,57 +44,57 @@ def migrate(
     imports = changed = left = failed = 0
     unlisted: list[OSError] = []
     for file in project.files(path, unlisted.append):
-        shown = _shown(file, path)
+        name = _user_path(file, path)
         try:
             before = file.read_bytes()
             done = rewrite(before, own)
             if done.data != before:
                 if diff:
-                    typer.echo(_diff(shown, before, done.data), nl=False)
+                    typer.echo(_diff(name, before, done.data), nl=False)
                 elif not check:
                     project.replace(file, done.data)
         except Unreadable as problem:
-            note(f"{shown} is left as it is: it cannot be parsed ({problem})")
+            note(f"{name} is left as it is: it cannot be parsed ({problem})")
             failed += 1
             continue
         except OSError as problem:
-            note(f"{shown} is left as it is: {problem.strerror}")
+            note(f"{name} is left as it is: {problem.strerror}")
             failed += 1
             continue
         if done.data != before:
             changed += 1
             imports += done.imports
             if not diff:
-                typer.echo(f"{shown}: {_counted(done.imports, 'import')} {'to rewrite' if check else 'rewritten'}")
-        _report(shown, done)
+                typer.echo(f"{name}: {_count_words(done.imports, 'import')} {'to rewrite' if check else 'rewritten'}")
+        _report(name, done)
         left += len(done.left)
     for unread in unlisted:
         note(f"{unread.filename} is left as it is: {unread.strerror}")
     failed += len(unlisted)
     verb = "would be rewritten" if check or diff else "rewritten"
-    rest = f"; {_counted(left, 'import')} without a counterpart" if left else ""
-    note(f"{_counted(imports, 'import')} in {_counted(changed, 'file')} {verb}{rest}")
+    rest = f"; {_count_words(left, 'import')} without a counterpart" if left else ""
+    note(f"{_count_words(imports, 'import')} in {_count_words(changed, 'file')} {verb}{rest}")
     if failed:
         raise typer.Exit(UNREACHABLE)
     if check and changed:
         raise typer.Exit(HIT)
 
 
-def _report(shown: str, done: Rewritten) -> None:
+def _report(name: str, done: Rewritten) -> None:
     for left in done.left:
-        note(f"{shown}:{left.line}: {left.name} has no counterpart: {left.advice}")
+        note(f"{name}:{left.line}: {left.name} has no counterpart: {left.advice}")
 
 
-def _shown(file: Path, path: Path) -> str:
+def _user_path(file: Path, path: Path) -> str:
     """Path of the file relative to the user's argument, on one line and without control characters."""
     return clean(path / file.relative_to(path.resolve()) if path.is_dir() else path, LONGEST_PATH)
 
 
-def _diff(shown: str, before: bytes, after: bytes) -> str:
+def _diff(name: str, before: bytes, after: bytes) -> str:
     left, right = (data.decode(errors="replace").splitlines(keepends=True) for data in (before, after))
-    found = difflib.unified_diff(left, right, f"a/{shown}", f"b/{shown}")
+    found = difflib.unified_diff(left, right, f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found)
 
 
-def _counted(number: int, word: str) -> str:
+def _count_words(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from mcpace.cli.atomic_write import is_other, replacing
+from mcpace.cli.atomic_write import is_other, replace_atomically
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
@@ -42,24 +42,24 @@ def deliver(
     user named; if all of its calls failed, the command fails, regardless of other measurements.
     """
     with defer_interrupt():
-        kept = keep(run, as_json=as_json, out=out, page=page, also=also)
+        is_saved = save_and_show(run, as_json=as_json, out=out, page=page, also=also)
     code = _exit_code(run, fail_on or [])
     if code == INTERRUPTED and not run.cases:
         note("interrupted before anything was measured")
     elif code == HIT and run.kind == "load":
-        _tell_thresholds(run)
+        _note_thresholds(run)
     elif code == UNREACHABLE and run.comparison is None:
         note(f"nothing could be measured: {_reason(run)}")
-    elif code == DONE and tool is not None and (why := _never_called(run)):
+    elif code == DONE and tool is not None and (why := _failed_call_reason(run)):
         note(f"every call to {tool} failed: {why.removeprefix('call: ')}")
         code = UNREACHABLE
-    elif code == DONE and not kept:
+    elif code == DONE and not is_saved:
         code = UNREACHABLE
     if code:
         raise typer.Exit(code)
 
 
-def keep(
+def save_and_show(
     run: Run, *, as_json: bool, out: Path | None, page: Path | None, also: Callable[[Run], bool] | None = None
 ) -> bool:
     """Saves and shows ``run``. Returns whether every requested file was written to its path.
@@ -68,7 +68,7 @@ def keep(
     case, and where stdout fails, a run without ``--out`` is saved under a default name.
     """
     if out is None and run.partial and run.cases and not as_json:
-        out = _place(run)
+        out = _default_path(run)
     place = out and _save_run(run, out)
     if out is not None:
         journal.remove(out)
@@ -80,7 +80,7 @@ def keep(
             return show(run, as_json=as_json, page=page) and done and place == out
     except (KeyboardInterrupt, OSError):
         if out is None and run.cases:
-            _save_run(run, _place(run))
+            _save_run(run, _default_path(run))
         raise
 
 
@@ -101,7 +101,7 @@ def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
     return written == page
 
 
-def _place(run: Run) -> Path:
+def _default_path(run: Run) -> Path:
     """Default path of a run."""
     return Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.{'partial.' if run.partial else ''}json")
 
@@ -130,21 +130,21 @@ def _page(run: Run) -> str:
 
 def _reason(run: Run) -> str:
     for case in run.cases:
-        told = (
+        reason = (
             case.error
             or case.unsupported
             or next((one.first_error for one in (case.by_tool or {}).values() if one.first_error), None)
         )
-        told = told or next((one.first_error for one in _others(case) if one.first_error), None)
-        if told:
-            return told
+        reason = reason or next((one.first_error for one in _others(case) if one.first_error), None)
+        if reason:
+            return reason
         if case.load is not None and not case.load.intended:
             return "no call was due in so short a time"
     left_out = (reason for one in run.factors if (reason := factors.reason_words(one)))
     return next(left_out, "no reason given")
 
 
-def _never_called(run: Run) -> str:
+def _failed_call_reason(run: Run) -> str:
     calls = [case for case in run.cases if case.operation == "call"]
     return next((case.error for case in calls if case.error and not case.trials_s), "")
 
@@ -186,14 +186,14 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     return DONE
 
 
-def _exit_code_of_comparison(run: Run, made: Comparison) -> int:
+def _exit_code_of_comparison(run: Run, comparison: Comparison) -> int:
     if run.kind == "compare":
         return DONE
-    if made.red:
+    if comparison.red:
         return HIT
-    if not made.judged:
+    if not comparison.judged:
         return UNREACHABLE
-    return INCONCLUSIVE if made.inconclusive else DONE
+    return INCONCLUSIVE if comparison.inconclusive else DONE
 
 
 def _exit_code_of_load(run: Run) -> int:
@@ -206,7 +206,7 @@ def _exit_code_of_load(run: Run) -> int:
     return DONE
 
 
-def _tell_thresholds(run: Run) -> None:
+def _note_thresholds(run: Run) -> None:
     for case in run.cases:
         for threshold in case.load.thresholds if case.load else []:
             if not threshold.met:
@@ -223,7 +223,7 @@ def save(path: Path, text: str, what: str) -> Path | None:
         place = wanted
         try:
             # Finding a temporary folder fails where no disk has room.
-            place = wanted or _spare(path)
+            place = wanted or _temporary_file(path)
             with defer_interrupt():
                 _write(place, text)
         except OSError as error:
@@ -237,7 +237,7 @@ def save(path: Path, text: str, what: str) -> Path | None:
     return None
 
 
-def _spare(path: Path) -> Path:
+def _temporary_file(path: Path) -> Path:
     """Creates a temporary file with a random name, since a predictable name may be another user's link."""
     handle, name = tempfile.mkstemp(prefix="mcpace-", suffix=f"-{path.name[-100:]}")
     os.close(handle)
@@ -249,5 +249,5 @@ def _write(path: Path, text: str) -> None:
         with path.open("w", encoding="utf-8") as file:
             file.write(text)
         return
-    with replacing(path) as temporary:
+    with replace_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ from mcpace.lab import progress
 from mcpace.report.words.quantities import clean
 
 
-class Shown:
+class TerminalProgress:
     """A :class:`mcpace.lab.progress.Progress` on a terminal."""
 
     def __init__(self, bar: Progress) -> None:
@@ -54,7 +54,7 @@ class Notes(progress.Silent):
 
 
 @contextmanager
-def shown() -> Iterator[progress.Progress]:
+def show_progress() -> Iterator[progress.Progress]:
     """Shows progress during the ``with`` block; the line is removed at its end."""
     console = Console(stderr=True)
     if not console.is_terminal or is_quiet():
@@ -62,4 +62,4 @@ def shown() -> Iterator[progress.Progress]:
         return
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeRemainingColumn(compact=True))
     with Progress(*columns, console=console, transient=True) as bar:
-        yield Shown(bar)
+        yield TerminalProgress(bar)

@@ -11,7 +11,7 @@ import typer
 
 from mcpace import _core
 from mcpace.cli import options
-from mcpace.cli.atomic_write import PRIVATE, is_other, make_private, make_spare, replacing
+from mcpace.cli.atomic_write import PRIVATE, is_other, make_private, make_spare, replace_atomically
 from mcpace.cli.notes import inform, note
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
@@ -56,18 +56,18 @@ def record(
         if added:
             raise UsageProblem("--header needs an upstream with a URL: a process gets no HTTP requests")
         command = targets.parse(upstream).command
-        file = _made(out)
+        file = _create_file(out)
         # The server is the only child of this process.
         with ProcessSamples(children_are="server") as samples:
             code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
         if samples.has_processes:
-            _add(samples, file)
+            _add_samples(samples, file)
         raise typer.Exit(code)
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
     targets.parse(upstream)
     certificate = targets.certificate(cacert) if cacert is not None else None
-    file = _made(out)
+    file = _create_file(out)
     try:
         recorder = _core.Recorder(
             upstream,
@@ -93,11 +93,11 @@ def record(
     if recorder.failed:
         raise LabError(f"the recording in {file} is incomplete: writing failed (is the disk full?)")
     if watch is not None:
-        _add(samples, file)
+        _add_samples(samples, file)
     inform(f"recorded {recorder.exchanges} exchanges in {file}")
 
 
-def _add(samples: ProcessSamples, file: Path) -> None:
+def _add_samples(samples: ProcessSamples, file: Path) -> None:
     """Adds the samples to the recording, after the recorder has written the whole file."""
     if is_other(file):
         return  # a recording in a pipe or a device can't be changed
@@ -105,13 +105,13 @@ def _add(samples: ProcessSamples, file: Path) -> None:
     samples.add_to(whole)
     try:
         # The file is replaced atomically, so that a full disk doesn't destroy the recording.
-        with defer_interrupt(), replacing(file, PRIVATE) as temporary:
+        with defer_interrupt(), replace_atomically(file, PRIVATE) as temporary:
             whole.save(str(temporary))
     except OSError as error:
         raise LabError(f"cannot add what was sampled to {file}: {error.strerror}") from error
 
 
-def _made(out: Path | None) -> Path:
+def _create_file(out: Path | None) -> Path:
     """Creates the recording's empty file.
 
     Raises :class:`LabError` where the file can't be written.

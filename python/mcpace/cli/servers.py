@@ -8,7 +8,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver
-from mcpace.cli.progress import shown
+from mcpace.cli.progress import show_progress
 from mcpace.cli.times import seconds
 from mcpace.lab import journal
 from mcpace.lab.errors import UnknownName
@@ -108,7 +108,10 @@ def servers(
         server_timing=server_timing,
     )
     with defer_interrupt():
-        with shown() as told, journal.record_progress(told, out, "servers", ", ".join(subjects)) as progress:
+        with (
+            show_progress() as display,
+            journal.record_progress(display, out, "servers", ", ".join(subjects)) as progress,
+        ):
             run = lab.run(plan, progress)
         deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
 

@@ -14,12 +14,12 @@ LONGEST = timedelta(days=1).total_seconds()
 def seconds(text: str) -> float:
     """Parses a duration of an option: ``2s``, ``250ms``, ``1.5m``; a bare number is seconds."""
     try:
-        return parsed(text)
+        return parse_duration(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 
 
-def parsed(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Parses a duration outside of options, like :func:`seconds`.
 
     Raises :class:`ValueError` with a message for the user.

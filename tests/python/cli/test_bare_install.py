@@ -1,4 +1,4 @@
-"""The command where mcpace is installed without an extra: what lists commands works, the lab says what it needs."""
+"""The command in an installation without extras: its lists of commands work, and the lab names the missing package."""
 
 from __future__ import annotations
 

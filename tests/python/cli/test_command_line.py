@@ -1,4 +1,4 @@
-"""The command as users meet it when something is wrong: one sentence, the right exit code, nothing lost or left."""
+"""Errors of the command line: one sentence, the right exit code, no lost results and no files left behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,18 @@ import pytest
 from pydantic import ValidationError
 
 from mcpace.report.model.run import Run, RunFormatError
-from support.commands import closed_port, end, flood, line, mcp_answer, read_request, reply, run, started, tcp_server
+from support.commands import (
+    closed_port,
+    end,
+    flood,
+    line,
+    mcp_answer,
+    read_request,
+    reply,
+    run,
+    start_command,
+    tcp_server,
+)
 
 DONE, HIT, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 SECRETS = ("s3cret-bearer", "s3cret-query", "s3cret-password", "s3cret-cookie")
@@ -166,7 +177,10 @@ def test_an_interrupted_run_keeps_what_was_measured(number: signal.Signals, tmp_
             leave.wait()
         connection.sendall(mcp_answer(request))
 
-    with tcp_server(answer, read=False) as url, started("measure", url, "--calls", "1", folder=tmp_path) as process:
+    with (
+        tcp_server(answer, read=False) as url,
+        start_command("measure", url, "--calls", "1", folder=tmp_path) as process,
+    ):
         assert reached.wait(60)
         process.send_signal(number)
         ended = end(process)
@@ -182,7 +196,7 @@ def test_an_interrupted_run_keeps_what_was_measured(number: signal.Signals, tmp_
 def test_ctrl_c_while_modules_are_imported_leaves_no_traceback(tmp_path: Path) -> None:
     slow = "import signal, sys\nprint('importing', file=sys.stderr, flush=True)\nsignal.pause()\n"
     (tmp_path / "typer.py").write_text(slow)
-    with started("serve", "x", folder=tmp_path, environment={"PYTHONPATH": str(tmp_path)}) as process:
+    with start_command("serve", "x", folder=tmp_path, environment={"PYTHONPATH": str(tmp_path)}) as process:
         assert line(process).strip() == "importing"
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -190,7 +204,7 @@ def test_ctrl_c_while_modules_are_imported_leaves_no_traceback(tmp_path: Path) -
 
 
 def test_a_recording_ends_well_on_ctrl_c(tmp_path: Path) -> None:
-    with started(
+    with start_command(
         "record", "--upstream", f"http://127.0.0.1:{closed_port()}/", "--out", "r", folder=tmp_path
     ) as process:
         assert "point your client at" in line(process)
@@ -204,7 +218,7 @@ def test_a_signal_to_the_stdio_recorder_ends_a_server_that_ignores_it(tmp_path: 
     server = "trap '' TERM INT HUP; echo $$ >&2; while :; do read line || sleep 0.1; done"
     (tmp_path / "server.sh").write_text(server)
     words = ["record", "--upstream", "stdio:sh server.sh", "--out", "r"]
-    with started(*words, folder=tmp_path) as process:
+    with start_command(*words, folder=tmp_path) as process:
         pid = int(line(process))
         process.send_signal(signal.SIGTERM)
         end(process)
@@ -263,7 +277,7 @@ def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
-    with started("measure", "profile:simple", "--trials", "1", folder=tmp_path) as process:
+    with start_command("measure", "profile:simple", "--trials", "1", folder=tmp_path) as process:
         assert process.stdout is not None
         process.stdout.close()
         process.stdout = None

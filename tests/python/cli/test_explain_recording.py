@@ -1,4 +1,4 @@
-"""``mcpace explain FILE``: what a saved recording proves, on the terminal and as a run."""
+"""``mcpace explain FILE``: the findings of a saved recording, on the terminal and as a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcpace.lab.errors import UsageProblem
 from mcpace.lab.explain import recording_run
 from mcpace.report.model.run import Run
 from mcpace.report.verdict import verdict
-from support.commands import LIMIT_S, end, started
+from support.commands import LIMIT_S, end, start_command
 from support.commands import run as mcpace
 
 MILLISECOND = 1_000_000
@@ -149,7 +149,7 @@ def test_events_far_out_of_order_are_put_in_order(tmp_path: Path) -> None:
 def test_a_recording_that_never_comes_is_given_up_by_a_signal(tmp_path: Path, signals: signal.Signals) -> None:
     pipe = tmp_path / "recording.jsonl"
     os.mkfifo(pipe)
-    with ThreadPoolExecutor() as pool, started("explain", pipe.name, folder=tmp_path) as process:
+    with ThreadPoolExecutor() as pool, start_command("explain", pipe.name, folder=tmp_path) as process:
         writer = pool.submit(pipe.open, "wb")  # opens with the reader; nothing is ever written
         try:
             writer.result(LIMIT_S)

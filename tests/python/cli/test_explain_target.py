@@ -1,4 +1,4 @@
-"""Experiments on a live target: what is found where something is wrong, and nothing where nothing is."""
+"""Experiments on a live target: findings where something is wrong, and none where nothing is."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ MARKED = {"type": "object", "properties": {"to": {"type": "string"}, "text": {"t
     [(True, {}, "to"), (True, {"to": "me"}, "text"), (True, {"to": "me", "text": "x"}, None), (False, {}, None)],
 )
 def test_what_the_user_gave_is_never_overwritten(marked: bool, given: dict[str, str], changed: str | None) -> None:
-    """Nor does a tool that isn't marked see anything but that."""
+    """A tool that isn't marked read-only gets only the user's arguments, too."""
     tool = {"name": "note", "inputSchema": MARKED, "annotations": {"readOnlyHint": marked}}
     operation = Operation(name="note", kind="call", tool="note", arguments=given)
     base = Plan(
@@ -158,7 +158,7 @@ def test_what_the_user_gave_is_never_overwritten(marked: bool, given: dict[str, 
         operations=[operation], timeout_s=1.0,
     )  # fmt: skip
     checked = Checked("2025-06-18", [operation], tools={"note": tool})
-    caller = cast(factors_catalogue.Caller, SimpleNamespace(consents=False, scripted=False))
+    caller = cast(factors_catalogue.Caller, SimpleNamespace(has_automatic_consent=False, is_profile=False))
     found = [
         one for one in factors_catalogue.variants(base, checked, caller, frozenset(given)) if one.code == "argument"
     ]
@@ -177,7 +177,7 @@ def test_a_named_tool_is_given_what_the_user_gave_and_nothing_else(tmp_path: Pat
 
 
 class Silent(http.server.BaseHTTPRequestHandler):
-    """An MCP server that swallows requests which ask for JSON alone."""
+    """An MCP server that never answers requests that accept only JSON."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -235,7 +235,7 @@ def test_what_hangs_takes_no_more_than_its_share_of_the_budget(tmp_path: Path) -
 
 
 def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
-    """Twelve variants that change nothing, at a target that gets slower with each slice of a round."""
+    """Returns the factors of twelve variants that change nothing, at a target that slows down with each slice."""
     taken = 0
 
     def slice_(plan: Plan, length_s: float, tried: object = None) -> tuple[float, Any]:
@@ -245,8 +245,8 @@ def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
 
     monkeypatch.setattr(factors, "_slice", slice_)
     plan = cast(Plan, SimpleNamespace())
-    tried = [factors._Tried(factors_catalogue.Variant(str(number), plan=plan)) for number in range(12)]
-    left = cast(factors._Time, SimpleNamespace(left_s=60.0, impatient=lambda plan: plan))
+    tried = [factors._Experiment(factors_catalogue.Variant(str(number), plan=plan)) for number in range(12)]
+    left = cast(factors._Budget, SimpleNamespace(left_s=60.0, with_time_limit=lambda plan: plan))
     base = factors._Base(plan)
     for number in range(factors.ROUNDS):
         taken = 0
@@ -264,8 +264,8 @@ def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) ->
     asked: list[object] = []
     monkeypatch.setattr(factors, "_slice", lambda plan, length_s, tried=None: asked.append(tried))
     plan = cast(Plan, SimpleNamespace())
-    tried = [factors._Tried(factors_catalogue.Variant(str(number), plan=plan)) for number in range(3)]
-    left = cast(factors._Time, SimpleNamespace(left_s=-1.0, impatient=lambda plan: plan))
+    tried = [factors._Experiment(factors_catalogue.Variant(str(number), plan=plan)) for number in range(3)]
+    left = cast(factors._Budget, SimpleNamespace(left_s=-1.0, with_time_limit=lambda plan: plan))
     factors._round(factors._Base(plan), tried, 0.1, 0, left, SilentProgress(), "t")
     assert asked == []
     assert [factors._factor(one).verdict for one in tried] == ["left-out"] * 3
@@ -282,9 +282,9 @@ def test_a_call_may_take_what_is_left_and_no_more() -> None:
         target=StdioTarget(["server"]), revision="2025-06-18", model=Closed(vus=1), duration_s=1.0, warm_up_s=0.0,
         operations=[], timeout_s=60.0,
     )  # fmt: skip
-    assert factors._Time(1000.0, 8.0).impatient(plan).timeout_s == 8.0
-    assert 9.0 < factors._Time(10.0, 60.0).impatient(plan).drain_s <= 10.0
-    assert factors._Time(-5.0, 60.0).impatient(plan).timeout_s == factors.HANGS_S
+    assert factors._Budget(1000.0, 8.0).with_time_limit(plan).timeout_s == 8.0
+    assert 9.0 < factors._Budget(10.0, 60.0).with_time_limit(plan).drain_s <= 10.0
+    assert factors._Budget(-5.0, 60.0).with_time_limit(plan).timeout_s == factors.HANGS_S
 
 
 def test_what_a_call_takes_is_the_load_engines_word() -> None:
@@ -334,15 +334,18 @@ def test_a_long_command_is_no_file_name(tmp_path: Path) -> None:
 
 
 def test_an_address_is_tried_by_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call over a connection that stands knows nothing of addresses that were tried in vain."""
+    """Calls over an existing connection don't show failed attempts to connect."""
     monkeypatch.setattr(factors_catalogue, "other_addresses", lambda _: ["::1", "127.0.0.1"])
     asked: list[str | None] = []
 
-    def connected(*, address: str | None = None, **_: object) -> Any:
+    def connect_client(*, address: str | None = None, **_: object) -> Any:
         asked.append(address)
         return SimpleNamespace(disconnect=lambda: None)
 
-    caller = cast(factors_catalogue.Caller, SimpleNamespace(consents=False, scripted=False, connected=connected))
+    caller = cast(
+        factors_catalogue.Caller,
+        SimpleNamespace(has_automatic_consent=False, is_profile=False, connect_client=connect_client),
+    )
     base = Plan(
         target=HttpTarget("http://localhost:8000/mcp"), revision="2026-07-28", model=Closed(vus=1), duration_s=1.0,
         warm_up_s=0.0, operations=[Operation(name="t", kind="call", tool="t")], timeout_s=1.0, session="none",

@@ -1,4 +1,4 @@
-"""A recording in other tools' formats, read by what reads them: a collector for spans, each format's own rules."""
+"""Exports of recordings, read by real consumers: a collector for spans, and the rules of each other format."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from support import commands
-from support.otlp_collector import collecting
+from support.otlp_collector import run_collector
 
 RUN = Path(__file__).parents[2] / "fixtures" / "runs" / "clients.json"
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Our client at a profile with sessions and event streams: two rounds of connect, list, call."""
+    """Records two rounds of connect, list and call of mcpace's client at a profile with sessions and event streams."""
     folder = tmp_path_factory.mktemp("recording")
     made = commands.run(
         "measure",
@@ -66,7 +66,7 @@ def test_a_har_has_every_exchange_with_its_times_and_bodies(recording: Path, tmp
 
 
 def _holds_to_the_format(entry: dict[str, Any]) -> None:
-    """HAR 1.2: what an entry must have, and that its times add up (`ssl` is a part of `connect`)."""
+    """Checks HAR 1.2: required members of an entry, and that its times add up (`ssl` is part of `connect`)."""
     datetime.fromisoformat(entry["startedDateTime"])
     assert {"method", "url", "httpVersion", "cookies", "headers", "queryString", "headersSize", "bodySize"} <= set(
         entry["request"]
@@ -105,7 +105,7 @@ def test_slices_of_a_trace_lie_within_each_other(recording: Path, tmp_path: Path
 
 
 def _nests(row: list[dict[str, Any]]) -> None:
-    """Perfetto draws slices of a row by their nesting: none may cross another's end."""
+    """Checks that slices of a row nest: Perfetto requires that no slice crosses another's end."""
     open_ends: list[float] = []
     for one in sorted(row, key=lambda one: (one["ts"], -one["dur"])):
         while open_ends and open_ends[-1] <= one["ts"] + 1e-3:
@@ -116,7 +116,7 @@ def _nests(row: list[dict[str, Any]]) -> None:
 
 
 def test_a_collector_takes_the_spans(recording: Path, tmp_path: Path) -> None:
-    with collecting(tmp_path) as collector:
+    with run_collector(tmp_path) as collector:
         url = f"http://127.0.0.1:{collector.port}/v1/traces"
         sent = commands.run("export", recording, "--otlp", url, folder=tmp_path)
         assert sent.code == 0, sent.stderr
@@ -190,7 +190,7 @@ def test_a_collector_that_is_away_took_nothing(recording: Path, tmp_path: Path) 
 
 @contextmanager
 def answering(reply: bytes) -> Iterator[str]:
-    """Says the same to everybody who sends a whole request, and hangs up."""
+    """Gives the same answer to every whole request and closes the connection."""
 
     def serve() -> None:
         while True:

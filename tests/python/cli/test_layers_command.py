@@ -1,4 +1,4 @@
-"""``mcpace layers`` as users run it: on real releases of each SDK, each in an environment of its own."""
+"""The command ``mcpace layers`` on real releases of each SDK, each in its own environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpace.report.model.run import Case, Run
-from support.commands import LIMIT_S, Ended, end, run, started
+from support.commands import LIMIT_S, Ended, end, run, start_command
 from support.layering import DRF, FASTMCP, MCP_1, MCP_2, MCPACE, MCPACE_DJANGO, SERVED, Served
 
 LAYERS = ["direct", "handler", "in-process", "socket"]
@@ -182,7 +182,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     reached = os.open(tmp_path / "reached", os.O_RDONLY | os.O_NONBLOCK)
     (tmp_path / "stalling.py").write_text(source)
     words = ("layers", "stalling:mcp", "--tool", "stall", "--rounds", 2, "--warm-up", "0s", "--batch", "1us")
-    with started(*words, folder=tmp_path) as process:
+    with start_command(*words, folder=tmp_path) as process:
         assert select.select([reached], [], [], LIMIT_S)[0]
         process.send_signal(signal.SIGINT)
         ended = end(process)

@@ -1,6 +1,6 @@
-"""``mcpace load`` as users run it: against a profile, our own served servers, and servers that misbehave.
+"""The command ``mcpace load`` against a profile, mcpace's own servers, and servers that misbehave.
 
-Loads are short: what is checked is what was counted, never how fast it was.
+Loads are short: tests check counts, never speed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from support.commands import COMMAND, Ended, closed_port, end, mcp_answer, read_request, run, started, tcp_server
+from support.commands import COMMAND, Ended, closed_port, end, mcp_answer, read_request, run, start_command, tcp_server
 from support.otlp_collector import stand_in_collector
 from support.serve_process import serving
 
@@ -72,7 +72,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def loaded(*words: object, folder: Path, code: int = DONE, **environment: str) -> tuple[dict[str, Any], Ended]:
-    """The one case of a load, as JSON."""
+    """Runs a load and returns its case as JSON."""
     ended = run("load", *words, "--json", folder=folder, environment=environment)
     assert ended.code == code, ended.stderr
     document = json.loads(ended.stdout)
@@ -82,7 +82,7 @@ def loaded(*words: object, folder: Path, code: int = DONE, **environment: str) -
 
 
 def accounted(case: dict[str, Any]) -> None:
-    """Nothing that began is lost, and nothing is counted twice."""
+    """Checks that every begun call is counted exactly once."""
     operations = [*case["by_tool"].values(), *case["load"]["others"].values()]
     for operation in operations:
         assert operation["count"] == operation["ok"] + sum(operation["errors"].values())
@@ -308,7 +308,7 @@ def test_ctrl_c_saves_what_was_measured(tmp_path: Path) -> None:
 
     with (
         tcp_server(answer, read=False) as place,
-        started("load", place, "--vus", 1, "--duration", "60s", "--warm-up", "0s", folder=tmp_path) as process,
+        start_command("load", place, "--vus", 1, "--duration", "60s", "--warm-up", "0s", folder=tmp_path) as process,
     ):
         assert under_way.wait(60)
         process.send_signal(signal.SIGINT)
@@ -337,7 +337,7 @@ def test_ctrl_c_in_the_warm_up_says_that_nothing_was_measured(tmp_path: Path) ->
         connection.sendall(mcp_answer(request, tool="echo"))
 
     words = ["--vus", 1, "--duration", "60s", "--warm-up", "60s"]
-    with tcp_server(answer, read=False) as place, started("load", place, *words, folder=tmp_path) as process:
+    with tcp_server(answer, read=False) as place, start_command("load", place, *words, folder=tmp_path) as process:
         assert under_way.wait(60)
         process.send_signal(signal.SIGINT)
         ended = end(process)
@@ -346,7 +346,7 @@ def test_ctrl_c_in_the_warm_up_says_that_nothing_was_measured(tmp_path: Path) ->
 
 
 def test_a_report_that_nobody_reads_costs_no_measurement(tmp_path: Path) -> None:
-    """Ctrl-C while stdout takes nothing: neither had the load an end before, nor had anybody named a place for it."""
+    """Ctrl-C while stdout blocks: the load had no end before, and no ``--out`` names a file."""
     command = [*COMMAND, "load", "profile:simple", "--vus", "1", *SHORT, "--json"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -393,7 +393,7 @@ def test_what_can_not_be_called_is_said_before_the_load(url: str, tmp_path: Path
 
 
 def test_little_is_loaded_before_the_first_request(tmp_path: Path) -> None:
-    """Nobody answers: what was loaded then is what stands before each load."""
+    """The target never answers, so only modules needed before the first request are loaded."""
     command = [sys.executable, "-X", "importtime", "-m", "mcpace", "load", f"http://127.0.0.1:{closed_port()}/mcp"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == UNREACHABLE
@@ -477,7 +477,7 @@ def test_a_terminal_shows_how_it_goes(url: str, tmp_path: Path) -> None:
 
 
 def started_on_terminal(stderr: int, *words: object, folder: Path) -> Any:
-    """The command with a terminal as its stderr."""
+    """Starts the command with a terminal as its stderr."""
     process = subprocess.Popen(
         [*COMMAND, *map(str, words)],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Every example of docs/load.md runs, at a server as the page has it, for shorter than the page says."""
+"""Every example of docs/load.md runs, with the server of the page, but for a shorter time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SERVER = """
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """A folder with all that the page speaks of, and the server's address."""
+    """Yields a folder with all files of the page, and the server's address."""
     place = tmp_path_factory.mktemp("page")
     (place / "people.txt").write_text("Ada\nGrace\n")
     [scenario] = re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S)
@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
 
 
 def shortened(text: str) -> str:
-    """Half a second for each time that is whole seconds."""
+    """Replaces durations of whole seconds by half a second."""
     return re.sub(r"\b\d+s(?=[:\s\"]|$)", "500ms", text)
 
 

@@ -1,4 +1,4 @@
-"""Recordings and exports hold requests and replies: they are readable by their owner alone."""
+"""Recordings and exports contain requests and replies, so they are readable by their owner only."""
 
 from __future__ import annotations
 

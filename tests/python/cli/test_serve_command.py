@@ -1,4 +1,4 @@
-"""``mcpace serve`` as users run it: what it says, its exit codes, signals, workers, TLS, reload, stdio."""
+"""The command ``mcpace serve``: messages, exit codes, signals, workers, TLS, reload, stdio."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def ask(city: str) -> str:
 
 @pytest.fixture
 def served(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
-    """The server of this file, with a test's options; any free port."""
+    """Serves this file's server with a test's options on a free port."""
     words = getattr(request, "param", ())
     with serving(tmp_path, "server.py", "--port", 0, *words, source=SOURCE) as one:
         yield one
@@ -560,7 +560,7 @@ def test_a_server_that_runs_itself_ends_like_the_command(tmp_path: Path) -> None
 
 
 def in_background(served: Served, tool: str) -> tuple[list[str], threading.Thread]:
-    """A call that has begun, on a thread of its own; its answer, once there is one."""
+    """Starts a call on its own thread. Returns the thread and the list that gets the answer."""
     answer: list[str] = []
 
     def call() -> None:
@@ -575,7 +575,7 @@ def in_background(served: Served, tool: str) -> tuple[list[str], threading.Threa
 
 
 def refused(port: int) -> None:
-    """Waits until nobody listens there."""
+    """Waits until no program listens on the port."""
     pause = threading.Event()
     for _ in range(6000):
         try:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from support.commands import COMMAND, end, run, started
+from support.commands import COMMAND, end, run, start_command
 
 ADAPTER = """
 format = 1
@@ -36,7 +36,7 @@ SHORT = ("--vus", 4, "--duration", "1s", "--rounds", 2, "--warm-up", "0s")
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Adapters of the tests' own."""
+    """Adapters for these tests."""
     folder = tmp_path / "adapters" / "scripted"
     folder.mkdir(parents=True)
     (folder / "adapter.toml").write_text(ADAPTER)
@@ -142,7 +142,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(
 
 def test_ctrl_c_saves_what_was_measured_and_leaves_no_server(tmp_path: Path, environment: dict[str, str]) -> None:
     words = ("servers", "scripted:whole", "scripted:split", "--vus", 2, "--duration", "90s", "--rounds", 30, "--json")
-    with started(*words, "--warm-up", "0s", folder=tmp_path, environment=environment) as process:
+    with start_command(*words, "--warm-up", "0s", folder=tmp_path, environment=environment) as process:
         server = _first_round(process.pid)
         process.send_signal(signal.SIGINT)
         ended = end(process)
@@ -174,7 +174,10 @@ def test_stopped_servers_do_not_outlive_a_killed_mcpace(tmp_path: Path, environm
 
 
 def _first_round(pid: int, *, stopped: bool = False) -> int:
-    """Waits until the first server has had some load, or stands still then; a descriptor that tells of its end."""
+    """Waits until the first server has had some load, or is stopped after it.
+
+    Returns a descriptor that reports its end.
+    """
     program = f"""
 import sys, time
 from pathlib import Path

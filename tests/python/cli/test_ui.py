@@ -1,4 +1,4 @@
-"""``mcpace ui``: who is answered, what is listed, and the whole of it in a browser; and the journal it reads."""
+"""The command ``mcpace ui``: access control, the list of runs, the page in a browser, and the journal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from mcpace.ui.live import Journal
 from mcpace.ui.opening import has_browser
 from mcpace.ui.server import MOST_AT_ONCE, Server
 from support.browser import Watched, chromium
-from support.commands import COMMAND, end, line, run, started
+from support.commands import COMMAND, end, line, run, start_command
 
 COMPARED = partial(run_of, tolerance=DEFAULT_TOLERANCE)
 
@@ -66,7 +66,7 @@ def served(runs: Path) -> Iterator[Server]:
 
 
 def ask(server: Server, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """With the right token and host, unless told otherwise; a header that is empty is left out."""
+    """Makes a request with the right token and host, unless given otherwise. Leaves out empty headers."""
     given = {"Host": f"127.0.0.1:{server.server_port}", "x-mcpace-token": server.token, **headers}
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -252,7 +252,7 @@ def test_two_runs_are_compared(runs: Path) -> None:
 
 
 def hostile(change: dict[str, Any]) -> str:
-    """A run with a part of it changed, as JSON: ``machine.cores`` is the place of one."""
+    """A run as JSON with one part changed. ``machine.cores`` names a part."""
     told = json.loads((RUNS / "clients.json").read_text())
     for place, value in change.items():
         *path, last = place.split(".")
@@ -325,7 +325,7 @@ def second(at_s: float) -> LoadSecond:
 
 
 class Deaf:
-    """A load's watcher that tells nobody."""
+    """A load's watcher that ignores everything."""
 
     def preparing(self, what: str) -> None: ...
     def note(self, text: str) -> None: ...
@@ -483,7 +483,7 @@ def test_a_run_leaves_no_journal_and_a_killed_one_does(tmp_path: Path) -> None:
     assert ended.code == 3
     assert sorted(place.name for place in tmp_path.iterdir()) == ["run.json"]
     words = ("load", "profile:simple", "--duration", "60s", "--warm-up", "0s", "--out", "load.json")
-    with started(*words, folder=tmp_path) as process:
+    with start_command(*words, folder=tmp_path) as process:
         place = tmp_path / "load.json.live"
         while (found := Journal(place).look()) is None or not found.series:
             assert process.poll() is None, process.communicate()
@@ -580,7 +580,7 @@ def test_without_the_token_the_page_says_what_to_do(runs: Path, browser: Browser
 
 
 def test_the_command_serves_and_ends(runs: Path) -> None:
-    with started("ui", runs, folder=runs) as process:
+    with start_command("ui", runs, folder=runs) as process:
         assert process.stdout
         said = process.stdout.readline()
         match = re.search(r"at http://127\.0\.0\.1:(\d+)/#token=([\w-]{32})$", said.strip())
@@ -598,7 +598,7 @@ def test_the_command_serves_and_ends(runs: Path) -> None:
 def test_a_folders_name_does_nothing_to_the_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "a\x1b]0;x\x07\udcff"
     folder.mkdir()
-    with started("ui", folder, folder=tmp_path) as process:
+    with start_command("ui", folder, folder=tmp_path) as process:
         assert process.stdout
         said = process.stdout.readline()
         assert re.search(r"/a\]0;x at http://127\.0\.0\.1:\d+/#token=[\w-]{32}$", said.strip()), said

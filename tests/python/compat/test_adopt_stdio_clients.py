@@ -29,10 +29,10 @@ def command(server: adoption.Sdk, example_name: str = "everything") -> list[str]
     ("client", "era"), [pytest.param(sdk, era, id=f"{sdk.name}-{era}") for sdk in CLIENTS for era in sdk.eras]
 )
 def test_client_gets_all_that_the_server_has(client: interop.Sdk, era: str, server: adoption.Sdk) -> None:
-    told = interop.told_by(client.client(), era, ["stdio", *command(server)])
+    told = interop.client_output(client.client(), era, ["stdio", *command(server)])
     assert told.pop("tools") == TOOLS
     # A client of both eras falls back where the server has only the old one.
-    assert told == interop.expected_of(MODERN if era == "modern" and MODERN in server.revisions else LEGACY)
+    assert told == interop.expected_output(MODERN if era == "modern" and MODERN in server.revisions else LEGACY)
 
 
 @pytest.mark.network

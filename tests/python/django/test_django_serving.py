@@ -19,7 +19,7 @@ import pytest
 from mcpace import StdioServerParameters, SyncClient
 from support.databases import postgresql
 from support.redis_server import RedisServer
-from support.serve_process import Client, Served, held
+from support.serve_process import Client, Served, hold_process
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "django-invoices"
 LIMIT_S = 180
@@ -93,7 +93,7 @@ def running(environment: dict[str, str], *words: str) -> Iterator[Served]:
         [sys.executable, *command], cwd=EXAMPLE, env=environment, start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    with held(process) as served:
+    with hold_process(process) as served:
         served.ready()
         yield served
 

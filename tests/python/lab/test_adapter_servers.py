@@ -72,7 +72,7 @@ class Release:
 
 
 def releases() -> Iterator[Any]:
-    """A parameter for each release, marked where it isn't for every day."""
+    """Parametrizes a test with the releases. Marks those that don't run every day."""
     known = toml_file.load_all()
     for name, adapter in known.items():
         if not adapter.has(Role.SERVER):
@@ -97,7 +97,7 @@ EVERY = pytest.mark.parametrize("release", list(releases()))
 
 @pytest.fixture(scope="module", autouse=True)
 def cache() -> Iterator[None]:
-    """Beside the other tests' builds, where crates are built quickly and not well; or where somebody keeps them."""
+    """Uses the cache of the other tests' builds, where crates are built quickly; or the one of the environment."""
     with pytest.MonkeyPatch.context() as patch:
         if paths.CACHE_VARIABLE not in os.environ:
             patch.setenv(paths.CACHE_VARIABLE, str(BUILT))
@@ -121,7 +121,7 @@ def start(release: Release, mode: str, state: State = "stateless", **options: An
 
 @contextmanager
 def running(release: Release, mode: str, state: State = "stateless", **options: Any) -> Iterator[ServerProgram]:
-    """A server that ends with its stdin, as it should: no signal comes before it has."""
+    """Runs a server that must end when its stdin ends, before any signal."""
     with start(release, mode, state, **options) as server:
         yield server
         server._stdin.close()
@@ -167,7 +167,7 @@ def test_every_server_gives_the_same_answers(release: Release, shop: Shop) -> No
 
 @EVERY
 def test_every_server_keeps_sessions(release: Release) -> None:
-    """`initialize` brings an id, which every call then carries."""
+    """`initialize` returns a session id, which every call then carries."""
     way = next(way for way in ways(release) if way[1] == "stateful")
     with running(release, *way) as server, Connection(server.url, way[1]) as connection:
         assert connection.session
@@ -264,7 +264,7 @@ def asked(schema: dict[str, Any]) -> dict[str, bool]:
 
 
 def calls(shop: Shop) -> Iterator[Call]:
-    """Every tool, with what could be written differently in another language."""
+    """A call of every tool, with values that languages may write differently."""
     yield "echo", {"text": WORDS}, WORDS, False
     yield "echo", {"text": ""}, "", False
     yield "greet", {"name": "Zoë"}, "Hello, Zoë!", False
@@ -302,7 +302,7 @@ def ends(pid: int) -> None:
 
 
 class Connection:
-    """One connection of plain HTTP, on which every answer is read to its end."""
+    """One plain HTTP connection that reads every answer to its end."""
 
     def __init__(self, url: str, state: State) -> None:
         parts = urllib.parse.urlsplit(url)
@@ -322,7 +322,7 @@ class Connection:
         self._http.close()
 
     def begin(self) -> None:
-        """A session, where the server keeps them."""
+        """Starts a session, where the server has sessions."""
         client = {"name": "test", "version": "0"}
         self.ask("initialize", {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client})
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -348,7 +348,7 @@ class Connection:
         return block["text"], result.get("isError", False)
 
     def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A request's result."""
+        """Makes a request and returns its result."""
         self.send(method, params)
         reply = self._http.getresponse()
         body = reply.read().decode()
@@ -380,7 +380,7 @@ class Connection:
 
 
 def events(body: str) -> list[dict[str, Any]]:
-    """The messages of an event stream."""
+    """Returns the messages of an event stream."""
     # Not `splitlines`, which knows separators that no event stream has.
     data = [line[5:].strip() for line in body.replace("\r\n", "\n").split("\n") if line.startswith("data:")]
     return [json.loads(text) for text in data if text]

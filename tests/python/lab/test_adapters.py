@@ -1,4 +1,4 @@
-"""adapter.toml, the subjects that users type, and the Python client program against a real server."""
+"""Tests of adapter.toml, of the subjects that users type, and of the Python client program with a real server."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_bad_files_are_named_with_their_key(tmp_path: Path, old: str, new: str, 
 
 
 def test_servers_load_with_their_modes() -> None:
-    """Each adapter's first mode is the one that a subject without a mode means."""
+    """A subject without a mode gets the first mode of its adapter."""
     servers = {name: adapter for name, adapter in load_all().items() if adapter.has(Role.SERVER)}
     assert {"python", "fastmcp", "mcpace-python"} <= set(servers)
     for name, adapter in servers.items():
@@ -244,7 +244,7 @@ def test_python_client_goes_on_after_failures(version: str, server_url: str) -> 
 
 @pytest.mark.network
 def test_python_client_tells_a_silent_server(server_url: str) -> None:
-    """A server that accepts and says nothing: the time limit, then business as usual."""
+    """A server that accepts connections but never answers: the time limit applies, and the program stays usable."""
     with socket.socket() as silent, client("1.30.0") as program:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -277,7 +277,7 @@ def test_python_client_modes(mode: str | None, revision: str, server_url: str) -
 
 
 def test_programs_run_on_old_syntax() -> None:
-    """Releases run on Python 3.10: what their programs need at run time has to exist there."""
+    """Releases run on Python 3.10, so programs may only use features of that version."""
     folder = toml_file.find_folder()
     sources = [
         source for name in ("python", "fastmcp", "langchain", "shared") for source in (folder / name).glob("*.py")

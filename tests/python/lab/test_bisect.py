@@ -1,4 +1,4 @@
-"""The search of ``mcpace bisect``, without running anything."""
+"""The search of ``mcpace bisect``, without running releases."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_release_that_fails_or_hangs_can_be_searched_for() -> None:
 
 
 def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten releases: calls hang from the seventh on, and the fourth can't connect, of something else."""
+    """Ten releases: calls hang from the seventh on, and the fourth can't connect, for another reason."""
     versions = [f"1.{minor}.0" for minor in range(10)]
     tried = []
 
@@ -162,7 +162,7 @@ def test_an_end_that_fails_here_and_there_is_no_end() -> None:
 
 
 def test_measurements_survive_a_search_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two releases that behave alike here: the figures that say so are handed over with the reason."""
+    """Two releases behave alike: the error comes with the measurements."""
     # However noisy the machine: no ratio of two healthy releases is that large.
     monkeypatch.setattr(bisect, "CLEAR_RATIO", 1e6)
     settings = Settings(trials=1)

@@ -117,7 +117,7 @@ def test_goes_on_after_failures(subject: str, server_url: str) -> None:
 
 @EVERY
 def test_tells_a_silent_server(subject: str, server_url: str) -> None:
-    """A server that accepts and says nothing: the time limit, then business as usual."""
+    """A server that accepts connections but never answers: the time limit applies, and the program stays usable."""
     with socket.socket() as silent, client(subject) as program:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -132,7 +132,7 @@ def test_tells_a_silent_server(subject: str, server_url: str) -> None:
 
 @EVERY
 def test_authorizes_once_where_somebody_consents(subject: str) -> None:
-    """Through the recorder, whose counters say how often the client had to register."""
+    """The recorder's counters show how often the client registered."""
     target = _core.Target("notion", hold_s=0.05)
     recorder = _core.Recorder(target.url, extra_root=target.certificate_pem)
     try:
@@ -162,7 +162,7 @@ def test_authorizes_once_where_somebody_consents(subject: str) -> None:
 
 @pytest.mark.parametrize("subject", ["typescript@1.32.2", "go@1.8.0", "mcp-go@1.2.1"])
 def test_consent_that_a_program_cannot_give(subject: str) -> None:
-    """Only Python's programs open a browser."""
+    """Only Python's programs can open a browser."""
     with client(subject) as program:
         auth = {"kind": "oauth", "consent": "browser"}
         for command in ("provider", "connect"):
@@ -195,7 +195,7 @@ def test_modes(subject: str, mode: str | None, revision: str) -> None:
 
 @pytest.mark.parametrize("subject", ["typescript@1.32.2:auto", "fastmcp@2.11.2:auto", "mcp-go@1.2.1:legacy"])
 def test_a_mode_that_a_release_has_not(subject: str, server_url: str) -> None:
-    """Whether a version has a mode is for its program to say."""
+    """The program itself reports a mode that its version lacks."""
     name, _, mode = subject.partition(":")
     with client(name) as program:
         answer = asked(program, "connect", url=server_url, mode=mode)

@@ -1,4 +1,4 @@
-"""Two runs held against each other, and a gate's verdict over them."""
+"""Comparison of two runs, and the verdict of a gate."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ REFUSED = {"trials": [], "failures": ["connect: refused"], "error": "connect: re
 
 
 def of_attempts(base: list[Case], *sides: list[Case]) -> Run:
-    """A gate's run whose second side was, at each attempt, one of these."""
+    """Returns a gate's run with these second sides, one for each attempt."""
     result = run(*sides[-1], kind="gate")
     for side in sides:
         made = lab.compare_pairs(*lab.match_cases(base, side), 0.1)
@@ -187,7 +187,7 @@ def test_slow_at_one_tool_and_wrong_at_another_is_not_red(second: Any) -> None:
 
 
 def judged_in_junit(made: Run) -> tuple[str | None, str | None]:
-    """Failures and errors, as a CI counts them."""
+    """Numbers of failures and errors in the JUnit report."""
     whole = ElementTree.fromstring(comparison_files.junit(made))
     assert whole.get("failures") == str(len(list(whole.iter("failure"))))
     assert whole.get("errors") == str(len(list(whole.iter("error"))))
@@ -206,7 +206,7 @@ def test_a_gate_that_has_not_judged_is_an_error_to_a_ci_and_neither_passed_nor_f
 
 
 def test_what_was_slow_and_then_not_even_asked_for_is_red_though_the_sides_have_names_of_their_own() -> None:
-    """Where listing fails, nobody calls: the second side has no such case to name the place by."""
+    """Where listing fails, no call is made: the second side has no case that names the place."""
     listing: dict[str, Any] = {"operation": "list", "tool": None}
     base = [case(QUICK, target="a", **one) for one in (CONNECT, listing, {})]
     slow = [case(QUICK, target="b", **CONNECT), case(QUICK, target="b", **listing), case(SLOW, target="b")]
@@ -494,7 +494,7 @@ def test_what_the_second_side_lost_is_red() -> None:
 
 
 def test_a_server_that_dies_half_way_is_red_however_well_it_began() -> None:
-    """Connecting was given up after two failures: too few for a share to say anything."""
+    """Connecting is given up after two failures, which are too few for a significant share."""
     dead = {"failures": ["connect: refused"] * 2, "error": "connect: refused", "given_up": True}
     base, now = (case(QUICK * 3, operation="connect", tool=None), case(QUICK, operation="connect", tool=None, **dead))
     made = lab.compare(run(base), run(now), 0.1)
@@ -609,7 +609,7 @@ def test_a_baseline_that_called_another_tool_is_refused(tmp_path: Path) -> None:
 
 
 class Mortal(http.server.BaseHTTPRequestHandler):
-    """An MCP server that ends after so many calls."""
+    """An MCP server that ends after a number of calls."""
 
     protocol_version = "HTTP/1.1"
     calls_left = 5
@@ -662,7 +662,7 @@ def test_a_server_that_dies_at_its_fifth_call_fails_the_gate(tmp_path: Path) -> 
 
 
 def test_a_server_that_is_slow_and_then_gone_fails_the_gate(tmp_path: Path) -> None:
-    """It answers every call of the first attempt late, and no connection of the second."""
+    """It answers every call of the first attempt late, and accepts no connection in the second."""
 
     class Late(Mortal):
         calls_left = 6
@@ -690,7 +690,7 @@ def test_a_server_that_is_slow_and_then_gone_fails_the_gate(tmp_path: Path) -> N
 
 
 class Changing(Mortal):
-    """After its sixth call, the last of a first attempt, it is as ``then`` says: without its tool, or gone."""
+    """After its sixth call, the last of a first attempt, it changes as ``then`` says: without its tool, or gone."""
 
     calls_left = 1_000_000
     calls = 0
@@ -716,7 +716,7 @@ TRIALS = 6
 
 @contextmanager
 def sides(*kinds: type[Mortal]) -> Iterator[list[str]]:
-    """A server of each kind, by its address."""
+    """Servers of each kind, by their addresses."""
     with ExitStack() as stack:
         servers = []
         for kind in kinds:
@@ -729,7 +729,7 @@ def sides(*kinds: type[Mortal]) -> Iterator[list[str]]:
 
 
 def gate_of(folder: Path, target: dict[str, Any], base: dict[str, Any], *words: str) -> tuple[commands.Ended, Run]:
-    """How the gate ended, and what it saved."""
+    """Runs a gate. Returns its exit and the saved run."""
     with sides(*(type("Side", (Changing,), one) for one in (target, base))) as (second, first):
         asked = ("gate", second, "--base", first, "--trials", TRIALS, "--tolerance", "100%", "--out", "run.json")
         ended = commands.run(*asked, "--calls", 1, "--junit", "junit.xml", *words, folder=folder)

@@ -1,4 +1,4 @@
-"""Environments: built once, whole or not at all. Real installs from the index, of small packages."""
+"""Environments are built once and atomically. Real installs of small packages from the index."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_built_once_then_found_without_network(tmp_path: Path, monkeypatch: pyte
 
 
 def test_dependencies_are_of_the_release_s_own_time() -> None:
-    """mcp 1.11.0 asks for pydantic 2.8 or later and doesn't import with what that means today."""
+    """mcp 1.11.0 requires pydantic 2.8 or later, and doesn't import with today's pydantic."""
     from mcpace.lab.adapters.subject import find
 
     environment = ensure(find("python"), "1.11.0")
@@ -139,7 +139,7 @@ def test_waiting_is_told_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_build_never_counts_as_ready(tmp_path: Path, how: signal.Signals) -> None:
-    """Stopped in the adapter's check, when everything has been installed and only the marker is missing."""
+    """The build is stopped in the adapter's check, when only the marker is missing."""
     pipe = tmp_path / "reached"
     os.mkfifo(pipe)
     # Ends by itself with the builder, which can't end it after SIGKILL.

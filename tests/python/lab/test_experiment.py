@@ -1,6 +1,6 @@
-"""The main job end to end, on real releases: the regression of python-sdk #1274 is found, named, and bisected.
+"""End-to-end tests on real releases: the regression of python-sdk #1274 is found, named, and bisected.
 
-No clock is asserted: what is checked is which requests were sent and what mcpace says of them.
+Tests check the sent requests and mcpace's findings, never times.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def cases(run: Run, version: str, target: str) -> dict[str, Case]:
 
 
 class Steps(Silent):
-    """Remembers which steps were announced."""
+    """Collects the announced steps."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -1,4 +1,4 @@
-"""Trials, ledgers and findings folded into cases."""
+"""Conversion of trials, ledgers and findings to cases."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def facts(*seconds: float | None) -> Facts:
 
 
 def told(result: Facts, costs: dict[int, float], evidence: Sequence[tuple[int, str]] = (), **more: Any) -> Facts:
-    """``result``, with a finding."""
+    """Adds a finding to ``result``."""
     by_hand = Told({trial.call: trial.seconds or 0.0 for trial in result.trials if trial.call is not None})
     by_hand.add(costs, evidence, **more)
     result.explained = cast(_core.Explained, by_hand)
@@ -72,7 +72,7 @@ def told(result: Facts, costs: dict[int, float], evidence: Sequence[tuple[int, s
 
 
 def recorded(folder: Path, *calls: tuple[float, dict[str, int] | None]) -> Facts:
-    """A recording of calls that take these seconds at the server, which tells this of its layers."""
+    """Facts of a recording whose calls take these seconds at the server and report these layers."""
     head = {"format": "mcpace.recording/2", "instrument": "client", "started": "", "mcpace": "0", "upstream": ""}
     lines: list[dict[str, Any]] = [head]
     result = facts(*(seconds for seconds, _ in calls))

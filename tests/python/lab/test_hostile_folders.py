@@ -1,7 +1,7 @@
-"""Commands run in a folder with hostile modules and settings, and with a temporary folder of the same kind.
+"""Commands run in a folder with hostile modules and settings, and with a hostile temporary folder.
 
-The current folder may be a stranger's checkout, and other users may write to the temporary folder. Nothing that lies
-there may run, and no setting there may count.
+The current folder may be a stranger's checkout, and other users may write to the temporary folder. No code there may
+run, and no setting there may apply.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.paths import neutral_folder
-from support.commands import LIMIT_S, Ended, end, line, run, started
+from support.commands import LIMIT_S, Ended, end, line, run, start_command
 
 MODULES = (
     "mcpace", "mcpace_layers", "mcp", "fastmcp", "pydantic", "httpx", "uvicorn", "redis", "anyio", "sitecustomize",
@@ -44,7 +44,7 @@ CALLED = ("--tool", "greet", "--args", '{"name": "a"}')
 
 
 class Planted:
-    """A folder that its user doesn't trust, and what of it ran."""
+    """A folder that its user doesn't trust, and a record of the code in it that ran."""
 
     def __init__(self, place: Path) -> None:
         self.user, self.temporary, self._ran = place / "user", place / "tmp", place / "ran"
@@ -58,7 +58,7 @@ class Planted:
 
     @property
     def stdio(self) -> str:
-        """A server of the user's own, outside of the folder."""
+        """The user's own server, outside of the folder."""
         return f"stdio:{sys.executable} {self.server}"
 
     def run(self, *words: object) -> Ended:
@@ -144,7 +144,7 @@ def test_what_a_server_of_ones_own_is_run_by_uses_nothing_of_the_folder(
 
 def test_workers_use_nothing_of_the_folder(planted: Planted) -> None:
     words = ("serve", f"{planted.server}:mcp", "--workers", 2, "--port", 0)
-    with started(*words, folder=planted.user, environment=planted.environment) as process:
+    with start_command(*words, folder=planted.user, environment=planted.environment) as process:
         assert "serving" in line(process)
         process.terminate()
         assert end(process).code == 0

@@ -1,4 +1,4 @@
-"""Installers of the kinds with committed locks, by packages without dependencies: real toolchains, no registry."""
+"""Installers of kinds with committed locks, with packages without dependencies: real toolchains, no registry."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_what_it_runs_on_is_among_its_versions(tmp_path: Path, kind: str) -> Non
 def test_what_was_compiled_outlives_an_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    """Until there is a binary; then it goes."""
+    """The target folder is kept until there is a binary, and then removed."""
     adapter = toy(tmp_path, "cargo")
     monkeypatch.setattr("mcpace.lab.environments.installers.cargo.program_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -333,7 +333,7 @@ class Said(Silent):
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], tuple[Environment, str]]:
-    """Builds a toy's client by a stand-in for its toolchain: what was built, and what the stand-in was told."""
+    """Builds a toy's client with a stand-in for its toolchain. Returns the result and the stand-in's arguments."""
     told = tmp_path / "told"
     monkeypatch.setenv("TOLD", str(told))
 

@@ -1,4 +1,4 @@
-"""Signals that must not tear what was measured, in a process of its own."""
+"""Signals must not interrupt protected sections. Each test runs in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of series: do they hold what they promise?"""
+"""Coverage and power of the intervals of series."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcpace.lab.statistics.block_interval import batch_means, ratio_of_series, s
 
 
 def seconds(source: np.random.Generator, count: int, resemblance: float) -> list[float]:
-    """A rate a second whose neighbours resemble each other: a first-order autoregression, 10 % wide."""
+    """Rates with correlated neighbours: a first-order autoregression, 10 % wide."""
     noise = source.normal(0, 1, count)
     values = np.empty(count)
     values[0] = noise[0]
@@ -50,7 +50,7 @@ def test_a_load_without_any_spread_has_a_point() -> None:
 
 
 def test_what_would_have_been_seen_is_seen_in_four_cases_of_five() -> None:
-    """Normal figures, an effect of that size: the interval leaves 1 out about 80 times in 100."""
+    """For normal values and an effect of that size, the interval excludes 1 about 80 times in 100."""
     source = np.random.default_rng(9)
     error = 0.05
     effect = smallest_detectable_ratio(float(np.exp(-1.96 * error)), float(np.exp(1.96 * error)))

@@ -1,4 +1,4 @@
-"""The journal of a run in progress keeps away from what is no journal."""
+"""The journal of a run never touches a file that is not a journal."""
 
 from __future__ import annotations
 

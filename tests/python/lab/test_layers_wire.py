@@ -1,4 +1,4 @@
-"""The layers' worker's own client, against servers that frame replies in every way, and wrongly."""
+"""The client of the layers' worker, with servers that frame replies in all valid ways, and wrongly."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def by_chunks(body: bytes) -> list[bytes]:
 
 
 def by_treacherous_chunks(body: bytes) -> list[bytes]:
-    """One of them ends as the last one would, and the last one has a trailer."""
+    """A chunk ends like the last chunk, and the last chunk has a trailer."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     hint, event = b"retry: 3000\r\n", b"data: " + body + b"\r\n\r\n"
     parts = [b"%x\r\n%s\r\n" % (len(part), part) for part in (hint, event)]
@@ -48,7 +48,7 @@ def by_treacherous_chunks(body: bytes) -> list[bytes]:
 
 @contextmanager
 def serving(frame: Framing, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Iterator[str]:
-    """A small server whose replies to calls are changed and framed."""
+    """Runs a small server whose replies to calls are changed and framed."""
 
     def answer(connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -75,7 +75,7 @@ def test_replies_are_read_to_their_end_whatever_the_framing(frame: Framing) -> N
         for _ in range(3):
             wire.check(wire.call())
         with pytest.raises(Unmeasured, match="tells no layers"):
-            wire.told()
+            wire.timed_call()
 
 
 def test_what_the_server_tells_is_its_dispatch_and_service() -> None:
@@ -84,7 +84,7 @@ def test_what_the_server_tells_is_its_dispatch_and_service() -> None:
         message["result"]["_meta"] = {"dev.mcpace/timing": told}
 
     with serving(by_chunks, tell) as url:
-        assert Wire(url, "greet", {}).told() == 23
+        assert Wire(url, "greet", {}).timed_call() == 23
 
 
 def _failed(message: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``mcpace load --server-timing``: the layers that a server tells to one user more."""
+"""The option ``--server-timing`` of ``mcpace load``: an additional user measures the server's layers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_nobody_asks_unless_it_is_wanted(tmp_path: Path) -> None:
 
 
 class Refusing:
-    """A stand-in for the client: every connect fails."""
+    """A stand-in for the client whose every connect fails."""
 
     def __init__(self, problem: Exception) -> None:
         self.problem, self.connects, self.enough = problem, 0, threading.Event()
@@ -60,7 +60,7 @@ class Refusing:
         raise self.problem
 
     def disconnect(self) -> None:
-        """Nothing is connected."""
+        """Does nothing, since nothing is connected."""
 
 
 def test_who_gets_no_answer_stops_asking(monkeypatch: pytest.MonkeyPatch) -> None:

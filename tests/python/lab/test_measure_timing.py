@@ -1,4 +1,4 @@
-"""``mcpace measure`` at the runtime: the server's own account of its layers, in every way that it can be told."""
+"""The command ``mcpace measure`` with mcpace's runtime: the server's layer timings, in all transports and modes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def everything() -> Path:
 
 @contextmanager
 def serving(program: Path, *options: str) -> Iterator[str]:
-    """The server over HTTP as a process of its own; its URL."""
+    """Runs the server over HTTP as a process and yields its URL."""
     with subprocess.Popen([program, "http", *options], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -57,7 +57,7 @@ def measured(target: str, folder: Path, *options: str) -> Run:
 
 
 def split_of_call(result: Run) -> tuple[ServerSplit, float]:
-    """The account of the call, and how long the call took at the client."""
+    """The layers of the call, and the call's duration at the client."""
     (case,) = [case for case in result.cases if case.operation == "call"]
     assert case.ledger_s is not None
     split = case.ledger_s.server_split

@@ -1,4 +1,4 @@
-"""Samples of processes: what is read, when it ends, and that a recording takes them."""
+"""Samples of processes: their values, their end, and adding them to a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that break the process contract, each named after what it does wrong."""
+"""Programs that break the process contract, each named after its fault."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def start(body: str, limit_s: float = AMPLE_S) -> ClientProgram:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends; what got SIGKILL may need a moment. A zombie that init has yet to reap counts."""
+    """Waits until a process has ended, which may take a moment after SIGKILL. A zombie counts as ended."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -174,7 +174,7 @@ def test_close_ends_what_ignores_everything(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_is_left_behind() -> None:
-    """Threads and descriptors, over many starts."""
+    """No thread or descriptor is left after many starts."""
     with start(READY + "sys.stdin.read()"):
         pass
     threads, descriptors = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))

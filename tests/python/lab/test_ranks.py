@@ -1,4 +1,4 @@
-"""Ratios with intervals."""
+"""Ratios with distribution-free intervals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_distribution_is_that_of_all_ways_to_mix_both_sides(ours: int, their
 
 
 def test_the_interval_agrees_with_the_test_it_comes_from() -> None:
-    """The interval holds 1 exactly where the two-sided rank-sum test sees no difference at 5 %."""
+    """The interval contains 1 exactly if the two-sided rank-sum test finds no difference at 5 %."""
     source = random.Random(3)
     seen = set()
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""Releases: both forms of the Simple API, the cache, and the index that uv is really configured with."""
+"""Releases: both forms of the Simple API, the cache, and uv's real index."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HTML = "".join(
 
 
 class Index(BaseHTTPRequestHandler):
-    """A package index that answers as the test says."""
+    """A package index whose answers the test sets."""
 
     body: ClassVar[bytes]
     kind: ClassVar[str]
@@ -173,7 +173,7 @@ def test_credentials_do_not_follow_a_redirect_to_another_host(
     there = pypi.index_url()
 
     class Moved(BaseHTTPRequestHandler):
-        """Sends everybody elsewhere, or once around itself first."""
+        """Redirects every request to another place, or first to itself."""
 
         seen: ClassVar[list[str | None]] = []
 
@@ -237,7 +237,7 @@ place.write_bytes(b"\\3\\2\\0\\0Unknown\\0" + b"".join(v["vers"].encode() + b"\\
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Puts a stand-in for a package manager before the real one; the cache is fresh."""
+    """Returns a function that puts a stand-in for a package manager on PATH. The cache is empty."""
     monkeypatch.setenv("MCPACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CARGO_HOME", str(tmp_path / "cargo"))
 
@@ -381,7 +381,7 @@ def test_each_package_has_the_releases_that_it_is_the_one_for(tools: Tools, tmp_
     ],
 )
 def test_the_real_registries(kind: str, package: str, version: str, day: str | None) -> None:
-    """As this machine's package managers are configured."""
+    """Uses the configuration of this machine's package managers."""
     found = {release.version: release for release in list_releases(package, max_age_s=0, kind=kind)}
     uploaded = found[version].uploaded
     assert (uploaded and uploaded.date().isoformat()) == day
@@ -389,7 +389,7 @@ def test_the_real_registries(kind: str, package: str, version: str, day: str | N
 
 @pytest.mark.network
 def test_the_real_index() -> None:
-    """The index as this machine's uv is configured."""
+    """Uses this machine's uv configuration."""
     found = list_releases("mcp", max_age_s=0)
     by_version = {release.version: release for release in found}
     assert by_version["1.12.1"].uploaded.date().isoformat() == "2025-07-22"

@@ -1,4 +1,4 @@
-"""Server programs that break the process contract, each named after what it does wrong; and one that doesn't."""
+"""Server programs that break the process contract, each named after its fault; and one that keeps it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def start(body: str, limit_s: float = AMPLE_S, **options: object) -> ServerProgr
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends. A zombie that init has yet to reap counts."""
+    """Waits until a process has ended. A zombie counts as ended."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -152,7 +152,7 @@ def test_leaves_no_child_behind() -> None:
 
 
 def test_ends_when_whoever_started_it_is_killed() -> None:
-    """Its stdin is the life line: the system closes it with us."""
+    """The system closes the server's stdin when its parent dies."""
     command = [sys.executable, "-c", HOLDER, sys.executable, "-S", "-c", READY + "sys.stdin.read()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

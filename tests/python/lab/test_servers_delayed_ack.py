@@ -1,4 +1,4 @@
-"""``delayed-ack`` in load results: what makes it suspected, and what the experiment must show."""
+"""Finding ``delayed-ack`` in load results: when it is suspected, and when the experiment confirms it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Buckets = list[tuple[int, int]]
 
 
 def drawn(*parts: tuple[float, float, float]) -> Buckets:
-    """Times in nanoseconds, 10,000 in all: each part a share, a mean and a spread in milliseconds."""
+    """Random times in nanoseconds, 10,000 in total. Each part has a share, a mean and a spread in milliseconds."""
     dice = random.Random(4)
     counts: dict[int, int] = {}
     for share, mean, spread in parts:

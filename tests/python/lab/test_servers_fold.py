@@ -1,4 +1,4 @@
-"""Rounds become a case: counts are added, percentiles come of all histograms together, ratios go round by round."""
+"""Conversion of rounds to a case: adds counts, merges histograms for percentiles, pairs ratios by round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caps on servers under test: what the machine lets us do, and what is in force in the program itself."""
+"""Limits of servers under test: the methods that the machine permits, and the limits in force in the program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def group_can_be_made() -> bool:
 
 @pytest.fixture
 def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cgroup v2 hierarchy as a systemd user session has it, in files that nobody acts upon."""
+    """A cgroup v2 hierarchy like that of a systemd user session, in plain files without effect."""
     slice_ = tmp_path / "user.slice" / "app.slice"
     (slice_ / "terminal.scope").mkdir(parents=True)
     for group in (tmp_path, slice_.parent, slice_):

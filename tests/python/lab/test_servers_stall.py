@@ -1,4 +1,4 @@
-"""The stall that the demo shows: found, proven and worded where a server writes twice, and nowhere else."""
+"""The demo's stall is found, confirmed and reported for a server with two writes, and for no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shop behind the shop workload: a product API of ours, a private Redis, the same contents for every server."""
+"""The shop of the shop workload: mcpace's product API and a private Redis, with equal contents for every server."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_without_redis_one_sentence_says_how_to_get_it(monkeypatch: pytest.Monke
 
 
 def test_another_redis_on_the_port_is_not_taken_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another's data must not be flushed: where the port is taken, the next one is."""
+    """Data of another Redis must not be flushed: if the port is taken, the next one is tried."""
     with Redis() as other:
         free = ports.free()
         tried = iter([other.port, free])

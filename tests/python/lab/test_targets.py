@@ -1,4 +1,4 @@
-"""TARGET as users type it."""
+"""Parsing of TARGET."""
 
 from __future__ import annotations
 

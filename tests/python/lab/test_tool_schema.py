@@ -1,4 +1,4 @@
-"""The reading of a tool's listing, whatever a server says there."""
+"""Reading a tool's listing, including malformed ones."""
 
 from __future__ import annotations
 

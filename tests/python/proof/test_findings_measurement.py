@@ -20,7 +20,7 @@ from mcpace import MCPServer, _core
 from mcpace.lab.load import generator_limited
 from mcpace.report.model.run import Case, Subject
 from support.core_server import LIMIT_S, Wire
-from support.finding_scenes import Endpoint, body, found, patient, recorded, reply, served
+from support.finding_scenes import Endpoint, body, findings_by_code, patient, reply, serve_app, start_recorder
 from support.python_server import served as serving
 
 LONG_WAIT_S = 120
@@ -73,7 +73,7 @@ def test_a_recorder_that_is_kept_from_running_says_that_the_machine_was_busy(tmp
             over.wait(0.03)
 
     stamps = []
-    with served(Endpoint(quick)) as url, recorder(url, file) as (process, port):
+    with serve_app(Endpoint(quick)) as url, recorder(url, file) as (process, port):
         holding = threading.Thread(target=hold_up, args=(process,))
         if stopped:
             holding.start()
@@ -90,7 +90,7 @@ def test_a_recorder_that_is_kept_from_running_says_that_the_machine_was_busy(tmp
     recording = _core.Recording.load(str(file))
     for begun, end in stamps:
         recording.add_call("call", "work", begun, end)
-    findings = found(recording, machine=True)
+    findings = findings_by_code(recording, machine=True)
     assert ("noisy-run" in findings) is stopped
     assert "recorder-limited" not in findings
     if stopped:
@@ -121,7 +121,7 @@ def test_a_recorder_that_has_too_much_to_read_limits_what_it_measures(number: in
     """
     kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "work", "arguments": {}}})
-    with served(large(items(number))) as url, recorded(url) as record:
+    with serve_app(large(items(number))) as url, start_recorder(url) as record:
         wire, stamps = record.wire(), []
         for _ in range(12):
             begun = time.monotonic_ns()
@@ -132,7 +132,7 @@ def test_a_recorder_that_has_too_much_to_read_limits_what_it_measures(number: in
         recording = record.finish()
     for begun, end in stamps:
         recording.add_call("call", "work", begun, end)
-    findings = found(recording, machine=True)
+    findings = findings_by_code(recording, machine=True)
     assert ("recorder-limited" in findings) is (number > 1), findings
     assert "noisy-run" not in findings
 
@@ -181,7 +181,7 @@ def test_a_client_that_joins_a_line_anew_with_each_piece_is_named(tmp_path: Path
     for begun, end, size in (map(int, line.split()) for line in done.stdout.splitlines()):
         assert size > 10
         recording.add_call("call", "payload", begun, end)
-    findings = found(recording)
+    findings = findings_by_code(recording)
     assert ("superlinear-line" in findings) is (way == "anew"), findings
     if way == "anew":
         assert findings["superlinear-line"]["context"]["lines"] == 5

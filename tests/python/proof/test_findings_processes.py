@@ -16,7 +16,7 @@ import pytest
 from support.commands import LIMIT_S
 from support.finding_scenes import patient
 from support.release_proofs import listening
-from support.watched_process import explained, watched
+from support.watched_process import explained_codes, record_process
 
 ROUNDS = 400
 """Number of rounds with 8 milliseconds at the server each, so that a dozen samples see them."""
@@ -73,17 +73,17 @@ def scripted(leaks: str, tools: int = 1) -> list[str]:
 @patient
 def test_memory_that_rises_with_sessions_that_nobody_ends_is_named(leaks: str, end: bool, tmp_path: Path) -> None:
     command = scripted(leaks if leaks == "sessions" else "rebuilds")
-    with listening(command) as (port, pid), watched(port, pid, tmp_path) as (asking, file):
+    with listening(command) as (port, pid), record_process(port, pid, tmp_path) as (asking, file):
         asking.sessions(ROUNDS, end=end)
-    assert ("session-leak" in explained(file)) is (leaks == "sessions" and not end)
+    assert ("session-leak" in explained_codes(file)) is (leaks == "sessions" and not end)
 
 
 @pytest.mark.parametrize("leaks", ["requests", "nothing"])
 @patient
 def test_memory_that_rises_with_each_request_is_named(leaks: str, tmp_path: Path) -> None:
-    with listening(scripted(leaks)) as (port, pid), watched(port, pid, tmp_path) as (asking, file):
+    with listening(scripted(leaks)) as (port, pid), record_process(port, pid, tmp_path) as (asking, file):
         asking.calls(ROUNDS)
-    assert ("task-leak" in explained(file)) is (leaks == "requests")
+    assert ("task-leak" in explained_codes(file)) is (leaks == "requests")
 
 
 @pytest.mark.proof
@@ -92,12 +92,12 @@ def test_memory_that_rises_with_each_request_is_named(leaks: str, tmp_path: Path
 def test_processor_time_that_grows_with_the_tools_is_named(rebuilds: str, tmp_path: Path) -> None:
     files = []
     for tools in (4, 200):
-        with listening(scripted(rebuilds, tools)) as (port, pid), watched(port, pid, tmp_path) as (asking, file):
+        with listening(scripted(rebuilds, tools)) as (port, pid), record_process(port, pid, tmp_path) as (asking, file):
             asking.ask("tools/list")
             asking.calls(150)
         files.append(file)
     few, many = files
-    assert ("rebuilt-per-request" in explained(few, "--beside", many.name)) is (rebuilds == "rebuilds")
+    assert ("rebuilt-per-request" in explained_codes(few, "--beside", many.name)) is (rebuilds == "rebuilds")
 
 
 # A server of stdio that keeps a part of each call, or nothing.
@@ -133,4 +133,4 @@ def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> N
         recorder.stdin.close()
         assert recorder.wait(LIMIT_S) == 0
     assert len(list(tmp_path.iterdir())) == 3
-    assert ("task-leak" in explained(file)) is (leaks == "leaks")
+    assert ("task-leak" in explained_codes(file)) is (leaks == "leaks")

@@ -24,12 +24,12 @@ from support.finding_scenes import (
     Scope,
     Send,
     body,
-    found,
+    findings_by_code,
     head,
     patient,
-    recorded,
     reply,
-    served,
+    serve_app,
+    start_recorder,
     waiting,
 )
 
@@ -74,13 +74,13 @@ def calls(record: Recorded, number: int = CALLS) -> _core.Recording:
 
 @patient
 def test_two_small_writes_wait_for_the_kernels_acknowledgement() -> None:
-    with target("two-writes") as url, recorded(url) as record:
-        finding = found(calls(record))["delayed-ack"]
+    with target("two-writes") as url, start_recorder(url) as record:
+        finding = findings_by_code(calls(record))["delayed-ack"]
     assert finding["context"]["pauses"] >= CALLS / 2
     assert finding["confidence"]["reason"] == "acknowledgements-own-time"
     # The experiment that would disprove it: the same server, acknowledged at once.
-    with target("two-writes") as url, recorded(url, quickack=True) as record:
-        assert found(calls(record)) == {}
+    with target("two-writes") as url, start_recorder(url, quickack=True) as record:
+        assert findings_by_code(calls(record)) == {}
 
 
 @pytest.mark.parametrize("nodelay", [False, True])
@@ -89,22 +89,22 @@ def test_a_server_whose_sockets_lack_nodelay_stalls(nodelay: bool) -> None:
     async def quick(_: dict[str, Any]) -> None:
         return None
 
-    with served(Endpoint(quick), nodelay=nodelay) as url, recorded(url) as record:
-        findings = found(calls(record))
+    with serve_app(Endpoint(quick), nodelay=nodelay) as url, start_recorder(url) as record:
+        findings = findings_by_code(calls(record))
     assert set(findings) == (set() if nodelay else {"delayed-ack"})
 
 
 @patient
 def test_a_server_that_takes_forty_milliseconds_itself_is_no_stall() -> None:
-    with target("first-byte=41ms") as url, recorded(url) as record:
-        assert found(calls(record)) == {}
+    with target("first-byte=41ms") as url, start_recorder(url) as record:
+        assert findings_by_code(calls(record)) == {}
 
 
 @pytest.mark.parametrize("faults", [["redirect"], []])
 @patient
 def test_a_redirect_before_each_request_is_named(faults: list[str]) -> None:
-    with target(*faults) as url, recorded(url) as record:
-        findings = found(calls(record))
+    with target(*faults) as url, start_recorder(url) as record:
+        findings = findings_by_code(calls(record))
     assert set(findings) == ({"redirect-per-request"} if faults else set())
     if faults:
         context = findings["redirect-per-request"]["context"]
@@ -130,7 +130,7 @@ class Old:
 @patient
 def test_a_transport_that_is_tried_out_on_each_connect_is_named(probes: bool) -> None:
     initialize = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}})
-    with served(Old()) as url, recorded(url) as record:
+    with serve_app(Old()) as url, start_recorder(url) as record:
         for _ in range(3):
             wire, stream = Wire(port_of(record.recorder.url)), Wire(port_of(record.recorder.url))
             if probes:
@@ -140,7 +140,7 @@ def test_a_transport_that_is_tried_out_on_each_connect_is_named(probes: bool) ->
             assert wire.send("POST", "/messages", initialize, **{"Content-Type": "application/json"})[0] == 202
             wire.close()
             stream.close()
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("transport-probing" in findings) is probes
     if probes:
         assert findings["transport-probing"]["context"] == {"probes": 3, "status": 405}
@@ -173,11 +173,11 @@ def telling(*, holds_back: bool) -> Callable[[Scope, Receive, Send], Any]:
 @pytest.mark.parametrize("holds_back", [True, False])
 @patient
 def test_progress_that_something_holds_back_comes_at_once(holds_back: bool) -> None:
-    with served(telling(holds_back=holds_back)) as url, recorded(url) as record:
+    with serve_app(telling(holds_back=holds_back)) as url, start_recorder(url) as record:
         wire = record.wire()
         for _ in range(2):
             wire.send("POST", body=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}}))
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("buffered-stream" in findings) is holds_back
     if holds_back:
         assert findings["buffered-stream"]["context"]["events"] == 8
@@ -212,9 +212,9 @@ def proxy(url: str, *, buffers: bool) -> Callable[[Scope, Receive, Send], Any]:
 @patient
 def test_a_recording_behind_a_proxy_tells_that_it_is_the_proxy_that_holds_progress_back(buffers: bool) -> None:
     with ExitStack() as stack:
-        behind = stack.enter_context(recorded(stack.enter_context(served(telling(holds_back=False)))))
-        between = stack.enter_context(served(proxy(behind.recorder.url, buffers=buffers)))
-        record = stack.enter_context(recorded(between))
+        behind = stack.enter_context(start_recorder(stack.enter_context(serve_app(telling(holds_back=False)))))
+        between = stack.enter_context(serve_app(proxy(behind.recorder.url, buffers=buffers)))
+        record = stack.enter_context(start_recorder(between))
         wire = record.wire()
         for _ in range(2):
             wire.send("POST", body=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}}))
@@ -264,7 +264,7 @@ def ended(made: socket.socket) -> None:
 @patient
 def test_streams_that_are_cut_at_one_age_are_told_from_those_that_clients_time_out() -> None:
     age = 5.3
-    with served(Cutting(age)) as url, recorded(url) as record:
+    with serve_app(Cutting(age)) as url, start_recorder(url) as record:
         first = [(name, stream(record, name)) for name in ("one", "two", "three")]
         for _, made in first:
             ended(made)
@@ -272,16 +272,16 @@ def test_streams_that_are_cut_at_one_age_are_told_from_those_that_clients_time_o
         recording = record.finish()
         for made in [*again, *(made for _, made in first)]:
             made.close()
-    context = found(recording)["clustered-stream-lifetime"]["context"]
+    context = findings_by_code(recording)["clustered-stream-lifetime"]["context"]
     assert (context["closed_by"], context["streams"]) == ("server", 3)
     assert context["age_ns"] >= age * 1e9
-    assert found(recording).keys() == {"clustered-stream-lifetime"}
+    assert findings_by_code(recording).keys() == {"clustered-stream-lifetime"}
 
 
 @patient
 def test_streams_that_their_client_gives_up_at_one_age_are_its_time_out() -> None:
     age = 5.3
-    with served(Cutting(None)) as url, recorded(url) as record, ThreadPoolExecutor(3) as threads:
+    with serve_app(Cutting(None)) as url, start_recorder(url) as record, ThreadPoolExecutor(3) as threads:
 
         def timed_out(name: str) -> socket.socket:
             made = stream(record, name)
@@ -295,7 +295,7 @@ def test_streams_that_their_client_gives_up_at_one_age_are_its_time_out() -> Non
         recording = record.finish()
         for made in again:
             made.close()
-    context = found(recording)["clustered-stream-lifetime"]["context"]
+    context = findings_by_code(recording)["clustered-stream-lifetime"]["context"]
     assert (context["closed_by"], context["streams"]) == ("client", 3)
 
 
@@ -305,7 +305,7 @@ def test_a_client_whose_connections_are_all_taken_lets_requests_wait(connections
     """A client that opens so many connections at most; two long calls are open when a third begins."""
     endpoint = Endpoint(waiting)
     stamps: list[tuple[int, int]] = []
-    with served(endpoint) as url, recorded(url) as record:
+    with serve_app(endpoint) as url, start_recorder(url) as record:
         free = threading.Semaphore(connections)
 
         def call(seconds: float) -> None:
@@ -324,7 +324,7 @@ def test_a_client_whose_connections_are_all_taken_lets_requests_wait(connections
         recording = record.finish()
     for begun, end in sorted(stamps):
         recording.add_call("call", "work", begun, end)
-    findings = found(recording)
+    findings = findings_by_code(recording)
     assert ("connection-limit" in findings) is (connections == 2)
     if connections == 2:
         assert findings["connection-limit"]["context"]["limit"] == 2

@@ -34,12 +34,12 @@ from support.finding_scenes import (
     Scope,
     Send,
     body,
-    found,
+    findings_by_code,
     head,
     patient,
-    recorded,
     reply,
-    served,
+    serve_app,
+    start_recorder,
 )
 from support.release_proofs import by_subject
 
@@ -66,7 +66,7 @@ class Calls:
         recording = record.finish()
         for begun, end, outcome in self.stamps:
             recording.add_call("call", "work", begun, end, outcome)
-        return found(recording)
+        return findings_by_code(recording)
 
 
 def port_of(record: Recorded) -> int:
@@ -109,7 +109,7 @@ def until_result(port: int, number: int) -> socket.socket:
 @patient
 def test_a_client_that_reads_a_stream_to_its_end_has_its_result_late(drains: bool) -> None:
     calls = Calls()
-    with served(HeldOpen(0.3)) as url, recorded(url) as record:
+    with serve_app(HeldOpen(0.3)) as url, start_recorder(url) as record:
 
         def call(number: int) -> None:
             made = until_result(port_of(record), number)
@@ -129,7 +129,7 @@ def test_a_client_that_reads_a_stream_to_its_end_has_its_result_late(drains: boo
 @patient
 def test_a_client_that_drops_streams_at_their_result_needs_connections_anew(leaves: bool) -> None:
     """Beside another client that reads them to their end, which comes soon."""
-    with served(HeldOpen(0.005)) as url, recorded(url) as record:
+    with serve_app(HeldOpen(0.005)) as url, start_recorder(url) as record:
         sound = record.wire("other")
         for number in range(CALLS):
             sound.call("work", number=number)
@@ -139,19 +139,19 @@ def test_a_client_that_drops_streams_at_their_result_needs_connections_anew(leav
                 until_result(port_of(record), number).close()
             else:
                 wire.call("work", number=number)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert set(findings) == ({"stream-not-drained"} if leaves else set())
 
 
 @pytest.mark.parametrize("each", [True, False])
 @patient
 def test_a_client_with_a_connection_for_each_request_is_named(each: bool) -> None:
-    with served(Endpoint(quick)) as url, recorded(url) as record:
+    with serve_app(Endpoint(quick)) as url, start_recorder(url) as record:
         for number in range(CALLS + 2):
             record.call("one", number=number).result(LIMIT_S)
             if each:
                 record.free["one"].pop().close()
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert set(findings) == ({"connection-per-request"} if each else set())
 
 
@@ -159,7 +159,7 @@ def test_a_client_with_a_connection_for_each_request_is_named(each: bool) -> Non
 @patient
 def test_a_listing_between_a_result_and_its_return_is_named(lists: bool) -> None:
     calls = Calls()
-    with served(Endpoint(quick)) as url, recorded(url) as record:
+    with serve_app(Endpoint(quick)) as url, start_recorder(url) as record:
         wire = record.wire("one")
 
         def call(number: int) -> None:
@@ -189,7 +189,7 @@ class Tokens(Endpoint):
 def test_silence_after_a_token_until_the_call_fails_is_named(hangs: bool) -> None:
     """A client that waits for a lock that it holds itself, until its time-out."""
     calls = Calls()
-    with served(Tokens(quick)) as url, recorded(url) as record:
+    with serve_app(Tokens(quick)) as url, start_recorder(url) as record:
         wire = record.wire("one")
         lock, limit = threading.Lock(), 5.5
 
@@ -231,7 +231,7 @@ class Resumed:
 @patient
 def test_a_stream_that_is_resumed_without_end_is_named(answers: bool) -> None:
     calls = Calls()
-    with served(Resumed(answers)) as url, recorded(url) as record:
+    with serve_app(Resumed(answers)) as url, start_recorder(url) as record:
         wire = record.wire("one")
 
         def call() -> None:
@@ -256,19 +256,19 @@ class Away(Endpoint):
 @pytest.mark.parametrize(("pauses", "storm"), [([0.15] * 7, True), ([0.04, 0.08, 0.16, 0.32, 0.64, 1.28], False)])
 @patient
 def test_a_refused_client_that_asks_at_a_steady_pace_is_named(pauses: list[float], storm: bool) -> None:
-    with served(Away(quick)) as url, recorded(url) as record:
+    with serve_app(Away(quick)) as url, start_recorder(url) as record:
         wire = record.wire("one")
         for number, pause in enumerate([*pauses, 0.0]):
             assert wire.send("POST", "/mcp", request(number), **JSON)[0] == 429
             time.sleep(pause)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("retry-storm" in findings) is storm, findings
 
 
 @patient
 def test_many_clients_that_try_again_at_the_same_moments_are_named() -> None:
     clients, moments = 6, 4
-    with served(Away(quick)) as url, recorded(url) as record, ThreadPoolExecutor(clients) as threads:
+    with serve_app(Away(quick)) as url, start_recorder(url) as record, ThreadPoolExecutor(clients) as threads:
         together = threading.Barrier(clients)
 
         def client(number: int) -> None:
@@ -282,7 +282,7 @@ def test_many_clients_that_try_again_at_the_same_moments_are_named() -> None:
 
         for future in [threads.submit(client, number) for number in range(clients)]:
             future.result(LIMIT_S)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert findings["retry-storm"]["context"]["pattern"] == "in-step"
 
 

@@ -25,11 +25,11 @@ from support.finding_scenes import (
     Scope,
     Send,
     body,
-    found,
+    findings_by_code,
     patient,
-    recorded,
     reply,
-    served,
+    serve_app,
+    start_recorder,
     waiting,
 )
 
@@ -46,7 +46,7 @@ async def quick(_: dict[str, Any]) -> None:
 def test_a_client_that_gives_up_and_calls_again_has_its_tool_run_twice(again: bool) -> None:
     """It gives up after a second; the same call again, or another one."""
     endpoint = Endpoint(waiting)
-    with served(endpoint) as url, recorded(url) as record:
+    with serve_app(endpoint) as url, start_recorder(url) as record:
         for number in range(2):
             first = record.wire("one")
             first.begin("tools/call", {"name": "work", "arguments": {"seconds": 1.4, "number": number}})
@@ -59,7 +59,7 @@ def test_a_client_that_gives_up_and_calls_again_has_its_tool_run_twice(again: bo
             second.last = 100 + number
             arguments = {"seconds": 1.4, "number": number if again else 100 + number}
             assert "result" in second.ask("tools/call", {"name": "work", "arguments": arguments})
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("retried-execution" in findings) is again, findings
     if again:
         assert findings["retried-execution"]["context"]["repeats"] == 2
@@ -68,13 +68,13 @@ def test_a_client_that_gives_up_and_calls_again_has_its_tool_run_twice(again: bo
 @pytest.mark.parametrize("before_each", [True, False])
 @patient
 def test_a_listing_before_each_call_is_named(before_each: bool) -> None:
-    with served(Endpoint(quick)) as url, recorded(url) as record:
+    with serve_app(Endpoint(quick)) as url, start_recorder(url) as record:
         wire = record.wire("one")
         for number in range(CALLS):
             if before_each or number == 0:
                 wire.ask("tools/list")
             wire.ask("tools/call", {"name": "work", "arguments": {"number": number}})
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert set(findings) == ({"repeated-listing"} if before_each else set())
 
 
@@ -113,9 +113,9 @@ def test_a_gateway_that_asks_one_server_after_another_is_named(at_once: bool, tm
         return Endpoint(quick, turns=lambda _, __: asleep(0.06))
 
     with ExitStack() as stack:
-        behind = [stack.enter_context(recorded(stack.enter_context(served(slow())))) for _ in range(3)]
+        behind = [stack.enter_context(start_recorder(stack.enter_context(serve_app(slow())))) for _ in range(3)]
         gateway = Gateway([one.recorder.url for one in behind], at_once=at_once)
-        before = stack.enter_context(recorded(stack.enter_context(served(gateway))))
+        before = stack.enter_context(start_recorder(stack.enter_context(serve_app(gateway))))
         wire = before.wire("one")
         for _ in range(4):
             assert "result" in wire.ask("tools/list")
@@ -129,9 +129,9 @@ def test_a_gateway_that_asks_one_server_after_another_is_named(at_once: bool, tm
 @patient
 def test_a_gateway_that_sends_several_requests_for_one_is_named(requests: int, tmp_path: Path) -> None:
     with ExitStack() as stack:
-        behind = stack.enter_context(recorded(stack.enter_context(served(Endpoint(quick)))))
+        behind = stack.enter_context(start_recorder(stack.enter_context(serve_app(Endpoint(quick)))))
         gateway = Gateway([behind.recorder.url] * requests, at_once=False)
-        before = stack.enter_context(recorded(stack.enter_context(served(gateway))))
+        before = stack.enter_context(start_recorder(stack.enter_context(serve_app(gateway))))
         for _ in range(4):
             assert "result" in before.call("one").result(LIMIT_S)
         findings = with_behind(before, [behind], tmp_path)
@@ -184,7 +184,7 @@ class Introspecting(Endpoint):
 @patient
 def test_a_token_that_is_looked_up_for_each_request_is_named(seconds: float) -> None:
     initialized = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    with served(Introspecting(seconds)) as url, recorded(url) as record:
+    with serve_app(Introspecting(seconds)) as url, start_recorder(url) as record:
         port = int(record.recorder.url.rsplit(":", 1)[1].split("/")[0])
         wire = Wire(port)
         for _ in range(3):
@@ -196,7 +196,7 @@ def test_a_token_that_is_looked_up_for_each_request_is_named(seconds: float) -> 
             wire.ask("tools/call", {"name": "work", "arguments": {}})
             wire.ask("ping")
         wire.close()
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("constant-cost-per-request" in findings) is (seconds > 0), findings
     if seconds:
         assert findings["constant-cost-per-request"]["context"]["follows"] == "token"
@@ -218,12 +218,12 @@ class Guarded(Endpoint):
 @pytest.mark.parametrize("each_time", [True, False])
 @patient
 def test_metadata_that_is_fetched_for_each_call_is_named(each_time: bool) -> None:
-    with served(Guarded(quick)) as url, recorded(url) as record:
+    with serve_app(Guarded(quick)) as url, start_recorder(url) as record:
         wire = record.wire("one")
         wire.headers["Authorization"] = "Bearer t"
         for number in range(CALLS):
             if each_time or number == 0:
                 assert wire.send("GET", "/.well-known/oauth-protected-resource/mcp")[0] == 200
             wire.ask("tools/call", {"name": "work", "arguments": {"number": number}})
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("discovery-repeated" in findings) is each_time, findings

@@ -25,10 +25,10 @@ from mcpace.lab.clients.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
 from support.finding_scenes import Receive, Scope, Send, body, head, patient, reply
-from support.finding_scenes import served as asgi
-from support.quiet_streams import CLIENTS, FIVE_MINUTES_S, held
+from support.finding_scenes import serve_app as asgi
+from support.quiet_streams import CLIENTS, FIVE_MINUTES_S, hold_streams
 from support.release_proofs import by_subject, codes, interpreter, listening, server
-from support.watched_process import explained, watched
+from support.watched_process import explained_codes, record_process
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
 
@@ -150,9 +150,9 @@ def test_mcp_1_9_keeps_a_part_of_each_stateless_request(release: str, leaks: boo
     with server(release, "json", "stateless") as running:
         url = urlsplit(running.url)
         assert url.port is not None
-        with watched(url.port, running.pid, tmp_path, url.path) as (asking, file):
+        with record_process(url.port, running.pid, tmp_path, url.path) as (asking, file):
             asking.calls(1_500)
-    assert ("task-leak" in explained(file)) is leaks
+    assert ("task-leak" in explained_codes(file)) is leaks
 
 
 @pytest.mark.parametrize("end", [False, True])
@@ -161,9 +161,9 @@ def test_mcp_1_9_keeps_sessions_that_nobody_ends(end: bool, tmp_path: Path) -> N
     with server("python@1.9.4", "json", "stateful") as running:
         url = urlsplit(running.url)
         assert url.port is not None
-        with watched(url.port, running.pid, tmp_path, url.path) as (asking, file):
+        with record_process(url.port, running.pid, tmp_path, url.path) as (asking, file):
             asking.sessions(1_500, end=end)
-    assert ("session-leak" in explained(file)) is not end
+    assert ("session-leak" in explained_codes(file)) is not end
 
 
 GO_TOOLS = Path(__file__).parents[2] / "proof" / "go-tools"
@@ -191,12 +191,12 @@ def test_go_sdk_1_2_makes_schemas_anew_for_each_request(release: str, rebuilds: 
     program = go_server(release, place / release)
     files = []
     for tools in (5, 200):
-        with listening([str(program), str(tools)]) as (port, pid), watched(port, pid, place) as (asking, file):
+        with listening([str(program), str(tools)]) as (port, pid), record_process(port, pid, place) as (asking, file):
             asking.ask("tools/list")
             asking.calls(300, "tool0", name="x", count=1, tags=[], bill=ADDRESS, deliver=[])
         files.append(file)
     few, many = files
-    assert ("rebuilt-per-request" in explained(few, "--beside", many.name)) is rebuilds
+    assert ("rebuilt-per-request" in explained_codes(few, "--beside", many.name)) is rebuilds
 
 
 ADDRESS = {"street": "", "city": "", "country": "", "labels": {}}
@@ -248,16 +248,16 @@ def test_undici_and_httpx_end_streams_that_are_silent_for_five_minutes() -> None
     """By their own time-outs, so it takes as long. The controls: a client without one, a server that says something."""
     with ExitStack() as stack:
         streams = {
-            "go": stack.enter_context(held("go@1.8.0")),
-            "typescript, with comments": stack.enter_context(held("typescript@1.32.2", comments_s=15)),
-            "typescript": stack.enter_context(held("typescript@1.32.2")),
-            "python": stack.enter_context(held("python@1.30.0")),
+            "go": stack.enter_context(hold_streams("go@1.8.0")),
+            "typescript, with comments": stack.enter_context(hold_streams("typescript@1.32.2", comments_s=15)),
+            "typescript": stack.enter_context(hold_streams("typescript@1.32.2")),
+            "python": stack.enter_context(hold_streams("python@1.30.0")),
         }
         for name in ("typescript", "python"):
             streams[name].until_all_have_ended()
         for name in ("go", "typescript, with comments"):
             assert streams[name].stand(), name
-        cut = {name: clients.found().get("clustered-stream-lifetime") for name, clients in streams.items()}
+        cut = {name: clients.findings().get("clustered-stream-lifetime") for name, clients in streams.items()}
     assert {name for name, finding in cut.items() if finding} == {"typescript", "python"}
     for finding in filter(None, cut.values()):
         context = finding["context"]

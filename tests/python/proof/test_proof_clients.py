@@ -14,7 +14,7 @@ from mcpace import MCPServer, _core
 from mcpace.lab.adapters import subject
 from mcpace.lab.adapters.toml_file import load
 from mcpace.lab.environments import environment as release_environment
-from support.finding_scenes import found, recorded
+from support.finding_scenes import findings_by_code, start_recorder
 from support.python_server import served as serving
 from support.release_proofs import interpreter
 
@@ -53,7 +53,7 @@ asyncio.run(main(sys.argv[2]))
 def test_fastmcp_2_14_loses_its_lock_where_a_token_is_given_up(release: str, hangs: bool) -> None:
     target = _core.Target("notion", hold_s=0.1, faults=["token-lifetime=1s", "token-endpoint=2s"])
     adapter = subject.resolve(release).adapter
-    with recorded(target.url) as record:
+    with start_recorder(target.url) as record:
         command = [interpreter(release), "-c", CONNECTS, str(adapter.folder.parent), record.recorder.url]
         quiet = {**os.environ, "FASTMCP_LOG_LEVEL": "CRITICAL"}
         done = subprocess.run(command, stdout=subprocess.PIPE, env=quiet, text=True, timeout=LIMIT_S, check=True)
@@ -63,7 +63,7 @@ def test_fastmcp_2_14_loses_its_lock_where_a_token_is_given_up(release: str, han
     assert [outcome for _, _, outcome in connects] == ["ok", "failed", "failed" if hangs else "ok"]
     for begun, ended, outcome in connects:
         recording.add_call("connect", None, begun, ended, outcome)
-    findings = found(recording)
+    findings = findings_by_code(recording)
     assert ("auth-deadlock" in findings) is hangs, findings
 
 
@@ -83,8 +83,8 @@ def test_openai_agents_list_the_tools_again_for_each_turn(release: str, cache: s
     environment = release_environment.ensure(load(AGENTS), release)
     made: MCPServer[Any] = MCPServer("shop")
     made.tool()(greet)
-    with serving(made) as port, recorded(f"http://127.0.0.1:{port}/mcp") as record:
+    with serving(made) as port, start_recorder(f"http://127.0.0.1:{port}/mcp") as record:
         command = load(AGENTS).client_command(environment)
         subprocess.run([*command, record.recorder.url, cache, "2"], timeout=LIMIT_S, check=True)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("repeated-listing" in findings) is repeats, findings

@@ -12,10 +12,10 @@ import pytest
 from mcpace import MCPServer, _core
 from mcpace.lab import targets
 from mcpace.lab.targets import Tool
-from support.finding_scenes import Receive, Recorded, Scope, Send, answered, patient, recorded
-from support.finding_scenes import served as asgi
+from support.finding_scenes import Receive, Recorded, Scope, Send, answer_request, patient, start_recorder
+from support.finding_scenes import serve_app as asgi
 from support.python_server import served as serving
-from support.release_proofs import interpreter, listening, recorded_by
+from support.release_proofs import interpreter, listening, record_release
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
 
@@ -44,11 +44,11 @@ def test_fastmcp_as_a_proxy_asked_several_times_for_a_call(several: bool, releas
     made: MCPServer[Any] = MCPServer("shop")
     made.tool()(greet)
     with ExitStack() as stack:
-        behind = stack.enter_context(recorded(f"http://127.0.0.1:{stack.enter_context(serving(made))}/mcp"))
+        behind = stack.enter_context(start_recorder(f"http://127.0.0.1:{stack.enter_context(serving(made))}/mcp"))
         command = [interpreter(release), "-c", PROXY, behind.recorder.url]
         port, _ = stack.enter_context(listening(command))
         target = targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=Tool("greet", {"name": "x"}))
-        before = recorded_by("go@1.8.0", target, tmp_path)
+        before = record_release("go@1.8.0", target, tmp_path)
         assert ("amplification" in both_sides(before, [behind], tmp_path)) is several
     assert "amplification" not in {finding["code"] for finding in before.findings()}
 
@@ -57,7 +57,7 @@ class Listing:
     """A server with one tool, which takes its time for its list."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await answered(scope, receive, send, self.result)
+        await answer_request(scope, receive, send, self.result)
 
     async def result(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["method"]:
@@ -76,11 +76,11 @@ class Listing:
 @patient
 def test_fastmcp_as_a_proxy_asked_its_servers_one_by_one(one_by_one: bool, release: str, tmp_path: Path) -> None:
     with ExitStack() as stack:
-        behind = [stack.enter_context(recorded(stack.enter_context(asgi(Listing())))) for _ in range(SERVERS)]
+        behind = [stack.enter_context(start_recorder(stack.enter_context(asgi(Listing())))) for _ in range(SERVERS)]
         command = [interpreter(release), "-c", PROXY, *(one.recorder.url for one in behind)]
         port, _ = stack.enter_context(listening(command))
         target = targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=Tool("s0_greet", {"name": "x"}))
-        before = recorded_by("python@1.30.0", target, tmp_path)
+        before = record_release("python@1.30.0", target, tmp_path)
         found = both_sides(before, behind, tmp_path)
     assert ("serial-fan-out" in found) is one_by_one, found
     if one_by_one:

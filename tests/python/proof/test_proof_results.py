@@ -11,8 +11,8 @@ from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
-from support.finding_scenes import Receive, Scope, Send, answered, patient
-from support.finding_scenes import served as asgi
+from support.finding_scenes import Receive, Scope, Send, answer_request, patient
+from support.finding_scenes import serve_app as asgi
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
 
@@ -26,7 +26,7 @@ class Reporting:
     """A server whose tool answers with many items, and says by a schema what they are."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await answered(scope, receive, send, self.result)
+        await answer_request(scope, receive, send, self.result)
 
     async def result(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["method"]:

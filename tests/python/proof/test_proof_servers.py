@@ -17,7 +17,7 @@ import pytest
 from support import ports
 from support.core_server import LIMIT_S
 from support.echo_server import wait_for_port
-from support.finding_scenes import Recorded, found, patient, recorded
+from support.finding_scenes import Recorded, findings_by_code, patient, start_recorder
 from support.release_proofs import server
 
 TESTS = Path(__file__).parents[1]
@@ -68,10 +68,10 @@ def test_uvicorns_workers_wait_for_acknowledgements(way: str, tmp_path: Path) ->
         listener.listen(64)
         with (
             uvicorn(tmp_path, *words, listener=listener if way == "--fd" else None) as url,
-            recorded(url) as record,
+            start_recorder(url) as record,
         ):
             two_kinds(record)
-            findings = found(record.finish())
+            findings = findings_by_code(record.finish())
     assert set(findings) == (set() if way == "alone" else {"delayed-ack"})
 
 
@@ -80,9 +80,9 @@ def test_uvicorns_workers_wait_for_acknowledgements(way: str, tmp_path: Path) ->
 @pytest.mark.parametrize("mode", ["sse", "sse-nodelay"])
 @patient
 def test_rmcp_without_nodelay_waits_for_acknowledgements(mode: str) -> None:
-    with server("rmcp@3.9.0", mode, "stateless") as running, recorded(running.url) as record:
+    with server("rmcp@3.9.0", mode, "stateless") as running, start_recorder(running.url) as record:
         two_kinds(record)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("delayed-ack" in findings) is (mode == "sse")
 
 
@@ -94,13 +94,13 @@ def test_rmcp_without_nodelay_waits_for_acknowledgements(mode: str) -> None:
 def test_a_tool_that_blocks_pythons_event_loop_holds_up_pings(release: str, blocks: bool) -> None:
     """In official 1.x a tool without `async` runs on the loop, in FastMCP 4.x on a thread; `wait` awaits."""
     tool, arguments = ("work", {"us": 300_000}) if blocks else ("wait", {"ms": 300})
-    with server(release, "json", "stateless") as running, recorded(running.url) as record:
+    with server(release, "json", "stateless") as running, start_recorder(running.url) as record:
         # Processes answer their first requests late.
         record.ask("two", "tools/list").result(LIMIT_S)
         for _ in range(3):
             call = record.ask("one", "tools/call", {"name": tool, "arguments": arguments})
             wait([call, *(record.ask("two", "ping") for _ in range(PINGS))], timeout=LIMIT_S)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("blocked-event-loop" in findings) is (blocks and release.startswith("python")), findings
 
 
@@ -110,7 +110,7 @@ def test_a_tool_that_blocks_pythons_event_loop_holds_up_pings(release: str, bloc
 @patient
 def test_javas_pool_runs_ten_tools_a_core(release: str) -> None:
     cap = 10 * len(os.sched_getaffinity(0))
-    with server(release, "json", "stateless") as running, recorded(running.url) as record:
+    with server(release, "json", "stateless") as running, start_recorder(running.url) as record:
         record.ask(None, "tools/call", {"name": "wait", "arguments": {"ms": 5}}).result(LIMIT_S)
         # Connections for all of them, so that the calls come together.
         wait([record.ask(None, "ping") for _ in range(cap + cap // 2)], timeout=LIMIT_S)
@@ -118,7 +118,7 @@ def test_javas_pool_runs_ten_tools_a_core(release: str) -> None:
             record.ask(None, "tools/call", {"name": "wait", "arguments": {"ms": 700}}) for _ in range(cap + cap // 2)
         ]
         assert not wait(calls, timeout=LIMIT_S).not_done
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("completion-waves" in findings) is release.startswith("java"), findings
 
 
@@ -136,14 +136,14 @@ def test_a_call_in_java_holds_one_of_tomcats_threads(release: str, options: list
         many = TOMCATS_THREADS + TOMCATS_THREADS // 4
         return [record.ask(None, "tools/call", {"name": "wait", "arguments": {"ms": ms}}) for _ in range(many)]
 
-    with server(release, "json", "stateless", *options) as running, recorded(running.url) as record:
+    with server(release, "json", "stateless", *options) as running, start_recorder(running.url) as record:
         record.threads = ThreadPoolExecutor(2 * TOMCATS_THREADS)
         # Connections and threads for all of them, so that the calls come together.
         assert not wait(burst(100), timeout=LIMIT_S).not_done
         calls = burst(1_500)
         pings = [record.ask(None, "ping") for _ in range(PINGS)]
         assert not wait([*calls, *pings], timeout=LIMIT_S).not_done
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("thread-pool-saturation" in findings) is release.startswith("java"), findings
     if options:
         assert findings["thread-pool-saturation"]["context"]["at_a_time"] == TOMCATS_THREADS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.core_server import LIMIT_S, Wire
-from support.finding_scenes import Recorded, found, patient, recorded
+from support.finding_scenes import Recorded, findings_by_code, patient, start_recorder
 from support.release_proofs import interpreter, listening
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
@@ -51,7 +51,7 @@ def test_mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun(release:
     """The loop that distributes a session's results waited for each result to be taken, by a stream that had not been
     opened yet (python-sdk #2934)."""
     command = [interpreter(release), "-c", STORING]
-    with listening(command) as (port, _), recorded(f"http://127.0.0.1:{port}/mcp") as record:
+    with listening(command) as (port, _), start_recorder(f"http://127.0.0.1:{port}/mcp") as record:
         first = record.wire()
         first.initialize()
         slow, *others = wires = [record.wire() for _ in range(4)]
@@ -67,7 +67,7 @@ def test_mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun(release:
         for wire in others:
             wire.begin("tools/call", WAIT)
         assert all("result" in wire.answer() for wire in wires)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("head-of-line" in findings) is (held > 0), findings
     if held:
         assert findings["head-of-line"]["context"]["held"] == held
@@ -109,7 +109,7 @@ def test_mcp_1_2_serves_a_sessions_requests_one_after_another(
     options = ["--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none", "--stdio", behind, "--port"]
     with (
         listening([*gateway, *options], stdout=subprocess.DEVNULL) as (port, _),
-        recorded(f"http://127.0.0.1:{port}/mcp") as record,
+        start_recorder(f"http://127.0.0.1:{port}/mcp") as record,
     ):
         sessions = [session(record) for _ in range(SESSIONS)]
         asked = [
@@ -119,7 +119,7 @@ def test_mcp_1_2_serves_a_sessions_requests_one_after_another(
         ]
         assert not wait(asked, timeout=LIMIT_S).not_done
         assert all("result" in answer.result() for answer in asked)
-        findings = found(record.finish())
+        findings = findings_by_code(record.finish())
     assert ("serial-session" in findings) is serial, findings
     if serial:
         assert findings["serial-session"]["confidence"]["level"] == "high"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.finding_scenes import TRIES, found, patient
+from support.finding_scenes import TRIES, findings_by_code, patient
 
 
 class RecordingWith:
@@ -28,7 +28,7 @@ def scene(*tries: set[str], expected: set[str]) -> tuple[Callable[[], None], lis
     def test() -> None:
         runs.append(1)
         codes = tries[min(len(runs), len(tries)) - 1]
-        assert found(RecordingWith(codes)).keys() == expected  # type: ignore[arg-type]
+        assert findings_by_code(RecordingWith(codes)).keys() == expected  # type: ignore[arg-type]
 
     return test, runs
 

@@ -29,7 +29,7 @@ from mcpace.report.page import html
 from mcpace.report.terminal.print_run import lines, print_run
 from mcpace.report.verdict import verdict
 from mcpace.report.words.load import model_words, turning_points
-from support.otlp_collector import LIMIT_S, collecting, stand_in_collector
+from support.otlp_collector import LIMIT_S, run_collector, stand_in_collector
 
 RUN = Path(__file__).parents[2] / "fixtures" / "runs" / "load.json"
 EVIL = "<script>alert(1)</script>[bold red]x[/] \x1b]0;own\x07\u202egnp"
@@ -241,7 +241,7 @@ def test_fine_buckets_are_put_together_without_loss() -> None:
 
 
 def test_a_real_collector_takes_finished_histograms(tmp_path: Path) -> None:
-    with collecting(tmp_path) as collector:
+    with run_collector(tmp_path) as collector:
         assert otlp.send(load(), f"http://127.0.0.1:{collector.port}/v1/metrics")
         until = time.monotonic() + LIMIT_S
         while not (points := collector.points("mcpace_load_latency_seconds")):

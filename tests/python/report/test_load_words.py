@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpace.cli import load_scenario, load_words
-from mcpace.cli.load_arguments import Asked, over, resolve
+from mcpace.cli.load_arguments import LoadArguments, merge_arguments, resolve
 from mcpace.lab.errors import LabError, UnknownName, Unreachable, UsageProblem
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.load import check, thresholds
@@ -22,19 +22,19 @@ TOOLS: dict[str, dict[str, Any]] = {
 ECHO = {"echo": {"name": "echo", "inputSchema": {"type": "object", "required": ["text"]}}}
 
 
-def settled(asked: Asked) -> LoadSettings:
+def settled(asked: LoadArguments) -> LoadSettings:
     return resolve(asked, hold_s=0.0, faults=(), notes=[])
 
 
 def test_words_become_values() -> None:
-    assert load_words.mix(["echo=3", "a=b=0.5", "greet"]) == (("echo", 3.0), ("a=b", 0.5), ("greet", 1.0))
-    assert load_words.arguments(['echo={"text": "a=b"}']) == {"echo": {"text": "a=b"}}
-    assert load_words.arguments(['{"n": 1}', "b={}"], "a") == {"a": {"n": 1}, "b": {}}
-    assert load_words.mix_of("a=b", []) == (("a=b", 1.0),)
+    assert load_words.parse_mix(["echo=3", "a=b=0.5", "greet"]) == (("echo", 3.0), ("a=b", 0.5), ("greet", 1.0))
+    assert load_words.parse_arguments(['echo={"text": "a=b"}']) == {"echo": {"text": "a=b"}}
+    assert load_words.parse_arguments(['{"n": 1}', "b={}"], "a") == {"a": {"n": 1}, "b": {}}
+    assert load_words.select_mix("a=b", []) == (("a=b", 1.0),)
     with pytest.raises(UsageProblem, match="--tool and --mix name tools: give one of the two"):
-        load_words.mix_of("a", ["b=1"])
-    assert load_words.stages("10s:50, 1m:0.5") == (Ramp(10.0, 50.0), Ramp(60.0, 0.5))
-    assert load_words.cores("0") == (0,)
+        load_words.select_mix("a", ["b=1"])
+    assert load_words.parse_stages("10s:50, 1m:0.5") == (Ramp(10.0, 50.0), Ramp(60.0, 0.5))
+    assert load_words.parse_cores("0") == (0,)
     assert parse_headers(["X-Key:  a: b "]) == (("x-key", "a: b"),)
 
 
@@ -50,29 +50,29 @@ def test_a_header_takes_variables_of_the_environment(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("read", "words", "said"),
     [
-        (load_words.mix, ["echo=many"], "is no number"),
-        (load_words.mix, ["echo=0"], "above 0"),
-        (load_words.mix, ["echo=nan"], "above 0"),
-        (load_words.mix, ["echo", "echo=2"], "twice"),
-        (load_words.arguments, ["{}"], "TOOL=JSON"),
-        (load_words.arguments, ["echo=[1]"], "JSON object, not list"),
-        (load_words.arguments, ["echo={"], "not JSON"),
-        (load_words.arguments, ['echo={"n": NaN}'], "it has no NaN"),
-        (load_words.data, ["names"], "NAME=FILE"),
-        (load_words.data, ["names=/nowhere/at/all"], "No such file"),
-        (load_words.stages, "10s", "TIME:COUNT"),
-        (load_words.stages, "10s:-1", "TIME:COUNT"),
-        (load_words.stages, "ten:5", "TIME:COUNT"),
-        (load_words.cores, "9999", "there is no core 9999"),
-        (load_words.cores, "3-1", "write numbers of cores"),
+        (load_words.parse_mix, ["echo=many"], "is no number"),
+        (load_words.parse_mix, ["echo=0"], "above 0"),
+        (load_words.parse_mix, ["echo=nan"], "above 0"),
+        (load_words.parse_mix, ["echo", "echo=2"], "twice"),
+        (load_words.parse_arguments, ["{}"], "TOOL=JSON"),
+        (load_words.parse_arguments, ["echo=[1]"], "JSON object, not list"),
+        (load_words.parse_arguments, ["echo={"], "not JSON"),
+        (load_words.parse_arguments, ['echo={"n": NaN}'], "it has no NaN"),
+        (load_words.read_data, ["names"], "NAME=FILE"),
+        (load_words.read_data, ["names=/nowhere/at/all"], "No such file"),
+        (load_words.parse_stages, "10s", "TIME:COUNT"),
+        (load_words.parse_stages, "10s:-1", "TIME:COUNT"),
+        (load_words.parse_stages, "ten:5", "TIME:COUNT"),
+        (load_words.parse_cores, "9999", "there is no core 9999"),
+        (load_words.parse_cores, "3-1", "write numbers of cores"),
         (parse_headers, ["no colon"], "NAME: VALUE"),
         (parse_headers, ["Mcp-Session-Id: s3cret"], "belongs to the protocol"),
         (parse_headers, ["X-Key: s3cret\r\nX-Other: 1"], "control characters"),
         (parse_headers, ["X-Key: s3cret\0"], "control characters"),
-        (load_words.data, ["names=/dev/zero"], "has more than [0-9,]+ bytes"),
-        (load_words.data, ["names=/dev/null"], "from 1 to 1,000,000 choices, not 0"),
-        (load_words.stages, "10s:nan", "TIME:COUNT"),
-        (load_words.stages, "10s:inf", "TIME:COUNT"),
+        (load_words.read_data, ["names=/dev/zero"], "has more than [0-9,]+ bytes"),
+        (load_words.read_data, ["names=/dev/null"], "from 1 to 1,000,000 choices, not 0"),
+        (load_words.parse_stages, "10s:nan", "TIME:COUNT"),
+        (load_words.parse_stages, "10s:inf", "TIME:COUNT"),
     ],
 )
 def test_words_that_make_no_sense_are_refused(read: Any, words: Any, said: str) -> None:
@@ -84,51 +84,57 @@ def test_words_that_make_no_sense_are_refused(read: Any, words: Any, said: str) 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(vus=1, rate=1.0), "one of the two"),
-        (Asked(duration=1.0, stages=(Ramp(1, 1),)), "one of the two"),
-        (Asked(mix=(("a", 1),), replay=Path("x")), "one of the two"),
-        (Asked(args={"a": {}}, replay=Path("x")), "one of the two"),
-        (Asked(arrivals="poisson"), "give --rate too"),
-        (Asked(max_in_flight=3, vus=2), "give --rate too"),
-        (Asked(rate=1.0, think=1.0), "--think is a user's"),
-        (Asked(rate=0.0), "more than none, not 0"),
-        (Asked(rate=float("nan")), "more than none, not nan"),
-        (Asked(rate=float("inf")), "more than none, not inf"),
-        (Asked(seed=2**64), "--seed takes a number from 0 to"),
-        (Asked(revision="2025-13-01"), "there is no revision"),
-        (Asked(session="thread"), "user, call or none"),
-        (Asked(rate=1.0, arrivals="bursts"), "constant or poisson"),
-        (Asked(bearer="X", auth="oauth"), "contradict"),
-        (Asked(replay=Path("/nowhere/at/all")), "there is no file"),
-        (Asked(threshold=("p99<50",)), "needs a unit"),
+        (LoadArguments(vus=1, rate=1.0), "one of the two"),
+        (LoadArguments(duration=1.0, stages=(Ramp(1, 1),)), "one of the two"),
+        (LoadArguments(mix=(("a", 1),), replay=Path("x")), "one of the two"),
+        (LoadArguments(args={"a": {}}, replay=Path("x")), "one of the two"),
+        (LoadArguments(arrivals="poisson"), "give --rate too"),
+        (LoadArguments(max_in_flight=3, vus=2), "give --rate too"),
+        (LoadArguments(rate=1.0, think=1.0), "--think is a user's"),
+        (LoadArguments(rate=0.0), "more than none, not 0"),
+        (LoadArguments(rate=float("nan")), "more than none, not nan"),
+        (LoadArguments(rate=float("inf")), "more than none, not inf"),
+        (LoadArguments(seed=2**64), "--seed takes a number from 0 to"),
+        (LoadArguments(revision="2025-13-01"), "there is no revision"),
+        (LoadArguments(session="thread"), "user, call or none"),
+        (LoadArguments(rate=1.0, arrivals="bursts"), "constant or poisson"),
+        (LoadArguments(bearer="X", auth="oauth"), "contradict"),
+        (LoadArguments(replay=Path("/nowhere/at/all")), "there is no file"),
+        (LoadArguments(threshold=("p99<50",)), "needs a unit"),
     ],
 )
-def test_contradictions_are_refused(asked: Asked, said: str) -> None:
+def test_contradictions_are_refused(asked: LoadArguments, said: str) -> None:
     with pytest.raises(UsageProblem, match=said):
         settled(asked)
 
 
 def test_what_is_not_said_has_its_default() -> None:
-    assert (settled(Asked()).vus, settled(Asked()).duration_s, settled(Asked()).warm_up_s) == (10, 10.0, 1.0)
-    assert settled(Asked(stages=(Ramp(1, 5),))).vus == 1  # a ramp begins with one user, as k6's
-    assert settled(Asked(rate=5.0)).vus is None
-    assert settled(Asked(warm_up=0.0)).warm_up_s == 0.0
-    assert settled(Asked(cores=(0, 1))).threads == 2
+    assert (settled(LoadArguments()).vus, settled(LoadArguments()).duration_s, settled(LoadArguments()).warm_up_s) == (
+        10,
+        10.0,
+        1.0,
+    )
+    assert settled(LoadArguments(stages=(Ramp(1, 5),))).vus == 1  # a ramp begins with one user, as k6's
+    assert settled(LoadArguments(rate=5.0)).vus is None
+    assert settled(LoadArguments(warm_up=0.0)).warm_up_s == 0.0
+    assert settled(LoadArguments(cores=(0, 1))).threads == 2
 
 
 def test_the_command_line_goes_over_the_scenario() -> None:
-    scenario = Asked(target="a", rate=5.0, arrivals="poisson", stages=(Ramp(1, 5),), mix=(("x", 1.0),), args={"x": {}})
-    both = over(Asked(vus=3, duration=2.0), scenario)
+    scenario = LoadArguments(
+        target="a", rate=5.0, arrivals="poisson", stages=(Ramp(1, 5),), mix=(("x", 1.0),), args={"x": {}}
+    )
+    both = merge_arguments(LoadArguments(vus=3, duration=2.0), scenario)
     assert (both.target, both.vus, both.rate, both.arrivals, both.stages) == ("a", 3, None, None, None)
     assert both.mix == (("x", 1.0),)
-    assert over(Asked(args={"y": {}}), scenario).args == {"x": {}, "y": {}}
-    assert over(Asked(replay=Path("r")), scenario).mix is None
+    assert merge_arguments(LoadArguments(args={"y": {}}), scenario).args == {"x": {}, "y": {}}
+    assert merge_arguments(LoadArguments(replay=Path("r")), scenario).mix is None
 
 
 # --- scenarios ---
 
 
-def scenario(folder: Path, text: str) -> Asked:
+def scenario(folder: Path, text: str) -> LoadArguments:
     (folder / "s.toml").write_text(text)
     return load_scenario.read(folder / "s.toml")
 
@@ -162,7 +168,7 @@ def test_a_scenario_says_what_options_say(tmp_path: Path) -> None:
 
 
 def test_every_option_of_a_load_is_a_key_of_a_scenario() -> None:
-    assert set(load_scenario.Scenario.model_fields) == set(Asked.__dataclass_fields__)
+    assert set(load_scenario.Scenario.model_fields) == set(LoadArguments.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(

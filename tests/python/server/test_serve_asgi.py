@@ -17,7 +17,7 @@ from mcpace.server.running.embedded_endpoint import EmbeddedEndpoint
 from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.prepared import Prepared, prepare
 from mcpace.server.running.settings import Settings
-from support.asgi_host import LIMIT_S, Reply, ask, begin, call, lived, modern, on_a_loop, text
+from support.asgi_host import LIMIT_S, Reply, ask, begin, call, modern, on_a_loop, run_lifespan, text
 
 LEGACY = "2025-11-25"
 
@@ -104,7 +104,7 @@ async def test_without_a_lifespan_from_the_host_it_is_entered_before_the_first_r
 async def test_the_hosts_lifespan_is_the_servers() -> None:
     events = Events()
     app = server(events).asgi()
-    async with lived(app) as said:
+    async with run_lifespan(app) as said:
         assert said == ["lifespan.startup.complete"]
         assert events == ["entered"]
         assert text(await ask(app, call("where"), **modern("where"))) == "Oslo"
@@ -120,7 +120,7 @@ async def test_a_lifespan_that_raises_is_told_the_host() -> None:
         yield
 
     app = MCPServer("broken", lifespan=lifespan).asgi()
-    async with lived(app) as said:
+    async with run_lifespan(app) as said:
         [failed] = said
     assert failed.startswith("lifespan.startup.failed")
     assert "no database" in failed
@@ -130,7 +130,7 @@ async def test_a_lifespan_that_raises_is_told_the_host() -> None:
 @on_a_loop
 async def test_a_store_that_is_away_is_told_the_host() -> None:
     app = server().asgi(store="redis://127.0.0.1:1")
-    async with lived(app) as said:
+    async with run_lifespan(app) as said:
         [failed] = said
     assert failed.startswith("lifespan.startup.failedRedis at 127.0.0.1:1 can't be reached")
     # A host that ignores the failure, or has no lifespan protocol.

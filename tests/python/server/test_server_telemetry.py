@@ -22,7 +22,7 @@ from mcpace import MCPError, MCPServer
 from mcpace.server import telemetry
 from mcpace.server.running.errors import UsageProblem
 from mcpace.server.telemetry.spans import DURATION, RequestRecorder
-from support.otlp_collector import collecting
+from support.otlp_collector import run_collector
 from support.python_server import Client, served
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -353,7 +353,7 @@ def test_a_real_collector_gets_spans_and_metrics_over_otlp(tmp_path: Path) -> No
     }
     params = {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": meta}
     calls = [{"jsonrpc": "2.0", "id": f"call-{n}", "method": "tools/call", "params": params} for n in range(3)]
-    with collecting(tmp_path) as collector:
+    with run_collector(tmp_path) as collector:
         done = subprocess.run(
             [sys.executable, str(program)],
             input="".join(json.dumps(call) + "\n" for call in calls),

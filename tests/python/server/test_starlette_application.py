@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 import mcpace.server.running
 from mcpace import AccessToken, AuthSettings, MCPServer, UnsupportedOption
 from mcpace.fastmcp import FastMCP
-from support.asgi_host import Reply, ask, begin, call, lived, modern, on_a_loop, text
+from support.asgi_host import Reply, ask, begin, call, modern, on_a_loop, run_lifespan, text
 
 GREET = call("greet", name="you")
 
@@ -175,7 +175,7 @@ async def test_the_host_s_lifespan_is_the_servers() -> None:
     ]
     for host in hosts:
         events.clear()
-        async with lived(host):
+        async with run_lifespan(host):
             assert events == ["entered"]
             path = "/" if host is inner else "/tools/"
             assert (await ask(host, GREET, path=path, **modern("greet"))).status == 200

@@ -1,7 +1,7 @@
-"""Environments of other SDKs, and their example servers side by side: with the SDK's own transport, and adopted.
+"""Environments of other SDKs, and their example servers in pairs: with the SDK's own transport, and adopted.
 
-Everything is installed once, by lock file, under `target/adopt`. mcpace itself is not installed there: its package is
-put on the path, as the compiled part fits every Python since 3.11.
+Everything is installed once, by lock file, under `target/adopt`. mcpace itself isn't installed there: its package is
+added to the path, since its compiled part works with every Python since 3.11.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SDKS = (
 
 @dataclass(frozen=True, order=True)
 class Subject:
-    """One example, served in one way."""
+    """One example server, served in one way."""
 
     example: str
     mode: str
@@ -59,7 +59,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Pair:
-    """The ports of one subject's two servers, and what the adopted one says at its start."""
+    """The ports of a subject's two servers, and the first messages of the adopted one."""
 
     original: int
     adopted: int
@@ -67,12 +67,12 @@ class Pair:
 
 
 def interpreter(sdk: Sdk) -> Path:
-    """The Python of an environment with the SDK."""
+    """Returns the Python of an environment with the SDK."""
     return installed(sdk.name, SOURCES / "environments" / f"{sdk.name}.txt")
 
 
 def installed(name: str, lock: Path, version: str = "3.11") -> Path:
-    """The Python of an environment with all that a lock names, of this version."""
+    """Installs a lock file's packages and returns the Python of the environment."""
     folder = INSTALLED / name
     python, stamp = folder / "bin" / "python", folder / "installed"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
@@ -90,7 +90,7 @@ def installed(name: str, lock: Path, version: str = "3.11") -> Path:
 def program(
     sdk: Sdk, name: str, arguments: list[str], errors: int | None = None, **environment: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program of tests/adopt within an environment, for as long as the block lasts. ``errors``: its stderr."""
+    """Runs a program of tests/adopt in an environment during the ``with`` block. ``errors``: its stderr."""
     command = [str(interpreter(sdk)), "-W", "ignore", str(SOURCES / f"{name}.py"), *arguments]
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "FASTMCP_CHECK_FOR_UPDATES": "off", **environment}
     running = subprocess.Popen(
@@ -108,7 +108,7 @@ def program(
 
 @contextmanager
 def served(sdk: Sdk, subjects: list[Subject]) -> Iterator[dict[Subject, Pair]]:
-    """Each subject twice: by its SDK on uvicorn, and adopted."""
+    """Serves each subject twice: by its SDK on uvicorn, and adopted."""
     folder = SOURCES / "servers" / sdk.examples
 
     def arguments(adopted: bool) -> list[str]:

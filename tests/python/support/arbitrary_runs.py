@@ -1,6 +1,7 @@
-"""Runs of every kind, made of anything that the schema lets through: hostile names, odd numbers, missing parts.
+"""Random runs of every kind within the schema: hostile names, odd numbers, missing parts.
 
-Made by the models' own annotations, so that a new member is tried without a word here. A seed makes one run.
+Values are generated from the models' annotations, so that a new member is tested automatically. A seed determines one
+run.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ ROOM = 7
 """Models inside of each other."""
 
 
-def spoken() -> list[str]:
-    """Every name that the report's own sources speak of: codes, roles, members of contexts."""
+def source_words() -> list[str]:
+    """All names in the sources of the report: codes, roles, members of contexts."""
     sources = " ".join(path.read_text() for path in sorted(REPORT.glob("**/*.py")))
     return sorted(set(re.findall(r'"([a-z][a-z0-9_.-]{2,30})"', sources)))
 
 
-NAMES = spoken()
+NAMES = source_words()
 
 
 def any_run(kind: str, seed: int) -> Run:
-    """A run of a kind that the schema takes."""
+    """Returns a random valid run of a kind."""
     made = Maker(random.Random(f"{kind} {seed}"), wild=seed % 2 == 1).model(Run, 0)
     made["kind"] = kind
     return Run.from_json(json.dumps(made))
 
 
 def within(value: Any, limits: list[Any]) -> Any:
-    """The nearest that a member takes, of one that has limits of its own."""
+    """Moves a value into the limits of its member."""
     for limit in limits if isinstance(value, int | float) else ():
         value = max(value, limit.ge) if hasattr(limit, "ge") else value
         value = min(value, limit.le) if hasattr(limit, "le") else value
@@ -61,7 +62,7 @@ class Maker:
         self._times = TAME_TIMES + WILD_TIMES if wild else TAME_TIMES
 
     def model(self, of: type[BaseModel], depth: int) -> dict[str, Any]:
-        """Some of what may be left out is left out."""
+        """Returns a random model. Some optional members are left out."""
         told = {}
         annotations = get_type_hints(of, include_extras=True)
         for name, field in of.model_fields.items():

@@ -1,4 +1,4 @@
-"""A stand-in for an ASGI server: it speaks the protocol by the letter, one request or one lifespan at a time."""
+"""A stand-in for an ASGI server, which handles one request or one lifespan strictly by the specification."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Application = Callable[..., Awaitable[None]]
 
 
 def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """The test, on an event loop of its own: the host's."""
+    """Runs a test on its own event loop."""
 
     @functools.wraps(test)
     def run(*words: Any, **named: Any) -> None:
@@ -24,7 +24,7 @@ def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
 
 
 class Reply:
-    """The reply, as ASGI has it."""
+    """Collects a reply from ASGI messages."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -140,8 +140,8 @@ def text(reply: Reply) -> str:
 
 
 @contextlib.asynccontextmanager
-async def lived(app: Application) -> AsyncIterator[list[str]]:
-    """A host's lifespan around the block; what the application answers."""
+async def run_lifespan(app: Application) -> AsyncIterator[list[str]]:
+    """Runs the lifespan of an application around the block. Yields the application's answers."""
     said: list[str] = []
     answered = asyncio.Event()
     ending = asyncio.Event()

@@ -17,7 +17,7 @@ expect.set_options(timeout=LIMIT_MS)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser. As root it has no sandbox of its own."""
+    """Starts the browser, without its sandbox if the user is root."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     assert program, "Chromium is needed: apt-get install chromium"
     with sync_playwright() as playwright:
@@ -30,7 +30,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Watched:
-    """A page and everything that it did that it should not."""
+    """A page, and everything that it did and shouldn't have done."""
 
     def __init__(self, browser: Browser, *, width: int = 1280, dark: bool = False) -> None:
         self.page: Page = browser.new_page(
@@ -55,7 +55,7 @@ class Watched:
         self.page.close()
 
     def open(self, url: str) -> Page:
-        """Goes there and waits until something is shown."""
+        """Opens a page and waits until it shows something."""
         self.page.goto(url)
         self.page.wait_for_selector(".view")
         return self.page

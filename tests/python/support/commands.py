@@ -1,4 +1,4 @@
-"""The real command as a subprocess, and servers that behave badly on purpose."""
+"""Runs the real command as a subprocess. Has servers that misbehave on purpose."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ COMMAND = (str(Path(sys.executable).parent / "mcpace"),)
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     stdout: str
     stderr: str
 
     def sentence(self) -> str:
-        """The one line on stderr."""
+        """The only line of stderr."""
         lines = self.stderr.splitlines()
         assert len(lines) == 1, self.stderr
         assert lines[0].startswith("mcpace: "), self.stderr
@@ -37,16 +37,16 @@ class Ended:
 
 
 def run(*words: object, folder: Path, environment: Mapping[str, str] | None = None) -> Ended:
-    """Runs ``mcpace`` to its end; never a traceback."""
-    with started(*words, folder=folder, environment=environment) as process:
+    """Runs ``mcpace`` to its end. Fails on a traceback."""
+    with start_command(*words, folder=folder, environment=environment) as process:
         return end(process)
 
 
 @contextmanager
-def started(
+def start_command(
     *words: object, folder: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """``mcpace`` running in ``folder``, in a session of its own; killed whole where the test leaves early."""
+    """Starts ``mcpace`` in ``folder``, in its own session. Kills the session where the test leaves early."""
     process = subprocess.Popen(
         [*COMMAND, *map(str, words)],
         cwd=folder,
@@ -66,14 +66,14 @@ def started(
 
 
 def end(process: subprocess.Popen[str]) -> Ended:
-    """Waits for the end."""
+    """Waits for the end of a command."""
     stdout, stderr = process.communicate(timeout=LIMIT_S)
     assert "Traceback" not in stderr, stderr
     return Ended(process.returncode, stdout, stderr)
 
 
 def line(process: subprocess.Popen[str]) -> str:
-    """The next line on stderr. The only reader of it until :func:`end`."""
+    """Reads the next line of stderr. Nothing else may read stderr before :func:`end`."""
     assert process.stderr is not None
     ready, _, _ = select.select([process.stderr], [], [], LIMIT_S)
     assert ready, "nothing was said"
@@ -114,7 +114,7 @@ def tcp_server(answer: Answer, *, read: bool = True) -> Iterator[str]:
 
 
 def reply(body: bytes, content_type: str = "application/json", status: str = "200 OK") -> bytes:
-    """An HTTP reply."""
+    """Builds an HTTP reply."""
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
@@ -122,7 +122,7 @@ def reply(body: bytes, content_type: str = "application/json", status: str = "20
 
 
 def read_request(connection: socket.socket) -> bytes:
-    """One HTTP request, whole."""
+    """Reads one whole HTTP request."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += received(connection)
@@ -166,13 +166,13 @@ def mcp_answer(request: bytes, *, tool: str = "greet", text: str = "hello") -> b
 
 
 def flood(connection: socket.socket, head: bytes, part: bytes) -> None:
-    """``part`` without end."""
+    """Sends ``part`` endlessly."""
     connection.sendall(head)
     while True:
         connection.sendall(part)
 
 
 def closed_port() -> int:
-    """A port on which nobody listens."""
+    """Returns a port on which no program listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Servers of the compiled half alone, and a kept-alive connection to them with nothing of ours in it."""
+"""Servers of the compiled core without the Python package, and a minimal client with a kept-alive connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, in a folder that goes with it."""
+"""A temporary PostgreSQL server for tests, with its data in a temporary folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT_S = 120
 
 
 def programs() -> Path | None:
-    """The folder of the newest PostgreSQL's programs."""
+    """Returns the folder of the newest PostgreSQL's programs."""
     # Debian has them in a folder of each version's, which no PATH has.
     there = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda one: float(one.parts[-3]))
     found = str(there[-1]) if there else shutil.which("initdb")
@@ -29,7 +29,7 @@ def programs() -> Path | None:
 
 @contextmanager
 def postgresql() -> Iterator[dict[str, str]]:
-    """Where it is, as the example's settings read it."""
+    """Runs the server and yields its address, in the variables that the example's settings read."""
     folder = programs()
     if folder is None:
         # Not silently: what is tested on PostgreSQL is tested nowhere else.

@@ -44,7 +44,7 @@ class Peer:
         return self.revision == MODERN
 
     def open(self) -> dict[str, Any]:
-        """Introduces itself; what the server says of itself."""
+        """Initializes the session and returns the server's answer."""
         if self.modern:
             return self.ask({"method": "server/discover"})
         params = {"protocolVersion": self.revision, "capabilities": CAPABILITIES, "clientInfo": CLIENT}
@@ -53,7 +53,7 @@ class Peer:
         return told
 
     def listen(self) -> None:
-        """Opens the standalone stream of a session, and answers what comes there."""
+        """Opens the standalone stream of a session, and answers the server's requests on it."""
         self.standalone = self._sent("GET", None, {})
         reply = self.standalone.__enter__()
         assert reply.status == 200, reply.status
@@ -80,7 +80,7 @@ class Peer:
                 reply.read()
 
     def catch_up(self, told: dict[str, Any], count: int) -> None:
-        """Waits until ``count`` messages came ahead of an answer: what comes on another stream may come behind it."""
+        """Waits until ``count`` messages have arrived, since messages of another stream may arrive after the answer."""
         with self.heard:
             self.heard.wait_for(lambda: len(told["ahead"]) + len(self.apart) >= count, LIMIT_S)
             apart, self.apart = self.apart, []
@@ -92,7 +92,7 @@ class Peer:
             assert reply.status == 202, reply.status
 
     def ask(self, line: dict[str, Any]) -> dict[str, Any]:
-        """One request, with all rounds that it takes: status, what came ahead, the answer."""
+        """Makes one request with all of its rounds. Returns the status, earlier messages, and the answer."""
         answers = line.get("answers", {})
         self.answers = answers
         params = dict(line["params"]) if "params" in line else None
@@ -174,7 +174,7 @@ class Peer:
 
 
 class Exchange:
-    """One request on a connection of its own: a reply that never ends is let go of with it."""
+    """One request on its own connection, which is closed at the end, even if the reply never ends."""
 
     def __init__(self, port: int, method: str, path: str, body: str | None, headers: dict[str, str]) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
@@ -188,7 +188,7 @@ class Exchange:
 
 
 def events(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The messages of an event stream, as they come."""
+    """Yields the messages of an event stream as they arrive."""
     data: list[str] = []
     while line := reply.readline():
         text = line.decode().rstrip("\r\n")

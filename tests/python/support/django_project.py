@@ -1,6 +1,6 @@
-"""The example project (examples/django-invoices), set up in this process with a database file of its own.
+"""The example project (examples/django-invoices), set up in this process with its own database file.
 
-Calls run on threads of the runtime's: a database in memory would be another one there.
+Calls run on threads of the runtime, and each thread would have its own database in memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mcpace.django import AllowAny, MCPServer  # noqa: E402
 
 
 def server(*, user: bool = True, **options: object) -> MCPServer:
-    """A server that lets everybody in, as the superuser or as nobody."""
+    """A server that accepts every caller, as the superuser or as an anonymous user."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return MCPServer("shop", auth=AllowAny(user=(lambda: USER) if user else None), **options)
@@ -50,7 +50,7 @@ def server(*, user: bool = True, **options: object) -> MCPServer:
 
 @contextlib.contextmanager
 def setting(**given: object) -> Iterator[None]:
-    """With other settings of ``MCPACE``."""
+    """Changes settings of ``MCPACE`` during the ``with`` block."""
     from django.conf import settings
 
     with override_settings(MCPACE={**settings.MCPACE, **given}):

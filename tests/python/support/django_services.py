@@ -1,4 +1,4 @@
-"""A server with one service, and what a model reads where it is refused."""
+"""A Django server with one service, and the errors that a model gets from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def double(*, n: int) -> dict[str, int]:
 
 
 def service(function: Any, name: str = "t", *, of: MCPServer | None = None, **options: Any) -> MCPServer:
-    """A server with one service; options are the spec's where it has them."""
+    """Builds a server with one service. Options go to the service's spec where it has them."""
     fields = ServiceSpec.__dataclass_fields__
     spec = {key: options.pop(key) for key in list(options) if key in fields}
     made = of or server()

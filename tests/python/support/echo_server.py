@@ -1,4 +1,4 @@
-"""A server of the official Python SDK with two tools: what client programs are tried on."""
+"""A server of the official Python SDK with two tools, for testing client programs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ server.run("streamable-http" if sys.argv[1] != "0" else "stdio")
 
 
 def interpreter() -> str:
-    """One that has the SDK."""
+    """Returns an interpreter that has the SDK."""
     return environment.ensure(load_all()["python"], "1.30.0").places["python"]
 
 
 def over_stdio() -> list[str]:
-    """The command that starts it there."""
+    """The command that starts the server over stdio."""
     return [interpreter(), "-c", SERVER, "0"]
 
 
 @contextmanager
 def over_http() -> Iterator[str]:
-    """Its URL, while it runs on a free port."""
+    """Runs the server on a free port and yields its URL."""
     port = ports.free()
     script = SERVER.replace('server.run("', 'print("up", flush=True)\nserver.run("', 1)
     with subprocess.Popen([interpreter(), "-c", script, str(port)], stdout=subprocess.PIPE, text=True) as server:
@@ -53,7 +53,7 @@ def over_http() -> Iterator[str]:
 
 
 def wait_for_port(port: int, server: subprocess.Popen[str]) -> None:
-    """Each try ends by itself: refused, or connected. A server that died ends the waiting."""
+    """Waits until a program listens on the port, or the server has died."""
     for _ in range(3_000):
         assert server.poll() is None, "the server died"
         with socket.socket() as probe:

@@ -1,6 +1,6 @@
-"""Servers and clients that do what a cause needs, through the real recorder: how findings are shown end to end.
+"""Servers and clients that reproduce the causes of findings, with the real recorder between them.
 
-A server is an ASGI app that uvicorn serves on a thread; what goes wrong is an argument.
+A server is an ASGI app that uvicorn serves on a thread. Arguments select the problem.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Endpoint:
 
 
 async def waiting(arguments: dict[str, Any]) -> None:
-    """A tool that waits as it should, for ``seconds`` where that is given."""
+    """A tool that waits asynchronously, for ``seconds`` where given."""
     await asyncio.sleep(arguments.get("seconds", TOOL_S))
 
 
@@ -108,7 +108,7 @@ async def blocking(_: dict[str, Any]) -> None:
 
 
 def in_threads(number: int) -> Callable[[dict[str, Any]], Awaitable[None]]:
-    """A tool that runs in a pool of so many threads."""
+    """A tool that runs in a thread pool of this size."""
     pool = ThreadPoolExecutor(number)
 
     async def tool(_: dict[str, Any]) -> None:
@@ -118,13 +118,13 @@ def in_threads(number: int) -> Callable[[dict[str, Any]], Awaitable[None]]:
 
 
 def so_many_at_a_time(number: int) -> Callable[[str, str], contextlib.AbstractAsyncContextManager[object]]:
-    """A pool that every request takes a place of, whatever it asks."""
+    """A pool of which every request takes a place."""
     pool = asyncio.Semaphore(number)
     return lambda _, __: pool
 
 
 def one_of_a_session() -> Callable[[str, str], contextlib.AbstractAsyncContextManager[object]]:
-    """A lock for each session."""
+    """One lock for each session."""
     locks: dict[str, asyncio.Lock] = {}
     return lambda session, _: locks.setdefault(session, asyncio.Lock())
 
@@ -139,10 +139,10 @@ async def reply(send: Send, status: int, content: bytes, kind: str) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
-async def answered(
+async def answer_request(
     scope: Scope, receive: Receive, send: Send, result: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 ) -> None:
-    """Answers a request with what ``result`` makes of it; notifications are taken, and there is no stream."""
+    """Answers a request with the value of ``result``. Accepts notifications, and has no standalone stream."""
     asked = json.loads(await body(receive) or b"{}") if scope["method"] == "POST" else None
     if asked is None:
         await reply(send, 405, b"", "text/plain")
@@ -162,9 +162,12 @@ async def body(receive: Receive) -> bytes:
 
 
 @contextmanager
-def served(app: App, *, nodelay: bool = True) -> Iterator[str]:
-    """The URL of ``app``, served by uvicorn on a thread. asyncio sets TCP_NODELAY only where the listening socket names
-    its protocol, which those of ``uvicorn --workers`` and ``--fd`` don't."""
+def serve_app(app: App, *, nodelay: bool = True) -> Iterator[str]:
+    """Serves ``app`` with uvicorn on a thread and yields its URL.
+
+    asyncio sets TCP_NODELAY only if the listening socket names its protocol, which the sockets of ``uvicorn --workers``
+    and ``--fd`` don't.
+    """
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP if nodelay else 0)
@@ -182,7 +185,7 @@ def served(app: App, *, nodelay: bool = True) -> Iterator[str]:
 
 @dataclass
 class Recorded:
-    """A recorder before a server, and clients of it."""
+    """A recorder before a server, and clients of the recorder."""
 
     recorder: _core.Recorder
     wires: list[Wire] = field(default_factory=list)
@@ -201,7 +204,7 @@ class Recorded:
         return wire
 
     def ask(self, session: str | None, method: str, params: dict[str, Any] | None = None) -> Future[dict[str, Any]]:
-        """A request under way, on a connection that carries no other."""
+        """Starts a request on a connection that carries no other request."""
         wire = self.wire(session)
 
         def asking() -> dict[str, Any]:
@@ -225,7 +228,7 @@ class Recorded:
 
 
 @contextmanager
-def recorded(url: str, **options: Any) -> Iterator[Recorded]:
+def start_recorder(url: str, **options: Any) -> Iterator[Recorded]:
     made = Recorded(_core.Recorder(url, **options))
     try:
         yield made
@@ -234,7 +237,7 @@ def recorded(url: str, **options: Any) -> Iterator[Recorded]:
 
 
 _findings_of_try: list[set[str]] = []
-"""Codes that each call of `found` returned in the present try of a test."""
+"""Codes that each call of `findings_by_code` returned in the current try of a test."""
 
 
 def patient(test: Callable[P, None]) -> Callable[P, None]:
@@ -270,7 +273,7 @@ def false_findings(failed: list[list[set[str]]], passed: list[set[str]]) -> set[
     return {code for one in failed for codes, right in zip(one, passed, strict=False) for code in codes - right}
 
 
-def found(recording: _core.Recording, *, machine: bool = False) -> dict[str, dict[str, Any]]:
+def findings_by_code(recording: _core.Recording, *, machine: bool = False) -> dict[str, dict[str, Any]]:
     """The findings by their codes, without those about a busy machine unless `machine` asks for them."""
     left_out = set() if machine else OF_THE_MACHINE
     findings = {finding["code"]: finding for finding in recording.findings() if finding["code"] not in left_out}

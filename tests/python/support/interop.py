@@ -1,6 +1,6 @@
-"""Foreign SDKs at their newest, installed once by lock under `target/interop`, and what their clients are to get.
+"""The newest releases of foreign SDKs, installed once by lock file under `target/interop`, and their expected results.
 
-Nothing is skipped: a machine without Go, Node or Cargo fails here, since an SDK that was not run is not known to work.
+No test is skipped: a machine without Go, Node or Cargo fails, since an SDK that wasn't run isn't known to work.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEGACY = "2025-11-25"
 
 @dataclass(frozen=True)
 class Sdk:
-    """A foreign SDK: how its program is made ready, and what it speaks."""
+    """A foreign SDK: the installation of its program, and the revisions that it supports."""
 
     name: str
     install: Callable[[Path, Path], list[str]]
@@ -42,7 +42,7 @@ class Sdk:
     eras: tuple[str, ...] = ("legacy", "modern")
 
     def client(self) -> list[str]:
-        """The command of its client program, installed."""
+        """Installs the client program and returns its command."""
         return self.install(SOURCES / self.name, INSTALLED / self.name)
 
 
@@ -76,7 +76,7 @@ def npm_ci(sources: Path, folder: Path) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """No other test process installs into the folder meanwhile."""
+    """Holds a lock, so that no other test process installs into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -113,13 +113,13 @@ TRANSPORTS = {
 
 
 def everything() -> str:
-    """The 'everything' server's program, in the profile that the Rust tests are built in."""
+    """The 'everything' server's program, in the Cargo profile of the Rust tests."""
     run([needed("cargo"), "build", "--quiet", "--locked", "-p", "mcpace-serve", "--example", "everything"], ROOT)
     return str(TARGET / "debug" / "examples" / "everything")
 
 
 def inspector() -> Callable[..., Any]:
-    """Runs the Inspector's command line, with the Node that it is pinned with, against an endpoint or a command."""
+    """Runs the Inspector's command line with its pinned Node, against an endpoint or a command."""
     sources, folder = SOURCES / "inspector", INSTALLED / "inspector"
     npm_ci(sources, folder)
     modules = folder / "node_modules"
@@ -133,23 +133,23 @@ def inspector() -> Callable[..., Any]:
 
 
 def holds(everything: str, client: list[str], era: str, transport: str, folder: Path) -> None:
-    """A client gets all that the 'everything' server has."""
-    with reached(everything, TRANSPORTS[transport], folder) as target:
-        told = told_by(client, era, target)
-    assert told.pop("tools") == sorted(told_tools(everything, folder))
-    expected = expected_of(MODERN if era == "modern" else LEGACY)
+    """Checks that a client gets everything that the 'everything' server has."""
+    with client_words(everything, TRANSPORTS[transport], folder) as target:
+        told = client_output(client, era, target)
+    assert told.pop("tools") == sorted(server_tools(everything, folder))
+    expected = expected_output(MODERN if era == "modern" else LEGACY)
     # A reply that is one JSON document has no room for what comes ahead of it.
     assert told == (expected | {"progress": []} if transport == "http-json" else expected)
 
 
-def told_by(client: list[str], era: str, target: list[str]) -> dict[str, Any]:
-    """The output of a client program at a server."""
+def client_output(client: list[str], era: str, target: list[str]) -> dict[str, Any]:
+    """Returns the output of a client program at a server."""
     told: dict[str, Any] = json.loads(run([*client, era, *target], limit_s=CLIENT_LIMIT_S))
     return told
 
 
-def expected_of(protocol: str) -> dict[str, Any]:
-    """The output of a client program at an 'everything' server, its tools apart."""
+def expected_output(protocol: str) -> dict[str, Any]:
+    """Returns the expected output of a client program at an 'everything' server, without its tools."""
     return {
         "protocol": protocol,
         "server": "everything",
@@ -161,8 +161,8 @@ def expected_of(protocol: str) -> dict[str, Any]:
     }
 
 
-def told_tools(everything: str, folder: Path) -> list[str]:
-    """The server's tools as it tells them over stdio, read without any SDK."""
+def server_tools(everything: str, folder: Path) -> list[str]:
+    """Reads the server's tools over stdio, without an SDK."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -175,7 +175,7 @@ def told_tools(everything: str, folder: Path) -> list[str]:
 
 
 @contextmanager
-def reached(everything: str, arguments: list[str], folder: Path) -> Iterator[list[str]]:
+def client_words(everything: str, arguments: list[str], folder: Path) -> Iterator[list[str]]:
     """Yields the words that follow the era on a client's command line."""
     if arguments == ["stdio"]:
         yield ["stdio", everything, "stdio"]
@@ -186,7 +186,7 @@ def reached(everything: str, arguments: list[str], folder: Path) -> Iterator[lis
 
 @contextmanager
 def listening(command: list[str], folder: Path) -> Iterator[str]:
-    """Where a server listens that says so on its first line, and that is to be there to the end."""
+    """Runs a server that prints its address on its first line. Fails if it ends early."""
     with (folder / "server.log").open("w") as log:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     watchdog = threading.Timer(SERVER_LIMIT_S, server.kill)
@@ -221,7 +221,7 @@ def run(
 
 
 def official() -> str:
-    """The interpreter of an environment with the official SDK, which the Python face is held to."""
+    """The interpreter of an environment with the official SDK, which the Python package is compared with."""
     folder = INSTALLED / f"official-{OFFICIAL.rpartition('=')[2]}"
     interpreter, mark = folder / "bin" / "python", folder / "installed"
     if not mark.exists() or mark.read_text() != OFFICIAL:

@@ -1,4 +1,4 @@
-"""Servers of several SDKs whose layers are measured, each with the interpreter that has its SDK."""
+"""Servers of several SDKs for measuring layers, each with the interpreter that has its SDK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DJANGO: Mapping[str, str] = {"DJANGO_SETTINGS_MODULE": "drf_settings", "PYTHONPA
 
 @dataclass(frozen=True)
 class Served:
-    """One server."""
+    """One server and its interpreter."""
 
     name: str
     sdk: str
@@ -26,7 +26,7 @@ class Served:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def interpreter(self) -> Path:
-        """Installs its environment the first time."""
+        """Returns the interpreter, and installs its environment the first time."""
         return Path(sys.executable) if self.lock is None else adoption.installed(self.name, self.lock)
 
 

@@ -1,4 +1,4 @@
-"""The OpenTelemetry collector, built once by its own builder (needs Go), and what it says that it was sent."""
+"""The OpenTelemetry collector, built once by its own builder (needs Go), and the telemetry that it received."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUILD_S, LIMIT_S = 1800, 60
 
 @dataclass
 class Told:
-    """A span, or a metric's data point."""
+    """A span, or a data point of a metric."""
 
     name: str
     facts: dict[str, str] = field(default_factory=dict)
@@ -37,17 +37,17 @@ class Told:
 
 @dataclass
 class Collector:
-    """A collector that runs."""
+    """A running collector."""
 
     port: int
     log: Path
 
     def spans(self) -> list[Told]:
-        """All spans that it was sent."""
+        """All spans received so far."""
         return [_read(part) for part in re.split(r"^Span #\d+$", self.log.read_text(), flags=re.MULTILINE)[1:]]
 
     def points(self, metric: str) -> list[Told]:
-        """All data points of a metric."""
+        """All data points of a metric received so far."""
         found = []
         for part in re.split(r"^Metric #\d+$", self.log.read_text(), flags=re.MULTILINE)[1:]:
             if re.search(rf"-> Name: {re.escape(metric)}$", part, re.MULTILINE):
@@ -57,7 +57,7 @@ class Collector:
         return found
 
     def wait(self, count: int) -> list[Told]:
-        """The spans, once there are so many."""
+        """Waits for a number of spans and returns them."""
         until = time.monotonic() + LIMIT_S
         while len(found := self.spans()) < count:
             assert time.monotonic() < until, f"{count} spans were not sent: {[span.name for span in found]}"
@@ -66,8 +66,8 @@ class Collector:
 
 
 @contextlib.contextmanager
-def collecting(folder: Path) -> Iterator[Collector]:
-    """A collector on a port of its own, until the block ends."""
+def run_collector(folder: Path) -> Iterator[Collector]:
+    """Runs a collector on its own port during the ``with`` block."""
     port = ports.free()
     log = folder / "collector.log"
     with log.open("w") as output:
@@ -111,7 +111,7 @@ def _read(text: str) -> Told:
 
 @contextlib.contextmanager
 def stand_in_collector(status: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
-    """No collector, but a handler that reads OTLP's messages as one does: for answers that a real one won't give."""
+    """Runs a handler that parses OTLP messages, for answers that a real collector doesn't give."""
     taken: list[ExportMetricsServiceRequest] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

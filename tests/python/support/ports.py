@@ -1,4 +1,4 @@
-"""A port for a program that can't be told to take any free one."""
+"""Free ports for programs that can't pick one themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 
 
 def free() -> int:
-    """One that nobody has at the moment: another process may take it before the program does."""
+    """Returns a port that is free at the moment. Another process may take it before the program does."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -13,7 +13,10 @@ PROOF_TESTS = "tests/python/proof/"
 
 @dataclass(frozen=True)
 class Place:
-    """A test: its file, the test that shows, the one that must stay silent (the same where it is both)."""
+    """A test file with the test that shows a finding, and the control that must stay silent.
+
+    Shows and control may be one test.
+    """
 
     file: str
     shows: str
@@ -22,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Row:
-    """How one finding is shown."""
+    """The tests that prove one finding."""
 
     code: str
     hand: Place | None
@@ -466,7 +469,7 @@ ROWS = (
 
 
 def table() -> str:
-    """The table of docs/findings.md."""
+    """Renders the table of docs/findings.md."""
     lines = ["| finding | by hand | end to end | release that shows it (control), or why none |", "|---|---|---|---|"]
     for row in sorted(ROWS, key=lambda row: row.code):
         tested = f"{row.words} **tested**" if row.release else row.words

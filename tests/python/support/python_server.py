@@ -1,6 +1,6 @@
-"""A server of the Python face on a port of its own, and a small client that speaks the wire by hand.
+"""A server of the Python package on its own port, and a minimal client that implements the protocol by hand.
 
-The client is no SDK on purpose: what a test sees is what was sent.
+The client is deliberately not an SDK, so that tests see exactly what was sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMED = ("tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/upda
 
 @contextlib.contextmanager
 def served(server: MCPServer[Any], **options: Any) -> Iterator[int]:
-    """Serves until the block ends; gives the port."""
+    """Serves during the ``with`` block and yields the port."""
     prepared = server.__mcpace__()
     with RunningLifespan(prepared):
         running = prepared.core.serve_http(_core.HttpOptions(**{"port": 0} | dict(prepared.options) | options))
@@ -37,7 +37,7 @@ def served(server: MCPServer[Any], **options: Any) -> Iterator[int]:
 
 @dataclass
 class Client:
-    """Sends requests, one connection each."""
+    """Sends each request on its own connection."""
 
     port: int
     era: str = "modern"
@@ -52,7 +52,7 @@ class Client:
     """Status of the last response."""
 
     def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """The reply; questions on the way are answered, in this stream or in further rounds."""
+        """Makes a request and returns the reply. Answers the server's requests, in this stream or in further rounds."""
         reply = self.once(method, dict(params or {}), meta)
         rounds = 0
         while self.era == "modern" and reply.get("result", {}).get("resultType") == "input_required":
@@ -64,18 +64,18 @@ class Client:
         return reply
 
     def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """A tool's result."""
+        """Calls a tool and returns the result."""
         reply = self.request("tools/call", {"name": tool, "arguments": arguments})
         return reply.get("result", reply)
 
     def text(self, tool: str, /, **arguments: Any) -> str:
-        """The first block of a tool's result."""
+        """Calls a tool and returns the first block of the result."""
         result = self.call(tool, **arguments)
         text: str = result["content"][0]["text"]
         return text
 
     def begin(self) -> None:
-        """A session of the legacy era."""
+        """Starts a session of a legacy revision."""
         info = {"name": "test", "version": "1"}
         params = {"protocolVersion": LEGACY, "capabilities": self.capabilities, "clientInfo": info}
         self.era = "legacy"
@@ -84,11 +84,11 @@ class Client:
         self.notify("notifications/initialized")
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """A notification."""
+        """Sends a notification."""
         self.post({"jsonrpc": "2.0", "method": method, "params": params or {}}).read()
 
     def once(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
-        """One request, without the rounds after it."""
+        """Makes one request without the following rounds."""
         if self.era == "modern":
             meta = {
                 PREFIX + "protocolVersion": MODERN,
@@ -135,7 +135,7 @@ class Client:
 
 
 def messages(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The messages of a body, be it JSON or a stream of events."""
+    """Returns the messages of a body: JSON or a stream of events."""
     if not (response.headers.get("Content-Type") or "").startswith("text/event-stream"):
         body = response.read()
         yield json.loads(body) if body else {"status": response.status}

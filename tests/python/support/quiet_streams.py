@@ -1,4 +1,7 @@
-"""Standalone streams on which nothing is said, held by clients of real releases: who ends one ends it for its age."""
+"""Standalone streams without messages, held by clients of real releases.
+
+A stream that ends was ended because of its age.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,18 @@ from typing import Any
 from mcpace.lab.adapters import subject as adapter_subject
 from mcpace.lab.clients.client_program import ClientProgram
 from mcpace.lab.environments import environment as release_environment
-from support.finding_scenes import Receive, Recorded, Scope, Send, body, found, head, recorded, reply, served
+from support.finding_scenes import (
+    Receive,
+    Recorded,
+    Scope,
+    Send,
+    body,
+    findings_by_code,
+    head,
+    reply,
+    serve_app,
+    start_recorder,
+)
 
 CLIENTS = 3
 """As many ends as are no chance."""
@@ -24,7 +38,7 @@ GREET = {"name": "greet", "inputSchema": {"type": "object"}, "annotations": {"re
 
 
 class Quiet:
-    """A server with sessions, and with nothing to say on their streams but a comment now and then, or not even that."""
+    """A server with sessions that sends at most a comment now and then on its standalone streams."""
 
     def __init__(self, comments_s: float | None) -> None:
         self.comments_s = comments_s
@@ -84,7 +98,7 @@ async def disconnected(receive: Receive) -> None:
 
 @dataclass
 class Held:
-    """A release's clients at a server of their own."""
+    """The clients of a release at their own server."""
 
     server: Quiet
     record: Recorded
@@ -103,23 +117,23 @@ class Held:
     def stand(self) -> bool:
         return not self.server.ended.acquire(blocking=False)
 
-    def found(self) -> dict[str, dict[str, Any]]:
+    def findings(self) -> dict[str, dict[str, Any]]:
         """Findings after each client has continued its session."""
         for program in self.programs:
             answer = program.command({"cmd": "call_tool", "name": "greet", "arguments": {}}, LIMIT_S)
             assert answer.ok, answer
-        return found(self.record.recorder.recording())
+        return findings_by_code(self.record.recorder.recording())
 
 
 @contextmanager
-def held(subject: str, comments_s: float | None = None) -> Iterator[Held]:
-    """Streams of a release's clients, one each."""
+def hold_streams(subject: str, comments_s: float | None = None) -> Iterator[Held]:
+    """Opens standalone streams of a release's clients, one for each client."""
     resolved = adapter_subject.resolve(subject)
     environment = release_environment.ensure(resolved.adapter, resolved.version)
     command = resolved.adapter.client_command(environment)
     with ExitStack() as stack:
         server = Quiet(comments_s)
-        clients = Held(server, stack.enter_context(recorded(stack.enter_context(served(server)))), [])
+        clients = Held(server, stack.enter_context(start_recorder(stack.enter_context(serve_app(server)))), [])
         for _ in range(CLIENTS):
             clients.programs.append(program := ClientProgram.start(command, environment=environment))
             stack.callback(program.close)

@@ -1,4 +1,4 @@
-"""A real redis-server for a test, that writes down what it acknowledged: it can be killed and started again."""
+"""A real redis-server for tests, which can be killed and restarted without losing acknowledged writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ATTEMPTS = 5
 
 
 class RedisServer:
-    """Use as a context manager."""
+    """A running redis-server. Use as a context manager."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -27,7 +27,7 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it, with what it had and where it was."""
+        """Starts or restarts the server with its data and on its port."""
         if self.port:
             assert self._starts(), "redis-server does not start again"
             return
@@ -69,7 +69,7 @@ class RedisServer:
         return False
 
     def kill(self) -> None:
-        """Ends it as a crash would."""
+        """Kills the server like a crash."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(START_LIMIT_S)

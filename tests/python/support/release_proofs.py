@@ -33,7 +33,7 @@ def codes(
 
 
 def by_subject(run: Run) -> dict[str, set[str]]:
-    """The codes of a run's findings."""
+    """Returns the codes of a run's findings by subject."""
     found: dict[str, set[str]] = {}
     for case in run.cases:
         of_subject = found.setdefault(case.subject.label(), set())
@@ -43,7 +43,7 @@ def by_subject(run: Run) -> dict[str, set[str]]:
 
 @contextmanager
 def server(release: str, mode: str, state: State, *options: str) -> Iterator[ServerProgram]:
-    """An adapter's server program, in an environment of the release's time; ``options`` are its interpreter's."""
+    """Runs an adapter's server program in an environment of the release's time. ``options`` go to the interpreter."""
     resolved = adapter_subject.resolve(f"{release}:{mode}", role=Role.SERVER)
     environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
     program, *words = resolved.adapter.server_command(environment)
@@ -54,7 +54,7 @@ def server(release: str, mode: str, state: State, *options: str) -> Iterator[Ser
 
 @contextmanager
 def listening(command: Sequence[str], **options: object) -> Iterator[tuple[int, int]]:
-    """The port and the process of a program that takes the port as its last argument, once it listens there."""
+    """Runs a program that takes its port as the last argument. Yields the port and the process once it listens."""
     port = ports.free()
     with subprocess.Popen([*command, str(port)], stdin=subprocess.DEVNULL, **options) as program:  # type: ignore[call-overload]
         try:
@@ -64,8 +64,8 @@ def listening(command: Sequence[str], **options: object) -> Iterator[tuple[int, 
             program.terminate()
 
 
-def recorded_by(subject: str, target: Target, folder: Path, trials: int = 4) -> _core.Recording:
-    """The recording of a release's trials at a target."""
+def record_release(subject: str, target: Target, folder: Path, trials: int = 4) -> _core.Recording:
+    """Records a release's trials at a target."""
     settings = Settings(trials=trials, keep_recordings=folder)
     run = experiment.run(Plan((subject,), (target,), settings), Silent())
     assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
@@ -74,6 +74,6 @@ def recorded_by(subject: str, target: Target, folder: Path, trials: int = 4) -> 
 
 
 def interpreter(release: str) -> str:
-    """The Python that has a release of a Python SDK."""
+    """Returns the Python of an environment with a release of a Python SDK."""
     resolved = adapter_subject.resolve(release)
     return release_environment.ensure(resolved.adapter, resolved.version).places["python"]

@@ -1,7 +1,8 @@
-"""A server program as adapters have them, scripted: right, slow to acknowledge, lying, dying. Standard library only.
+"""A scripted stand-in for adapters' server programs: correct, slow to acknowledge, wrong, or dying. Standard library
+only.
 
-``split`` sends each reply's head and body in two small writes without TCP_NODELAY, as servers do that stall; ``whole``
-in one write. A stand-in for SDKs' server programs: what it answers is written down here.
+``split`` sends the head and body of each reply in two small writes without TCP_NODELAY, like servers that stall;
+``whole`` sends one write.
 """
 
 from __future__ import annotations

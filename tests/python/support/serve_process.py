@@ -1,4 +1,4 @@
-"""``mcpace serve`` as a process, and a plain client for it with nothing of ours in it."""
+"""``mcpace serve`` as a process, and a plain client for it that uses nothing of mcpace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Lines:
         self._pending: list[str] = []
 
     def until(self, pattern: str) -> re.Match[str]:
-        """The first line that matches, which no later call gets; waits for it."""
+        """Waits for the first line that matches and removes it, so that later calls don't see it."""
         while True:
             for position, line in enumerate(self._pending):
                 if match := re.search(pattern, line):
@@ -43,14 +43,14 @@ class Lines:
             self.take(part)
 
     def take(self, part: bytes) -> None:
-        """Adds what was read otherwise."""
+        """Adds output that was read elsewhere."""
         *lines, self._rest = (self._rest + part).split(b"\n")
         self.said += [line.decode() for line in lines]
         self._pending += [line.decode() for line in lines]
 
 
 class Served:
-    """A server that runs, and what it says on stderr."""
+    """A running server and its stderr."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -58,14 +58,14 @@ class Served:
         self.port = 0
 
     def ready(self) -> str:
-        """Its first line, once it serves."""
+        """Waits for the ready line and returns it."""
         match = self.lines.until(r"^mcpace \S+ serving .*")
         if port := re.search(r":(\d+)/", match[0]):
             self.port = int(port[1])
         return match[0]
 
     def ended(self) -> int:
-        """The exit code, once it and all that share its stderr have ended."""
+        """Waits until the process and all others with its stderr have ended. Returns the exit code."""
         _, rest = self.process.communicate(timeout=LIMIT_S)
         self.lines.take(rest)
         return self.process.returncode
@@ -78,7 +78,7 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, *words: object, source: str | None = None, name: str = "server.py") -> Iterator[Served]:
-    """``mcpace serve`` with these words in ``folder``, killed where the test leaves early."""
+    """Runs ``mcpace serve`` with these arguments in ``folder``. Kills it where the test leaves early."""
     if source is not None:
         (folder / name).write_text(textwrap.dedent(source))
     process = subprocess.Popen(
@@ -91,13 +91,13 @@ def serving(folder: Path, *words: object, source: str | None = None, name: str =
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    with held(process) as served:
+    with hold_process(process) as served:
         yield served
 
 
 @contextmanager
-def held(process: subprocess.Popen[bytes]) -> Iterator[Served]:
-    """A server's process with all its pipes, which goes with its whole group, however the test ends."""
+def hold_process(process: subprocess.Popen[bytes]) -> Iterator[Served]:
+    """Holds a server's process with its pipes. Kills its process group at the end of the block."""
     served = Served(process)
     try:
         yield served
@@ -111,7 +111,7 @@ def held(process: subprocess.Popen[bytes]) -> Iterator[Served]:
 
 
 class Client:
-    """One connection, and a session where it asks for one."""
+    """One connection, with a session once it is begun."""
 
     def __init__(self, port: int, *, path: str = "/mcp", tls: ssl.SSLContext | None = None) -> None:
         self._connection = (
@@ -124,20 +124,20 @@ class Client:
         self._id = 0
 
     def begin(self) -> None:
-        """Initializes, and keeps the session that it is given."""
+        """Initializes a session and keeps its id."""
         information = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         status, headers, _ = self.send("initialize", information)
         assert status == 200
         self.session = headers.get("mcp-session-id")
 
     def call(self, tool: str, **arguments: object) -> str:
-        """A tool's text."""
+        """Calls a tool and returns its text."""
         status, _, body = self.send("tools/call", {"name": tool, "arguments": arguments})
         assert status == 200, body
         return str(json.loads(body)["result"]["content"][0]["text"])
 
     def send(self, method: str, params: dict[str, Any], **headers: str) -> tuple[int, dict[str, str], str]:
-        """Status, headers by lower-case name, body."""
+        """Sends a request. Returns status, headers by lower-case name, and body."""
         self._id += 1
         sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         sent["MCP-Protocol-Version"] = LEGACY
@@ -149,12 +149,12 @@ class Client:
         return reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read().decode()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._connection.close()
 
 
 def modern(port: int, tool: str, **arguments: object) -> dict[str, Any]:
-    """One call of 2026-07-28, on a connection of its own."""
+    """Makes one call of revision 2026-07-28 on its own connection."""
     revision = "2026-07-28"
     meta = {
         "io.modelcontextprotocol/protocolVersion": revision,
@@ -171,6 +171,6 @@ def modern(port: int, tool: str, **arguments: object) -> dict[str, Any]:
 
 
 def children(pid: int) -> Sequence[int]:
-    """The process ids of a process's children."""
+    """Process ids of a process's children."""
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return [int(word) for word in text.split()]

@@ -1,4 +1,4 @@
-"""A comparison of three servers, as a run: one did most, one failed at times, one could not be measured."""
+"""A run that compares three servers: a fast one, one that fails at times, and one that couldn't be measured."""
 
 from __future__ import annotations
 

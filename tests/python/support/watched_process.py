@@ -1,4 +1,4 @@
-"""A server's process watched by ``mcpace record``, who asks through it, and what ``mcpace explain`` then says."""
+"""Runs ``mcpace record --watch`` before a server, makes requests through it, and reads the recording's findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.commands import LIMIT_S, run
 
 
 class Asking:
-    """Requests on one kept connection to a recorder."""
+    """Makes requests on one kept-alive connection to a recorder."""
 
     def __init__(self, port: int, path: str = "/mcp") -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
@@ -52,8 +52,8 @@ class Asking:
 
 
 @contextmanager
-def watched(port: int, pid: int, folder: Path, path: str = "/mcp") -> Iterator[tuple[Asking, Path]]:
-    """``mcpace record --watch`` before a server, and who asks through it."""
+def record_process(port: int, pid: int, folder: Path, path: str = "/mcp") -> Iterator[tuple[Asking, Path]]:
+    """Runs ``mcpace record --watch`` before a server. Yields a client and the recording's file."""
     file = folder / f"{port}.jsonl.zst"
     upstream = f"http://127.0.0.1:{port}{path}"
     words = ["record", "--upstream", upstream, "--out", str(file), "--watch", str(pid), "--body-limit", "0"]
@@ -67,8 +67,8 @@ def watched(port: int, pid: int, folder: Path, path: str = "/mcp") -> Iterator[t
             recorder.communicate(timeout=LIMIT_S)
 
 
-def explained(file: Path, *words: object) -> set[str]:
-    """The codes that ``mcpace explain FILE`` says."""
+def explained_codes(file: Path, *words: object) -> set[str]:
+    """Codes of the findings that ``mcpace explain FILE`` prints."""
     done = run("explain", file.name, "--json", *words, folder=file.parent)
     assert done.code == 0, done.stderr
     return {finding["code"] for case in json.loads(done.stdout)["cases"] for finding in case["findings"]}

@@ -75,16 +75,16 @@ class _Caller:
     stack: ExitStack
 
     @property
-    def consents(self) -> bool:
+    def has_automatic_consent(self) -> bool:
         """Whether OAuth consent is given automatically."""
         return self.token is not None and self.place.has_automatic_consent
 
     @property
-    def scripted(self) -> bool:
+    def is_profile(self) -> bool:
         """Whether the target is one of mcpace's own profiles."""
         return self.place.is_profile
 
-    def connected(
+    def connect_client(
         self, *, standalone_get: bool = False, oauth: bool = False, address: str | None = None
     ) -> _core.Client:
         """Returns a connected client, which is disconnected at the end of the experiment at the latest."""
@@ -96,7 +96,7 @@ class _Caller:
 
 
 @dataclass
-class _Tried:
+class _Experiment:
     """A variant and its slices so far."""
 
     variant: Variant
@@ -105,17 +105,17 @@ class _Tried:
     calls: int = 0
     spent_s: float = 0.0
     """Time of all its slices, including starting and connecting."""
-    refused: str = ""
-    left_out: bool = False
+    refusal: str = ""
+    is_left_out: bool = False
     last: Outcome | None = None
 
     @property
-    def goes_on(self) -> bool:
+    def is_active(self) -> bool:
         """Whether the variant has a slice in the next round."""
-        return not self.refused and not self.left_out
+        return not self.refusal and not self.is_left_out
 
 
-class _Time:
+class _Budget:
     """Remaining budget, and the time limit of a call."""
 
     def __init__(self, budget_s: float, limit_s: float) -> None:
@@ -127,7 +127,7 @@ class _Time:
         """Remaining seconds; negative after the end of the budget."""
         return self._until - time.monotonic()
 
-    def impatient(self, plan: Plan) -> Plan:
+    def with_time_limit(self, plan: Plan) -> Plan:
         """Shortens the plan's time limits, so that a hanging call doesn't use up or exceed the budget."""
         limit_s = min(self._limit_s, max(HANGS_S, self.left_s))
         return replace(plan, timeout_s=limit_s, drain_s=limit_s)
@@ -145,22 +145,22 @@ class _Base:
     failure: str = ""
     """Reason why no call of the last slice succeeded."""
 
-    def slice(self, length_s: float, left: _Time) -> float | None:
+    def slice(self, length_s: float, budget: _Budget) -> float | None:
         """Measures another slice and returns its median; ``None`` where no call succeeded."""
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
-            return self.processes.base(length_s) if self.processes else self._driven(length_s, left)
+            return self.processes.base(length_s) if self.processes else self._drive_slice(length_s, budget)
         except (_core.ClientProblem, LabError) as problem:
             self.failure = str(problem)
             return None
         finally:
-            self.spent_s += time.monotonic() - begun
+            self.spent_s += time.monotonic() - start
 
-    def _driven(self, length_s: float, left: _Time) -> float | None:
-        tried = _Tried(Variant("base"))
-        found = _slice(left.impatient(self.plan), length_s, tried)
+    def _drive_slice(self, length_s: float, budget: _Budget) -> float | None:
+        tried = _Experiment(Variant("base"))
+        found = _slice(budget.with_time_limit(self.plan), length_s, tried)
         if found is None:
-            self.failure = tried.refused or "no reason given"
+            self.failure = tried.refusal or "no reason given"
             return None
         self.slices.append(found)
         return found[0]
@@ -171,51 +171,53 @@ class _Base:
         return fold.case(Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical)
 
 
-def run(asked: Question, progress: Progress) -> Run:
+def run(question: Question, progress: Progress) -> Run:
     """Tries every factor that applies to the target, within the budget.
 
     Ctrl-C ends the experiment early; the run is then marked partial and has the complete rounds. Raises
     :class:`LabError` where the target can't be reached or called.
     """
     result = new_run(
-        "explain", {"target": asked.target.name, "budget_s": asked.budget_s, **asked.settings.as_options()}
+        "explain", {"target": question.target.name, "budget_s": question.budget_s, **question.settings.as_options()}
     )
-    begun = time.monotonic()
+    start = time.monotonic()
     with ExitStack() as stack:
-        progress.preparing(f"asking {asked.target.name}")
-        place = Place(stack, asked.target, asked.settings)
-        checked, token = conversation(place, asked.settings, careful=True)
-        plan = _base(plan_of(place.endpoint(token), asked.settings, checked))
-        processes = Processes(stack, place, asked.settings, plan) if asked.target.command else None
+        progress.preparing(f"asking {question.target.name}")
+        place = Place(stack, question.target, question.settings)
+        checked, token = conversation(place, question.settings, careful=True)
+        plan = _base(plan_of(place.endpoint(token), question.settings, checked))
+        processes = Processes(stack, place, question.settings, plan) if question.target.command else None
         base = _Base(plan, processes)
         # Starting a process may take seconds, which count against the budget.
-        started_s = time.monotonic() - begun if processes else 0.0
-        left = _Time(asked.budget_s - started_s, asked.settings.timeout_s)
-        first_s = base.slice(SHORTEST_S, left)
+        started_s = time.monotonic() - start if processes else 0.0
+        budget = _Budget(question.budget_s - started_s, question.settings.timeout_s)
+        first_s = base.slice(SHORTEST_S, budget)
         if first_s is None:
             tool = plan.operations[0].name
-            raise LabError(f"{asked.target.name}: every call to {tool} failed, so there is no baseline: {base.failure}")
-        limit_s = min(asked.settings.timeout_s, max(HANGS_S, HANGS_AFTER * first_s))
+            raise LabError(
+                f"{question.target.name}: every call to {tool} failed, so there is no baseline: {base.failure}"
+            )
+        limit_s = min(question.settings.timeout_s, max(HANGS_S, HANGS_AFTER * first_s))
         caller = _Caller(
-            place, replace(asked.settings, timeout_s=min(limit_s, max(HANGS_S, asked.budget_s))), token, stack
+            place, replace(question.settings, timeout_s=min(limit_s, max(HANGS_S, question.budget_s))), token, stack
         )
-        given = _given(asked)
+        given = _given_arguments(question)
         variants = factors_catalogue.variants(plan, checked, caller, given)
-        tried = [_Tried(processes.variant(one) if processes else one) for one in variants]
-        length_s, kept = _length(first_s, len(tried), asked.budget_s)
-        for one in tried[kept:]:
-            one.left_out = True
+        tried = [_Experiment(processes.variant(experiment) if processes else experiment) for experiment in variants]
+        length_s, kept = _slice_length(first_s, len(tried), question.budget_s)
+        for experiment in tried[kept:]:
+            experiment.is_left_out = True
         progress.begin(ROUNDS * (kept + 2))
-        left = _Time(left.left_s, limit_s)
+        budget = _Budget(budget.left_s, limit_s)
         try:
             for number in range(ROUNDS):
-                _drop_what_takes_too_long(tried, base, number, left.left_s)
-                _round(base, tried, length_s, number, left, progress, asked.target.name)
+                _drop_what_takes_too_long(tried, base, number, budget.left_s)
+                _round(base, tried, length_s, number, budget, progress, question.target.name)
         except KeyboardInterrupt:
             result.partial = True
         with defer_interrupt():
-            result.cases = processes.cases(asked.target.name) if processes else [base.case(asked.target.name)]
-            result.factors = [_factor(one) for one in tried]
+            result.cases = processes.cases(question.target.name) if processes else [base.case(question.target.name)]
+            result.factors = [_factor(experiment) for experiment in tried]
     return result
 
 
@@ -223,14 +225,14 @@ def _base(plan: Plan) -> Plan:
     return replace(plan, warm_up_s=0.0, duration_s=SHORTEST_S, stages=[], drain_s=plan.timeout_s)
 
 
-def _given(asked: Question) -> frozenset[str]:
+def _given_arguments(question: Question) -> frozenset[str]:
     """Names of the arguments that the user gave, which must not be changed."""
-    if asked.target.profile is not None:
+    if question.target.profile is not None:
         return frozenset()
-    return frozenset(name for arguments in asked.settings.arguments.values() for name in arguments)
+    return frozenset(name for arguments in question.settings.arguments.values() for name in arguments)
 
 
-def _length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:
+def _slice_length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:
     """Length of a slice, and the number of variants that the budget allows."""
     wanted_s = min(max(SHORTEST_S, CALLS_A_SLICE * call_s), max(LONGEST_S, call_s))
     kept = min(variants, max(1, int(budget_s / (ROUNDS * wanted_s)) - 2))
@@ -238,89 +240,93 @@ def _length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:
     return min(LONGEST_S, max(wanted_s, budget_s / (ROUNDS * (kept + 2)) * 0.8)), kept
 
 
-def _drop_what_takes_too_long(tried: list[_Tried], base: _Base, rounds_done: int, left_s: float) -> None:
+def _drop_what_takes_too_long(tried: list[_Experiment], base: _Base, rounds_done: int, left_s: float) -> None:
     """Drops the slowest variants until the rest fits the budget: starting processes or sessions may take long."""
     if not rounds_done:
         return
-    going = sorted((one for one in tried if one.goes_on), key=lambda one: one.spent_s)
+    going = sorted(
+        (experiment for experiment in tried if experiment.is_active), key=lambda experiment: experiment.spent_s
+    )
     to_come = (ROUNDS - rounds_done) / rounds_done
-    planned_s = (base.spent_s + sum(one.spent_s for one in going)) * to_come
+    planned_s = (base.spent_s + sum(experiment.spent_s for experiment in going)) * to_come
     while len(going) > 1 and planned_s > left_s:
         costliest = going.pop()
-        costliest.left_out = True
+        costliest.is_left_out = True
         planned_s -= costliest.spent_s * to_come
 
 
 def _round(
-    base: _Base, tried: list[_Tried], length_s: float, number: int, left: _Time, progress: Progress, name: str
+    base: _Base, tried: list[_Experiment], length_s: float, number: int, budget: _Budget, progress: Progress, name: str
 ) -> None:
     """Runs one round: a slice of each variant between two slices of the base case.
 
     Adds no slice to the variants where the round is interrupted or the budget has ended.
     """
-    if left.left_s <= 0:
-        for one in tried:
-            one.left_out |= one.goes_on
+    if budget.left_s <= 0:
+        for experiment in tried:
+            experiment.is_left_out |= experiment.is_active
         return
     where = f"{name} · round {number + 1}/{ROUNDS}"
     progress.step(f"{where} · base")
-    both = [base.slice(length_s, left)]
-    seen: list[tuple[_Tried, float, float | None]] = []
-    for one in tried if number % 2 == 0 else tried[::-1]:
-        if not one.goes_on:
+    both = [base.slice(length_s, budget)]
+    seen: list[tuple[_Experiment, float, float | None]] = []
+    for experiment in tried if number % 2 == 0 else tried[::-1]:
+        if not experiment.is_active:
             continue
-        if left.left_s <= 0:
-            one.left_out = True
+        if budget.left_s <= 0:
+            experiment.is_left_out = True
             continue
-        progress.step(f"{where} · {one.variant.code}")
-        begun = time.monotonic()
-        found = _measured(one, length_s, left, base_first=number % 2 == 1)
-        one.spent_s += time.monotonic() - begun
+        progress.step(f"{where} · {experiment.variant.code}")
+        start = time.monotonic()
+        found = _measure(experiment, length_s, budget, base_first=number % 2 == 1)
+        experiment.spent_s += time.monotonic() - start
         if found is not None:
-            seen.append((one, *found))
+            seen.append((experiment, *found))
     if not any(own is None for _, _, own in seen):
-        _keep(seen, None)
+        _store_slices(seen, None)
         return
     progress.step(f"{where} · base again")
-    both.append(base.slice(length_s, left))
+    both.append(base.slice(length_s, budget))
     good = [one for one in both if one is not None]
-    _keep(seen, statistics.fmean(good) if good else None)
+    _store_slices(seen, statistics.fmean(good) if good else None)
 
 
-def _keep(seen: list[tuple[_Tried, float, float | None]], base_s: float | None) -> None:
-    for one, changed, own in seen:
+def _store_slices(seen: list[tuple[_Experiment, float, float | None]], base_s: float | None) -> None:
+    for experiment, changed, own in seen:
         against = base_s if own is None else own
         if against is not None:
-            one.base.append(against)
-            one.changed.append(changed)
+            experiment.base.append(against)
+            experiment.changed.append(changed)
 
 
-def _measured(one: _Tried, length_s: float, left: _Time, *, base_first: bool) -> tuple[float, float | None] | None:
+def _measure(
+    experiment: _Experiment, length_s: float, budget: _Budget, *, base_first: bool
+) -> tuple[float, float | None] | None:
     """Measures a slice of the variant, and of its own base case where it has one."""
-    variant = one.variant
+    variant = experiment.variant
     try:
         if variant.measure is None:
-            changed = _changed(one, length_s, left)
+            changed = _measure_changed(experiment, length_s, budget)
             return None if changed is None else (changed, None)
         if variant.base is None:
             return variant.measure(length_s), None
         pair = [variant.base, variant.measure]
-        taken = {act: act(length_s) for act in (pair if base_first else pair[::-1])}
-        return taken[variant.measure], taken[variant.base]
+        medians = {act: act(length_s) for act in (pair if base_first else pair[::-1])}
+        return medians[variant.measure], medians[variant.base]
     except (_core.ClientProblem, LabError) as problem:
-        one.refused = str(problem)
+        experiment.refusal = str(problem)
         return None
 
 
-def _changed(one: _Tried, length_s: float, left: _Time) -> float | None:
-    assert one.variant.plan is not None, "a variant has a plan or measures itself"
-    found = _slice(left.impatient(one.variant.plan), length_s, one)
+def _measure_changed(experiment: _Experiment, length_s: float, budget: _Budget) -> float | None:
+    assert experiment.variant.plan is not None, "a variant has a plan or measures itself"
+    found = _slice(budget.with_time_limit(experiment.variant.plan), length_s, experiment)
     if found is None:
-        one.refused = one.refused or "every call failed"
+        experiment.refusal = experiment.refusal or "every call failed"
     return found[0] if found else None
 
 
-def _slice(plan: Plan, length_s: float, tried: _Tried | None = None) -> tuple[float, Outcome] | None:
+def _slice(plan: Plan, length_s: float, tried: _Experiment | None = None) -> tuple[float, Outcome] | None:
     """Runs a slice and returns the median of its successful calls; ``None`` where no call succeeded."""
     with allow_interrupt():
         outcome = drive(replace(plan, duration_s=length_s), _Nobody())
@@ -332,32 +338,34 @@ def _slice(plan: Plan, length_s: float, tried: _Tried | None = None) -> tuple[fl
         tried.calls += good
         tried.last = outcome
         if not good:
-            tried.refused = next((one.first_error for one in outcome.operations if one.first_error), "") or ""
+            tried.refusal = next((one.first_error for one in outcome.operations if one.first_error), "") or ""
     if not good:
         return None
     return max(called, key=lambda one: one.ok).latency.p50_s, outcome
 
 
-def _factor(one: _Tried) -> Factor:
-    variant = one.variant
-    facts = _facts(one.last)
-    if one.left_out and len(one.changed) < LEAST_SLICES:
+def _factor(experiment: _Experiment) -> Factor:
+    variant = experiment.variant
+    facts = _facts(experiment.last)
+    if experiment.is_left_out and len(experiment.changed) < LEAST_SLICES:
         return Factor(code=variant.code, detail=variant.detail, verdict="left-out")
-    if one.refused and not one.changed:
-        return Factor(code=variant.code, detail=variant.detail, verdict="refused", reason=one.refused, facts=facts)
+    if experiment.refusal and not experiment.changed:
+        return Factor(
+            code=variant.code, detail=variant.detail, verdict="refused", reason=experiment.refusal, facts=facts
+        )
     found = Factor(
         code=variant.code,
         detail=variant.detail,
-        slices=len(one.changed),
-        calls=one.calls,
+        slices=len(experiment.changed),
+        calls=experiment.calls,
         verdict="unclear",
         facts=facts,
         confidence=CONFIDENCE,
     )
-    if len(one.changed) < LEAST_SLICES or min(*one.base, *one.changed) <= 0:
+    if len(experiment.changed) < LEAST_SLICES or min(*experiment.base, *experiment.changed) <= 0:
         return found
-    found.base_s, found.changed_s = statistics.median(one.base), statistics.median(one.changed)
-    found.ratio, found.low, found.high = rank_interval.ratio_interval(one.changed, one.base, CONFIDENCE)
+    found.base_s, found.changed_s = statistics.median(experiment.base), statistics.median(experiment.changed)
+    found.ratio, found.low, found.high = rank_interval.ratio_interval(experiment.changed, experiment.base, CONFIDENCE)
     if found.low <= 1 <= found.high:
         found.verdict = "same" if found.high / found.low < (1 + NOTABLE) ** 2 else "unclear"
     elif abs(found.ratio - 1) < NOTABLE:

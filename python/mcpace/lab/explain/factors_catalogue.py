@@ -34,14 +34,14 @@ class Caller(Protocol):
     """Creates mcpace's own clients for the target."""
 
     @property
-    def consents(self) -> bool:
+    def has_automatic_consent(self) -> bool:
         """Whether OAuth consent is given automatically."""
 
     @property
-    def scripted(self) -> bool:
+    def is_profile(self) -> bool:
         """Whether the target is one of mcpace's own profiles."""
 
-    def connected(
+    def connect_client(
         self, *, standalone_get: bool = False, oauth: bool = False, address: str | None = None
     ) -> _core.Client:
         """Returns a connected client. ``oauth``: it authorizes itself; ``address``: it connects to this URL."""
@@ -64,14 +64,14 @@ class Variant:
 def variants(base: Plan, checked: Checked, caller: Caller, given: Set[str] = frozenset()) -> list[Variant]:
     """All variants that apply to a target, the most useful first. ``given``: arguments that must not be changed."""
     found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
-    found += _arguments(base, checked, given, is_ours=caller.scripted)
+    found += _arguments(base, checked, given, is_ours=caller.is_profile)
     found += [Variant("listing", plan=_with_listing(base))]
     found += _sessions(base)
     found += _revisions(base)
     if isinstance(base.target, HttpTarget):
         found += _addresses(base.target, caller)
-        found += _own_stream(base, caller)
-        found += _way_in(caller)
+        found += _standalone_stream(base, caller)
+        found += _authorization(caller)
     return found
 
 
@@ -102,7 +102,10 @@ def _addresses(target: HttpTarget, caller: Caller) -> Iterator[Variant]:
     """Variants for the other addresses of the target's name. Only connecting shows which address is tried first."""
     for address in other_addresses(target.url):
         yield Variant(
-            "address", address, measure=_connecting(caller, address=_at(target.url, address)), base=_connecting(caller)
+            "address",
+            address,
+            measure=_time_connect(caller, address=_with_address(target.url, address)),
+            base=_time_connect(caller),
         )
 
 
@@ -126,7 +129,7 @@ def other_addresses(url: str) -> list[str]:
     return list(families.values()) if len(families) == 2 else []
 
 
-def _at(url: str, address: str) -> str:
+def _with_address(url: str, address: str) -> str:
     parts = urlsplit(url)
     host = f"[{address}]" if ":" in address else address
     port = f":{parts.port}" if parts.port else ""
@@ -169,34 +172,34 @@ def _revisions(base: Plan) -> Iterator[Variant]:
     yield Variant("revision", other, replace(base, revision=other, session=session))  # type: ignore[arg-type]
 
 
-def _own_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
+def _standalone_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
     """The server's standalone stream. Only the instrumented client opens it, so that client makes the base case too."""
     if base.revision >= STATELESS_SINCE:
         return
     operation = base.operations[0]
 
-    def looking(standalone_get: bool) -> Callable[[float], float]:
+    def measure_calls(standalone_get: bool) -> Callable[[float], float]:
         client: list[_core.Client] = []
 
         def measure(length_s: float) -> float:
             if not client:
-                client.append(caller.connected(standalone_get=standalone_get))
+                client.append(caller.connect_client(standalone_get=standalone_get))
             return _median_call(client[0], operation, length_s)
 
         return measure
 
-    yield Variant("standalone-get", measure=looking(True), base=looking(False))
+    yield Variant("standalone-get", measure=measure_calls(True), base=measure_calls(False))
 
 
-def _way_in(caller: Caller) -> Iterator[Variant]:
+def _authorization(caller: Caller) -> Iterator[Variant]:
     """Cost of authorization in a connect: discovery, registration, consent."""
 
-    if caller.consents:
-        yield Variant("oauth", "connecting", measure=_connecting(caller, oauth=True), base=_connecting(caller))
+    if caller.has_automatic_consent:
+        yield Variant("oauth", "connecting", measure=_time_connect(caller, oauth=True), base=_time_connect(caller))
 
 
-def _connecting(caller: Caller, **how: Any) -> Callable[[float], float]:
-    return lambda length_s: _median_of(lambda: caller.connected(**how).disconnect(), length_s)
+def _time_connect(caller: Caller, **how: Any) -> Callable[[float], float]:
+    return lambda length_s: _median_of(lambda: caller.connect_client(**how).disconnect(), length_s)
 
 
 def _median_call(client: _core.Client, operation: Operation, length_s: float) -> float:
@@ -206,9 +209,9 @@ def _median_call(client: _core.Client, operation: Operation, length_s: float) ->
 
 def _median_of(act: Callable[[], object], length_s: float) -> float:
     until = time.monotonic() + length_s
-    taken: list[float] = []
-    while not taken or time.monotonic() < until:
-        begun = time.monotonic()
+    durations: list[float] = []
+    while not durations or time.monotonic() < until:
+        start = time.monotonic()
         act()
-        taken.append(time.monotonic() - begun)
-    return statistics.median(taken)
+        durations.append(time.monotonic() - start)
+    return statistics.median(durations)

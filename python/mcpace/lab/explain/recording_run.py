@@ -36,46 +36,46 @@ def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()
     Raises :class:`UsageProblem` where a file is not a recording, or has values that no instrument produces.
     """
     try:
-        told = _core.explained([str(one) for one in (file, *beside)], behind=[str(one) for one in behind])
+        explained = _core.explained([str(one) for one in (file, *beside)], behind=[str(one) for one in behind])
     except _core.Problem as problem:
         raise UsageProblem(str(problem)) from problem
     except UnicodeEncodeError as problem:
         raise UsageProblem(f"cannot read {problem.object}: its name is no UTF-8; give it another") from problem
     try:
-        return _run(told, file, behind, beside)
+        return _run(explained, file, behind, beside)
     except ValidationError as problem:
         where = ".".join(str(part) for part in problem.errors()[0]["loc"]) or problem.title
         raise UsageProblem(f"{file} is no recording of ours: no instrument sees such a number ({where})") from problem
 
 
-def _run(told: _core.Explained, file: Path, behind: Sequence[Path], beside: Sequence[Path]) -> Run:
-    asked = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
-    run = new_run("recording", asked)
+def _run(explained: _core.Explained, file: Path, behind: Sequence[Path], beside: Sequence[Path]) -> Run:
+    options = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
+    run = new_run("recording", options)
     facts = Facts(Subject(sdk="recording"), file.name, None)
-    facts.explained = told
+    facts.explained = explained
     # The core makes waterfalls for the calls that are shown: the slowest warm call of each operation.
-    facts.waterfalls = {shape["call"]: shape for shape in told.waterfalls}
-    by_operation = {operation: _trials(told, operation) for operation in OPERATIONS}
+    facts.waterfalls = {shape["call"]: shape for shape in explained.waterfalls}
+    by_operation = {operation: _trials(explained, operation) for operation in OPERATIONS}
     facts.trials = [trial for trials in by_operation.values() for trial in trials]
     run.cases = cases(facts, [operation for operation, trials in by_operation.items() if trials] or ["call"])
     run.recording = RecordingFacts(
-        events=told.events,
-        lost=told.lost,
-        cut_off=told.partial,
-        methods=[_method(one) for one in told.methods],
-        starts_s=told.starts,
+        events=explained.events,
+        lost=explained.lost,
+        cut_off=explained.partial,
+        methods=[_method(one) for one in explained.methods],
+        starts_s=explained.starts,
     )
     return run
 
 
-def _method(told: dict[str, Any]) -> MethodFacts:
-    seconds = {f"{key}_s": None if told[f"{key}_ns"] is None else told[f"{key}_ns"] / NANOS for key in TIMES}
-    return MethodFacts.model_validate({**told, **seconds})
+def _method(explained: dict[str, Any]) -> MethodFacts:
+    seconds = {f"{key}_s": None if explained[f"{key}_ns"] is None else explained[f"{key}_ns"] / NANOS for key in TIMES}
+    return MethodFacts.model_validate({**explained, **seconds})
 
 
-def _trials(told: _core.Explained, operation: Operation) -> list[Trial]:
+def _trials(explained: _core.Explained, operation: Operation) -> list[Trial]:
     trials = []
-    for call, seconds, ended, message in told.trials(operation):
+    for call, seconds, ended, message in explained.trials(operation):
         if ended == "ok":
             trials.append(Trial(operation, seconds, call))
         else:

@@ -50,9 +50,9 @@ class Processes:
         Raises :class:`mcpace._core.ClientProblem` or :class:`LabError` where a call fails. The next slice then starts a
         new process.
         """
-        taken = self._slice(self.plan, length_s)
-        self.slices_s.append(taken)
-        return taken
+        durations = self._slice(self.plan, length_s)
+        self.slices_s.append(durations)
+        return durations
 
     def variant(self, variant: Variant) -> Variant:
         """Changes a variant so that long-lived processes measure it."""
@@ -99,11 +99,11 @@ class Processes:
 
     def _client(self, revision: str) -> _core.Client:
         if revision not in self._clients:
-            client = self._started(revision)
+            client = self._start_client(revision)
             # The first call of a process includes the server's lazy work, so it belongs to no slice.
-            begun = time.monotonic()
+            start = time.monotonic()
             _call(client, self.plan.operations[0])
-            self.firsts_s.append(time.monotonic() - begun)
+            self.firsts_s.append(time.monotonic() - start)
             self._warm_up(client)
             self._clients[revision] = client
         return self._clients[revision]
@@ -114,20 +114,20 @@ class Processes:
         while time.monotonic() < until:
             _call(client, self.plan.operations[0])
 
-    def _started(self, revision: str) -> _core.Client:
+    def _start_client(self, revision: str) -> _core.Client:
         client = self.place.call_client(replace(self.settings, revision=revision), None, standalone_get=False)
         self.stack.callback(client.disconnect)
-        begun = time.monotonic()
+        start = time.monotonic()
         client.connect()
-        self.starts_s.append(time.monotonic() - begun)
+        self.starts_s.append(time.monotonic() - start)
         return client
 
     def _session_per_call(self, length_s: float) -> float:
-        begun = time.monotonic()
-        client = self._started(self.plan.revision)
+        start = time.monotonic()
+        client = self._start_client(self.plan.revision)
         try:
             _call(client, self.plan.operations[0])
-            return time.monotonic() - begun
+            return time.monotonic() - start
         finally:
             client.disconnect()
 
@@ -146,10 +146,10 @@ def _call(client: _core.Client, operation: Operation) -> None:
 
 def _median(prepare: Callable[[], None], act: Callable[[], None], length_s: float) -> float:
     until = time.monotonic() + length_s
-    taken: list[float] = []
-    while not taken or (time.monotonic() < until and len(taken) < MOST_CALLS):
+    durations: list[float] = []
+    while not durations or (time.monotonic() < until and len(durations) < MOST_CALLS):
         prepare()
-        begun = time.monotonic()
+        start = time.monotonic()
         act()
-        taken.append(time.monotonic() - begun)
-    return statistics.median(taken)
+        durations.append(time.monotonic() - start)
+    return statistics.median(durations)

@@ -84,7 +84,7 @@ def run(plan: LayersPlan, progress: Progress) -> Run:
     result = new_run("layers", options)
     try:
         with ExitStack() as stack:
-            measured = _Measured(stack, plan, progress)
+            measured = _LayerBench(stack, plan, progress)
             try:
                 measured.warm_up(progress)
                 measured.rounds(progress)
@@ -96,7 +96,7 @@ def run(plan: LayersPlan, progress: Progress) -> Run:
     return result
 
 
-class _Measured:
+class _LayerBench:
     """A worker process and its layers."""
 
     def __init__(self, stack: ExitStack, plan: LayersPlan, progress: Progress) -> None:
@@ -106,9 +106,9 @@ class _Measured:
         self._worker = stack.enter_context(Worker.start(plan.python, "measure", *where))
         ready = self._worker.ready
         self.facts = LayersFacts(sdk=ready["sdk"], version=ready["version"], python=ready["python"])
-        self._layers = {told["name"]: _layer(told) for told in ready["layers"]}
+        self._layers = {description["name"]: _layer(description) for description in ready["layers"]}
         progress.preparing(f"{plan.place}: serving")
-        self._layers |= self._served(stack, where)
+        self._layers |= self._serve(stack, where)
         for layer in self._layers.values():
             if layer.unsupported:
                 progress.note(f"{layer.name} is left out: {layer.unsupported}")
@@ -117,13 +117,13 @@ class _Measured:
         """Warms up each layer and determines the number of calls in a batch."""
         for layer in self._measurable():
             progress.preparing(f"{self._plan.place}: warming up {layer.name}")
-            begun = time.monotonic()
+            start = time.monotonic()
             while layer.is_measured:
                 took_s = self._batch(layer)
                 if layer.batches_s:
                     layer.batches_s.pop()
-                layer.calls = _fitting(layer.calls, took_s, self._plan.batch_s)
-                if time.monotonic() - begun >= self._plan.warm_up_s:
+                layer.calls = _fitting_calls(layer.calls, took_s, self._plan.batch_s)
+                if time.monotonic() - start >= self._plan.warm_up_s:
                     break
 
     def rounds(self, progress: Progress) -> None:
@@ -147,7 +147,7 @@ class _Measured:
         medians = {layer.name: statistics.median(layer.batches_s) for layer in self._in_order() if layer.batches_s}
         return [_case(layer, subject, self._plan, medians) for layer in self._in_order()]
 
-    def _served(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> dict[str, _Layer]:
+    def _serve(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> dict[str, _Layer]:
         """Starts the server and returns the socket's layer, and the handler's where the server reports it.
 
         Where the server can't be served, the socket's layer is unsupported, and the other layers are still measured.
@@ -156,15 +156,15 @@ class _Measured:
         try:
             server = stack.enter_context(Worker.start(self._plan.python, "serve", *where))
             by = str(server.ready["by"])
-            told = self._worker.ask({"cmd": "connect", "url": server.ready["url"]}, SLACK_S)
+            description = self._worker.ask({"cmd": "connect", "url": server.ready["url"]}, SLACK_S)
         except LabError as error:
             return {SOCKET: _Layer(SOCKET, unsupported=f"{error}{f' (served by {by})' if by else ''}")}
         self.facts.served_by = by
-        return {layer["name"]: _layer(layer) for layer in told["layers"]}
+        return {layer["name"]: _layer(layer) for layer in description["layers"]}
 
     def _batch(self, layer: _Layer) -> float:
         """Runs one batch and returns its duration by this process's clock."""
-        begun = time.monotonic()
+        start = time.monotonic()
         command = {"cmd": "batch", "layer": layer.name, "calls": layer.calls}
         try:
             answer = self._worker.ask(command, self._plan.batch_s * 4 + SLACK_S)
@@ -176,7 +176,7 @@ class _Measured:
             layer.error = str(error)
         else:
             layer.batches_s.append(answer["ns"] / 1e9 / layer.calls)
-        return time.monotonic() - begun
+        return time.monotonic() - start
 
     def _in_order(self) -> list[_Layer]:
         return [self._layers[name] for name in ORDER if name in self._layers]
@@ -185,11 +185,11 @@ class _Measured:
         return [layer for layer in self._in_order() if layer.is_measured]
 
 
-def _layer(told: dict[str, Any]) -> _Layer:
-    return _Layer(told["name"], told.get("includes", ""), unsupported=told.get("unsupported"))
+def _layer(description: dict[str, Any]) -> _Layer:
+    return _Layer(description["name"], description.get("includes", ""), unsupported=description.get("unsupported"))
 
 
-def _fitting(calls: int, took_s: float, batch_s: float) -> int:
+def _fitting_calls(calls: int, took_s: float, batch_s: float) -> int:
     """Number of calls that fill a batch, from the time of ``calls``. Grows stepwise, since the first calls are slow."""
     wanted = calls * batch_s / took_s if took_s > 0 else calls * 10
     return max(1, min(round(wanted), calls * 10, MOST_CALLS))

@@ -39,7 +39,7 @@ class Worker(AdapterProcess):
         try:
             for thread in worker._threads:
                 thread.start()
-            worker.ready = _checked(worker._next(READY_LIMIT_S, "ready"))
+            worker.ready = _raise_problem(worker._next(READY_LIMIT_S, "ready"))
         except BaseException:
             worker._kill()
             raise
@@ -56,10 +56,10 @@ class Worker(AdapterProcess):
         except BaseException:
             self._kill()
             raise
-        return _checked(answer)
+        return _raise_problem(answer)
 
 
-def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+def _raise_problem(answer: dict[str, Any]) -> dict[str, Any]:
     if "problem" not in answer:
         return answer
     sentence, known = str(answer.get("message")), [str(name) for name in answer.get("known") or []]

@@ -25,12 +25,12 @@ def serve(application: Any, path: str, *, lifespan: str = "auto") -> Served:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
     # From here on the socket listens: earlier connections wait in the kernel's queue for uvicorn.
     listener.listen(128)
-    loaded = [name for name in ("uvloop", "httptools") if _there(name)]
+    loaded = [name for name in ("uvloop", "httptools") if _is_installed(name)]
     by = f"uvicorn {uvicorn.__version__}{' with ' + ' and '.join(loaded) if loaded else ''}"
     return Served(url, by, lambda: server.run(sockets=[listener]))
 
 
-def _there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except ValueError:

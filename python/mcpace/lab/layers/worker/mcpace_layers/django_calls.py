@@ -7,19 +7,19 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcpace_layers.probe import Asked
+from mcpace_layers.probe import CallTarget
 from mcpace_layers.problem import Unmeasured, wrong_arguments
 
 
-def validated(kind: Any, asked: Asked) -> Any:
+def validate_arguments(kind: Any, target: CallTarget) -> Any:
     """Validates the arguments with an input serializer; returns them unchanged where there is none."""
     if kind is None:
-        return dict(asked.arguments)
+        return dict(target.arguments)
     if not hasattr(kind, "is_valid"):
         raise Unmeasured(f"the tool's input serializer is a {getattr(kind, '__name__', kind)}, and none of DRF's")
-    serializer = kind(data=asked.arguments)
+    serializer = kind(data=target.arguments)
     if not serializer.is_valid():
-        raise wrong_arguments(asked.tool, json.dumps(serializer.errors, default=str))
+        raise wrong_arguments(target.tool, json.dumps(serializer.errors, default=str))
     return serializer.validated_data
 
 

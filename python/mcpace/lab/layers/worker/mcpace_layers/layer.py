@@ -35,7 +35,7 @@ class Layer(ABC):
         """Makes sequential calls and returns their total time in nanoseconds. Raises :class:`Problem`."""
 
 
-class Plain(Layer):
+class FunctionLayer(Layer):
     """Layer of a plain function."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Plain(Layer):
         return took
 
 
-class Awaited(Layer):
+class CoroutineLayer(Layer):
     """Layer of a coroutine function, called on a running event loop."""
 
     def __init__(self, name: str, includes: str, check: Check, loop: Loop, call: Callable[[], Awaitable[Any]]) -> None:
@@ -86,7 +86,7 @@ class Awaited(Layer):
         return perf_counter_ns() - start, result
 
 
-class Told(Layer):
+class SelfTimedLayer(Layer):
     """Layer whose calls report their own time in nanoseconds. The rest of a call is not counted."""
 
     def __init__(self, name: str, includes: str, call: Callable[[], int], before: Callable[[], object]) -> None:
@@ -113,21 +113,21 @@ class Loop:
 
     def enter(self, manager: AbstractAsyncContextManager[Any]) -> Any:
         """Enters a context and returns its value. One task enters and exits the context."""
-        return self.run(self._entered(manager), OPEN_LIMIT_S)
+        return self.run(self._enter_context(manager), OPEN_LIMIT_S)
 
     def close(self) -> None:
         """Exits all contexts, the last one first."""
         for release, over in reversed(self._held):
             self._loop.call_soon_threadsafe(release.set)
             try:
-                self.run(asyncio.wait_for(_settled(over), 5.0), 6.0)
+                self.run(asyncio.wait_for(_wait_for(over), 5.0), 6.0)
             except Exception:  # the process ends in any case
                 return
 
-    async def _entered(self, manager: AbstractAsyncContextManager[Any]) -> Any:
+    async def _enter_context(self, manager: AbstractAsyncContextManager[Any]) -> Any:
         release = asyncio.Event()
         ready: asyncio.Future[Any] = self._loop.create_future()
-        over: asyncio.Future[None] = self._loop.create_task(_hold(manager, ready, release))
+        over: asyncio.Future[None] = self._loop.create_task(_hold_context(manager, ready, release))
         self._held.append((release, over))
         await asyncio.wait({ready, over}, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
@@ -135,7 +135,7 @@ class Loop:
         return ready.result()
 
 
-async def _hold(manager: Any, ready: asyncio.Future[Any], release: asyncio.Event) -> None:
+async def _hold_context(manager: Any, ready: asyncio.Future[Any], release: asyncio.Event) -> None:
     async with manager as value:
         ready.set_result(value)
         await release.wait()
@@ -145,5 +145,5 @@ def _nothing(_: Any) -> None:
     """Check that accepts everything, since each call was checked by itself."""
 
 
-async def _settled(over: asyncio.Future[None]) -> None:
+async def _wait_for(over: asyncio.Future[None]) -> None:
     await asyncio.wait({over})

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mcpace_layers.problem import SETUP, USAGE, Problem, named
+from mcpace_layers.problem import SETUP, USAGE, Problem, describe_error
 
 SETTINGS = "DJANGO_SETTINGS_MODULE"
 
@@ -27,17 +27,19 @@ def load(text: str) -> Any:
         sys.path.insert(0, str(Path.cwd()))
     unready = _set_up_django()
     try:
-        found = _found(place, name)
-        return _made(found, text)
+        found = _find_object(place, name)
+        return _call_factory(found, text)
     except Problem as problem:
         if unready is None or problem.kind == USAGE:
             raise
         # The problem is a consequence of Django's failed set-up.
         setting = f"{SETTINGS}={os.environ[SETTINGS]}"
-        raise Problem(SETUP, f"{problem}; Django could not be set up with {setting}: {named(unready)}") from unready
+        raise Problem(
+            SETUP, f"{problem}; Django could not be set up with {setting}: {describe_error(unready)}"
+        ) from unready
 
 
-def _found(place: str, name: str) -> Any:
+def _find_object(place: str, name: str) -> Any:
     found: Any = _module(place)
     for part in name.split("."):
         try:
@@ -75,11 +77,11 @@ def _module(place: str) -> ModuleType:
             there = f"; did you mean {place}.py?" if Path(f"{place}.py").is_file() else ""
             sentence = f"there is no module {error.name!r} in this folder or on the path of {sys.executable}{there}"
             raise Problem(USAGE, sentence) from error
-        raise Problem(SETUP, f"{place} could not be imported by {sys.executable}: {named(error)}") from error
+        raise Problem(SETUP, f"{place} could not be imported by {sys.executable}: {describe_error(error)}") from error
     except (Exception, SystemExit) as error:
         unset = type(error).__name__ == "ImproperlyConfigured" and not os.environ.get(SETTINGS)
         hint = f"; {SETTINGS} is not set" if unset else ""
-        raise Problem(SETUP, f"importing {place} raised {named(error)}{hint}") from error
+        raise Problem(SETUP, f"importing {place} raised {describe_error(error)}{hint}") from error
 
 
 def _file(path: Path) -> ModuleType:
@@ -96,7 +98,7 @@ def _file(path: Path) -> ModuleType:
     return module
 
 
-def _made(found: Any, text: str) -> Any:
+def _call_factory(found: Any, text: str) -> Any:
     """Calls a factory function without parameters and returns its result; returns other objects unchanged."""
     if not inspect.isfunction(found):
         return found
@@ -105,10 +107,10 @@ def _made(found: Any, text: str) -> Any:
         raise Problem(USAGE, f"{text} is a function that wants arguments: one that makes the server takes none")
     try:
         made = found()
-        return asyncio.run(_awaited(made)) if inspect.isawaitable(made) else made
+        return asyncio.run(_await(made)) if inspect.isawaitable(made) else made
     except (Exception, SystemExit) as error:
-        raise Problem(SETUP, f"calling {text} raised {named(error)}") from error
+        raise Problem(SETUP, f"calling {text} raised {describe_error(error)}") from error
 
 
-async def _awaited(made: Any) -> Any:
+async def _await(made: Any) -> Any:
     return await made

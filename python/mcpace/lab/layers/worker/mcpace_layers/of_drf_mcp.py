@@ -20,10 +20,10 @@ from types import ModuleType
 from typing import Any
 
 from mcpace_layers import asgi
-from mcpace_layers.django_calls import keywords, validated
-from mcpace_layers.layer import Layer, Plain
+from mcpace_layers.django_calls import keywords, validate_arguments
+from mcpace_layers.layer import FunctionLayer, Layer
 from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served
-from mcpace_layers.problem import SETUP, Problem, Unmeasured, failed
+from mcpace_layers.problem import SETUP, Problem, Unmeasured, tool_failure
 
 PATH = "/mcp/"
 ROOT = "mcpace_layers_urls"
@@ -38,25 +38,25 @@ class DrfMcp(Probe):
     package = "djangorestframework-mcp-server"
 
     def tools(self) -> list[str]:
-        return [binding.name for binding in self.asked.server.tools.all()]
+        return [binding.name for binding in self.target.server.tools.all()]
 
     def direct(self) -> Layer:
-        spec = self.asked.server.tools.get(self.asked.tool).spec
+        spec = self.target.server.tools.get(self.target.tool).spec
         function = getattr(spec, "service", None) or getattr(spec, "selector", None)
         if function is None:
             raise Unmeasured("the tool has no single function that could be called")
-        data = validated(getattr(spec, "input_serializer", None), self.asked)
+        data = validate_arguments(getattr(spec, "input_serializer", None), self.target)
         return self.call_directly(function, keywords(function, data))
 
     def handler(self) -> Layer:
         from rest_framework_mcp.handlers.handle_tools_call import handle_tools_call
 
-        params = {"name": self.asked.tool, "arguments": self.asked.arguments}
+        params = {"name": self.target.tool, "arguments": self.target.arguments}
         includes = (
             "handle_tools_call: name lookup, permissions, rate limits, the input serializer, the call (in a "
             "transaction where the spec is atomic), the output serializer, the result's shaping"
         )
-        return Plain(
+        return FunctionLayer(
             HANDLER, includes, partial(self._check, HANDLER), partial(handle_tools_call, params, self._context())
         )
 
@@ -71,15 +71,15 @@ class DrfMcp(Probe):
         reply = post(_body(1, "initialize", hello), **headers)
         if reply.status_code != 200:
             # The backend requires a token or a proxy's header, so no tool can be called in process.
-            raise Unmeasured(f"initialize was answered HTTP {reply.status_code} in process: {_shown(reply)}")
+            raise Unmeasured(f"initialize was answered HTTP {reply.status_code} in process: {_body_text(reply)}")
         agreed = _result(reply, "initialize").get("protocolVersion", REVISION)
         headers["HTTP_MCP_PROTOCOL_VERSION"] = agreed
         session = reply.headers.get("Mcp-Session-Id")
         if session:
             headers["HTTP_MCP_SESSION_ID"] = session
-        body = _body(2, "tools/call", {"name": self.asked.tool, "arguments": self.asked.arguments})
+        body = _body(2, "tools/call", {"name": self.target.tool, "arguments": self.target.arguments})
         includes = "Django's test client: the project's middleware, the view, JSON-RPC both ways, no socket"
-        return Plain(IN_PROCESS, includes, self._check_reply, partial(post, body, **headers))
+        return FunctionLayer(IN_PROCESS, includes, self._check_reply, partial(post, body, **headers))
 
     def serve(self) -> Served:
         try:
@@ -110,7 +110,7 @@ class DrfMcp(Probe):
     def _context(self) -> Any:
         from django.contrib.auth.models import AnonymousUser
 
-        server, user = self.asked.server, AnonymousUser()
+        server, user = self.target.server, AnonymousUser()
         if hasattr(server, "_call_context"):
             return server._call_context(user=user)
         from django.http import HttpRequest
@@ -133,7 +133,7 @@ class DrfMcp(Probe):
         from django.conf import settings
         from django.urls import clear_url_caches, include, path
 
-        urls = getattr(self.asked.server, attribute)
+        urls = getattr(self.target.server, attribute)
         root: Any = ModuleType(ROOT)
         # Newer releases return the triple that path() takes, older ones a list.
         root.urlpatterns = [path(PATH[1:], urls if isinstance(urls, tuple) else include(urls))]
@@ -144,12 +144,12 @@ class DrfMcp(Probe):
 
     def _check(self, layer: str, result: Any) -> None:
         if not isinstance(result, Mapping):
-            raise failed(self.asked.tool, layer, getattr(result, "message", result))
+            raise tool_failure(self.target.tool, layer, getattr(result, "message", result))
         if result.get("isError"):
-            raise failed(self.asked.tool, layer, json.dumps(result.get("content"), default=str))
+            raise tool_failure(self.target.tool, layer, json.dumps(result.get("content"), default=str))
 
     def _check_reply(self, reply: Any) -> None:
-        self._check(IN_PROCESS, _result(reply, self.asked.tool))
+        self._check(IN_PROCESS, _result(reply, self.target.tool))
 
 
 def _body(number: int, method: str, params: dict[str, Any]) -> str:
@@ -159,7 +159,7 @@ def _body(number: int, method: str, params: dict[str, Any]) -> str:
 def _result(reply: Any, what: str) -> dict[str, Any]:
     """Result in a reply of the test client."""
     if reply.status_code != 200:
-        raise Problem(SETUP, f"{what} was answered HTTP {reply.status_code} in process: {_shown(reply)}")
+        raise Problem(SETUP, f"{what} was answered HTTP {reply.status_code} in process: {_body_text(reply)}")
     message = json.loads(reply.content)
     result = message.get("result")
     if not isinstance(result, dict):
@@ -167,5 +167,5 @@ def _result(reply: Any, what: str) -> dict[str, Any]:
     return result
 
 
-def _shown(reply: Any) -> str:
+def _body_text(reply: Any) -> str:
     return " ".join(reply.content[:300].decode("utf-8", "replace").split())

@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 from functools import partial
 
-from mcpace_layers.layer import Awaited, Layer
-from mcpace_layers.probe import IN_PROCESS, HttpServer, Probe
+from mcpace_layers.layer import CoroutineLayer, Layer
+from mcpace_layers.probe import IN_PROCESS, Probe, Served
 from mcpace_layers.problem import SETUP, Problem, Unmeasured, wrong_arguments
 
 
@@ -20,17 +20,17 @@ class Mcpace(Probe):
 
     sdk = "mcpace"
     package = "mcpace"
-    tells = True
+    reports_handler = True
 
     def tools(self) -> list[str]:
-        return list(self.asked.server.registry.tools)
+        return list(self.target.server.registry.tools)
 
     def direct(self) -> Layer:
-        tool = self.asked.server.registry.tools[self.asked.tool]
+        tool = self.target.server.registry.tools[self.target.tool]
         try:
-            keywords = tool.arguments.validate(self.asked.arguments)
+            keywords = tool.arguments.validate(self.target.arguments)
         except Exception as error:
-            raise wrong_arguments(self.asked.tool, error) from error
+            raise wrong_arguments(self.target.tool, error) from error
         if tool.context_kwarg or tool.resolved:
             raise Unmeasured("the tool takes what only a request has (a context, a dependency)")
         return self.call_directly(getattr(tool, "bare", tool.fn), keywords)
@@ -41,19 +41,19 @@ class Mcpace(Probe):
     def in_process(self) -> Layer:
         from mcpace import Client
 
-        client = self.asked.loop.enter(Client(self.asked.server))
-        call = partial(client.call_tool, self.asked.tool, self.asked.arguments)
+        client = self.target.loop.enter(Client(self.target.server))
+        call = partial(client.call_tool, self.target.tool, self.target.arguments)
         includes = "mcpace.Client connected to the server object: JSON-RPC both ways, no socket"
-        return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
+        return CoroutineLayer(IN_PROCESS, includes, self.result_check(IN_PROCESS), self.target.loop, call)
 
-    def serve(self) -> HttpServer:
+    def serve(self) -> Served:
         from mcpace import _core
         from mcpace.server.running.addresses import Address
         from mcpace.server.running.in_process import HttpServer as Running
         from mcpace.server.running.prepared import prepare
         from mcpace.server.running.settings import Settings
 
-        running = Running(prepare(self.asked.server), Settings(port=0), Address("127.0.0.1", 0))
+        running = Running(prepare(self.target.server), Settings(port=0), Address("127.0.0.1", 0))
         try:
             running.enter()
             url = running.begin()
@@ -65,4 +65,4 @@ class Mcpace(Probe):
             running.end()
 
         debug = " (a debug build: its figures mean nothing)" if getattr(_core, "DEBUG", False) else ""
-        return HttpServer(url, f"mcpace {self.version()}, one process{debug}", wait)
+        return Served(url, f"mcpace {self.version()}, one process{debug}", wait)

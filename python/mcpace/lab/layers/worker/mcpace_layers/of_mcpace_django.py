@@ -5,7 +5,7 @@ Functions used in addition to those of ``of_mcpace``: ``SpecTool.runs``, and its
 
 from __future__ import annotations
 
-from mcpace_layers.django_calls import keywords, validated
+from mcpace_layers.django_calls import keywords, validate_arguments
 from mcpace_layers.layer import Layer
 from mcpace_layers.of_mcpace import Mcpace
 from mcpace_layers.problem import Unmeasured
@@ -17,7 +17,7 @@ class McpaceDjango(Mcpace):
     sdk = "mcpace-django"
 
     def direct(self) -> Layer:
-        tool = self.asked.server.registry.tools[self.asked.tool]
+        tool = self.target.server.registry.tools[self.target.tool]
         runs = getattr(tool, "runs", None)
         if runs is None:
             return super().direct()
@@ -25,5 +25,5 @@ class McpaceDjango(Mcpace):
         if service is None:
             raise Unmeasured("the tool has no single function that could be called")
         reader = runs._reader
-        data = validated(None if reader is None else reader._class, self.asked)
+        data = validate_arguments(None if reader is None else reader._class, self.target)
         return self.call_directly(service.function, keywords(service.function, data))

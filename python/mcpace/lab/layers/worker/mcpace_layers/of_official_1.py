@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from mcpace_layers import asgi
-from mcpace_layers.layer import Awaited, Layer
+from mcpace_layers.layer import CoroutineLayer, Layer
 from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, accept
 from mcpace_layers.problem import Unmeasured, wrong_arguments
 
@@ -23,41 +23,41 @@ class Official1(Probe):
     package = "mcp"
 
     def tools(self) -> list[str]:
-        return [tool.name for tool in self.asked.server._tool_manager.list_tools()]
+        return [tool.name for tool in self.target.server._tool_manager.list_tools()]
 
     def direct(self) -> Layer:
-        tool = self.asked.server._tool_manager.get_tool(self.asked.tool)
-        keywords = self._validated(tool)
+        tool = self.target.server._tool_manager.get_tool(self.target.tool)
+        keywords = self._validate_arguments(tool)
         if tool.context_kwarg is not None:
             raise Unmeasured("the tool takes what only a request has (a context)")
         return self.call_directly(tool.fn, keywords)
 
     def handler(self) -> Layer:
-        call = partial(self.asked.server.call_tool, self.asked.tool, self.asked.arguments)
+        call = partial(self.target.server.call_tool, self.target.tool, self.target.arguments)
         includes = (
             "FastMCP.call_tool: name lookup, validation, the call (plain functions on the event loop's own thread), "
             "its result as content blocks; not the low-level server's check of the output"
         )
-        return Awaited(HANDLER, includes, accept, self.asked.loop, call)
+        return CoroutineLayer(HANDLER, includes, accept, self.target.loop, call)
 
     def in_process(self) -> Layer:
         from mcp.shared.memory import create_connected_server_and_client_session
 
-        connected = create_connected_server_and_client_session(self.asked.server._mcp_server)
-        session = self.asked.loop.enter(connected)
-        call = partial(session.call_tool, self.asked.tool, self.asked.arguments)
+        connected = create_connected_server_and_client_session(self.target.server._mcp_server)
+        session = self.target.loop.enter(connected)
+        call = partial(session.call_tool, self.target.tool, self.target.arguments)
         includes = "the SDK's client session over its in-memory streams, no socket"
-        return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
+        return CoroutineLayer(IN_PROCESS, includes, self.result_check(IN_PROCESS), self.target.loop, call)
 
     def serve(self) -> Served:
-        server = self.asked.server
+        server = self.target.server
         return asgi.serve(server.streamable_http_app(), server.settings.streamable_http_path, lifespan="on")
 
-    def _validated(self, tool: Any) -> dict[str, Any]:
+    def _validate_arguments(self, tool: Any) -> dict[str, Any]:
         metadata = tool.fn_metadata
-        parsed = metadata.pre_parse_json(dict(self.asked.arguments))
+        parsed = metadata.pre_parse_json(dict(self.target.arguments))
         try:
             keywords: dict[str, Any] = metadata.arg_model.model_validate(parsed).model_dump_one_level()
         except ValueError as error:
-            raise wrong_arguments(self.asked.tool, error) from error
+            raise wrong_arguments(self.target.tool, error) from error
         return keywords

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from mcpace_layers import asgi
-from mcpace_layers.layer import Awaited, Layer
+from mcpace_layers.layer import CoroutineLayer, Layer
 from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served
 from mcpace_layers.problem import Unmeasured, wrong_arguments
 
@@ -24,33 +24,33 @@ class Official2(Probe):
     package = "mcp"
 
     def tools(self) -> list[str]:
-        return [tool.name for tool in self.asked.server._tool_manager.list_tools()]
+        return [tool.name for tool in self.target.server._tool_manager.list_tools()]
 
     def direct(self) -> Layer:
-        tool = self.asked.server._tool_manager.get_tool(self.asked.tool)
+        tool = self.target.server._tool_manager.get_tool(self.target.tool)
         try:
-            keywords = tool.fn_metadata.validate_arguments(self.asked.arguments)
+            keywords = tool.fn_metadata.validate_arguments(self.target.arguments)
         except ValueError as error:
-            raise wrong_arguments(self.asked.tool, error) from error
+            raise wrong_arguments(self.target.tool, error) from error
         if tool.context_kwarg is not None or getattr(tool, "resolved_params", None):
             raise Unmeasured("the tool takes what only a request has (a context, a dependency)")
         return self.call_directly(tool.fn, keywords)
 
     def handler(self) -> Layer:
-        call = partial(self.asked.server.call_tool, self.asked.tool, self.asked.arguments)
+        call = partial(self.target.server.call_tool, self.target.tool, self.target.arguments)
         includes = (
             "MCPServer.call_tool: name lookup, validation, the call (plain functions in a thread of their own), "
             "its result as content blocks"
         )
-        return Awaited(HANDLER, includes, self.checks(HANDLER), self.asked.loop, call)
+        return CoroutineLayer(HANDLER, includes, self.result_check(HANDLER), self.target.loop, call)
 
     def in_process(self) -> Layer:
         from mcp.client.client import Client
 
-        client = self.asked.loop.enter(Client(self.asked.server))
-        call = partial(client.call_tool, self.asked.tool, self.asked.arguments)
+        client = self.target.loop.enter(Client(self.target.server))
+        call = partial(client.call_tool, self.target.tool, self.target.arguments)
         includes = "mcp.Client connected to the server object, as the SDK connects them: no socket"
-        return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
+        return CoroutineLayer(IN_PROCESS, includes, self.result_check(IN_PROCESS), self.target.loop, call)
 
     def serve(self) -> Served:
-        return asgi.serve(self.asked.server.streamable_http_app(), PATH, lifespan="on")
+        return asgi.serve(self.target.server.streamable_http_app(), PATH, lifespan="on")

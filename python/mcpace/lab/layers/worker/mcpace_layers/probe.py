@@ -1,7 +1,7 @@
 """Base class of probes, and the selection of the probe for a server object.
 
 A probe knows one SDK. Its module lists the SDK's functions that it calls. Where a function is missing, the layer is
-left out with a message (:meth:`Probe.reached`).
+left out with a message (:meth:`Probe.sdk_errors`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from mcpace_layers.layer import Awaited, Check, Layer, Loop, Plain
-from mcpace_layers.problem import USAGE, Problem, failed, missing, wrong_arguments
+from mcpace_layers.layer import Check, CoroutineLayer, FunctionLayer, Layer, Loop
+from mcpace_layers.problem import USAGE, Problem, missing_function, tool_failure, wrong_arguments
 
 DIRECT, HANDLER, IN_PROCESS, SOCKET = "direct", "handler", "in-process", "socket"
 
 
-class Asked(NamedTuple):
+class CallTarget(NamedTuple):
     """The server, tool and arguments to measure."""
 
     server: Any
@@ -47,11 +47,11 @@ class Probe(ABC):
     """Name of the SDK's adapter, where there is one."""
     package = ""
     """Distribution whose version is reported."""
-    tells = False
+    reports_handler = False
     """Whether a running server reports the handler's time."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, target: CallTarget) -> None:
+        self.target = target
 
     @classmethod
     def version(cls) -> str:
@@ -82,19 +82,19 @@ class Probe(ABC):
         """Starts the server on a free port of loopback."""
 
     @contextmanager
-    def reached(self) -> Iterator[None]:
+    def sdk_errors(self) -> Iterator[None]:
         """Turns a missing attribute or module of the SDK into a :class:`Problem`."""
         try:
             yield
         except (AttributeError, ImportError) as error:
-            raise missing(self.sdk, self.version(), error) from error
+            raise missing_function(self.sdk, self.version(), error) from error
 
-    def checks(self, layer: str) -> Check:
+    def result_check(self, layer: str) -> Check:
         """Check for a layer whose results have the official SDK's types."""
 
         def check(result: Any) -> None:
             if (why := official_failure(result)) is not None:
-                raise failed(self.asked.tool, layer, why)
+                raise tool_failure(self.target.tool, layer, why)
 
         return check
 
@@ -103,22 +103,22 @@ class Probe(ABC):
         call = partial(function, **keywords)
         is_async = is_coroutine_function(function)
         try:
-            result = self.asked.loop.run(call()) if is_async else call()
+            result = self.target.loop.run(call()) if is_async else call()
         except Exception as error:
-            raise failed(self.asked.tool, DIRECT, error) from error
+            raise tool_failure(self.target.tool, DIRECT, error) from error
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
-            raise Problem(USAGE, f"the tool {self.asked.tool!r} is a generator: it has no direct call to compare with")
+            raise Problem(USAGE, f"the tool {self.target.tool!r} is a generator: it has no direct call to compare with")
         includes = "the tool's own function, called with arguments that were validated before"
         if is_async:
-            return Awaited(DIRECT, includes, accept, self.asked.loop, call)
-        return Plain(DIRECT, includes, accept, call)
+            return CoroutineLayer(DIRECT, includes, accept, self.target.loop, call)
+        return FunctionLayer(DIRECT, includes, accept, call)
 
 
 def accept(_: Any) -> None:
     """Check that accepts any result."""
 
 
-def typed(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
+def convert_arguments(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Converts arguments to the types of a function's annotations, with the SDK's own pydantic."""
     pydantic = importlib.import_module("pydantic")
     try:

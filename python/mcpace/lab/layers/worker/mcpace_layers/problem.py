@@ -25,7 +25,7 @@ class Unmeasured(Problem):
         super().__init__(SETUP, sentence)
 
 
-def named(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Describes an exception in one line: ``ValueError: no such invoice``."""
     told = " ".join(str(error).split())
     return f"{type(error).__name__}: {told[:300]}" if told else type(error).__name__
@@ -51,15 +51,15 @@ def _refusal(error: BaseException) -> str:
         if callable(complaints):
             first = complaints()[0]
             return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return named(error)
+    return describe_error(error)
 
 
-def failed(name: str, layer: str, why: object) -> Problem:
+def tool_failure(name: str, layer: str, why: object) -> Problem:
     """Problem: the tool failed in a layer."""
-    told = named(why) if isinstance(why, BaseException) else " ".join(str(why).split())[:300]
+    told = describe_error(why) if isinstance(why, BaseException) else " ".join(str(why).split())[:300]
     return Problem(SETUP, f"the tool {name!r} failed ({layer}): {told}")
 
 
-def missing(sdk: str, version: str, what: BaseException) -> Unmeasured:
+def missing_function(sdk: str, version: str, what: BaseException) -> Unmeasured:
     """Problem: this release of the SDK lacks a function that the probe calls."""
-    return Unmeasured(f"{sdk} {version} is not as mcpace layers knows it: {named(what)}")
+    return Unmeasured(f"{sdk} {version} is not as mcpace layers knows it: {describe_error(what)}")

@@ -20,13 +20,13 @@ import threading
 from typing import IO, Any
 
 from mcpace_layers import probe
-from mcpace_layers.layer import Layer, Loop, Plain, Told
+from mcpace_layers.layer import FunctionLayer, Layer, Loop, SelfTimedLayer
 from mcpace_layers.loading import load
-from mcpace_layers.probe import Asked, Probe
-from mcpace_layers.problem import SETUP, USAGE, Problem, Unmeasured, named, unknown_tool
+from mcpace_layers.probe import CallTarget, Probe
+from mcpace_layers.problem import SETUP, USAGE, Problem, Unmeasured, describe_error, unknown_tool
 from mcpace_layers.wire import Wire
 
-TOLD = (
+HANDLER_STEPS = (
     "name lookup, permissions and limits, validation, the call, its result as JSON: the server's own clocks, in calls "
     "over the socket that ask it"
 )
@@ -45,11 +45,11 @@ def main(arguments: list[str]) -> int:
         else:
             _Worker(found, answers).run(commands)
     except Problem as problem:
-        _say(answers, _told(problem))
+        _say(answers, _problem_message(problem))
     except KeyboardInterrupt:
         pass
     except Exception as error:
-        _say(answers, _told(Problem(SETUP, named(error))))
+        _say(answers, _problem_message(Problem(SETUP, describe_error(error))))
     sys.stderr.flush()
     # Threads of the user's code and the worker's event loop may still be running.
     os._exit(0)
@@ -68,8 +68,8 @@ def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
 def _probe(place: str, tool: str, arguments: dict[str, Any], loop: Loop) -> Probe:
     server = load(place)
     kind = probe.find(server)
-    found = kind(Asked(server, tool, arguments, loop))
-    with found.reached():
+    found = kind(CallTarget(server, tool, arguments, loop))
+    with found.sdk_errors():
         names = found.tools()
     if tool not in names:
         raise unknown_tool(tool, names)
@@ -77,7 +77,7 @@ def _probe(place: str, tool: str, arguments: dict[str, Any], loop: Loop) -> Prob
 
 
 def _serve(found: Probe, commands: IO[bytes], answers: IO[bytes]) -> None:
-    with found.reached():
+    with found.sdk_errors():
         served = found.serve()
     _say(answers, {"ready": True, "url": served.url, "by": served.by})
     threading.Thread(target=_end_with, args=(commands,), daemon=True).start()
@@ -104,24 +104,24 @@ class _Worker:
             probe.HANDLER: self._probe.handler,
             probe.IN_PROCESS: self._probe.in_process,
         }
-        told = [self._made(name, make) for name, make in makers.items()]
+        layers = [self._make_layer(name, make) for name, make in makers.items()]
         self._refuse_failures()
         facts = {"sdk": self._probe.sdk, "version": self._probe.version(), "python": platform.python_version()}
-        _say(self._answers, {"ready": True, **facts, "layers": told})
+        _say(self._answers, {"ready": True, **facts, "layers": layers})
         for line in commands:
             try:
                 answer = self._answer(json.loads(line))
             except Problem as problem:
-                answer = _told(problem)
+                answer = _problem_message(problem)
             except Exception as error:
-                answer = _told(Problem(SETUP, named(error)))
+                answer = _problem_message(Problem(SETUP, describe_error(error)))
             _say(self._answers, answer)
-        self._probe.asked.loop.close()
+        self._probe.target.loop.close()
 
-    def _made(self, name: str, make: Any) -> dict[str, Any]:
+    def _make_layer(self, name: str, make: Any) -> dict[str, Any]:
         """Creates a layer and calls it once. Returns its description, or the reason why it can't be measured."""
         try:
-            with self._probe.reached():
+            with self._probe.sdk_errors():
                 layer: Layer = make()
             layer.batch(1)
         except Problem as problem:
@@ -131,7 +131,7 @@ class _Worker:
                 self._failures.append(problem)
             return {"name": name, "unsupported": str(problem)}
         except Exception as error:
-            self._failures.append(Problem(SETUP, f"the layer {name} failed: {named(error)}"))
+            self._failures.append(Problem(SETUP, f"the layer {name} failed: {describe_error(error)}"))
             return {"name": name, "unsupported": str(self._failures[-1])}
         self._layers[name] = layer
         return {"name": name, "includes": layer.includes}
@@ -146,10 +146,10 @@ class _Worker:
 
     def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
         if command["cmd"] == "connect":
-            wire = Wire(command["url"], self._probe.asked.tool, self._probe.asked.arguments)
-            found: list[Layer] = [Plain(probe.SOCKET, CLIENT, wire.check, wire.call, wire.renew)]
-            if self._probe.tells:
-                found.append(Told(probe.HANDLER, TOLD, wire.told, wire.renew))
+            wire = Wire(command["url"], self._probe.target.tool, self._probe.target.arguments)
+            found: list[Layer] = [FunctionLayer(probe.SOCKET, CLIENT, wire.check, wire.call, wire.renew)]
+            if self._probe.reports_handler:
+                found.append(SelfTimedLayer(probe.HANDLER, HANDLER_STEPS, wire.timed_call, wire.renew))
             for layer in found:
                 layer.batch(1)
             self._layers.update({layer.name: layer for layer in found})
@@ -157,7 +157,7 @@ class _Worker:
         return {"ns": self._layers[command["layer"]].batch(int(command["calls"]))}
 
 
-def _told(problem: Problem) -> dict[str, Any]:
+def _problem_message(problem: Problem) -> dict[str, Any]:
     return {"problem": problem.kind, "message": str(problem), "known": problem.known}
 
 

@@ -30,27 +30,27 @@ class Wire:
         self._parts = urlsplit(url)
         self._path = self._parts.path or "/"
         self._tool = tool
-        self._socket = self._connected()
+        self._socket = self._connect()
         self._session: list[str] = []
         self._handshake()
         call = {"name": tool, "arguments": arguments}
         self._call = self._request(_message(CALL, "tools/call", call))
-        self._asking = self._request(_message(CALL, "tools/call", {**call, "_meta": {TIMING: True}}))
+        self._timing_call = self._request(_message(CALL, "tools/call", {**call, "_meta": {TIMING: True}}))
 
     def renew(self) -> None:
         """Opens a new connection if the server has closed the idle one."""
         # Between two calls, a readable socket means that the server has closed the connection.
         if select.select([self._socket], [], [], 0)[0]:
             self._socket.close()
-            self._socket = self._connected()
+            self._socket = self._connect()
 
     def call(self) -> bytes:
         """Makes a call and returns the reply's body."""
         return self._exchange(self._call)
 
-    def told(self) -> int:
+    def timed_call(self) -> int:
         """Makes a call that requests layer timings; nanoseconds of dispatch and service by the server's clocks."""
-        reply = self._exchange(self._asking)
+        reply = self._exchange(self._timing_call)
         self.check(reply)
         told = self._message(reply)["result"].get("_meta", {}).get(TIMING)
         if told is None:
@@ -68,7 +68,7 @@ class Wire:
         if result.get("isError"):
             raise Problem(SETUP, f"the tool {self._tool!r} failed: {json.dumps(result.get('content'))[:300]}")
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         try:
             made = socket.create_connection((self._parts.hostname or "127.0.0.1", self._parts.port or 80), LIMIT_S)
         except OSError as error:
@@ -135,7 +135,7 @@ class Wire:
             return head, rest
         if b"chunked" in (_field(head, b"transfer-encoding") or b"").lower():
             # A chunk's data may end like the last chunk, so this ending only triggers the full check.
-            while not rest.endswith(b"\r\n\r\n") or (body := _joined(rest)) is None:
+            while not rest.endswith(b"\r\n\r\n") or (body := _join_chunks(rest)) is None:
                 rest += self._more(rest)
             return head, body
         if head[9:12] in (b"202", b"204"):
@@ -178,7 +178,7 @@ def _field(head: bytes, name: bytes) -> bytes | None:
     return head[start : head.find(b"\r\n", start)].strip()
 
 
-def _joined(chunks: bytes) -> bytes | None:
+def _join_chunks(chunks: bytes) -> bytes | None:
     """Joins the data of chunks; ``None`` while the last chunk is missing (RFC 9112 §7.1)."""
     parts, at = [], 0
     while (end := chunks.find(b"\r\n", at)) >= 0:
