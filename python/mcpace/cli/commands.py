@@ -118,8 +118,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"mcpace {__version__}")
         raise typer.Exit
 
@@ -148,8 +148,8 @@ def _quiet_option() -> Any:
     return typer.main.get_command(own).params[0]
 
 
-def _set_quiet(wanted: bool) -> None:
-    if wanted:
+def _set_quiet(is_requested: bool) -> None:
+    if is_requested:
         silence_information()
 
 

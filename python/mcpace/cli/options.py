@@ -111,19 +111,19 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"it has no {constant}")
 
 
-def faults(given: list[str], places: Sequence[Target]) -> tuple[str, ...]:
+def faults(words: list[str], places: Sequence[Target]) -> tuple[str, ...]:
     """Checks ``--fault`` for these targets.
 
     Raises :class:`UsageProblem` for an unknown fault, and for a target that is not a profile.
     """
     try:
-        _core.check_faults(given)
+        _core.check_faults(words)
     except _core.UsageProblem as error:
         raise UsageProblem(f"--fault: {error}") from error
     strangers = [place.name for place in places if place.profile is None]
-    if given and strangers:
+    if words and strangers:
         raise UsageProblem(f"--fault works on profiles only, and {strangers[0]} is not a profile")
-    return tuple(given)
+    return tuple(words)
 
 
 def revision(text: str | None) -> str | None:

@@ -44,9 +44,9 @@ def required(tool: ToolListing) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def missing(tool: ToolListing, given: Mapping[str, Any]) -> list[str]:
-    """The required arguments that are not among ``given``."""
-    return [name for name in required(tool) if name not in given]
+def missing(tool: ToolListing, values: Mapping[str, Any]) -> list[str]:
+    """The required arguments that are not among ``values``."""
+    return [name for name in required(tool) if name not in values]
 
 
 def is_read_only(tool: ToolListing) -> bool:
@@ -64,12 +64,12 @@ def easiest(tools: Iterable[ToolListing]) -> list[ToolListing]:
     return sorted((tool for tool in tools if is_callable(tool)), key=lambda tool: not is_read_only(tool))
 
 
-def require(tool: ToolListing, given: Mapping[str, Any], options: str) -> None:
+def require(tool: ToolListing, values: Mapping[str, Any], options: str) -> None:
     """Raises :class:`UsageProblem` where required arguments are missing.
 
     ``options`` names the command line options for them.
     """
-    if names := missing(tool, given):
+    if names := missing(tool, values):
         raise UsageProblem(needs(tool, names, options))
 
 

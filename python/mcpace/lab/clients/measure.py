@@ -76,7 +76,7 @@ class Session:
         extra_root: Path | None,
     ) -> None:
         self.tool = target.tool
-        self.wanted: str | None = None
+        self.preferred_tool: str | None = None
         """Where the user named no tool: the only tool that may be selected, if it is marked read-only."""
         self.was_listed = False
         """Whether the server has listed the tool before. From then on, it is called even if it is no longer listed: a
@@ -145,7 +145,7 @@ class Session:
     def _choose(self, tools: list[dict[str, Any]], progress: Progress) -> None:
         """Selects the tool to call from the server's listing."""
         if self.tool is None:
-            self.tool = _read_only_tool(tools, self.wanted)
+            self.tool = _read_only_tool(tools, self.preferred_tool)
             if self.tool is not None:
                 self.facts.tool = self.tool.name
             elif not self._noted_no_tool:
@@ -239,10 +239,10 @@ def _endpoint(
     return scripted.url, scripted.certificate_pem
 
 
-def _read_only_tool(tools: list[dict[str, Any]], wanted: str | None) -> Tool | None:
-    """Selects a tool that is marked read-only and needs no arguments from the user; only ``wanted``, if given."""
+def _read_only_tool(tools: list[dict[str, Any]], preferred_tool: str | None) -> Tool | None:
+    """Selects a tool that is marked read-only and needs no arguments from the user; only ``preferred_tool``, if given.."""
     for tool in tools:
-        is_meant = wanted is None or tool.get("name") == wanted
+        is_meant = preferred_tool is None or tool.get("name") == preferred_tool
         if is_meant and tool_schema.is_read_only(tool) and tool_schema.is_callable(tool):
             return Tool(tool["name"], tool_schema.arguments(tool))
     return None

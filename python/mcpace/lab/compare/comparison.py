@@ -146,15 +146,15 @@ def judge(result: Comparison) -> None:
     doubtful = [_doubtful_places(one, result.tolerance) | set(_red_reasons(one)) for one in result.attempts]
     gone = [_is_gone(one) for one in result.attempts]
     # An unreachable side is broken in every place, including those without a comparison.
-    seen: list[dict[Place, set[Reason]]] = [
+    red_places: list[dict[Place, set[Reason]]] = [
         {place: wrong.get(place) or ({"broken"} if is_gone else set()) for place in set().union(*attempts)}
         for wrong, is_gone in zip(attempts, gone, strict=True)
     ]
     reasons: set[Reason] = set()
-    for place in seen[-1]:
-        if all(wrong[place] for wrong in seen):
+    for place in red_places[-1]:
+        if all(wrong[place] for wrong in red_places):
             # Reasons of every attempt are surest. Where the attempts share no reason, the last attempt counts.
-            reasons |= set.intersection(*(wrong[place] for wrong in seen)) or seen[-1][place]
+            reasons |= set.intersection(*(wrong[place] for wrong in red_places)) or red_places[-1][place]
     result.reasons = [reason for reason in REASONS if reason in reasons]
     result.red = bool(result.reasons)
     result.inconclusive = not result.red and bool(set.intersection(*doubtful))
@@ -164,10 +164,10 @@ def judge(result: Comparison) -> None:
 def _red_reasons(attempt: Attempt) -> dict[Place, set[Reason]]:
     """Reasons that make an attempt red, by place."""
     found: dict[Place, set[Reason]] = {}
-    told: list[tuple[Place, Reason]] = [(_place(row), "slower") for row in attempt.rows if row.breach]
-    told += [(_place(one), "broken") for one in attempt.broken]
-    told += [(_place(one), "new-finding") for one in attempt.new_findings if one.severity in GRAVE]
-    for place, reason in told:
+    entries: list[tuple[Place, Reason]] = [(_place(row), "slower") for row in attempt.rows if row.breach]
+    entries += [(_place(one), "broken") for one in attempt.broken]
+    entries += [(_place(one), "new-finding") for one in attempt.new_findings if one.severity in GRAVE]
+    for place, reason in entries:
         found.setdefault(place, set()).add(reason)
     return found
 
@@ -258,7 +258,7 @@ def _warnings(base: Run, now: Run) -> list[str]:
     machines = [
         (found.architecture, found.cpu, found.cores, found.memory_bytes >> 30) for found in (base.machine, now.machine)
     ]
-    told = {
+    warnings = {
         "other-machine": machines[0] != machines[1],
         "other-system": base.machine.system != now.machine.system,
         "other-kind": _measurement_kind(base) != _measurement_kind(now),
@@ -271,7 +271,7 @@ def _warnings(base: Run, now: Run) -> list[str]:
         ),
         "not-interleaved": True,
     }
-    return [code for code, is_so in told.items() if is_so]
+    return [code for code, is_so in warnings.items() if is_so]
 
 
 def _measurement_kind(run: Run) -> str:
@@ -335,17 +335,17 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     theirs, ours = (_whole_seconds(case) for case in (base, now))
     yield _standstill(base, now, (theirs, ours))
     assert base.throughput_rps is not None and now.throughput_rps is not None
-    seen = block_interval.ratio_of_series(*([max(one.ok, FLOOR) for one in side] for side in (ours, theirs)))
+    ratio = block_interval.ratio_of_series(*([max(one.ok, FLOOR) for one in side] for side in (ours, theirs)))
     figure = Figure("throughput", "rps", base.throughput_rps, now.throughput_rps)
-    yield _row(base, now, figure, _series_ratio(seen), tolerance)
+    yield _row(base, now, figure, _series_ratio(ratio), tolerance)
     if base.latency_s is None or now.latency_s is None:
         return
     for metric in ("p50", "p90", "p99"):
         then = [value for one in theirs if (value := getattr(one, f"{metric}_s")) is not None]
         here = [value for one in ours if (value := getattr(one, f"{metric}_s")) is not None]
         first, second = getattr(base.latency_s, metric), getattr(now.latency_s, metric)
-        seen = block_interval.ratio_of_series(here, then)
-        yield _row(base, now, Figure(metric, "s", first, second), _series_ratio(seen), tolerance)
+        ratio = block_interval.ratio_of_series(here, then)
+        yield _row(base, now, Figure(metric, "s", first, second), _series_ratio(ratio), tolerance)
     if base.cpu_s and now.cpu_s and base.latency_s.count and now.latency_s.count:
         first, second = base.cpu_s / base.latency_s.count, now.cpu_s / now.latency_s.count
         yield _row(base, now, Figure("cpu", "s", first, second), None, tolerance)
@@ -353,8 +353,8 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         yield _row(base, now, Figure("memory", "bytes", float(base.rss_bytes), float(now.rss_bytes)), None, tolerance)
 
 
-def _series_ratio(found: tuple[float, float, float, int, int] | None) -> Ratio | None:
-    return Ratio(*found, method="bootstrap-t") if found else None
+def _series_ratio(interval: tuple[float, float, float, int, int] | None) -> Ratio | None:
+    return Ratio(*interval, method="bootstrap-t") if interval else None
 
 
 def _whole_seconds(case: Case) -> list[LoadSecond]:
@@ -390,15 +390,15 @@ def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int])
     worse = least > most and second - first > FEW_ERRORS
     verdict: Verdict = "worse" if worse else "same" if first == second else "unclear"
     row = _row(base, now, Figure("errors", "share", first, second), None, 0.0)
-    told = {"method": "wilson", "verdict": verdict, "breach": worse, "base_count": then[1], "now_count": here[1]}
-    return row.model_copy(update=told)
+    update = {"method": "wilson", "verdict": verdict, "breach": worse, "base_count": then[1], "now_count": here[1]}
+    return row.model_copy(update=update)
 
 
 def _row(
     base: Case,
     now: Case,
     figure: Figure,
-    seen: Ratio | None,
+    ratio: Ratio | None,
     tolerance: float,
 ) -> Compared:
     row = Compared(
@@ -414,12 +414,12 @@ def _row(
         ratio=figure.now / figure.base if figure.base > LEAST else None,
         verdict="unclear",
     )
-    if seen is None:
+    if ratio is None:
         return row
-    row.ratio, row.low, row.high, row.method = seen.ratio, seen.low, seen.high, seen.method
-    row.now_count, row.base_count = seen.now_count, seen.base_count
-    row.sees = block_interval.smallest_detectable_ratio(seen.low, seen.high)
-    row.verdict, row.breach = _verdict(figure.metric, seen.low, seen.high, tolerance)
+    row.ratio, row.low, row.high, row.method = ratio.ratio, ratio.low, ratio.high, ratio.method
+    row.now_count, row.base_count = ratio.now_count, ratio.base_count
+    row.sees = block_interval.smallest_detectable_ratio(ratio.low, ratio.high)
+    row.verdict, row.breach = _verdict(figure.metric, ratio.low, ratio.high, tolerance)
     return row
 
 
@@ -434,8 +434,8 @@ def _verdict(metric: Metric, low: float, high: float, tolerance: float) -> tuple
     return ("same", False) if 1 / limit <= low and high <= limit else ("unclear", False)
 
 
-def _place(one: Compared | Missing | Newcomer) -> Place:
-    return one.subject, one.target, one.operation, one.tool
+def _place(entry: Compared | Missing | Newcomer) -> Place:
+    return entry.subject, entry.target, entry.operation, entry.tool
 
 
 def _missing(case: Case) -> Missing:

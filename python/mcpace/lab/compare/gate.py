@@ -129,9 +129,9 @@ def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, fi
             for side in sides
         ]
         if isinstance(gate.base, Run):
-            sessions[0].wanted = next((case.tool for case in gate.base.cases if case.operation == "call"), None)
+            sessions[0].preferred_tool = next((case.tool for case in gate.base.cases if case.operation == "call"), None)
         for session in sessions if first.tool is not None else ():
-            session.wanted, session.was_listed = first.tool, session.tool is not None
+            session.preferred_tool, session.was_listed = first.tool, session.tool is not None
         progress.begin(settings.trials * 3 * len(sessions))
         try:
             _rounds(sessions, settings, progress, where)
@@ -183,7 +183,7 @@ def _rounds(sessions: list[Session], settings: Settings, progress: Progress, whe
         for session in sessions if number % 2 else sessions[::-1]:
             if not session.given_up:
                 # The second side must call the tool of the first side.
-                session.wanted = session.wanted or (sessions[0].tool.name if sessions[0].tool else None)
+                session.preferred_tool = session.preferred_tool or (sessions[0].tool.name if sessions[0].tool else None)
                 session.round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
 
 

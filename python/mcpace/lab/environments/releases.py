@@ -174,20 +174,20 @@ def list_releases(
     return found
 
 
-def unknown_version(asked: str, known: Sequence[Release], package: str) -> UnknownVersion:
-    is_number = asked != "latest" and not asked.endswith(".x")
-    near = _nearest_releases(Version(asked), known) if is_number else []
+def unknown_version(requested: str, known: Sequence[Release], package: str) -> UnknownVersion:
+    is_number = requested != "latest" and not requested.endswith(".x")
+    near = _nearest_releases(Version(requested), known) if is_number else []
     hint = f"; nearest: {', '.join(near)}" if near else ""
     stable = [release.version for release in known if release.stable]
     span = f" (published: {stable[0]} to {stable[-1]})" if stable else ""
-    return UnknownVersion(f"{package} has no release {asked}{hint}{span}")
+    return UnknownVersion(f"{package} has no release {requested}{hint}{span}")
 
 
-def _nearest_releases(asked: Version, known: Sequence[Release]) -> list[str]:
+def _nearest_releases(requested: Version, known: Sequence[Release]) -> list[str]:
     """Releases just below and above a number; stable ones where there are any."""
     numbers = sorted((release for release in known if release.stable), key=lambda release: release.number) or known
-    below = [release.version for release in numbers if release.number < asked]
-    above = [release.version for release in numbers if release.number > asked]
+    below = [release.version for release in numbers if release.number < requested]
+    above = [release.version for release in numbers if release.number > requested]
     return below[-1:] + above[:1]
 
 
@@ -218,9 +218,11 @@ def read_cache(path: Path) -> CachedReleases | None:
         return None
 
 
-def write_cache(path: Path, found: list[Release]) -> None:
+def write_cache(path: Path, releases: list[Release]) -> None:
     """Writes the answer to the cache. Errors are ignored: they only cost another request next time."""
-    rows = [[release.version, release.uploaded and release.uploaded.isoformat(), release.yanked] for release in found]
+    rows = [
+        [release.version, release.uploaded and release.uploaded.isoformat(), release.yanked] for release in releases
+    ]
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

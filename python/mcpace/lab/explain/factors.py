@@ -157,10 +157,10 @@ class _Base:
             self.spent_s += time.monotonic() - start
 
     def _drive_slice(self, length_s: float, budget: _Budget) -> float | None:
-        tried = _Experiment(Variant("base"))
-        found = _slice(budget.with_time_limit(self.plan), length_s, tried)
+        experiment = _Experiment(Variant("base"))
+        found = _slice(budget.with_time_limit(self.plan), length_s, experiment)
         if found is None:
-            self.failure = tried.refusal or "no reason given"
+            self.failure = experiment.refusal or "no reason given"
             return None
         self.slices.append(found)
         return found[0]
@@ -203,21 +203,21 @@ def run(question: Question, progress: Progress) -> Run:
         )
         given = _given_arguments(question)
         variants = factors_catalogue.variants(plan, checked, caller, given)
-        tried = [_Experiment(processes.variant(experiment) if processes else experiment) for experiment in variants]
-        length_s, kept = _slice_length(first_s, len(tried), question.budget_s)
-        for experiment in tried[kept:]:
+        experiments = [_Experiment(processes.variant(variant) if processes else variant) for variant in variants]
+        length_s, kept = _slice_length(first_s, len(experiments), question.budget_s)
+        for experiment in experiments[kept:]:
             experiment.is_left_out = True
         progress.begin(ROUNDS * (kept + 2))
         budget = _Budget(budget.left_s, limit_s)
         try:
             for number in range(ROUNDS):
-                _drop_what_takes_too_long(tried, base, number, budget.left_s)
-                _round(base, tried, length_s, number, budget, progress, question.target.name)
+                _drop_what_takes_too_long(experiments, base, number, budget.left_s)
+                _round(base, experiments, length_s, number, budget, progress, question.target.name)
         except KeyboardInterrupt:
             result.partial = True
         with defer_interrupt():
             result.cases = processes.cases(question.target.name) if processes else [base.case(question.target.name)]
-            result.factors = [_factor(experiment) for experiment in tried]
+            result.factors = [_factor(experiment) for experiment in experiments]
     return result
 
 
@@ -240,12 +240,12 @@ def _slice_length(call_s: float, variants: int, budget_s: float) -> tuple[float,
     return min(LONGEST_S, max(wanted_s, budget_s / (ROUNDS * (kept + 2)) * 0.8)), kept
 
 
-def _drop_what_takes_too_long(tried: list[_Experiment], base: _Base, rounds_done: int, left_s: float) -> None:
+def _drop_what_takes_too_long(experiments: list[_Experiment], base: _Base, rounds_done: int, left_s: float) -> None:
     """Drops the slowest variants until the rest fits the budget: starting processes or sessions may take long."""
     if not rounds_done:
         return
     going = sorted(
-        (experiment for experiment in tried if experiment.is_active), key=lambda experiment: experiment.spent_s
+        (experiment for experiment in experiments if experiment.is_active), key=lambda experiment: experiment.spent_s
     )
     to_come = (ROUNDS - rounds_done) / rounds_done
     planned_s = (base.spent_s + sum(experiment.spent_s for experiment in going)) * to_come
@@ -256,21 +256,27 @@ def _drop_what_takes_too_long(tried: list[_Experiment], base: _Base, rounds_done
 
 
 def _round(
-    base: _Base, tried: list[_Experiment], length_s: float, number: int, budget: _Budget, progress: Progress, name: str
+    base: _Base,
+    experiments: list[_Experiment],
+    length_s: float,
+    number: int,
+    budget: _Budget,
+    progress: Progress,
+    name: str,
 ) -> None:
     """Runs one round: a slice of each variant between two slices of the base case.
 
     Adds no slice to the variants where the round is interrupted or the budget has ended.
     """
     if budget.left_s <= 0:
-        for experiment in tried:
+        for experiment in experiments:
             experiment.is_left_out |= experiment.is_active
         return
     where = f"{name} · round {number + 1}/{ROUNDS}"
     progress.step(f"{where} · base")
     both = [base.slice(length_s, budget)]
-    seen: list[tuple[_Experiment, float, float | None]] = []
-    for experiment in tried if number % 2 == 0 else tried[::-1]:
+    slices: list[tuple[_Experiment, float, float | None]] = []
+    for experiment in experiments if number % 2 == 0 else experiments[::-1]:
         if not experiment.is_active:
             continue
         if budget.left_s <= 0:
@@ -281,18 +287,18 @@ def _round(
         found = _measure(experiment, length_s, budget, base_first=number % 2 == 1)
         experiment.spent_s += time.monotonic() - start
         if found is not None:
-            seen.append((experiment, *found))
-    if not any(own is None for _, _, own in seen):
-        _store_slices(seen, None)
+            slices.append((experiment, *found))
+    if not any(own is None for _, _, own in slices):
+        _store_slices(slices, None)
         return
     progress.step(f"{where} · base again")
     both.append(base.slice(length_s, budget))
     good = [one for one in both if one is not None]
-    _store_slices(seen, statistics.fmean(good) if good else None)
+    _store_slices(slices, statistics.fmean(good) if good else None)
 
 
-def _store_slices(seen: list[tuple[_Experiment, float, float | None]], base_s: float | None) -> None:
-    for experiment, changed, own in seen:
+def _store_slices(slices: list[tuple[_Experiment, float, float | None]], base_s: float | None) -> None:
+    for experiment, changed, own in slices:
         against = base_s if own is None else own
         if against is not None:
             experiment.base.append(against)
@@ -326,7 +332,7 @@ def _measure_changed(experiment: _Experiment, length_s: float, budget: _Budget) 
     return found[0] if found else None
 
 
-def _slice(plan: Plan, length_s: float, tried: _Experiment | None = None) -> tuple[float, Outcome] | None:
+def _slice(plan: Plan, length_s: float, experiment: _Experiment | None = None) -> tuple[float, Outcome] | None:
     """Runs a slice and returns the median of its successful calls; ``None`` where no call succeeded."""
     with allow_interrupt():
         outcome = drive(replace(plan, duration_s=length_s), _Nobody())
@@ -334,11 +340,11 @@ def _slice(plan: Plan, length_s: float, tried: _Experiment | None = None) -> tup
         raise KeyboardInterrupt
     called = [one for one in outcome.operations if one.kind == "call"]
     good = sum(one.ok for one in called)
-    if tried is not None:
-        tried.calls += good
-        tried.last = outcome
+    if experiment is not None:
+        experiment.calls += good
+        experiment.last = outcome
         if not good:
-            tried.refusal = next((one.first_error for one in outcome.operations if one.first_error), "") or ""
+            experiment.refusal = next((one.first_error for one in outcome.operations if one.first_error), "") or ""
     if not good:
         return None
     return max(called, key=lambda one: one.ok).latency.p50_s, outcome

@@ -61,10 +61,10 @@ class Variant:
     """The variant's own base case, measured like ``measure``."""
 
 
-def variants(base: Plan, checked: Checked, caller: Caller, given: Set[str] = frozenset()) -> list[Variant]:
-    """All variants that apply to a target, the most useful first. ``given``: arguments that must not be changed."""
+def variants(base: Plan, checked: Checked, caller: Caller, fixed_arguments: Set[str] = frozenset()) -> list[Variant]:
+    """All variants that apply to a target, the most useful first. ``fixed_arguments`` must not be changed."""
     found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
-    found += _arguments(base, checked, given, is_ours=caller.is_profile)
+    found += _arguments(base, checked, fixed_arguments, is_ours=caller.is_profile)
     found += [Variant("listing", plan=_with_listing(base))]
     found += _sessions(base)
     found += _revisions(base)
@@ -75,15 +75,15 @@ def variants(base: Plan, checked: Checked, caller: Caller, given: Set[str] = fro
     return found
 
 
-def cause(found: Factor) -> str | None:
+def cause(factor: Factor) -> str | None:
     """Code of the finding that an effect proves; ``None`` where it proves none."""
-    if found.base_s is None or found.changed_s is None or found.ratio is None:
+    if factor.base_s is None or factor.changed_s is None or factor.ratio is None:
         return None
-    saved_s = found.base_s - found.changed_s
-    match found.code:
-        case "quick-ack" if found.verdict == "faster" and saved_s >= DELAYED_S:
+    saved_s = factor.base_s - factor.changed_s
+    match factor.code:
+        case "quick-ack" if factor.verdict == "faster" and saved_s >= DELAYED_S:
             return "delayed-ack"
-        case "address" if found.verdict == "faster" and saved_s >= FELT_S:
+        case "address" if factor.verdict == "faster" and saved_s >= FELT_S:
             return "address-fallback"
         case _:
             return None
@@ -136,7 +136,7 @@ def _with_address(url: str, address: str) -> str:
     return parts._replace(netloc=f"{host}{port}").geturl()
 
 
-def _arguments(base: Plan, checked: Checked, given: Set[str], *, is_ours: bool) -> Iterator[Variant]:
+def _arguments(base: Plan, checked: Checked, fixed_arguments: Set[str], *, is_ours: bool) -> Iterator[Variant]:
     operation = base.operations[0]
     tool = checked.tools.get(operation.tool or "", {})
     if (tool.get("annotations") or {}).get("readOnlyHint") is not True and not is_ours:
@@ -144,7 +144,7 @@ def _arguments(base: Plan, checked: Checked, given: Set[str], *, is_ours: bool) 
     schema = tool.get("inputSchema")
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for name, own in (properties if isinstance(properties, dict) else {}).items():
-        if name in given:
+        if name in fixed_arguments:
             continue  # the user's own values must not be changed
         if isinstance(own, dict) and own.get("type") == "string" and not {"enum", "format", "pattern"} & set(own):
             if isinstance(own.get("maxLength"), int) and own["maxLength"] < LARGE_BYTES:

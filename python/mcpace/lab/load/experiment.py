@@ -202,7 +202,7 @@ class Place:
         return self._client(settings, url, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
 
     def _client(self, settings: LoadSettings, url: str | None = None, **others: Any) -> _core.Client:
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "environment": list(self._target.environment),
             "revision": settings.revision,
             "auth": self._target.auth,
@@ -212,7 +212,7 @@ class Place:
             "extra_root": self._certificate,
             "headers": self._headers,
         }
-        return _core.Client(list(self._target.command) or url or self._url or "", **given | others)
+        return _core.Client(list(self._target.command) or url or self._url or "", **options | others)
 
 
 def conversation(place: Place, settings: LoadSettings, *, careful: bool = False) -> tuple[Checked, str | None]:

@@ -32,9 +32,9 @@ def query_tool(command: list[str], package: str) -> str:
     return done.stdout
 
 
-def sort_releases(found: list[Release], package: str) -> list[Release]:
+def sort_releases(releases: list[Release], package: str) -> list[Release]:
     """Sorts releases, oldest version first. Leaves out releases whose version isn't a number that can be compared."""
-    numbered = [release for release in found if is_number(release.version)]
+    numbered = [release for release in releases if is_number(release.version)]
     if not numbered:
         raise ReleasesProblem(f"there are no releases of {package}")
     return sorted(numbered, key=lambda release: release.number)

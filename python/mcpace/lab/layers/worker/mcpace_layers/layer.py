@@ -104,7 +104,7 @@ class Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._held: list[tuple[asyncio.Event, asyncio.Future[None]]] = []
+        self._contexts: list[tuple[asyncio.Event, asyncio.Future[None]]] = []
         threading.Thread(target=self._loop.run_forever, name="mcpace-layers", daemon=True).start()
 
     def run(self, work: Any, limit_s: float | None = None) -> Any:
@@ -117,7 +117,7 @@ class Loop:
 
     def close(self) -> None:
         """Exits all contexts, the last one first."""
-        for release, over in reversed(self._held):
+        for release, over in reversed(self._contexts):
             self._loop.call_soon_threadsafe(release.set)
             try:
                 self.run(asyncio.wait_for(_wait_for(over), 5.0), 6.0)
@@ -128,7 +128,7 @@ class Loop:
         release = asyncio.Event()
         ready: asyncio.Future[Any] = self._loop.create_future()
         over: asyncio.Future[None] = self._loop.create_task(_hold_context(manager, ready, release))
-        self._held.append((release, over))
+        self._contexts.append((release, over))
         await asyncio.wait({ready, over}, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
             await over  # raises why

@@ -27,8 +27,8 @@ def load(text: str) -> Any:
         sys.path.insert(0, str(Path.cwd()))
     unready = _set_up_django()
     try:
-        found = _find_object(place, name)
-        return _call_factory(found, text)
+        value = _find_object(place, name)
+        return _call_factory(value, text)
     except Problem as problem:
         if unready is None or problem.kind == USAGE:
             raise
@@ -40,14 +40,14 @@ def load(text: str) -> Any:
 
 
 def _find_object(place: str, name: str) -> Any:
-    found: Any = _module(place)
+    value: Any = _module(place)
     for part in name.split("."):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError:
-            known = [one for one in vars(found) if not one.startswith("_")] if isinstance(found, ModuleType) else []
+            known = [one for one in vars(value) if not one.startswith("_")] if isinstance(value, ModuleType) else []
             raise Problem(USAGE, f"{place} has no {name!r}", known) from None
-    return found
+    return value
 
 
 def _set_up_django() -> Exception | None:
@@ -98,19 +98,19 @@ def _file(path: Path) -> ModuleType:
     return module
 
 
-def _call_factory(found: Any, text: str) -> Any:
+def _call_factory(value: Any, text: str) -> Any:
     """Calls a factory function without parameters and returns its result; returns other objects unchanged."""
-    if not inspect.isfunction(found):
-        return found
-    parameters = inspect.signature(found).parameters.values()
+    if not inspect.isfunction(value):
+        return value
+    parameters = inspect.signature(value).parameters.values()
     if any(one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters):
         raise Problem(USAGE, f"{text} is a function that wants arguments: one that makes the server takes none")
     try:
-        made = found()
-        return asyncio.run(_await(made)) if inspect.isawaitable(made) else made
+        result = value()
+        return asyncio.run(_await(result)) if inspect.isawaitable(result) else result
     except (Exception, SystemExit) as error:
         raise Problem(SETUP, f"calling {text} raised {describe_error(error)}") from error
 
 
-async def _await(made: Any) -> Any:
-    return await made
+async def _await(result: Any) -> Any:
+    return await result

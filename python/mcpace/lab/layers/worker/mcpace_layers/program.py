@@ -39,11 +39,11 @@ def main(arguments: list[str]) -> int:
     mode, place, tool, given = arguments
     loop = Loop()
     try:
-        found = _probe(place, tool, json.loads(given), loop)
+        sdk_probe = _probe(place, tool, json.loads(given), loop)
         if mode == "serve":
-            _serve(found, commands, answers)
+            _serve(sdk_probe, commands, answers)
         else:
-            _Worker(found, answers).run(commands)
+            _Worker(sdk_probe, answers).run(commands)
     except Problem as problem:
         _say(answers, _problem_message(problem))
     except KeyboardInterrupt:
@@ -68,17 +68,17 @@ def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
 def _probe(place: str, tool: str, arguments: dict[str, Any], loop: Loop) -> Probe:
     server = load(place)
     kind = probe.find(server)
-    found = kind(CallTarget(server, tool, arguments, loop))
-    with found.sdk_errors():
-        names = found.tools()
+    sdk_probe = kind(CallTarget(server, tool, arguments, loop))
+    with sdk_probe.sdk_errors():
+        names = sdk_probe.tools()
     if tool not in names:
         raise unknown_tool(tool, names)
-    return found
+    return sdk_probe
 
 
-def _serve(found: Probe, commands: IO[bytes], answers: IO[bytes]) -> None:
-    with found.sdk_errors():
-        served = found.serve()
+def _serve(sdk_probe: Probe, commands: IO[bytes], answers: IO[bytes]) -> None:
+    with sdk_probe.sdk_errors():
+        served = sdk_probe.serve()
     _say(answers, {"ready": True, "url": served.url, "by": served.by})
     threading.Thread(target=_end_with, args=(commands,), daemon=True).start()
     served.wait()
@@ -92,8 +92,8 @@ def _end_with(commands: IO[bytes]) -> None:
 class _Worker:
     """The layers that can be measured, and the commands on them."""
 
-    def __init__(self, found: Probe, answers: IO[bytes]) -> None:
-        self._probe = found
+    def __init__(self, sdk_probe: Probe, answers: IO[bytes]) -> None:
+        self._probe = sdk_probe
         self._answers = answers
         self._layers: dict[str, Layer] = {}
         self._failures: list[Problem] = []
@@ -147,13 +147,13 @@ class _Worker:
     def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
         if command["cmd"] == "connect":
             wire = Wire(command["url"], self._probe.target.tool, self._probe.target.arguments)
-            found: list[Layer] = [FunctionLayer(probe.SOCKET, CLIENT, wire.check, wire.call, wire.renew)]
+            layers: list[Layer] = [FunctionLayer(probe.SOCKET, CLIENT, wire.check, wire.call, wire.renew)]
             if self._probe.reports_handler:
-                found.append(SelfTimedLayer(probe.HANDLER, HANDLER_STEPS, wire.timed_call, wire.renew))
-            for layer in found:
+                layers.append(SelfTimedLayer(probe.HANDLER, HANDLER_STEPS, wire.timed_call, wire.renew))
+            for layer in layers:
                 layer.batch(1)
-            self._layers.update({layer.name: layer for layer in found})
-            return {"layers": [{"name": layer.name, "includes": layer.includes} for layer in found]}
+            self._layers.update({layer.name: layer for layer in layers})
+            return {"layers": [{"name": layer.name, "includes": layer.includes} for layer in layers]}
         return {"ns": self._layers[command["layer"]].batch(int(command["calls"]))}
 
 

@@ -122,10 +122,10 @@ class Wire:
 
     def _reply(self) -> tuple[bytes, bytes]:
         """Reads one reply: its head, and its body with chunks joined."""
-        taken = b""
-        while (end := taken.find(b"\r\n\r\n")) < 0:
-            taken += self._more(taken)
-        head, rest = taken[: end + 2], taken[end + 4 :]
+        received = b""
+        while (end := received.find(b"\r\n\r\n")) < 0:
+            received += self._more(received)
+        head, rest = received[: end + 2], received[end + 4 :]
         length = _field(head, b"content-length")
         if length is not None:
             if not length.isdigit() or int(length) > LONGEST_REPLY:
@@ -142,11 +142,11 @@ class Wire:
             return head, b""
         raise Problem(SETUP, "the served server's reply ends with its connection: it keeps none alive to measure on")
 
-    def _more(self, taken: bytes) -> bytes:
+    def _more(self, received: bytes) -> bytes:
         piece = self._socket.recv(PIECE)
         if not piece:
             raise Problem(SETUP, "the served server closed the connection in the middle of a reply")
-        if len(taken) > LONGEST_REPLY:
+        if len(received) > LONGEST_REPLY:
             raise Problem(SETUP, f"the served server's reply is longer than {LONGEST_REPLY} bytes")
         return piece
 
