@@ -39,55 +39,55 @@ impl Changes {
 
     /// Adds or replaces a tool.
     pub fn tool(&mut self, tool: Tool) {
-        if let Some(entry) = noted(&mut self.mistake, ToolEntry::check(tool)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, ToolEntry::check(tool)) {
             self.tools = true;
-            put(&mut self.definitions.tools, entry);
+            insert_or_replace(&mut self.definitions.tools, entry);
         }
     }
 
     /// Takes a tool away. Calls of it that are under way go on.
     pub fn remove_tool(&mut self, name: &str) {
-        self.tools |= remove(&mut self.definitions.tools, name);
+        self.tools |= remove_entry(&mut self.definitions.tools, name);
     }
 
     /// Adds or replaces a resource.
     pub fn resource(&mut self, resource: Resource) {
-        if let Some(entry) = noted(&mut self.mistake, ResourceEntry::check(resource)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, ResourceEntry::check(resource)) {
             self.resources = true;
-            put(&mut self.definitions.resources, entry);
+            insert_or_replace(&mut self.definitions.resources, entry);
         }
     }
 
     /// Takes a resource away.
     pub fn remove_resource(&mut self, uri: &str) {
-        self.resources |= remove(&mut self.definitions.resources, uri);
+        self.resources |= remove_entry(&mut self.definitions.resources, uri);
     }
 
     /// Adds or replaces a family of resources.
     pub fn resource_template(&mut self, template: ResourceTemplate) {
-        if let Some(entry) = noted(&mut self.mistake, TemplateEntry::check(template)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, TemplateEntry::check(template)) {
             self.resources = true;
-            put(&mut self.definitions.templates, entry);
+            insert_or_replace(&mut self.definitions.templates, entry);
         }
     }
 
     /// Takes a family of resources away, its completions included.
     pub fn remove_resource_template(&mut self, template: &str) {
-        self.resources |= remove(&mut self.definitions.templates, template);
+        self.resources |= remove_entry(&mut self.definitions.templates, template);
         self.definitions.completions.retain(|entry| !matches!(&entry.of, Completed::Template(of) if of == template));
     }
 
     /// Adds or replaces a prompt.
     pub fn prompt(&mut self, prompt: Prompt) {
-        if let Some(entry) = noted(&mut self.mistake, PromptEntry::check(prompt)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, PromptEntry::check(prompt)) {
             self.prompts = true;
-            put(&mut self.definitions.prompts, entry);
+            insert_or_replace(&mut self.definitions.prompts, entry);
         }
     }
 
     /// Takes a prompt away, its completions included.
     pub fn remove_prompt(&mut self, name: &str) {
-        self.prompts |= remove(&mut self.definitions.prompts, name);
+        self.prompts |= remove_entry(&mut self.definitions.prompts, name);
         self.definitions.completions.retain(|entry| !matches!(&entry.of, Completed::Prompt(of) if of == name));
     }
 
@@ -102,18 +102,18 @@ impl Changes {
     }
 
     /// Lists that have changed, which clients are notified of.
-    pub(crate) fn told(&self) -> impl Iterator<Item = Change<'static>> {
+    pub(crate) fn changed_lists(&self) -> impl Iterator<Item = Change<'static>> {
         let all = [(self.tools, Change::Tools), (self.prompts, Change::Prompts), (self.resources, Change::Resources)];
         all.into_iter().filter_map(|(changed, change)| changed.then_some(change))
     }
 }
 
 /// The entry; the first mistake is kept.
-fn noted<T>(mistake: &mut Option<BuildError>, checked: Result<T, BuildError>) -> Option<T> {
+fn keep_first_error<T>(mistake: &mut Option<BuildError>, checked: Result<T, BuildError>) -> Option<T> {
     checked.map_err(|error| mistake.get_or_insert(error)).ok()
 }
 
-fn put<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, entry: T) {
+fn insert_or_replace<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, entry: T) {
     let entry = Arc::new(entry);
     match entries.iter_mut().find(|known| known.key() == entry.key()) {
         Some(known) => *known = entry,
@@ -121,7 +121,7 @@ fn put<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, entry: T) {
     }
 }
 
-fn remove<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, name: &str) -> bool {
+fn remove_entry<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, name: &str) -> bool {
     let before = entries.len();
     entries.retain(|entry| entry.key() != name);
     entries.len() < before

@@ -122,7 +122,7 @@ impl Server {
             self.state.catalogue.store(Arc::new(next));
             changes
         };
-        changes.told().for_each(|change| self.state.publish_change(change));
+        changes.changed_lists().for_each(|change| self.state.publish_change(change));
         Ok(())
     }
 

@@ -47,8 +47,8 @@ impl ToolEntry {
         // A raw tool's schemas are told as they came.
         if !matches!(handler, ToolHandler::Raw(_)) {
             let unwritable = |error| BuildError::Unwritable { kind: TOOL, name: name.clone(), error };
-            listed.input_schema = arguments::text(&input).map_err(unwritable)?;
-            listed.output_schema = output.as_ref().map(arguments::text).transpose().map_err(unwritable)?;
+            listed.input_schema = arguments::schema_text(&input).map_err(unwritable)?;
+            listed.output_schema = output.as_ref().map(arguments::schema_text).transpose().map_err(unwritable)?;
         }
         let headers = ParamHeader::of_schema(listed.input_schema.get())
             .map_err(|error| BuildError::Header { name: name.clone(), error })?;

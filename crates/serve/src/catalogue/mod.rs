@@ -79,11 +79,11 @@ impl<T> ByRevision<T> {
 
 impl Catalogue {
     pub(crate) fn build(definitions: Definitions, tell: &Tell, generation: u64) -> Result<Self, BuildError> {
-        let tools = index("tool", &definitions.tools)?;
-        let resources = index("resource", &definitions.resources)?;
-        let prompts = index("prompt", &definitions.prompts)?;
-        index("resource template", &definitions.templates)?;
-        let completions = completions(&definitions)?;
+        let tools = index_by_key("tool", &definitions.tools)?;
+        let resources = index_by_key("resource", &definitions.resources)?;
+        let prompts = index_by_key("prompt", &definitions.prompts)?;
+        index_by_key("resource template", &definitions.templates)?;
+        let completions = index_completions(&definitions)?;
         Ok(Self {
             generation,
             has_param_headers: definitions.tools.iter().any(|tool| !tool.headers.is_empty()),
@@ -105,13 +105,13 @@ impl Catalogue {
     }
 
     /// The first template that `uri` is of, with what its variables stand for.
-    pub(crate) fn template(&self, uri: &str) -> Option<(&Arc<TemplateEntry>, BTreeMap<String, String>)> {
+    pub(crate) fn find_template(&self, uri: &str) -> Option<(&Arc<TemplateEntry>, BTreeMap<String, String>)> {
         self.definitions.templates.iter().find_map(|entry| Some((entry, entry.template.variables(uri)?)))
     }
 
     /// Whether there is anything to read under `uri`.
     pub(crate) fn has_resource(&self, uri: &str) -> bool {
-        self.resources.contains_key(uri) || self.template(uri).is_some()
+        self.resources.contains_key(uri) || self.find_template(uri).is_some()
     }
 
     /// The guard of what is read under `uri`.
@@ -124,7 +124,7 @@ impl Catalogue {
     }
 
     /// The guard of what proposals are asked for.
-    pub(crate) fn completed(&self, of: &Completed) -> Option<(Kind, &str, &Arc<Compiled>)> {
+    pub(crate) fn completion_target(&self, of: &Completed) -> Option<(Kind, &str, &Arc<Compiled>)> {
         match of {
             Completed::Prompt(name) => {
                 let entry = self.prompts.get(name.as_str())?;
@@ -143,7 +143,7 @@ impl Catalogue {
     }
 
     /// The completion of an argument; `Err` where there is nothing that could have one.
-    pub(crate) fn completion(&self, of: Completed, argument: String) -> Result<Option<&Arc<CompletionEntry>>, ()> {
+    pub(crate) fn find_completion(&self, of: Completed, argument: String) -> Result<Option<&Arc<CompletionEntry>>, ()> {
         let known = match &of {
             Completed::Prompt(name) => self.prompts.contains_key(name.as_str()),
             // A client may also name a resource of the family.
@@ -156,7 +156,9 @@ impl Catalogue {
 }
 
 /// Every completion belongs to something.
-fn completions(definitions: &Definitions) -> Result<HashMap<(Completed, String), Arc<CompletionEntry>>, BuildError> {
+fn index_completions(
+    definitions: &Definitions,
+) -> Result<HashMap<(Completed, String), Arc<CompletionEntry>>, BuildError> {
     let mut map = HashMap::new();
     for entry in &definitions.completions {
         let owned = match &entry.of {
@@ -177,7 +179,7 @@ fn completions(definitions: &Definitions) -> Result<HashMap<(Completed, String),
     Ok(map)
 }
 
-fn index<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<Box<str>, Arc<T>>, BuildError> {
+fn index_by_key<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<Box<str>, Arc<T>>, BuildError> {
     let mut map = FxHashMap::default();
     for entry in entries {
         if map.insert(entry.key().into(), Arc::clone(entry)).is_some() {

@@ -121,11 +121,11 @@ impl Pages {
     }
 
     /// The page that `cursor` points to; the first where there is none.
-    pub(crate) fn page(&self, revision: Revision, cursor: Option<&str>) -> Result<&[u8], UnknownCursor> {
+    pub(crate) fn find_page(&self, revision: Revision, cursor: Option<&str>) -> Result<&[u8], UnknownCursor> {
         let number = match cursor {
             None => 0,
             Some(cursor) => {
-                decode(cursor).filter(|(generation, _)| *generation == self.generation).ok_or(UnknownCursor)?.1
+                decode_cursor(cursor).filter(|(generation, _)| *generation == self.generation).ok_or(UnknownCursor)?.1
             }
         };
         self.pages.of(revision).get(number).map(|page| &**page).ok_or(UnknownCursor)
@@ -142,7 +142,7 @@ fn pages<T: Listed>(
     let mut pages = Vec::with_capacity(count);
     for number in 0..count {
         let entries = entries.iter().skip(number * tell.page_size).take(tell.page_size);
-        let next = (number + 1 < count).then(|| encode(generation, number + 1));
+        let next = (number + 1 < count).then(|| encode_cursor(generation, number + 1));
         let mut page = Vec::new();
         write_page(entries, next, (tell, tell.scope), revision, &mut page)?;
         pages.push(page.into_boxed_slice());
@@ -184,11 +184,11 @@ pub(crate) fn cache_hints(ttl_ms: u64, scope: CacheScope) -> String {
 }
 
 /// Opaque to clients. A cursor of an older generation is refused, since entries may have moved past the reader.
-fn encode(generation: u64, page: usize) -> String {
+fn encode_cursor(generation: u64, page: usize) -> String {
     URL_SAFE_NO_PAD.encode(format!("{generation}.{page}"))
 }
 
-fn decode(cursor: &str) -> Option<(u64, usize)> {
+fn decode_cursor(cursor: &str) -> Option<(u64, usize)> {
     // Longer than two numbers can be.
     if cursor.len() > 64 {
         return None;

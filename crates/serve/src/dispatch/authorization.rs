@@ -25,7 +25,7 @@ use crate::guard::{
 use crate::headers::Headers;
 use crate::outlet::Outlet;
 use crate::server_state::ServerState;
-use crate::service::{caught, caught_future};
+use crate::service::{catch_panic, caught_future};
 
 /// Component that a request wants to use.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub(super) struct Used<'u> {
 }
 
 impl Used<'_> {
-    fn limits(&self) -> &[RateLimit] {
+    fn rate_limits(&self) -> &[RateLimit] {
         if self.counts { &self.guard.limits } else { &[] }
     }
 }
@@ -47,27 +47,27 @@ impl Used<'_> {
 impl Call<'_> {
     /// Asks a guard. Nothing: the request may go on now. An answer: somebody has to be asked; the request goes on, or is
     /// refused, in there.
-    pub(super) fn pass(&self, catalogue: &Arc<Catalogue>, used: Used<'_>) -> Result<Option<Handled>, Refusal> {
+    pub(super) fn authorize(&self, catalogue: &Arc<Catalogue>, used: Used<'_>) -> Result<Option<Handled>, Refusal> {
         if self.has_passed {
             return Ok(None);
         }
-        let asked = self.asked(used.kind, used.name, used.uri);
-        let limits = used.limits();
-        let (agreeing, waits) = match permits(used.guard, &asked) {
+        let asked = self.access_request(used.kind, used.name, used.uri);
+        let limits = used.rate_limits();
+        let (agreeing, waits) = match check_permissions(used.guard, &asked) {
             Permitted::No(denial) => return Err(Refusal::Denied(denial)),
             Permitted::Later(agreeing) => (agreeing, None),
-            Permitted::Yes => match count(self.server, limits, 0, &asked)? {
+            Permitted::Yes => match count_uses(self.server, limits, 0, &asked)? {
                 None => return Ok(None),
                 waits => (Vec::new(), waits),
             },
         };
-        let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
+        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin(self)?);
         let (guard, counts) = (Arc::clone(used.guard), used.counts);
         let (kind, name, uri) = (used.kind, Box::from(used.name), used.uri.map(Box::from));
         Ok(Some(Handled::Later(Box::pin(async move {
             let passing = async {
                 all_agree(agreeing).await.map_err(Refusal::Denied)?;
-                let asked = || AccessRequest { uri: uri.as_deref(), ..kept.asked(kind, &name) };
+                let asked = || AccessRequest { uri: uri.as_deref(), ..kept.access_request(kind, &name) };
                 let limits = if counts { &guard.limits[..] } else { &[] };
                 count_later(&kept.server, limits, waits, asked).await
             };
@@ -82,7 +82,7 @@ impl Call<'_> {
         }))))
     }
 
-    pub(super) fn asked<'s>(&'s self, kind: Kind, name: &'s str, uri: Option<&'s str>) -> AccessRequest<'s> {
+    pub(super) fn access_request<'s>(&'s self, kind: Kind, name: &'s str, uri: Option<&'s str>) -> AccessRequest<'s> {
         let channel = self.incoming.channel;
         let principal = self.incoming.peer.principal.as_ref();
         AccessRequest {
@@ -97,7 +97,7 @@ impl Call<'_> {
     }
 
     /// The request without its message.
-    pub(super) fn kept(&self, catalogue: &Arc<Catalogue>) -> Kept {
+    pub(super) fn to_owned_call(&self, catalogue: &Arc<Catalogue>) -> Kept {
         let Incoming { peer, channel, received, timed, .. } = self.incoming;
         Kept {
             server: Arc::clone(self.server),
@@ -138,7 +138,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn asked<'s>(&'s self, kind: Kind, name: &'s str) -> AccessRequest<'s> {
+    pub(super) fn access_request<'s>(&'s self, kind: Kind, name: &'s str) -> AccessRequest<'s> {
         AccessRequest {
             kind,
             name,
@@ -152,23 +152,25 @@ impl Kept {
 
     /// Runs the handler.
     async fn go_on(&self) -> Reply {
-        match self.again(|call| call.route_in(&self.catalogue)) {
+        match self.resume_call(|call| call.route_in(&self.catalogue)) {
             Handled::Now(reply) => reply,
             Handled::Later(later) => later.await,
             // A request has an answer.
-            Handled::Nothing => Refusal::internal().reply(&self.id, self.revision),
+            Handled::Nothing => Refusal::internal_error().reply(&self.id, self.revision),
         }
     }
 
     /// Does something with the request as if it had come only now, and passed.
-    pub(super) fn again(&self, go_on: impl FnOnce(&Call<'_>) -> Result<Handled, Refusal>) -> Handled {
+    pub(super) fn resume_call(&self, go_on: impl FnOnce(&Call<'_>) -> Result<Handled, Refusal>) -> Handled {
         // Both were read before, out of the same bytes.
         let params: Result<Option<&RawValue>, _> = self.params.as_deref().map(serde_json::from_slice).transpose();
         let read = params.and_then(|params| Ok((params, ParamsOutline::parse(params)?)));
-        let Ok((params, outline)) = read else { return Refusal::internal().handled(&self.id, self.revision) };
+        let Ok((params, outline)) = read else {
+            return Refusal::internal_error().into_handled(&self.id, self.revision);
+        };
         let message = Message::Request(Request::new(self.id.clone(), self.method.as_str(), params));
         let Message::Request(request) = &message else {
-            return Refusal::internal().handled(&self.id, self.revision);
+            return Refusal::internal_error().into_handled(&self.id, self.revision);
         };
         let nothing = Bytes::new();
         let incoming = Incoming {
@@ -190,7 +192,7 @@ impl Kept {
             clocks: self.clocks,
             has_passed: true,
         };
-        go_on(&call).unwrap_or_else(|refusal| refusal.handled(&self.id, self.revision))
+        go_on(&call).unwrap_or_else(|refusal| refusal.into_handled(&self.id, self.revision))
     }
 }
 
@@ -231,8 +233,8 @@ impl Channel for KeptWay {
 }
 
 /// As [`Compiled::permits`]; who panics doesn't agree.
-pub(super) fn permits(guard: &Compiled, asked: &AccessRequest<'_>) -> Permitted {
-    caught(|| guard.permits(asked)).unwrap_or_else(|_| {
+pub(super) fn check_permissions(guard: &Compiled, asked: &AccessRequest<'_>) -> Permitted {
+    catch_panic(|| guard.permits(asked)).unwrap_or_else(|_| {
         ::tracing::error!("a permission panicked");
         Permitted::No(Denial::default())
     })
@@ -257,7 +259,7 @@ pub(super) enum Waits {
 }
 
 /// Counts a use under each limit from `from` on, as far as that goes at once.
-fn count(
+fn count_uses(
     server: &ServerState,
     limits: &[RateLimit],
     from: usize,
@@ -277,7 +279,7 @@ fn count(
     Ok(None)
 }
 
-/// Continues [`count`] where it stopped to wait; `waits` of `None` begins with the first limit.
+/// Continues [`count_uses`] where it stopped to wait; `waits` of `None` begins with the first limit.
 pub(super) async fn count_later<'a>(
     server: &ServerState,
     limits: &[RateLimit],
@@ -285,7 +287,7 @@ pub(super) async fn count_later<'a>(
     asked: impl Fn() -> AccessRequest<'a>,
 ) -> Result<(), Refusal> {
     let mut waits = match waits {
-        None => count(server, limits, 0, &asked())?,
+        None => count_uses(server, limits, 0, &asked())?,
         waits => waits,
     };
     while let Some(waited) = waits {
@@ -308,7 +310,7 @@ pub(super) async fn count_later<'a>(
                 Err(LimiterDown) => return Err(Refusal::Uncounted),
             },
         }
-        waits = count(server, limits, index + 1, &asked())?;
+        waits = count_uses(server, limits, index + 1, &asked())?;
     }
     Ok(())
 }
@@ -321,7 +323,7 @@ fn key<'a>(limit: &RateLimit, asked: &AccessRequest<'a>) -> Keyed<'a> {
         By::Session => asked.session.unwrap_or_else(principal),
         By::Everyone => "",
         By::Key(of) => {
-            return caught(|| of.key(asked)).unwrap_or_else(|_| {
+            return catch_panic(|| of.key(asked)).unwrap_or_else(|_| {
                 ::tracing::error!("what tells a rate limit's key panicked");
                 Keyed::Denied(Denial::default())
             });

@@ -12,10 +12,10 @@ use super::authorization::Used;
 use super::clocks::Clocks;
 use super::failure::{self, Failing};
 use super::in_flight::InFlight;
-use super::reply::{End, head};
+use super::reply::{End, reply_head};
 use super::result_limits::too_long;
 use super::tasks::in_time_of;
-use super::{Call, Refusal, missing, tasks, tracing};
+use super::{Call, Refusal, missing_member, tasks, tracing};
 use crate::catalogue::{Catalogue, Listed as _, ToolEntry};
 use crate::exchange::{Handled, Reply};
 use crate::guard::{BoxFuture, Kind};
@@ -26,7 +26,7 @@ use crate::service::{
 
 impl Call<'_> {
     pub(super) fn call_tool(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
-        let name = self.outline.name.as_deref().ok_or_else(|| missing("name"))?;
+        let name = self.outline.name.as_deref().ok_or_else(|| missing_member("name"))?;
         let Some(tool) = catalogue.tools.get(name) else {
             // A peer's string: only as much of it as a name could be long.
             let name: String = name.chars().take(128).collect();
@@ -38,7 +38,7 @@ impl Call<'_> {
         }
         if let Some(guard) = &tool.guard {
             let used = Used { kind: Kind::Tool, name: tool.key(), uri: None, guard, counts: true };
-            if let Some(answer) = self.pass(catalogue, used)? {
+            if let Some(answer) = self.authorize(catalogue, used)? {
                 return Ok(answer);
             }
         }
@@ -46,7 +46,7 @@ impl Call<'_> {
             ToolHandler::Plain(handler) => {
                 if self.outline.request_state.is_some() {
                     // No plain tool gave it out.
-                    self.inputs()?;
+                    self.read_inputs()?;
                 }
                 self.call_plain(tool, handler)
             }
@@ -68,7 +68,7 @@ impl Call<'_> {
 
     /// Message to handler to buffer, on this thread.
     fn call_plain(&self, tool: &ToolEntry, handler: &PlainCall) -> Result<Handled, Refusal> {
-        let mut out = head(self.id());
+        let mut out = reply_head(self.id());
         let members = out.len();
         let writer = ToolWriter::new(&mut out, self.revision);
         let mut plain = Plain { writer, timed: self.clocks.is_some(), service: Duration::ZERO };
@@ -86,10 +86,10 @@ impl Call<'_> {
         handler: &AsyncCall,
         runtime: Option<Handle>,
     ) -> Result<Handled, Refusal> {
-        let inputs = self.inputs()?;
+        let inputs = self.read_inputs()?;
         let in_flight = InFlight::begin(self)?;
-        let context = self.context(&in_flight, inputs, runtime.is_some());
-        let out = head(self.id());
+        let context = self.make_context(&in_flight, inputs, runtime.is_some());
+        let out = reply_head(self.id());
         let members = out.len();
         let work = match handler(self.outline.arguments, context.clone(), out) {
             Ok(work) => work,
@@ -97,7 +97,7 @@ impl Call<'_> {
                 let failed = Err(CallFailure::Malformed(malformed));
                 return self
                     .finish(tool, members, None)
-                    .reply(head(self.id()), failed, Duration::ZERO)
+                    .reply(reply_head(self.id()), failed, Duration::ZERO)
                     .map(Handled::Now);
             }
         };
@@ -147,7 +147,7 @@ impl FinishLater {
     }
 
     /// For a reply that nobody waits for.
-    pub(super) fn untimed(self) -> Self {
+    pub(super) fn without_timing(self) -> Self {
         Self { clocks: None, ..self }
     }
 
@@ -182,7 +182,7 @@ pub(super) async fn on_demand(
         None => return Refusal::Cancelled.reply(&request.id, revision),
         Some(Some(done)) => end.finish(Some(request)).reply(done.out, done.outcome, done.service),
         Some(None) => {
-            let rest = tasks::rounds(Arc::clone(&tool), context.clone(), work, end.clone().untimed());
+            let rest = tasks::run_rounds(Arc::clone(&tool), context.clone(), work, end.clone().without_timing());
             let rest = async move {
                 let reply = rest.await;
                 // Kept until here: when it goes, what the handler spawned learns of the end.
@@ -190,7 +190,7 @@ pub(super) async fn on_demand(
                 reply
             };
             let told = End::new(&end.server, revision, end.clocks.as_ref());
-            tasks::detach(&runtime, &end.server, &tool, request, told, rest)
+            tasks::detach_task(&runtime, &end.server, &tool, request, told, rest)
         }
     };
     reply.unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
@@ -232,7 +232,7 @@ impl Finish<'_> {
                 out.truncate(self.members);
                 match self.sort(failure) {
                     Failing::Refuse(refusal) => return Err(refusal),
-                    Failing::Ask(input) => return failure::ask(self.request, &input, end, out),
+                    Failing::Ask(input) => return failure::input_required_reply(self.request, &input, end, out),
                     Failing::Tell(result) => told(result, self.revision, &mut out)?,
                 }
             }
@@ -257,7 +257,7 @@ impl Finish<'_> {
                 ::tracing::error!(%error, "a tool's result can't be written as JSON");
                 CallToolResult::error("internal error")
             }
-            CallFailure::Failed(error) => return failure::sort(self.server, self.revision, None, error),
+            CallFailure::Failed(error) => return failure::classify_error(self.server, self.revision, None, error),
         })
     }
 }
@@ -265,6 +265,6 @@ impl Finish<'_> {
 /// Writes what the model is told of a failure.
 fn told(result: CallToolResult, revision: Revision, out: &mut Vec<u8>) -> Result<Written, Refusal> {
     let mut writer = ToolWriter::new(out, revision);
-    writer.result(result).map_err(|_| Refusal::internal())?;
+    writer.result(result).map_err(|_| Refusal::internal_error())?;
     Ok(Written { meta: writer.meta, is_error: true })
 }

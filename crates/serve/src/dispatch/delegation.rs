@@ -42,15 +42,15 @@ impl Call<'_> {
         Ok(Handled::Later(Box::pin(async move {
             match in_flight.run(caught_future(work)).await {
                 None => Refusal::Cancelled.reply(&id, revision),
-                Some(Err(_)) => Refusal::internal().reply(&id, revision),
-                Some(Ok(Err(error))) => refused(&error, &id, revision),
-                Some(Ok(Ok(result))) => whole(&result, &id, begun),
+                Some(Err(_)) => Refusal::internal_error().reply(&id, revision),
+                Some(Ok(Err(error))) => error_reply(&error, &id, revision),
+                Some(Ok(Ok(result))) => result_reply(&result, &id, begun),
             }
         })))
     }
 }
 
-fn whole(result: &[u8], id: &Id<'_>, session: Option<Arc<Session>>) -> Reply {
+fn result_reply(result: &[u8], id: &Id<'_>, session: Option<Arc<Session>>) -> Reply {
     let mut out = Vec::with_capacity(result.len() + 64);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     id.write(&mut out);
@@ -60,14 +60,14 @@ fn whole(result: &[u8], id: &Id<'_>, session: Option<Arc<Session>>) -> Reply {
     Reply { message: out.into(), status: ReplyStatus::Ok, session, cancelled: false, timing: None, challenge: None }
 }
 
-fn refused(error: &DelegateError, id: &Id<'_>, revision: Revision) -> Reply {
+fn error_reply(error: &DelegateError, id: &Id<'_>, revision: Revision) -> Reply {
     let mut out = Vec::with_capacity(192);
     // The data is JSON text already, which can always be written.
     let written = write_error(&mut out, Some(id), error.code, &error.message, error.data.as_ref());
     debug_assert!(written.is_ok());
     Reply {
         message: out.into(),
-        status: if revision.is_modern() { status(error.code) } else { ReplyStatus::Ok },
+        status: if revision.is_modern() { reply_status(error.code) } else { ReplyStatus::Ok },
         session: None,
         cancelled: false,
         timing: None,
@@ -76,7 +76,7 @@ fn refused(error: &DelegateError, id: &Id<'_>, revision: Revision) -> Reply {
 }
 
 /// 2026-07-28, transports: the refusals of a request that can't be, whoever notices.
-fn status(error: i64) -> ReplyStatus {
+fn reply_status(error: i64) -> ReplyStatus {
     match error {
         code::METHOD_NOT_FOUND => ReplyStatus::NotFound,
         code::INVALID_REQUEST

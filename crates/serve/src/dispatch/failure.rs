@@ -11,7 +11,7 @@ use mcpace_wire::mcp::{CallToolResult, ContentBlock, Json};
 use serde::Serialize;
 
 use super::reply::End;
-use super::request_state::seal;
+use super::request_state::seal_state;
 use super::{Refusal, lifecycle};
 use crate::exchange::Reply;
 use crate::guard::Denial;
@@ -29,10 +29,15 @@ pub(super) enum Failing {
 }
 
 /// Sorts a handler's error; `uri` is the resource it was about, if any.
-pub(super) fn sort(server: &ServerState, revision: Revision, uri: Option<&str>, error: HandlerError) -> Failing {
+pub(super) fn classify_error(
+    server: &ServerState,
+    revision: Revision,
+    uri: Option<&str>,
+    error: HandlerError,
+) -> Failing {
     match error.into_kind() {
         Kind::Told(result) => Failing::Tell(result),
-        Kind::Protocol { code, message, data } => Failing::Refuse(protocol(revision, code, message, data)),
+        Kind::Protocol { code, message, data } => Failing::Refuse(protocol_error(revision, code, message, data)),
         Kind::NotFound => match uri {
             Some(uri) => Failing::Refuse(not_found(revision, uri)),
             None => Failing::Tell(CallToolResult::error("not found")),
@@ -40,7 +45,7 @@ pub(super) fn sort(server: &ServerState, revision: Revision, uri: Option<&str>, 
         Kind::Input(input) if revision.is_modern() => Failing::Ask(input),
         Kind::Input(_) => {
             ::tracing::error!("a handler asked for another round, which this revision doesn't have");
-            Failing::Refuse(Refusal::internal())
+            Failing::Refuse(Refusal::internal_error())
         }
         Kind::Undeclared(required) if revision.is_modern() => {
             Failing::Refuse(Rejection::MissingCapability { required }.into())
@@ -60,7 +65,7 @@ pub(super) fn sort(server: &ServerState, revision: Revision, uri: Option<&str>, 
 
 /// An error as its author made it. One for want of a capability or a scope, or of patience, is the transport's too, which has
 /// a status for it, and headers.
-fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Option<Json>) -> Refusal {
+fn protocol_error(revision: Revision, code: i64, message: Cow<'static, str>, data: Option<Json>) -> Refusal {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Lacking {
@@ -72,7 +77,7 @@ fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Opt
     {
         return Rejection::MissingCapability { required: lacking.required_capabilities }.into();
     }
-    match guarded(code, &message, data.as_ref()) {
+    match refusal_of_guard(code, &message, data.as_ref()) {
         Some(refusal) => refusal,
         None => Refusal::Error { code: code_for(revision, code), message, data },
     }
@@ -80,7 +85,7 @@ fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Opt
 
 /// Refusal of a guard, if a handler's error has the code and data of one. A handler can refuse by its arguments or by a row
 /// of a table, which a guard does not see.
-fn guarded(code: i64, message: &str, data: Option<&Json>) -> Option<Refusal> {
+fn refusal_of_guard(code: i64, message: &str, data: Option<&Json>) -> Option<Refusal> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
     struct Needed {
@@ -136,7 +141,7 @@ pub(super) fn told(result: &CallToolResult) -> Refusal {
 }
 
 /// The questions of `input`, in a buffer that holds the reply's head.
-pub(super) fn ask(
+pub(super) fn input_required_reply(
     request: Option<&Request>,
     input: &InputRequired,
     end: End<'_>,
@@ -150,10 +155,10 @@ pub(super) fn ask(
         request_state: String,
     }
     // A plain handler has no context to ask from; it can still make the error by hand.
-    let request = request.ok_or_else(Refusal::internal)?;
+    let request = request.ok_or_else(Refusal::internal_error)?;
     let members = Members {
         input_requests: Some(&input.requests).filter(|requests| !requests.is_empty()),
-        request_state: seal(end.server, request, input)?,
+        request_state: seal_state(end.server, request, input)?,
     };
     lifecycle::write_members(&members, &mut out)?;
     Ok(end.close(out, "input_required"))

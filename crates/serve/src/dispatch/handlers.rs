@@ -14,69 +14,69 @@ use super::clocks::Clocks;
 use super::failure::{self, Failing};
 use super::in_flight::InFlight;
 use super::lifecycle::write_members;
-use super::reply::{End, head};
+use super::reply::{End, reply_head};
 use super::result_limits::{in_time, too_long};
-use super::{Call, Refusal, missing};
+use super::{Call, Refusal, missing_member};
 use crate::catalogue::{Catalogue, Listed as _};
 use crate::exchange::{Handled, Reply};
 use crate::guard::{Compiled, Kind};
 use crate::server_state::ServerState;
 use crate::service::{
-    Completed, CompletionRequest, Context, Handler, HandlerError, Panicked, ResourceRequest, caught, caught_future,
+    Completed, CompletionRequest, Context, Handler, HandlerError, Panicked, ResourceRequest, catch_panic, caught_future,
 };
 
 impl Call<'_> {
     pub(super) fn read_resource(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
-        let uri = self.outline.uri.as_deref().ok_or_else(|| missing("uri"))?;
+        let uri = self.outline.uri.as_deref().ok_or_else(|| missing_member("uri"))?;
         if let Some(entry) = catalogue.resources.get(uri) {
             let used = |guard| Used { kind: Kind::Resource, name: entry.key(), uri: None, guard, counts: true };
             if let Some(guard) = &entry.guard
-                && let Some(answer) = self.pass(catalogue, used(guard))?
+                && let Some(answer) = self.authorize(catalogue, used(guard))?
             {
                 return Ok(answer);
             }
             let request = ResourceRequest::new(uri.to_owned(), <_>::default(), entry.listed.mime_type.as_deref());
-            return self.run(&entry.handler, request, Some(uri), entry.guard.as_deref());
+            return self.run_handler(&entry.handler, request, Some(uri), entry.guard.as_deref());
         }
-        let (entry, variables) = catalogue.template(uri).ok_or_else(|| failure::not_found(self.revision, uri))?;
+        let (entry, variables) = catalogue.find_template(uri).ok_or_else(|| failure::not_found(self.revision, uri))?;
         let used = |guard| Used { kind: Kind::Template, name: entry.key(), uri: Some(uri), guard, counts: true };
         if let Some(guard) = &entry.guard
-            && let Some(answer) = self.pass(catalogue, used(guard))?
+            && let Some(answer) = self.authorize(catalogue, used(guard))?
         {
             return Ok(answer);
         }
         let request = ResourceRequest::new(uri.to_owned(), variables, entry.listed.mime_type.as_deref());
-        self.run(&entry.handler, request, Some(uri), entry.guard.as_deref())
+        self.run_handler(&entry.handler, request, Some(uri), entry.guard.as_deref())
     }
 
     pub(super) fn get_prompt(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
-        let name = self.outline.name.as_deref().ok_or_else(|| missing("name"))?;
+        let name = self.outline.name.as_deref().ok_or_else(|| missing_member("name"))?;
         let Some(prompt) = catalogue.prompts.get(name) else {
             let name: String = name.chars().take(128).collect();
             return Err(Refusal::error(code::INVALID_PARAMS, format!("unknown prompt: {name}")));
         };
         if let Some(guard) = &prompt.guard {
             let used = Used { kind: Kind::Prompt, name: prompt.key(), uri: None, guard, counts: true };
-            if let Some(answer) = self.pass(catalogue, used)? {
+            if let Some(answer) = self.authorize(catalogue, used)? {
                 return Ok(answer);
             }
         }
-        self.run(&prompt.handler, self.outline.arguments.map(Json::from), None, prompt.guard.as_deref())
+        self.run_handler(&prompt.handler, self.outline.arguments.map(Json::from), None, prompt.guard.as_deref())
     }
 
     pub(super) fn complete(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
-        let params: CompleteParams = self.params()?;
+        let params: CompleteParams = self.read_params()?;
         let of = match &params.reference {
             CompletionRef::Prompt { name, .. } => Completed::Prompt(name.clone()),
             CompletionRef::Resource { uri, .. } => Completed::Template(uri.clone()),
         };
         // Proposals tell of what they are for. They don't count as a use.
-        if let Some((kind, name, guard)) = catalogue.completed(&of)
-            && let Some(answer) = self.pass(catalogue, Used { kind, name, uri: None, guard, counts: false })?
+        if let Some((kind, name, guard)) = catalogue.completion_target(&of)
+            && let Some(answer) = self.authorize(catalogue, Used { kind, name, uri: None, guard, counts: false })?
         {
             return Ok(answer);
         }
-        let completion = catalogue.completion(of, params.argument.name.clone());
+        let completion = catalogue.find_completion(of, params.argument.name.clone());
         let request = CompletionRequest {
             value: params.argument.value,
             settled: params.context.and_then(|context| context.arguments).unwrap_or_default(),
@@ -84,16 +84,16 @@ impl Call<'_> {
             argument: params.argument.name,
         };
         match (completion, &catalogue.definitions.completer) {
-            (Ok(Some(entry)), _) => self.run(&entry.handler, request, None, None),
-            (Ok(None), Some(completer)) => self.run(completer, request, None, None),
+            (Ok(Some(entry)), _) => self.run_handler(&entry.handler, request, None, None),
+            (Ok(None), Some(completer)) => self.run_handler(completer, request, None, None),
             // An unknown name has no guard: a caller without permission for the true name could send a similar one.
-            (Err(()), Some(completer)) if !catalogue.is_selective() => self.run(completer, request, None, None),
-            (Ok(None), None) => self.run(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None, None),
+            (Err(()), Some(completer)) if !catalogue.is_selective() => self.run_handler(completer, request, None, None),
+            (Ok(None), None) => self.run_handler(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None, None),
             (Err(()), _) => Err(Refusal::error(code::INVALID_PARAMS, "ref: no such prompt or resource template")),
         }
     }
 
-    fn run<I: Send + 'static, O: Answer>(
+    fn run_handler<I: Send + 'static, O: Answer>(
         &self,
         handler: &Handler<I, O>,
         input: I,
@@ -110,17 +110,17 @@ impl Call<'_> {
             is_selective: guard.is_some_and(Compiled::is_selective),
         };
         // Checked even where the handler doesn't care: a state that was tampered with is refused by all.
-        let inputs = self.inputs()?;
+        let inputs = self.read_inputs()?;
         match handler {
             Handler::Plain(handler) => {
                 let started = self.clocks.map(|_| Instant::now());
-                let outcome = caught(|| handler(input));
+                let outcome = catch_panic(|| handler(input));
                 finish.served(started);
                 finish.reply(self.id(), outcome).map(Handled::Now)
             }
             Handler::Async(handler) => {
                 let in_flight = InFlight::begin(self)?;
-                let context = self.context(&in_flight, inputs, false);
+                let context = self.make_context(&in_flight, inputs, false);
                 finish.context = Some(context.clone());
                 let work = in_time(guard, handler(input, context), |error, _| Err(error));
                 let (id, revision, timed) = (self.id().clone().into_owned(), self.revision, self.clocks.is_some());
@@ -162,12 +162,12 @@ impl Finish {
         id: &Id<'_>,
         outcome: Result<Result<O, HandlerError>, Panicked>,
     ) -> Result<Reply, Refusal> {
-        let mut out = head(id);
+        let mut out = reply_head(id);
         let mut end = End::new(&self.server, self.revision, self.clocks.as_ref());
         match outcome {
             Err(Panicked) => {
                 ::tracing::error!("a handler panicked");
-                Err(Refusal::internal())
+                Err(Refusal::internal_error())
             }
             Ok(Ok(answer)) => {
                 let members = out.len();
@@ -179,10 +179,12 @@ impl Finish {
                 end.meta = meta.as_ref();
                 Ok(end.complete(out))
             }
-            Ok(Err(error)) => match failure::sort(&self.server, self.revision, self.uri.as_deref(), error) {
+            Ok(Err(error)) => match failure::classify_error(&self.server, self.revision, self.uri.as_deref(), error) {
                 Failing::Refuse(refusal) => Err(refusal),
                 Failing::Tell(result) => Err(failure::told(&result)),
-                Failing::Ask(input) => failure::ask(self.context.as_ref().map(Context::request), &input, end, out),
+                Failing::Ask(input) => {
+                    failure::input_required_reply(self.context.as_ref().map(Context::request), &input, end, out)
+                }
             },
         }
     }

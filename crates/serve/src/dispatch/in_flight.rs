@@ -73,7 +73,7 @@ impl Drop for InFlight {
 
 impl Call<'_> {
     /// A context for this request's handler, which may become a task where it `is_detachable`.
-    pub(super) fn context(&self, in_flight: &InFlight, inputs: Inputs, is_detachable: bool) -> Context {
+    pub(super) fn make_context(&self, in_flight: &InFlight, inputs: Inputs, is_detachable: bool) -> Context {
         let (outlet, session) = (self.incoming.channel.open(), self.incoming.peer.session.clone());
         let detach = is_detachable.then(Detach::default);
         self.context_with(session, outlet, in_flight.token().clone(), inputs, None, detach)

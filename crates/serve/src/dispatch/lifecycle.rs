@@ -8,7 +8,7 @@ use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{Extra, Implementation, InitializeParams, InitializeResult};
 use serde::Serialize;
 
-use super::reply::head;
+use super::reply::reply_head;
 use super::{Call, Refusal};
 use crate::catalogue::cache_hints;
 use crate::exchange::Handled;
@@ -26,7 +26,7 @@ impl Call<'_> {
         if self.request.params.is_some_and(|params| params.get().len() > CLIENT_BYTES) {
             return Err(Refusal::error(code::INVALID_PARAMS, "params: the client says too much about itself"));
         }
-        let mut params: InitializeParams = self.params()?;
+        let mut params: InitializeParams = self.read_params()?;
         // Kept for as long as the session, and nobody here looks at them.
         (params.client_info.icons, params.client_info.extra) = (None, Extra::new());
         let tell = &self.server.tell;
@@ -46,7 +46,7 @@ impl Call<'_> {
         };
         let client = Client { info: params.client_info, capabilities: params.capabilities };
         let session = Session::new(revision, self.incoming.peer.principal.clone(), client);
-        let mut out = head(self.id());
+        let mut out = reply_head(self.id());
         write_members(&result, &mut out)?;
         let mut end = self.end();
         end.session = Some(Arc::new(session));
@@ -70,7 +70,7 @@ impl Call<'_> {
             capabilities: catalogue.capabilities(self.revision),
             instructions: tell.instructions.as_deref(),
         };
-        let mut out = head(self.id());
+        let mut out = reply_head(self.id());
         write_members(&members, &mut out)?;
         out.extend_from_slice(cache_hints(tell.ttl_ms, tell.scope).as_bytes());
         Ok(Handled::Now(self.end().complete(out)))
@@ -79,9 +79,9 @@ impl Call<'_> {
 
 /// Appends the members of an object.
 pub(super) fn write_members(object: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let text = serde_json::to_string(object).map_err(|_| Refusal::internal())?;
+    let text = serde_json::to_string(object).map_err(|_| Refusal::internal_error())?;
     let members = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-    out.extend_from_slice(members.ok_or_else(Refusal::internal)?.as_bytes());
+    out.extend_from_slice(members.ok_or_else(Refusal::internal_error)?.as_bytes());
     Ok(())
 }
 

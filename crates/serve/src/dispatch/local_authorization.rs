@@ -10,7 +10,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::Id;
 
 use super::Refusal;
-use super::authorization::{all_agree, count_later, permits};
+use super::authorization::{all_agree, check_permissions, count_later};
 use super::visible_page::{Waits, refused};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Channel, Reply};
@@ -33,10 +33,10 @@ impl Caller {
     /// Authorizes one use and counts it. The error is the reply that a request would have got.
     pub(crate) async fn admit(self, server: Arc<ServerState>, name: String, uri: Option<String>) -> Result<(), Reply> {
         let Some(guard) = self.guard(&server.catalogue.load(), &name) else { return Ok(()) };
-        let asked = || AccessRequest { uri: uri.as_deref(), ..self.asked(&name) };
+        let asked = || AccessRequest { uri: uri.as_deref(), ..self.access_request(&name) };
         let admitted = async {
             // The access request ends before the first await.
-            let permitted = permits(&guard, &asked());
+            let permitted = check_permissions(&guard, &asked());
             match permitted {
                 Permitted::Yes => {}
                 Permitted::No(denial) => return Err(Refusal::Denied(denial)),
@@ -54,7 +54,7 @@ impl Caller {
             let catalogue = server.catalogue.load();
             for (index, name) in names.iter().enumerate() {
                 let Some(guard) = self.guard(&catalogue, name) else { continue };
-                match permits(&guard, &AccessRequest { listing: true, ..self.asked(name) }) {
+                match check_permissions(&guard, &AccessRequest { listing: true, ..self.access_request(name) }) {
                     Permitted::Yes => {}
                     Permitted::No(_) => seen[index] = false,
                     Permitted::Later(agreeing) => waits.push((index, agreeing)),
@@ -62,7 +62,7 @@ impl Caller {
             }
         }
         if !waits.is_empty() {
-            let share = server.turns.share(&self.asked(""));
+            let share = server.turns.share(&self.access_request(""));
             for index in refused(&share, waits).await {
                 seen[index] = false;
             }
@@ -70,7 +70,7 @@ impl Caller {
         seen
     }
 
-    fn asked<'a>(&'a self, name: &'a str) -> AccessRequest<'a> {
+    fn access_request<'a>(&'a self, name: &'a str) -> AccessRequest<'a> {
         let mut asked = AccessRequest { principal: self.principal.as_ref(), ..AccessRequest::new(self.kind, name) };
         if let Some(context) = &self.request {
             let channel: &dyn Channel = context.request();

@@ -43,22 +43,25 @@ pub(crate) use reply::Refusal;
 /// Takes one message.
 pub(crate) fn handle(server: &Arc<ServerState>, incoming: Incoming<'_>) -> Handled {
     match incoming.message {
-        Message::Request(request) => match Call::read(server, &incoming, request) {
+        Message::Request(request) => match Call::read_request(server, &incoming, request) {
             Ok(call) => {
-                let answered = || call.route().unwrap_or_else(|refusal| refusal.handled(&request.id, call.revision));
+                let answered =
+                    || call.route_request().unwrap_or_else(|refusal| refusal.into_handled(&request.id, call.revision));
                 match server.observer.get() {
-                    None => tracing::traced(&call, answered),
-                    Some(observer) => telemetry::observed(&call, &**observer, || tracing::traced(&call, answered)),
+                    None => tracing::trace_request(&call, answered),
+                    Some(observer) => {
+                        telemetry::observe_request(&call, &**observer, || tracing::trace_request(&call, answered))
+                    }
                 }
             }
-            Err(refusal) => refusal.handled(&request.id, incoming.peer.revision),
+            Err(refusal) => refusal.into_handled(&request.id, incoming.peer.revision),
         },
         Message::Notification(notification) => {
-            notifications::notification(incoming.peer, notification);
+            notifications::handle_notification(incoming.peer, notification);
             Handled::Nothing
         }
         Message::Response(response) => {
-            notifications::response(incoming.peer, response);
+            notifications::handle_response(incoming.peer, response);
             Handled::Nothing
         }
     }
@@ -78,7 +81,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn read(
+    fn read_request(
         server: &'a Arc<ServerState>,
         incoming: &'a Incoming<'a>,
         request: &'a Request<'a>,
@@ -105,7 +108,7 @@ impl<'a> Call<'a> {
         Ok(Call { server, incoming, request, outline, revision, method, clocks, has_passed: false })
     }
 
-    fn route(&self) -> Result<Handled, Refusal> {
+    fn route_request(&self) -> Result<Handled, Refusal> {
         if let Some(delegate) = self.delegate() {
             return self.call_delegate(delegate);
         }
@@ -120,25 +123,25 @@ impl<'a> Call<'a> {
             Method::ToolsCall => self.call_tool(catalogue),
             Method::Initialize => self.initialize(),
             Method::Discover => self.discover(),
-            Method::Ping => Ok(self.empty()),
+            Method::Ping => Ok(self.empty_reply()),
             Method::ToolsList => {
                 declared(told.tools.is_some())?;
-                self.list(catalogue, &catalogue.tool_pages, |catalogue| &catalogue.definitions.tools)
+                self.list_page(catalogue, &catalogue.tool_pages, |catalogue| &catalogue.definitions.tools)
             }
             Method::ResourcesList => {
                 declared(told.resources.is_some())?;
-                self.list(catalogue, &catalogue.resource_pages, |catalogue| &catalogue.definitions.resources)
+                self.list_page(catalogue, &catalogue.resource_pages, |catalogue| &catalogue.definitions.resources)
             }
             Method::ResourceTemplatesList => {
                 declared(told.resources.is_some())?;
-                self.list(catalogue, &catalogue.template_pages, |catalogue| &catalogue.definitions.templates)
+                self.list_page(catalogue, &catalogue.template_pages, |catalogue| &catalogue.definitions.templates)
             }
             Method::ResourcesRead => self.read_resource(catalogue),
-            Method::ResourcesSubscribe => self.subscribe(catalogue),
-            Method::ResourcesUnsubscribe => self.unsubscribe(),
+            Method::ResourcesSubscribe => self.subscribe_resource(catalogue),
+            Method::ResourcesUnsubscribe => self.unsubscribe_resource(),
             Method::PromptsList => {
                 declared(told.prompts.is_some())?;
-                self.list(catalogue, &catalogue.prompt_pages, |catalogue| &catalogue.definitions.prompts)
+                self.list_page(catalogue, &catalogue.prompt_pages, |catalogue| &catalogue.definitions.prompts)
             }
             Method::PromptsGet => self.get_prompt(catalogue),
             Method::Complete => {
@@ -146,7 +149,7 @@ impl<'a> Call<'a> {
                 self.complete(catalogue)
             }
             Method::SetLevel => self.set_level(),
-            Method::SubscriptionsListen => self.listen(catalogue),
+            Method::SubscriptionsListen => self.open_subscription(catalogue),
             Method::TasksGet if self.revision.is_modern() => self.task_get(),
             Method::TasksUpdate => self.task_update(),
             Method::TasksCancel if self.revision.is_modern() => self.task_cancel(),
@@ -180,6 +183,6 @@ impl From<Rejection> for Refusal {
     }
 }
 
-fn missing(member: &'static str) -> Refusal {
+fn missing_member(member: &'static str) -> Refusal {
     Refusal::error(code::INVALID_PARAMS, Cow::Owned(format!("params.{member} is required")))
 }

@@ -8,7 +8,7 @@ use crate::exchange::Peer;
 use crate::session::ClientError;
 
 /// Handles a notification. An unknown or useless one is ignored, because a notification has no response.
-pub(super) fn notification(peer: &Peer, notification: &Notification<'_>) {
+pub(super) fn handle_notification(peer: &Peer, notification: &Notification<'_>) {
     if Method::parse(&notification.method) != Some(Method::Cancelled) {
         return;
     }
@@ -21,7 +21,7 @@ pub(super) fn notification(peer: &Peer, notification: &Notification<'_>) {
     }
 }
 
-pub(super) fn response(peer: &Peer, response: &Response<'_>) {
+pub(super) fn handle_response(peer: &Peer, response: &Response<'_>) {
     let (Some(session), Some(id)) = (&peer.session, &response.id) else { return };
     let answer = match &response.outcome {
         Outcome::Result(result) => Ok(result.get().into()),

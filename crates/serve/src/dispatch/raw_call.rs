@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use super::call::on_demand;
 use super::in_flight::InFlight;
-use super::reply::head;
+use super::reply::reply_head;
 use super::result_limits::in_time;
 use super::{Call, Refusal};
 use crate::catalogue::ToolEntry;
@@ -19,7 +19,7 @@ use crate::exchange::Handled;
 use crate::principal::Principal;
 use crate::service::{
     Backing, CallFailure, Context, Done, HandlerError, Inputs, Panicked, RawAnswer, RawCall, RawDone, RawHandler,
-    caught, caught_future,
+    catch_panic, caught_future,
 };
 
 impl Call<'_> {
@@ -33,14 +33,14 @@ impl Call<'_> {
     ) -> Result<Handled, Refusal> {
         let inputs = match self.outline.request_state {
             None if self.outline.input_responses.is_none() => Inputs::default(),
-            _ => self.inputs()?,
+            _ => self.read_inputs()?,
         };
-        let out = head(self.id());
+        let out = reply_head(self.id());
         let members = out.len();
         let is_detachable = runtime.is_some();
         let asked =
             LazyContext { call: self, inputs, is_detachable, in_flight: OnceCell::new(), context: OnceCell::new() };
-        let answer = caught(|| {
+        let answer = catch_panic(|| {
             handler.call(RawCall {
                 arguments: self.outline.arguments.map_or("{}", RawValue::get),
                 out,
@@ -69,7 +69,7 @@ impl Call<'_> {
         let id = self.id().clone().into_owned();
         let late_id = id.clone();
         let work = in_time(tool.guard.as_deref(), work, move |error, service| RawDone {
-            out: head(&late_id),
+            out: reply_head(&late_id),
             outcome: Err(CallFailure::Failed(error)),
             service,
         });
@@ -94,7 +94,7 @@ impl Call<'_> {
 /// The end of a call to `id`. A reply that was lost begins anew.
 pub(super) fn done(raw: RawDone, id: &Id<'_>) -> Done {
     let RawDone { out, outcome, service } = raw;
-    Done { out: if out.is_empty() { head(id) } else { out }, outcome, service }
+    Done { out: if out.is_empty() { reply_head(id) } else { out }, outcome, service }
 }
 
 /// The end of a call whose handler panicked.
@@ -118,7 +118,7 @@ impl Backing for LazyContext<'_, '_> {
             return Ok(context.clone());
         }
         let in_flight = InFlight::begin(self.call)?;
-        let context = self.call.context(&in_flight, self.inputs.clone(), self.is_detachable);
+        let context = self.call.make_context(&in_flight, self.inputs.clone(), self.is_detachable);
         let _ = self.in_flight.set(in_flight);
         Ok(self.context.get_or_init(|| context).clone())
     }

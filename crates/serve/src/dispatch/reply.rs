@@ -40,11 +40,11 @@ impl Refusal {
     }
 
     /// The words for whatever is not the client's business.
-    pub(crate) fn internal() -> Self {
+    pub(crate) fn internal_error() -> Self {
         Self::error(code::INTERNAL_ERROR, "internal error")
     }
 
-    pub(crate) fn handled(self, id: &Id<'_>, revision: Revision) -> Handled {
+    pub(crate) fn into_handled(self, id: &Id<'_>, revision: Revision) -> Handled {
         Handled::Now(self.reply(id, revision))
     }
 
@@ -134,7 +134,7 @@ fn error(out: &mut Vec<u8>, id: &Id<'_>, code: i64, message: &str, data: Option<
 }
 
 /// `{"jsonrpc":"2.0","id":…,"result":{`
-pub(crate) fn head(id: &Id<'_>) -> Vec<u8> {
+pub(crate) fn reply_head(id: &Id<'_>) -> Vec<u8> {
     // Room for a small result and the end.
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -165,7 +165,7 @@ impl<'a> End<'a> {
     /// As [`End::complete`], with another type.
     pub(crate) fn close(self, mut out: Vec<u8>, result_type: &str) -> Reply {
         if self.revision.has_result_type() {
-            comma(&mut out);
+            write_comma(&mut out);
             out.extend_from_slice(b"\"resultType\":\"");
             out.extend_from_slice(result_type.as_bytes());
             out.push(b'"');
@@ -185,21 +185,21 @@ impl<'a> End<'a> {
 
     fn write_meta(&self, timing: Option<&crate::exchange::Timing>, out: &mut Vec<u8>) {
         let before = out.len();
-        comma(out);
+        write_comma(out);
         out.extend_from_slice(b"\"_meta\":{");
         let empty = out.len();
         if self.revision.is_modern() {
             out.extend_from_slice(self.server.server_info_member.as_bytes());
         }
         if let Some((clocks, timing)) = self.clocks.zip(timing) {
-            comma(out);
+            write_comma(out);
             if !clocks.write_member(timing, out) && out.last() == Some(&b',') {
                 out.pop();
             }
         }
         for (name, value) in self.meta.into_iter().flatten() {
             let at = out.len();
-            comma(out);
+            write_comma(out);
             // A tree of JSON can always be written; were it not, the member is left out whole.
             let name = serde_json::to_writer(&mut *out, name);
             out.push(b':');
@@ -216,7 +216,7 @@ impl<'a> End<'a> {
 }
 
 /// A comma, unless the object has just begun.
-pub(crate) fn comma(out: &mut Vec<u8>) {
+pub(crate) fn write_comma(out: &mut Vec<u8>) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }

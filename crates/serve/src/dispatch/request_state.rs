@@ -36,12 +36,12 @@ struct Sealed {
 
 impl Call<'_> {
     /// Answers and state of the earlier rounds, verified.
-    pub(super) fn inputs(&self) -> Result<Inputs, Refusal> {
+    pub(super) fn read_inputs(&self) -> Result<Inputs, Refusal> {
         if self.revision.is_legacy() {
             return Ok(Inputs::default());
         }
         let mut inputs = match &self.outline.request_state {
-            Some(state) => self.open(state)?,
+            Some(state) => self.open_state(state)?,
             None => Inputs::default(),
         };
         if let Some(responses) = self.outline.input_responses {
@@ -51,7 +51,7 @@ impl Call<'_> {
         Ok(inputs)
     }
 
-    fn open(&self, text: &str) -> Result<Inputs, Refusal> {
+    fn open_state(&self, text: &str) -> Result<Inputs, Refusal> {
         let invalid = || Refusal::error(code::INVALID_PARAMS, "requestState: not one of ours for this request");
         if text.len() > self.server.limits.request_state {
             return Err(invalid());
@@ -59,7 +59,7 @@ impl Call<'_> {
         let (payload, tag) = text.split_once('.').ok_or_else(invalid)?;
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| invalid())?;
         let tag = URL_SAFE_NO_PAD.decode(tag).map_err(|_| invalid())?;
-        let bound = binding(
+        let bound = request_binding(
             self.method.as_str(),
             self.request.params.map_or("{}", |params| params.get()),
             self.incoming.peer.principal.as_ref(),
@@ -75,7 +75,7 @@ impl Call<'_> {
 }
 
 /// The state to give out with `input`, for the request that asks it.
-pub(super) fn seal(server: &ServerState, request: &Request, input: &InputRequired) -> Result<String, Refusal> {
+pub(super) fn seal_state(server: &ServerState, request: &Request, input: &InputRequired) -> Result<String, Refusal> {
     let limits = &server.limits;
     if request.inputs.round >= limits.rounds {
         return Err(Refusal::error(code::INTERNAL_ERROR, "too many rounds"));
@@ -87,10 +87,10 @@ pub(super) fn seal(server: &ServerState, request: &Request, input: &InputRequire
         // A handler that asks a second question by `?` sets no state; what it set before stays.
         state: input.state.clone().or_else(|| request.inputs.state.clone()),
     };
-    let payload = serde_json::to_vec(&sealed).map_err(|_| Refusal::internal())?;
+    let payload = serde_json::to_vec(&sealed).map_err(|_| Refusal::internal_error())?;
     let params = request.params.as_deref().unwrap_or(b"{}");
-    let params = std::str::from_utf8(params).map_err(|_| Refusal::internal())?;
-    let bound = binding(request.method.as_str(), params, request.principal.as_ref());
+    let params = std::str::from_utf8(params).map_err(|_| Refusal::internal_error())?;
+    let bound = request_binding(request.method.as_str(), params, request.principal.as_ref());
     let tag = hmac::sign(&server.key, &[bound.as_bytes(), &payload].concat());
     let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(&payload), URL_SAFE_NO_PAD.encode(tag));
     if text.len() > limits.request_state {
@@ -101,7 +101,7 @@ pub(super) fn seal(server: &ServerState, request: &Request, input: &InputRequire
 
 /// Method, parameters and principal as one text, ending where the payload begins. Members that differ
 /// between rounds are left out, and the order of members is ignored: a client may serialize the parameters again.
-fn binding(method: &str, params: &str, principal: Option<&Principal>) -> String {
+fn request_binding(method: &str, params: &str, principal: Option<&Principal>) -> String {
     // Too deep for a tree, say: then by the letter, which no second round can match. Never by nothing.
     let mut params: Value = serde_json::from_str(params).unwrap_or_else(|_| params.into());
     if let Some(members) = params.as_object_mut() {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{ResourceUriParams, SubscriptionFilter, SubscriptionParams};
 
-use super::authorization::{Used, permits};
+use super::authorization::{Used, check_permissions};
 use super::in_flight::InFlight;
-use super::reply::{End, head};
+use super::reply::{End, reply_head};
 use super::visible_page::{self, Waits};
 use super::{Call, Refusal, failure};
 use crate::catalogue::Catalogue;
@@ -20,11 +20,11 @@ use crate::principal::Principal;
 use crate::session::{WATCHED_BYTES, WATCHED_URI};
 
 impl Call<'_> {
-    pub(super) fn subscribe(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
+    pub(super) fn subscribe_resource(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         if catalogue.capabilities(self.revision).resources.is_none() {
             return Err(Refusal::UnknownMethod);
         }
-        let params: ResourceUriParams = self.params()?;
+        let params: ResourceUriParams = self.read_params()?;
         if params.uri.len() > WATCHED_URI {
             return Err(Refusal::error(code::INVALID_PARAMS, "the URI is too long to be watched"));
         }
@@ -33,7 +33,7 @@ impl Call<'_> {
         }
         if let Some((kind, name, guard)) = catalogue.read_guard(&params.uri)
             && let Some(answer) =
-                self.pass(catalogue, Used { kind, name, uri: Some(&params.uri), guard, counts: false })?
+                self.authorize(catalogue, Used { kind, name, uri: Some(&params.uri), guard, counts: false })?
         {
             return Ok(answer);
         }
@@ -43,20 +43,20 @@ impl Call<'_> {
         if !session.subscribe(&params.uri, self.server.limits.watched_resources) {
             return Err(Refusal::error(code::INTERNAL_ERROR, "the session watches too many resources"));
         }
-        Ok(self.empty())
+        Ok(self.empty_reply())
     }
 
-    pub(super) fn unsubscribe(&self) -> Result<Handled, Refusal> {
-        let params: ResourceUriParams = self.params()?;
+    pub(super) fn unsubscribe_resource(&self) -> Result<Handled, Refusal> {
+        let params: ResourceUriParams = self.read_params()?;
         if let Some(session) = &self.incoming.peer.session {
             session.unsubscribe(&params.uri, self.server.limits.watched_resources);
         }
-        Ok(self.empty())
+        Ok(self.empty_reply())
     }
 
     /// Acknowledges, then tells of changes until the client goes away or the server closes.
-    pub(super) fn listen(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
-        let params: SubscriptionParams = self.params()?;
+    pub(super) fn open_subscription(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
+        let params: SubscriptionParams = self.read_params()?;
         let mut filter = params.notifications;
         self.check_watched(&filter)?;
         // Asked once about each, however often it is named.
@@ -67,7 +67,7 @@ impl Call<'_> {
         let (mut refused, mut waits) = (Vec::new(), Waits::new());
         for uri in filter.resource_subscriptions.iter().flatten() {
             let Some((kind, name, guard)) = catalogue.read_guard(uri) else { continue };
-            match permits(guard, &self.asked(kind, name, Some(uri))) {
+            match check_permissions(guard, &self.access_request(kind, name, Some(uri))) {
                 Permitted::Yes => {}
                 Permitted::No(_) => refused.push(uri.clone()),
                 Permitted::Later(agreeing) => waits.push((uri.clone(), agreeing)),
@@ -77,19 +77,19 @@ impl Call<'_> {
         if waits.is_empty() {
             return self.listen_to(filter);
         }
-        let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
+        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin(self)?);
         Ok(Handled::Later(Box::pin(async move {
-            let share = kept.server.turns.share(&kept.asked(Kind::Resource, ""));
-            let Some(refused) = in_flight.run(visible_page::refused(&share, waits)).await else {
+            let share = kept.server.turns.share(&kept.access_request(Kind::Resource, ""));
+            let Some(error_reply) = in_flight.run(visible_page::refused(&share, waits)).await else {
                 return Refusal::Cancelled.reply(&kept.id, kept.revision);
             };
             drop(share);
             drop(in_flight);
             leave_out(&mut filter, &refused);
-            match kept.again(|call| call.listen_to(filter)) {
+            match kept.resume_call(|call| call.listen_to(filter)) {
                 Handled::Later(later) => later.await,
                 Handled::Now(reply) => reply,
-                Handled::Nothing => Refusal::internal().reply(&kept.id, kept.revision),
+                Handled::Nothing => Refusal::internal_error().reply(&kept.id, kept.revision),
             }
         })))
     }
@@ -109,7 +109,7 @@ impl Call<'_> {
 
     fn listen_to(&self, mut filter: SubscriptionFilter) -> Result<Handled, Refusal> {
         // The acknowledgement names only tasks of this client that exist.
-        let subject = self.subject();
+        let subject = self.task_subject();
         filter.task_ids = filter.task_ids.filter(|_| self.takes_tasks());
         if let Some(ids) = &mut filter.task_ids {
             ids.retain(|id| self.server.tasks.find(id, subject.as_ref()).is_some());
@@ -131,7 +131,7 @@ impl Call<'_> {
                 tokio::select! {
                     () = server.closing.cancelled() => {}
                     () = listener.gone() => {}
-                    () = past(left) => {}
+                    () = wait_for(left) => {}
                 }
             };
             if in_flight.run(over).await.is_none() {
@@ -140,12 +140,12 @@ impl Call<'_> {
             let meta = listener.meta();
             let mut end = End::new(&server, revision, clocks.as_ref());
             end.meta = Some(&meta);
-            end.complete(head(&id))
+            end.complete(reply_head(&id))
         })))
     }
 }
 
-async fn past(time: Option<Duration>) {
+async fn wait_for(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
         None => pending().await,

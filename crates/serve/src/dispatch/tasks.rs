@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::call::FinishLater;
 use super::lifecycle::write_members;
 use super::raw_call;
-use super::reply::{End, head};
+use super::reply::{End, reply_head};
 use super::result_limits::in_time;
 use super::{Call, Refusal};
 use crate::catalogue::ToolEntry;
@@ -28,7 +28,7 @@ use crate::principal::Principal;
 use crate::server_state::ServerState;
 use crate::service::{
     AskError, Backing, CallFailure, Context, Done, HandlerError, InputRequired, Inputs, Kind, RawAnswer, RawCall,
-    Request, TaskUse, ToolHandler, caught, caught_future, tasks_extension,
+    Request, TaskUse, ToolHandler, catch_panic, caught_future, tasks_extension,
 };
 use crate::tasks::{Outcome, Running};
 
@@ -54,22 +54,22 @@ impl Call<'_> {
 
     /// Runs a tool as a task, and answers with the task. A handler that answers at once needs none.
     pub(super) fn call_task(&self, tool: &Arc<ToolEntry>, runtime: &Handle) -> Result<Handled, Refusal> {
-        let inputs = self.inputs()?;
-        let task = begin(self.server, tool, self.subject())?;
+        let inputs = self.read_inputs()?;
+        let task = begin_task(self.server, tool, self.task_subject())?;
         let context = self.task_context(&task, inputs);
-        let members = head(self.id()).len();
-        match start(tool, self.outline.arguments, &context) {
+        let members = reply_head(self.id()).len();
+        match start_tool(tool, self.outline.arguments, &context) {
             Started::Now(done) => {
                 self.server.tasks.forget(&task.id);
                 let Done { out, outcome, service } = done;
                 self.finish(tool, members, Some(context.request())).reply(out, outcome, service).map(Handled::Now)
             }
             Started::Later(work) => {
-                let mut out = head(self.id());
+                let mut out = reply_head(self.id());
                 write_members(&task.task(), &mut out)?;
-                let end = self.finish_later(tool, members).untimed();
+                let end = self.finish_later(tool, members).without_timing();
                 let (server, closed) = (Arc::clone(self.server), self.incoming.channel.closed());
-                runtime.spawn(run(server, closed, task, rounds(Arc::clone(tool), context, work, end)));
+                runtime.spawn(run(server, closed, task, run_rounds(Arc::clone(tool), context, work, end)));
                 Ok(Handled::Now(self.end().close(out, "task")))
             }
         }
@@ -77,7 +77,7 @@ impl Call<'_> {
 
     /// The answer to a client that takes no tasks, of a tool that needs them.
     pub(super) fn refuse_without_tasks(&self, tool: &ToolEntry) -> Result<Handled, Refusal> {
-        let out = head(self.id());
+        let out = reply_head(self.id());
         let undeclared = HandlerError::from(AskError::Undeclared { required: tasks_extension() });
         let failed = Err(CallFailure::Failed(undeclared));
         self.finish(tool, out.len(), None).reply(out, failed, <_>::default()).map(Handled::Now)
@@ -85,29 +85,29 @@ impl Call<'_> {
 
     pub(super) fn task_get(&self) -> Result<Handled, Refusal> {
         let params: TaskIdParams = self.task_params()?;
-        let task = self.task(&params.task_id)?.task();
-        let mut out = head(self.id());
+        let task = self.find_task(&params.task_id)?.task();
+        let mut out = reply_head(self.id());
         write_members(&task, &mut out)?;
         Ok(Handled::Now(self.end().complete(out)))
     }
 
     pub(super) fn task_update(&self) -> Result<Handled, Refusal> {
         let params: UpdateTaskParams = self.task_params()?;
-        let task = self.task(&params.task_id)?;
+        let task = self.find_task(&params.task_id)?;
         if task.answer(params.input_responses) {
             self.server.listeners.tell_task(&task);
         }
-        Ok(self.empty())
+        Ok(self.empty_reply())
     }
 
     pub(super) fn task_cancel(&self) -> Result<Handled, Refusal> {
         let params: TaskIdParams = self.task_params()?;
-        let task = self.task(&params.task_id)?;
+        let task = self.find_task(&params.task_id)?;
         if task.end(TaskStatus::Cancelled, None) {
             self.server.listeners.tell_task(&task);
         }
         task.cancellation.cancel();
-        Ok(self.empty())
+        Ok(self.empty_reply())
     }
 
     /// The parameters, from a client that declared the extension, of a server that has it.
@@ -120,30 +120,30 @@ impl Call<'_> {
         if !self.takes_tasks() {
             return Err(Rejection::MissingCapability { required: tasks_extension() }.into());
         }
-        self.params()
+        self.read_params()
     }
 
-    fn task(&self, id: &str) -> Result<Arc<Running>, Refusal> {
-        let found = self.server.tasks.find(id, self.subject().as_ref());
+    fn find_task(&self, id: &str) -> Result<Arc<Running>, Refusal> {
+        let found = self.server.tasks.find(id, self.task_subject().as_ref());
         found.ok_or_else(|| Refusal::error(code::INVALID_PARAMS, "unknown task"))
     }
 
-    pub(super) fn subject(&self) -> Option<Arc<str>> {
-        subject(self.incoming.peer.principal.as_ref())
+    pub(super) fn task_subject(&self) -> Option<Arc<str>> {
+        task_subject(self.incoming.peer.principal.as_ref())
     }
 }
 
-fn subject(principal: Option<&Principal>) -> Option<Arc<str>> {
+fn task_subject(principal: Option<&Principal>) -> Option<Arc<str>> {
     principal.map(|principal| Arc::clone(&principal.subject))
 }
 
-fn begin(server: &ServerState, tool: &ToolEntry, subject: Option<Arc<str>>) -> Result<Arc<Running>, Refusal> {
+fn begin_task(server: &ServerState, tool: &ToolEntry, subject: Option<Arc<str>>) -> Result<Arc<Running>, Refusal> {
     let begun = server.tasks.begin(subject, tool.terms, &server.limits);
     begun.ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many tasks"))
 }
 
 /// Answers a call with the task that its handler goes on as.
-pub(super) fn detach(
+pub(super) fn detach_task(
     runtime: &Handle,
     server: &Arc<ServerState>,
     tool: &ToolEntry,
@@ -151,8 +151,8 @@ pub(super) fn detach(
     end: End<'_>,
     work: impl Future<Output = Reply> + Send + 'static,
 ) -> Result<Reply, Refusal> {
-    let task = begin(server, tool, subject(request.principal.as_ref()))?;
-    let mut out = head(&request.id);
+    let task = begin_task(server, tool, task_subject(request.principal.as_ref()))?;
+    let mut out = reply_head(&request.id);
     write_members(&task.task(), &mut out)?;
     // Set once: a handler wants to become a task once, and learns of it after that.
     request.task.get_or_init(|| Arc::clone(&task));
@@ -170,22 +170,22 @@ enum Started {
 }
 
 /// Starts a round of a task's handler.
-fn start(tool: &ToolEntry, arguments: Option<&RawValue>, context: &Context) -> Started {
+fn start_tool(tool: &ToolEntry, arguments: Option<&RawValue>, context: &Context) -> Started {
     let id = context.request_id();
-    let failed = |failure| Started::Now(Done { out: head(id), outcome: Err(failure), service: <_>::default() });
+    let failed = |failure| Started::Now(Done { out: reply_head(id), outcome: Err(failure), service: <_>::default() });
     let work = match &tool.handler {
         ToolHandler::Plain(_) => {
             return failed(CallFailure::Failed(HandlerError::internal("a plain handler runs as no task")));
         }
-        ToolHandler::Async(handler) => match handler(arguments, context.clone(), head(id)) {
+        ToolHandler::Async(handler) => match handler(arguments, context.clone(), reply_head(id)) {
             Ok(work) => work,
             Err(malformed) => return failed(CallFailure::Malformed(malformed)),
         },
         ToolHandler::Raw(handler) => {
-            let answer = caught(|| {
+            let answer = catch_panic(|| {
                 handler.call(RawCall {
                     arguments: arguments.map_or("{}", RawValue::get),
-                    out: head(id),
+                    out: reply_head(id),
                     revision: context.revision(),
                     timed: false,
                     backing: &TaskBacking { context },
@@ -211,12 +211,12 @@ pub(super) fn in_time_of(tool: &ToolEntry, id: &Id<'_>, work: BoxFuture<Done>) -
     let Some(guard) = tool.guard.as_deref() else { return work };
     // The buffer is the work's.
     let id = id.clone().into_owned();
-    let late = move |error, service| Done { out: head(&id), outcome: Err(CallFailure::Failed(error)), service };
+    let late = move |error, service| Done { out: reply_head(&id), outcome: Err(CallFailure::Failed(error)), service };
     in_time(Some(guard), work, late)
 }
 
 /// Runs a handler round by round to its end; `work` is the round that has begun.
-pub(super) async fn rounds(
+pub(super) async fn run_rounds(
     tool: Arc<ToolEntry>,
     mut context: Context,
     mut work: BoxFuture<Done>,
@@ -229,7 +229,7 @@ pub(super) async fn rounds(
                 Kind::Input(input) if context.task().is_some() => match ask(&context, input).await {
                     Ok(inputs) => {
                         context = context.next_round(inputs);
-                        work = match start(&tool, arguments(context.params().map(Bytes::as_ref)), &context) {
+                        work = match start_tool(&tool, call_arguments(context.params().map(Bytes::as_ref)), &context) {
                             Started::Now(done) => Box::pin(std::future::ready(done)),
                             Started::Later(work) => work,
                         };
@@ -253,7 +253,7 @@ async fn ask(context: &Context, input: InputRequired) -> Result<Inputs, Refusal>
     if before.round >= request.server.limits().rounds {
         return Err(Refusal::error(code::INTERNAL_ERROR, "too many rounds"));
     }
-    let task = context.task().ok_or_else(Refusal::internal)?;
+    let task = context.task().ok_or_else(Refusal::internal_error)?;
     let InputRequired { requests, state } = input;
     let asked: Vec<_> = requests.into_iter().map(|(key, question)| (key.clone(), task.ask(key, question))).collect();
     if !asked.is_empty() {
@@ -268,7 +268,7 @@ async fn ask(context: &Context, input: InputRequired) -> Result<Inputs, Refusal>
 }
 
 /// The arguments in the parameters of a call.
-fn arguments(params: Option<&[u8]>) -> Option<&RawValue> {
+fn call_arguments(params: Option<&[u8]>) -> Option<&RawValue> {
     #[derive(serde::Deserialize)]
     struct Params<'a> {
         #[serde(borrow)]
@@ -343,7 +343,7 @@ async fn run_to_end(
     };
     tokio::pin!(over);
     let (has_ended, is_over) = tokio::select! {
-        reply = work => (server.tasks.finish(task, outcome(&reply.message), &server.limits), false),
+        reply = work => (server.tasks.finish(task, task_outcome(&reply.message), &server.limits), false),
         () = task.cancellation.cancelled() => (task.end(TaskStatus::Cancelled, None), false),
         () = &mut over => (task.end(TaskStatus::Cancelled, None), true),
     };
@@ -357,7 +357,7 @@ async fn run_to_end(
 }
 
 /// The outcome that a reply tells.
-fn outcome(reply: &[u8]) -> Option<Outcome> {
+fn task_outcome(reply: &[u8]) -> Option<Outcome> {
     match Message::parse(reply) {
         Ok(Message::Response(response)) => match response.outcome {
             Answered::Result(result) => Some(Outcome::Result(result.into())),

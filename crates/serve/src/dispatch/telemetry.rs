@@ -21,13 +21,13 @@ use crate::exchange::{Handled, Reply};
 use crate::telemetry::{Begun, Ended, Failure, Observer, Operation, Trace, within};
 
 /// Answers a request, observed.
-pub(super) fn observed(call: &Call<'_>, observer: &dyn Observer, answered: impl FnOnce() -> Handled) -> Handled {
+pub(super) fn observe_request(call: &Call<'_>, observer: &dyn Observer, answered: impl FnOnce() -> Handled) -> Handled {
     let end = End {
         id: call.request.id.clone().into_owned(),
         wants_timing: call.incoming.timed || call.meta().is_some_and(MetaOutline::wants_timing),
-        operation: observer.begin(&call.begun()),
+        operation: observer.begin(&call.describe_request()),
     };
-    let (handled, has_failed) = end.working(answered);
+    let (handled, has_failed) = end.run_within(answered);
     match handled {
         Handled::Now(reply) => Handled::Now(end.of(reply, has_failed)),
         Handled::Later(later) => Handled::Later(Box::pin(Later { later, end: Some(end), has_failed })),
@@ -46,7 +46,7 @@ thread_local! {
 }
 
 impl Call<'_> {
-    fn begun(&self) -> Begun<'_> {
+    fn describe_request(&self) -> Begun<'_> {
         let received = self.incoming.received;
         Begun {
             method: self.method,
@@ -55,7 +55,7 @@ impl Call<'_> {
             id: &self.request.id,
             revision: self.revision,
             session: self.incoming.channel.session_id(),
-            trace: self.request.params.and_then(trace).unwrap_or_default(),
+            trace: self.request.params.and_then(read_trace).unwrap_or_default(),
             headers: self.incoming.channel.headers(),
             received,
             entered: Instant::now(),
@@ -73,7 +73,7 @@ impl Call<'_> {
 }
 
 /// Trace context of the client. An unreadable one counts as absent: a broken tracer must not break calls.
-fn trace(params: &RawValue) -> Option<Trace<'_>> {
+fn read_trace(params: &RawValue) -> Option<Trace<'_>> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(rename = "_meta", borrow)]
@@ -102,7 +102,7 @@ struct End {
 
 impl End {
     /// Runs a part of the work; also, whether a tool said meanwhile that it failed.
-    fn working<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
+    fn run_within<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
         HAS_FAILED.set(false);
         let done = match &self.operation {
             Some(operation) => within(operation, work),
@@ -162,7 +162,7 @@ impl Future for Later {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reply> {
         let Later { later, end, has_failed } = &mut *self;
         let Some(own) = &end else { return later.as_mut().poll(context) };
-        let (polled, failed) = own.working(|| later.as_mut().poll(context));
+        let (polled, failed) = own.run_within(|| later.as_mut().poll(context));
         *has_failed |= failed;
         let Poll::Ready(reply) = polled else { return Poll::Pending };
         Poll::Ready(match end.take() {
@@ -186,7 +186,7 @@ mod tests {
     use mcpace_wire::jsonrpc::{Id, write_error};
     use serde_json::value::RawValue;
 
-    use super::{Failure, error, trace};
+    use super::{Failure, error, read_trace};
 
     #[test]
     fn an_error_is_read_off_its_reply_and_a_result_is_none() {
@@ -203,19 +203,19 @@ mod tests {
     fn a_context_that_cant_be_read_is_none() {
         let of = |params: &str| RawValue::from_string(params.to_owned()).unwrap();
         let params = of(r#"{"_meta":{"traceparent":"00-1","tracestate":"a=b","baggage":"c=d","x":1}}"#);
-        let found = trace(&params).unwrap();
+        let found = read_trace(&params).unwrap();
         assert_eq!(
             (found.parent.as_deref(), found.state.as_deref(), found.baggage.as_deref()),
             (Some("00-1"), Some("a=b"), Some("c=d"))
         );
         for params in ["{}", "[]", r#"{"_meta":{"traceparent":5}}"#, r#"{"_meta":null}"#] {
-            assert!(trace(&of(params)).is_none_or(|trace| trace.parent.is_none()), "{params}");
+            assert!(read_trace(&of(params)).is_none_or(|trace| trace.parent.is_none()), "{params}");
         }
         let long = |name: &str, length: usize| of(&format!(r#"{{"_meta":{{"{name}":"{}"}}}}"#, "x".repeat(length)));
         for (name, most) in [("traceparent", 64), ("tracestate", 512), ("baggage", 8_192)] {
             let kept = |length: usize| {
                 let params = long(name, length);
-                let trace = trace(&params).unwrap();
+                let trace = read_trace(&params).unwrap();
                 [trace.parent, trace.state, trace.baggage].iter().flatten().count()
             };
             assert_eq!((kept(most), kept(most + 1)), (1, 0), "{name}");

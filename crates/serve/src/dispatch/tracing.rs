@@ -14,21 +14,21 @@ use crate::exchange::{Handled, Reply};
 use crate::telemetry::Failure;
 
 /// Answers a request, within its span where anybody subscribes.
-pub(super) fn traced(call: &Call<'_>, answered: impl FnOnce() -> Handled) -> Handled {
+pub(super) fn trace_request(call: &Call<'_>, answered: impl FnOnce() -> Handled) -> Handled {
     let span = call.span();
     if span.is_disabled() {
         return answered();
     }
     match span.in_scope(answered) {
         Handled::Now(reply) => {
-            note(&span, &reply, &call.request.id);
+            record_outcome(&span, &reply, &call.request.id);
             Handled::Now(reply)
         }
         Handled::Later(later) => {
             let id = call.request.id.clone().into_owned();
             Handled::Later(Box::pin(async move {
                 let reply = later.instrument(span.clone()).await;
-                note(&span, &reply, &id);
+                record_outcome(&span, &reply, &id);
                 reply
             }))
         }
@@ -39,19 +39,19 @@ pub(super) fn traced(call: &Call<'_>, answered: impl FnOnce() -> Handled) -> Han
 /// Notes in the current span that the tool failed.
 pub(super) fn tool_failed() {
     telemetry::tool_failed();
-    failed(&Span::current(), "tool_error", None);
+    record_failure(&Span::current(), "tool_error", None);
 }
 
 /// Notes what a request failed of.
-fn note(span: &Span, reply: &Reply, id: &Id<'_>) {
+fn record_outcome(span: &Span, reply: &Reply, id: &Id<'_>) {
     if let Some(Failure::Error { code, message }) = telemetry::error(&reply.message, id) {
         let code = code.to_string();
         span.record("rpc.response.status_code", code.as_str());
-        failed(span, &code, Some(&message));
+        record_failure(span, &code, Some(&message));
     }
 }
 
-fn failed(span: &Span, kind: &str, message: Option<&str>) {
+fn record_failure(span: &Span, kind: &str, message: Option<&str>) {
     span.record("error.type", kind);
     span.record("otel.status_code", "ERROR");
     if let Some(message) = message {

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::authorization::{all_agree, permits};
+use super::authorization::{all_agree, check_permissions};
 use crate::catalogue::Listed;
 use crate::guard::{AccessRequest, BoxFuture, Denial, Permitted};
 use crate::guard::{MOST_OF_ONE, Share};
@@ -42,7 +42,7 @@ impl PageSelection {
         while self.picked.len() <= self.size {
             let Some(entry) = entries.get(self.at) else { break };
             let permitted = match entry.guard().filter(|guard| guard.is_selective()) {
-                Some(guard) => permits(guard, &asked(entry)),
+                Some(guard) => check_permissions(guard, &asked(entry)),
                 None => Permitted::Yes,
             };
             match permitted {

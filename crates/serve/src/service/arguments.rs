@@ -23,11 +23,11 @@ pub(crate) fn read<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Mal
         // A derived struct would also read an array, by position.
         return Err(Malformed("arguments: expected an object".to_owned()));
     }
-    serde_json::from_str(text).map_err(|error| Malformed(explain::<T>(text, &error)))
+    serde_json::from_str(text).map_err(|error| Malformed(explain_error::<T>(text, &error)))
 }
 
 /// Reads them again, only now that something is wrong, keeping track of where.
-fn explain<T: DeserializeOwned>(text: &str, first: &serde_json::Error) -> String {
+fn explain_error<T: DeserializeOwned>(text: &str, first: &serde_json::Error) -> String {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let (path, reason) = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Ok(_) => (String::new(), first.to_string()),
@@ -63,6 +63,6 @@ pub(crate) fn is_object(schema: &Schema) -> bool {
 }
 
 /// The schema as text; `None` can't happen, since a schema is a tree of JSON.
-pub(crate) fn text(schema: &Schema) -> serde_json::Result<Json> {
+pub(crate) fn schema_text(schema: &Schema) -> serde_json::Result<Json> {
     Json::of(schema)
 }

@@ -95,7 +95,7 @@ impl Context {
     where
         T: DeserializeOwned + JsonSchema,
     {
-        let schema = arguments::text(&arguments::schema_form::<T>());
+        let schema = arguments::schema_text(&arguments::schema_form::<T>());
         let params = ElicitParams {
             mode: None,
             message: message.into(),

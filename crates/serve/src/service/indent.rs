@@ -4,7 +4,7 @@ use memchr::memchr2;
 
 /// Appends compact or spaced JSON as a quoted JSON string whose text is that JSON in the layout of `serde_json`'s
 /// `PrettyFormatter` (which is pydantic's `indent=2`, too). The caller vouches that it is JSON.
-pub(super) fn append(out: &mut Vec<u8>, json: &str) {
+pub(super) fn append_indented(out: &mut Vec<u8>, json: &str) {
     let bytes = json.as_bytes();
     out.reserve(bytes.len() * 5 / 2);
     out.push(b'"');
@@ -14,7 +14,7 @@ pub(super) fn append(out: &mut Vec<u8>, json: &str) {
         match byte {
             b'"' => {
                 out.extend_from_slice(b"\\\"");
-                at = string(out, bytes, at);
+                at = copy_string(out, bytes, at);
             }
             b'{' | b'[' => {
                 out.push(byte);
@@ -26,18 +26,18 @@ pub(super) fn append(out: &mut Vec<u8>, json: &str) {
                     }
                     _ => {
                         depth += 1;
-                        line(out, depth);
+                        begin_line(out, depth);
                     }
                 }
             }
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
-                line(out, depth);
+                begin_line(out, depth);
                 out.push(byte);
             }
             b',' => {
                 out.push(b',');
-                line(out, depth);
+                begin_line(out, depth);
             }
             b':' => out.extend_from_slice(b": "),
             byte if is_space(byte) => {}
@@ -48,7 +48,7 @@ pub(super) fn append(out: &mut Vec<u8>, json: &str) {
 }
 
 /// A string's inside and its end; where it ends.
-fn string(out: &mut Vec<u8>, bytes: &[u8], mut at: usize) -> usize {
+fn copy_string(out: &mut Vec<u8>, bytes: &[u8], mut at: usize) -> usize {
     while let Some(skip) = memchr2(b'"', b'\\', &bytes[at..]) {
         out.extend_from_slice(&bytes[at..at + skip]);
         at += skip + 1;
@@ -70,7 +70,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-fn line(out: &mut Vec<u8>, depth: usize) {
+fn begin_line(out: &mut Vec<u8>, depth: usize) {
     out.extend_from_slice(b"\\n");
     out.resize(out.len() + 2 * depth, b' ');
 }
@@ -88,7 +88,7 @@ mod tests {
 
     fn indented(json: &str) -> String {
         let mut out = Vec::new();
-        append(&mut out, json);
+        append_indented(&mut out, json);
         serde_json::from_slice(&out).unwrap()
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
         #[test]
         fn rubbish_is_no_panic(text in ".*") {
-            append(&mut Vec::new(), &text);
+            append_indented(&mut Vec::new(), &text);
         }
     }
 }

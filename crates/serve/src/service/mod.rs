@@ -36,7 +36,7 @@ pub(crate) use handler::Handler;
 pub use input::InputRequired;
 pub(crate) use input::Inputs;
 pub use output::{Structured, ToolOutput, ToolWriter};
-pub(crate) use panic::{Panicked, caught, caught_future};
+pub(crate) use panic::{Panicked, catch_panic, caught_future};
 pub(crate) use prompt::PromptHandler;
 pub use prompt::{Prompt, PromptOutput};
 pub(crate) use raw::Backing;

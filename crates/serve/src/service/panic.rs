@@ -11,14 +11,14 @@ pub(crate) struct Panicked;
 
 /// Runs `work`. Its captures may be left half changed by a panic: handlers are `Fn`, so what they share is behind a lock of
 /// their own, which says so itself (poisoning).
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
 /// As [`caught`], for a future; it is not polled again after a panic.
 pub(crate) async fn caught_future<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
-    poll_fn(|context| match caught(|| future.as_mut().poll(context)) {
+    poll_fn(|context| match catch_panic(|| future.as_mut().poll(context)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
         Err(panicked) => Poll::Ready(Err(panicked)),

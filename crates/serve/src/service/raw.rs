@@ -179,7 +179,7 @@ impl ToolWriter<'_> {
     /// None.
     pub fn indented_json(&mut self, json: &str) -> serde_json::Result<()> {
         self.out.extend_from_slice(b"\"content\":[{\"type\":\"text\",\"text\":");
-        indent::append(self.out, json);
+        indent::append_indented(self.out, json);
         self.out.extend_from_slice(b"}]");
         self.structured_content(json);
         Ok(())

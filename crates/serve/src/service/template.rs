@@ -79,7 +79,7 @@ impl UriTemplate {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             // Names are never escaped. The first of several equal names counts.
             if self.query.iter().any(|known| known == name) && !values.contains_key(name) {
-                values.insert(name.to_owned(), decoded(value)?);
+                values.insert(name.to_owned(), percent_decode(value)?);
             }
         }
         Some(values)
@@ -93,7 +93,7 @@ impl UriTemplate {
         let end = from_end(&self.atoms[at + 1..], uri, false, &mut values)?;
         let start = from_start(&self.atoms[..at], &uri[..end], &mut values)?;
         let Atom::Variable(variable) = &self.atoms[at] else { return None };
-        values.insert(variable.name.clone(), variable.spanned(&uri[start..end])?);
+        values.insert(variable.name.clone(), variable.capture_list(&uri[start..end])?);
         Some(values)
     }
 }
@@ -113,7 +113,7 @@ fn from_end(atoms: &[Atom], uri: &str, is_whole: bool, values: &mut Values) -> O
                     Some(Atom::Literal(before)) => uri[..end].rfind(before.as_str())? + before.len(),
                     Some(Atom::Variable(_)) => return None,
                 };
-                values.insert(variable.name.clone(), variable.captured(&uri[start..end])?);
+                values.insert(variable.name.clone(), variable.capture_value(&uri[start..end])?);
                 end = start;
             }
         }
@@ -133,7 +133,7 @@ fn from_start(atoms: &[Atom], uri: &str, values: &mut Values) -> Option<usize> {
                     Some(Atom::Variable(_)) => return None,
                     None => uri.len(),
                 };
-                values.insert(variable.name.clone(), variable.captured(&uri[at..end])?);
+                values.insert(variable.name.clone(), variable.capture_value(&uri[at..end])?);
                 at = end;
             }
         }
@@ -147,18 +147,18 @@ impl Variable {
     }
 
     /// One value, as it stands in the URI.
-    fn captured(&self, mut raw: &str) -> Option<String> {
+    fn capture_value(&self, mut raw: &str) -> Option<String> {
         // `{;name}` of an empty value is written without the `=`.
         if self.operator == Operator::Parameter && !raw.is_empty() {
             raw = raw.strip_prefix('=')?;
         }
-        if raw.contains(|mark| self.operator.stops().contains(mark)) { None } else { decoded(raw) }
+        if raw.contains(|mark| self.operator.stops().contains(mark)) { None } else { percent_decode(raw) }
     }
 
     /// The value of the variable that may span several segments.
-    fn spanned(&self, raw: &str) -> Option<String> {
+    fn capture_list(&self, raw: &str) -> Option<String> {
         if !self.explode {
-            return if raw.contains(|mark| self.operator.stops().contains(mark)) { None } else { decoded(raw) };
+            return if raw.contains(|mark| self.operator.stops().contains(mark)) { None } else { percent_decode(raw) };
         }
         if raw.is_empty() {
             return Some(String::new());
@@ -176,7 +176,7 @@ impl Variable {
                 (Operator::Parameter, _) => return None,
                 _ => item,
             };
-            items.push(decoded(value)?);
+            items.push(percent_decode(value)?);
         }
         Some(items.join(separator.encode_utf8(&mut [0; 4])))
     }
@@ -256,9 +256,9 @@ fn read(template: &str) -> Result<UriTemplate, &'static str> {
     if template.len() > TEMPLATE_LIMIT {
         return Err("it is longer than 8 KiB");
     }
-    let mut parts = parts(template)?;
+    let mut parts = parse_parts(template)?;
     let query = split_query(&mut parts);
-    let atoms = flattened(parts);
+    let atoms = flatten_parts(parts);
     if atoms.windows(2).any(|pair| matches!(pair, [Atom::Variable(_), Atom::Variable(_)])) {
         return Err("two variables touch, so that nobody knows where one ends");
     }
@@ -270,7 +270,7 @@ fn read(template: &str) -> Result<UriTemplate, &'static str> {
     Ok(UriTemplate { atoms, spanning, query })
 }
 
-fn parts(template: &str) -> Result<Vec<Part>, &'static str> {
+fn parse_parts(template: &str) -> Result<Vec<Part>, &'static str> {
     let mut parts = Vec::new();
     let mut names = BTreeSet::new();
     let mut rest = template;
@@ -284,7 +284,8 @@ fn parts(template: &str) -> Result<Vec<Part>, &'static str> {
         let operator = inner.chars().next().and_then(Operator::of);
         let listed = if operator.is_some() { &inner[1..] } else { inner };
         let operator = operator.unwrap_or(Operator::Simple);
-        let variables = listed.split(',').map(|written| variable(operator, written)).collect::<Result<Vec<_>, _>>()?;
+        let variables =
+            listed.split(',').map(|written| parse_variable(operator, written)).collect::<Result<Vec<_>, _>>()?;
         if !variables.iter().all(|variable| names.insert(variable.name.clone())) {
             return Err("a variable is there twice");
         }
@@ -297,7 +298,7 @@ fn parts(template: &str) -> Result<Vec<Part>, &'static str> {
     Ok(parts)
 }
 
-fn variable(operator: Operator, written: &str) -> Result<Variable, &'static str> {
+fn parse_variable(operator: Operator, written: &str) -> Result<Variable, &'static str> {
     let (name, explode) = match written.strip_suffix('*') {
         Some(name) => (name, true),
         None => (written, false),
@@ -335,7 +336,7 @@ fn split_query(parts: &mut Vec<Part>) -> Vec<String> {
     parts.split_off(cut).into_iter().flat_map(names).collect()
 }
 
-fn flattened(parts: Vec<Part>) -> Vec<Atom> {
+fn flatten_parts(parts: Vec<Part>) -> Vec<Atom> {
     let mut atoms: Vec<Atom> = Vec::new();
     for part in parts {
         match part {
@@ -367,7 +368,7 @@ fn push_text(atoms: &mut Vec<Atom>, text: &str) {
 }
 
 /// RFC 3986 §2.1; `None` where the result is not UTF-8 or an escape is cut off.
-fn decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());
     }

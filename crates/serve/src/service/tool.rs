@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::arguments::{self, Malformed};
 use super::described::described;
-use super::{Context, HandlerError, Panicked, RawHandler, ToolOutput, ToolWriter, caught, caught_future};
+use super::{Context, HandlerError, Panicked, RawHandler, ToolOutput, ToolWriter, catch_panic, caught_future};
 use crate::guard::{BoxFuture, Guard};
 use crate::tasks::Terms;
 
@@ -149,7 +149,7 @@ impl Tool {
         let plain = move |raw: Option<&RawValue>, call: &mut Plain<'_>| -> Result<(), CallFailure> {
             let arguments = arguments::read::<A>(raw)?;
             let started = call.timed.then(Instant::now);
-            let returned = caught(|| handler(arguments));
+            let returned = catch_panic(|| handler(arguments));
             if let Some(started) = started {
                 call.service = started.elapsed();
             }
@@ -176,7 +176,7 @@ impl Tool {
                 let started = context.is_timed().then(Instant::now);
                 let returned = caught_future(async move { handler(arguments, context).await }).await;
                 let service = started.map_or(Duration::ZERO, |started| started.elapsed());
-                let outcome = written(returned, &mut out, revision);
+                let outcome = write_output(returned, &mut out, revision);
                 Done { out, outcome, service }
             }) as BoxFuture<Done>)
         };
@@ -229,7 +229,7 @@ impl Tool {
     }
 }
 
-fn written<R: ToolOutput>(
+fn write_output<R: ToolOutput>(
     returned: Result<Result<R, HandlerError>, Panicked>,
     out: &mut Vec<u8>,
     revision: Revision,
