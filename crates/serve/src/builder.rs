@@ -21,7 +21,7 @@ use crate::push::SessionTransports;
 use crate::server::Server;
 use crate::server_state::{ServerState, random_key};
 use crate::service::{Completion, Prompt, Resource, ResourceTemplate, Tool};
-use crate::session_registry::Attached;
+use crate::session_registry::SessionRegistry;
 use crate::tasks::Tasks;
 
 /// Components that the author registered, not yet checked.
@@ -298,7 +298,7 @@ impl Builder {
             delegate: OnceLock::new(),
             observer: OnceLock::new(),
             user_values: state,
-            session_registry: Attached::default(),
+            session_registry: SessionRegistry::default(),
             transports: SessionTransports::default(),
             updating: Mutex::default(),
         };

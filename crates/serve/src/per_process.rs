@@ -33,10 +33,10 @@ impl<T> PerProcess<T> {
     /// This process's own.
     #[must_use]
     pub fn get(&self) -> Arc<T> {
-        self.of(std::process::id())
+        self.value_for(std::process::id())
     }
 
-    fn of(&self, process: u32) -> Arc<T> {
+    fn value_for(&self, process: u32) -> Arc<T> {
         loop {
             let made = self.made.load();
             if made.process == process {
@@ -84,10 +84,10 @@ mod tests {
             Counted(Arc::clone(&counts.1))
         });
         let (parent, child) = (std::process::id(), std::process::id().wrapping_add(1));
-        assert!(Arc::ptr_eq(&own.of(parent), &own.get()));
+        assert!(Arc::ptr_eq(&own.value_for(parent), &own.get()));
         assert_eq!(made.load(Ordering::SeqCst), 1);
-        let of_child = own.of(child);
-        assert!(Arc::ptr_eq(&of_child, &own.of(child)));
+        let of_child = own.value_for(child);
+        assert!(Arc::ptr_eq(&of_child, &own.value_for(child)));
         assert_eq!(made.load(Ordering::SeqCst), 2);
         drop(of_child);
         assert_eq!(dropped.load(Ordering::SeqCst), 0, "the parent's was dropped");

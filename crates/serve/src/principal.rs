@@ -25,7 +25,7 @@ impl Principal {
     }
 
     /// How long the grant is still good, where it has an end.
-    pub(crate) fn left(&self) -> Option<Duration> {
+    pub(crate) fn remaining_time(&self) -> Option<Duration> {
         self.expires.map(|expires| expires.duration_since(SystemTime::now()).unwrap_or_default())
     }
 

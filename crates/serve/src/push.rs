@@ -53,7 +53,7 @@ pub(crate) trait SessionTransport: Send + Sync {
 pub(crate) struct SessionTransports(Mutex<Vec<Weak<dyn SessionTransport>>>);
 
 impl SessionTransports {
-    pub(crate) fn all(&self) -> Vec<Arc<dyn SessionTransport>> {
+    pub(crate) fn live_transports(&self) -> Vec<Arc<dyn SessionTransport>> {
         self.known().iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -69,7 +69,7 @@ impl SessionTransports {
     }
 }
 
-pub(crate) fn message(method: &str, params: Option<&RawValue>) -> Result<Bytes, NotifyError> {
+pub(crate) fn write_message(method: &str, params: Option<&RawValue>) -> Result<Bytes, NotifyError> {
     let mut message = Vec::with_capacity(128);
     write_notification(&mut message, method, params.as_ref())?;
     Ok(message.into())

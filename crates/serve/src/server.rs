@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::listeners::Change;
 use crate::outlet::Outlet;
 use crate::principal::Principal;
-use crate::push::{NotifyError, SessionTransport, message};
+use crate::push::{NotifyError, SessionTransport, write_message};
 use crate::server_state::ServerState;
 use crate::service::{Context, Delegate};
 use crate::session::Session;
@@ -138,22 +138,22 @@ impl Server {
 
     /// Tells all clients that want to know that the list of tools has changed: of all processes, where they share a store.
     pub fn tools_changed(&self) {
-        self.tell(&Told::Tools);
+        self.notify_clients(&Told::Tools);
     }
 
     /// As [`Server::tools_changed`], for prompts.
     pub fn prompts_changed(&self) {
-        self.tell(&Told::Prompts);
+        self.notify_clients(&Told::Prompts);
     }
 
     /// As [`Server::tools_changed`], for resources and their templates.
     pub fn resources_changed(&self) {
-        self.tell(&Told::Resources);
+        self.notify_clients(&Told::Resources);
     }
 
     /// Tells all clients that watch `uri` that its contents have changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.tell(&Told::Resource(uri.to_owned()));
+        self.notify_clients(&Told::Resource(uri.to_owned()));
     }
 
     /// Begins the end: subscriptions are closed with their result, tasks are cancelled. Calls under way go on: whoever
@@ -191,9 +191,9 @@ impl Server {
     /// [`NotifyError`].
     pub async fn notify(&self, session: &str, method: &str, params: Option<&RawValue>) -> Result<(), NotifyError> {
         let session: SessionId = session.parse().map_err(|_| NotifyError::Unknown)?;
-        let message = message(method, params)?;
+        let message = write_message(method, params)?;
         let mut last = NotifyError::Unknown;
-        for transport in self.state.transports.all() {
+        for transport in self.state.transports.live_transports() {
             match transport.notify(&session, message.clone()).await {
                 Err(NotifyError::Unknown) => {}
                 Err(error) => last = error,
@@ -209,10 +209,10 @@ impl Server {
     /// # Errors
     /// [`NotifyError`]; this process's own clients have been told then.
     pub async fn notify_all(&self, method: &str, params: Option<&RawValue>) -> Result<(), NotifyError> {
-        let message = message(method, params)?;
+        let message = write_message(method, params)?;
         self.state.broadcast(&message);
         let Ok(text) = String::from_utf8(message.to_vec()) else { return Ok(()) };
-        for transport in self.state.transports.all() {
+        for transport in self.state.transports.live_transports() {
             transport.tell_others(Told::Message(text.clone())).await?;
         }
         Ok(())
@@ -231,9 +231,9 @@ impl Server {
     }
 
     /// Tells all clients, whichever process has them.
-    pub(crate) fn tell(&self, told: &Told) {
+    pub(crate) fn notify_clients(&self, told: &Told) {
         self.hear(told.clone());
-        for transport in self.state.transports.all() {
+        for transport in self.state.transports.live_transports() {
             transport.tell_others_soon(told.clone());
         }
     }

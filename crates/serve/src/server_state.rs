@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::listeners::{Change, Listeners};
 use crate::push::SessionTransports;
 use crate::service::Delegate;
-use crate::session_registry::Attached;
+use crate::session_registry::SessionRegistry;
 use crate::tasks::Tasks;
 use crate::telemetry::Observer;
 
@@ -46,7 +46,7 @@ pub(crate) struct ServerState {
     /// Values of the author ([`crate::Builder::state`]), by their type.
     pub(crate) user_values: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     /// Sessions with a standalone outlet, which can be told of changes.
-    pub(crate) session_registry: Attached,
+    pub(crate) session_registry: SessionRegistry,
     pub(crate) transports: SessionTransports,
     /// Held while the catalogue is replaced.
     pub(crate) updating: Mutex<()>,

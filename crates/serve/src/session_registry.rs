@@ -13,7 +13,7 @@ const SHORT: usize = 64;
 
 /// Weak list of the legacy sessions that change notifications go to.
 #[derive(Default)]
-pub(crate) struct Attached {
+pub(crate) struct SessionRegistry {
     known: Mutex<Known>,
 }
 
@@ -27,12 +27,12 @@ struct Known {
     looked_at: usize,
 }
 
-impl Attached {
+impl SessionRegistry {
     /// Adds a session that is not in the list.
     pub(crate) fn add(&self, session: &Arc<Session>) {
         let mut known = self.known();
         if known.sessions.len() >= SHORT.max(2 * known.swept) {
-            known.sweep();
+            known.remove_ended();
         }
         known.sessions.push(Arc::downgrade(session));
     }
@@ -49,7 +49,7 @@ impl Attached {
 }
 
 impl Known {
-    fn sweep(&mut self) {
+    fn remove_ended(&mut self) {
         #[cfg(test)]
         {
             self.looked_at += self.sessions.len();
@@ -74,7 +74,7 @@ mod tests {
 
     /// Attaches `count` sessions, of which the last `alive` live; how many were looked at, and how many are kept.
     fn attach(count: usize, alive: usize) -> (usize, usize) {
-        let attached = Attached::default();
+        let attached = SessionRegistry::default();
         let mut living = std::collections::VecDeque::new();
         for _ in 0..count {
             let session = session();

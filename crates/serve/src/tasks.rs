@@ -125,7 +125,7 @@ impl Tasks {
                 used_keys: HashSet::new(),
             }),
         });
-        let mut known = self.known();
+        let mut known = self.lock_tasks();
         let own = || {
             let subject = running.subject.as_ref()?;
             Some(known.tasks.values().filter(|other| other.subject.as_ref() == Some(subject)).count())
@@ -139,7 +139,7 @@ impl Tasks {
 
     /// The task of this id, if `subject` began it.
     pub(crate) fn find(&self, id: &str, subject: Option<&Arc<str>>) -> Option<Arc<Running>> {
-        self.known().tasks.get(id).filter(|running| running.subject.as_ref() == subject).cloned()
+        self.lock_tasks().tasks.get(id).filter(|running| running.subject.as_ref() == subject).cloned()
     }
 
     /// Ends a task with its outcome, unless it has ended already. An outcome for which `limits` leave no room becomes an
@@ -147,7 +147,7 @@ impl Tasks {
     pub(crate) fn finish(&self, task: &Running, outcome: Option<Outcome>, limits: &Limits) -> bool {
         let bytes = outcome.as_ref().map_or(0, Outcome::len);
         let (outcome, kept) = {
-            let mut known = self.known();
+            let mut known = self.lock_tasks();
             let outcome = if known.bytes.saturating_add(bytes) <= limits.task_bytes {
                 outcome
             } else {
@@ -165,19 +165,19 @@ impl Tasks {
         };
         let has_ended = task.end(status, outcome);
         if !has_ended {
-            self.known().bytes -= kept;
+            self.lock_tasks().bytes -= kept;
         }
         has_ended
     }
 
     pub(crate) fn forget(&self, id: &str) {
-        let mut known = self.known();
+        let mut known = self.lock_tasks();
         if let Some(task) = known.tasks.remove(id) {
             known.bytes -= task.state().outcome.as_ref().map_or(0, Outcome::len);
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_tasks(&self) -> MutexGuard<'_, Known> {
         // Nothing under the lock can leave the map half changed.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,9 +198,9 @@ impl Running {
             status_message: state.message.clone(),
             created_at: humantime::format_rfc3339_millis(self.created).to_string(),
             last_updated_at: humantime::format_rfc3339_millis(state.updated).to_string(),
-            ttl_ms: Some(Some(millis(self.ttl))),
+            ttl_ms: Some(Some(to_millis(self.ttl))),
             ttl: None,
-            poll_interval_ms: Some(millis(self.poll_interval)),
+            poll_interval_ms: Some(to_millis(self.poll_interval)),
             poll_interval: None,
             result,
             error,
@@ -227,7 +227,7 @@ impl Running {
     }
 
     /// Sets the words that describe how far the work is. False where nothing changed.
-    pub(crate) fn describe(&self, message: &str) -> bool {
+    pub(crate) fn set_status_message(&self, message: &str) -> bool {
         let message: String = message.chars().take(STATUS_MESSAGE).collect();
         let mut state = self.state();
         if state.status.is_terminal() || state.message.as_ref() == Some(&message) {
@@ -280,7 +280,7 @@ impl Running {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+fn to_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -319,11 +319,11 @@ mod tests {
         assert!(other.task().error.unwrap().get().contains("finds no room"));
         tasks.forget(&one.id);
         tasks.forget(&other.id);
-        assert_eq!(tasks.known().bytes, 0);
+        assert_eq!(tasks.lock_tasks().bytes, 0);
         let cancelled = begin(&tasks, None, &limits).unwrap();
         cancelled.end(TaskStatus::Cancelled, None);
         assert!(!tasks.finish(&cancelled, result(), &limits));
-        assert_eq!(tasks.known().bytes, 0);
+        assert_eq!(tasks.lock_tasks().bytes, 0);
     }
 
     #[tokio::test]

@@ -43,7 +43,7 @@ pub(crate) trait Listed: Send + Sync + 'static {
 /// others. Revisions with equal texts share one.
 pub(crate) type Texts = OnceLock<ByRevision<Arc<str>>>;
 
-fn text<T: Listed>(entry: &T, revision: Revision) -> Result<&str, BuildError> {
+fn entry_text<T: Listed>(entry: &T, revision: Revision) -> Result<&str, BuildError> {
     if let Some(texts) = entry.texts().get() {
         return Ok(texts.of(revision));
     }
@@ -85,7 +85,9 @@ impl Pages {
         let pages = ByRevision::build(|revision| {
             let pages = match is_selective {
                 // Their text is made all the same, so that nothing can fail later.
-                true => entries.iter().try_for_each(|entry| text(&**entry, revision).map(drop)).map(|()| Vec::new()),
+                true => {
+                    entries.iter().try_for_each(|entry| entry_text(&**entry, revision).map(drop)).map(|()| Vec::new())
+                }
                 false => pages(entries, tell, generation, revision),
             };
             pages.unwrap_or_else(|error| {
@@ -162,7 +164,7 @@ fn write_page<'e, T: Listed>(
         if index > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(text(&**entry, revision)?.as_bytes());
+        out.extend_from_slice(entry_text(&**entry, revision)?.as_bytes());
     }
     out.push(b']');
     if let Some(next) = next {

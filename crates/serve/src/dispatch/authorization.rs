@@ -71,7 +71,7 @@ impl Call<'_> {
                 let limits = if counts { &guard.limits[..] } else { &[] };
                 count_later(&kept.server, limits, waits, asked).await
             };
-            let passed = in_flight.run(passing).await;
+            let passed = in_flight.run_cancellable(passing).await;
             // The handler has a place of its own among the requests under way.
             drop(in_flight);
             match passed {
@@ -232,7 +232,7 @@ impl Channel for KeptWay {
     }
 }
 
-/// As [`Compiled::permits`]; who panics doesn't agree.
+/// As [`Compiled::permits`]; a permission that panics refuses.
 pub(super) fn check_permissions(guard: &Compiled, asked: &AccessRequest<'_>) -> Permitted {
     catch_panic(|| guard.permits(asked)).unwrap_or_else(|_| {
         ::tracing::error!("a permission panicked");
@@ -266,7 +266,7 @@ fn count_uses(
     asked: &AccessRequest<'_>,
 ) -> Result<Option<Waits>, Refusal> {
     for (index, limit) in limits.iter().enumerate().skip(from) {
-        let taking = match key(limit, asked) {
+        let taking = match limit_key(limit, asked) {
             Keyed::Now(key) => server.limiter.take(limit, &key),
             Keyed::Denied(denial) => return Err(Refusal::Denied(denial)),
             Keyed::Later(key) => return Ok(Some(Waits::ForKey(index, key))),
@@ -316,7 +316,7 @@ pub(super) async fn count_later<'a>(
 }
 
 /// Under what a use is counted.
-fn key<'a>(limit: &RateLimit, asked: &AccessRequest<'a>) -> Keyed<'a> {
+fn limit_key<'a>(limit: &RateLimit, asked: &AccessRequest<'a>) -> Keyed<'a> {
     let principal = || asked.principal.map_or("", |principal| &principal.subject);
     let key = match &limit.by {
         By::Principal => principal(),

@@ -108,7 +108,9 @@ impl Call<'_> {
         }
         Ok(Handled::Later(Box::pin(async move {
             let (request, revision) = (context.request(), end.revision);
-            let Some(done) = in_flight.run(work).await else { return Refusal::Cancelled.reply(&request.id, revision) };
+            let Some(done) = in_flight.run_cancellable(work).await else {
+                return Refusal::Cancelled.reply(&request.id, revision);
+            };
             end.finish(Some(request))
                 .reply(done.out, done.outcome, done.service)
                 .unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
@@ -116,13 +118,13 @@ impl Call<'_> {
     }
 
     pub(super) fn finish<'f>(&'f self, tool: &ToolEntry, members: usize, request: Option<&'f Request>) -> Finish<'f> {
-        let most = most(tool);
+        let most = max_result_bytes(tool);
         Finish { server: self.server, revision: self.revision, clocks: self.clocks, members, most, request }
     }
 
     /// Returns a [`Finish`] that outlives the message.
     pub(super) fn finish_later(&self, tool: &ToolEntry, members: usize) -> FinishLater {
-        let (server, most) = (Arc::clone(self.server), most(tool));
+        let (server, most) = (Arc::clone(self.server), max_result_bytes(tool));
         FinishLater { server, revision: self.revision, clocks: self.clocks, members, most }
     }
 }
@@ -137,7 +139,7 @@ pub(super) struct FinishLater {
     most: Option<usize>,
 }
 
-fn most(tool: &ToolEntry) -> Option<usize> {
+fn max_result_bytes(tool: &ToolEntry) -> Option<usize> {
     tool.guard.as_ref().and_then(|guard| guard.max_result_bytes)
 }
 
@@ -178,7 +180,7 @@ pub(super) async fn on_demand(
             None => Some((&mut work).await),
         }
     };
-    let reply = match in_flight.run(ends).await {
+    let reply = match in_flight.run_cancellable(ends).await {
         None => return Refusal::Cancelled.reply(&request.id, revision),
         Some(Some(done)) => end.finish(Some(request)).reply(done.out, done.outcome, done.service),
         Some(None) => {
@@ -225,15 +227,15 @@ impl Finish<'_> {
                 None => written,
                 Some(words) => {
                     out.truncate(self.members);
-                    told(CallToolResult::error(words), self.revision, &mut out)?
+                    write_result(CallToolResult::error(words), self.revision, &mut out)?
                 }
             },
             Err(failure) => {
                 out.truncate(self.members);
-                match self.sort(failure) {
+                match self.classify_failure(failure) {
                     Failing::Refuse(refusal) => return Err(refusal),
                     Failing::Ask(input) => return failure::input_required_reply(self.request, &input, end, out),
-                    Failing::Tell(result) => told(result, self.revision, &mut out)?,
+                    Failing::Tell(result) => write_result(result, self.revision, &mut out)?,
                 }
             }
         };
@@ -245,7 +247,7 @@ impl Finish<'_> {
         Ok(end.complete(out))
     }
 
-    fn sort(&self, failure: CallFailure) -> Failing {
+    fn classify_failure(&self, failure: CallFailure) -> Failing {
         Failing::Tell(match failure {
             // 2025-11-25, server/tools, "Error Handling": the model can mend its arguments, so it must read what is wrong.
             CallFailure::Malformed(malformed) => CallToolResult::error(malformed.to_string()),
@@ -263,7 +265,7 @@ impl Finish<'_> {
 }
 
 /// Writes what the model is told of a failure.
-fn told(result: CallToolResult, revision: Revision, out: &mut Vec<u8>) -> Result<Written, Refusal> {
+fn write_result(result: CallToolResult, revision: Revision, out: &mut Vec<u8>) -> Result<Written, Refusal> {
     let mut writer = ToolWriter::new(out, revision);
     writer.result(result).map_err(|_| Refusal::internal_error())?;
     Ok(Written { meta: writer.meta, is_error: true })

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac::{self, Key};
 
 /// The cursor of the entry at `position`, of the list as it is in this generation.
-pub(super) fn seal(key: &Key, list: &str, generation: u64, position: usize) -> String {
+pub(super) fn seal_cursor(key: &Key, list: &str, generation: u64, position: usize) -> String {
     let position = position as u64;
     let digest = digest(key, list, generation, position);
     let masked = position ^ mask(key, digest);
@@ -17,7 +17,7 @@ pub(super) fn seal(key: &Key, list: &str, generation: u64, position: usize) -> S
 }
 
 /// The position; nothing where the cursor is of another list, another generation, or of nobody's.
-pub(super) fn open(key: &Key, list: &str, generation: u64, cursor: &str) -> Option<usize> {
+pub(super) fn open_cursor(key: &Key, list: &str, generation: u64, cursor: &str) -> Option<usize> {
     // Longer than sixteen bytes can be.
     if cursor.len() > 24 {
         return None;
@@ -56,24 +56,24 @@ fn first_eight(tag: &hmac::Tag) -> u64 {
 mod tests {
     use ring::hmac::{HMAC_SHA256, Key};
 
-    use super::{open, seal};
+    use super::{open_cursor, seal_cursor};
 
     #[test]
     fn a_cursor_is_of_one_list_and_nobody_elses_making() {
         let (key, other) = (Key::new(HMAC_SHA256, b"one"), Key::new(HMAC_SHA256, b"other"));
         for position in [0, 1, 7, 1_000, usize::MAX] {
-            let cursor = seal(&key, "tools", 3, position);
-            assert_eq!(open(&key, "tools", 3, &cursor), Some(position));
-            assert_eq!(open(&key, "prompts", 3, &cursor), None);
-            assert_eq!(open(&key, "tools", 4, &cursor), None);
-            assert_eq!(open(&other, "tools", 3, &cursor), None);
+            let cursor = seal_cursor(&key, "tools", 3, position);
+            assert_eq!(open_cursor(&key, "tools", 3, &cursor), Some(position));
+            assert_eq!(open_cursor(&key, "prompts", 3, &cursor), None);
+            assert_eq!(open_cursor(&key, "tools", 4, &cursor), None);
+            assert_eq!(open_cursor(&other, "tools", 3, &cursor), None);
             for at in 0..cursor.len() {
                 let mut changed = cursor.clone().into_bytes();
                 changed[at] = if changed[at] == b'A' { b'Q' } else { b'A' };
-                assert_eq!(open(&key, "tools", 3, &String::from_utf8_lossy(&changed)), None);
+                assert_eq!(open_cursor(&key, "tools", 3, &String::from_utf8_lossy(&changed)), None);
             }
         }
-        assert_eq!(open(&key, "tools", 3, ""), None);
-        assert_eq!(open(&key, "tools", 3, &"A".repeat(1_000)), None);
+        assert_eq!(open_cursor(&key, "tools", 3, ""), None);
+        assert_eq!(open_cursor(&key, "tools", 3, &"A".repeat(1_000)), None);
     }
 }

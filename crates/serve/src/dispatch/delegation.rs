@@ -40,7 +40,7 @@ impl Call<'_> {
         let work = delegate.call(context);
         let (id, revision) = (self.id().clone().into_owned(), self.revision);
         Ok(Handled::Later(Box::pin(async move {
-            match in_flight.run(caught_future(work)).await {
+            match in_flight.run_cancellable(caught_future(work)).await {
                 None => Refusal::Cancelled.reply(&id, revision),
                 Some(Err(_)) => Refusal::internal_error().reply(&id, revision),
                 Some(Ok(Err(error))) => error_reply(&error, &id, revision),

@@ -115,7 +115,7 @@ impl Call<'_> {
             Handler::Plain(handler) => {
                 let started = self.clocks.map(|_| Instant::now());
                 let outcome = catch_panic(|| handler(input));
-                finish.served(started);
+                finish.record_service_time(started);
                 finish.reply(self.id(), outcome).map(Handled::Now)
             }
             Handler::Async(handler) => {
@@ -126,10 +126,10 @@ impl Call<'_> {
                 let (id, revision, timed) = (self.id().clone().into_owned(), self.revision, self.clocks.is_some());
                 Ok(Handled::Later(Box::pin(async move {
                     let started = timed.then(Instant::now);
-                    let Some(outcome) = in_flight.run(caught_future(work)).await else {
+                    let Some(outcome) = in_flight.run_cancellable(caught_future(work)).await else {
                         return Refusal::Cancelled.reply(&id, revision);
                     };
-                    finish.served(started);
+                    finish.record_service_time(started);
                     finish.reply(&id, outcome).unwrap_or_else(|refusal| refusal.reply(&id, revision))
                 })))
             }
@@ -151,7 +151,7 @@ struct Finish {
 }
 
 impl Finish {
-    fn served(&mut self, started: Option<Instant>) {
+    fn record_service_time(&mut self, started: Option<Instant>) {
         if let (Some(clocks), Some(started)) = (&mut self.clocks, started) {
             clocks.service = started.elapsed();
         }

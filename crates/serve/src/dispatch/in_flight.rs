@@ -30,7 +30,7 @@ impl InFlight {
         let registered = match &call.incoming.peer.session {
             Some(session) => {
                 let id = call.id().clone().into_owned();
-                session.begin(&id, &token, call.server.limits.in_flight).map_err(|busy| match busy {
+                session.begin_request(&id, &token, call.server.limits.in_flight).map_err(|busy| match busy {
                     Busy::SameId => Refusal::error(code::INVALID_REQUEST, "a request with this id is under way"),
                     Busy::TooMany => Refusal::error(code::INTERNAL_ERROR, "too many requests are under way"),
                 })?;
@@ -47,7 +47,7 @@ impl InFlight {
 
     /// Runs `work` to its end, or to the client's change of mind: then `None`. The work is polled once more before it is
     /// dropped, so that it can end in an orderly way.
-    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn run_cancellable<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let mut cancelled = pin!(self.token.cancelled());
         poll_fn(|context| {
@@ -66,7 +66,7 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if let Some((session, id)) = &self.registered {
-            session.end(id);
+            session.end_request(id);
         }
     }
 }

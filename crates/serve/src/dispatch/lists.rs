@@ -31,7 +31,7 @@ impl Call<'_> {
         if !pages.is_selective() {
             return Ok(self.members_reply(pages.find_page(self.revision, cursor)?));
         }
-        let begins = |cursor| cursor::open(&self.server.key, T::LIST, pages.generation(), cursor);
+        let begins = |cursor| cursor::open_cursor(&self.server.key, T::LIST, pages.generation(), cursor);
         let at = cursor.map_or(Some(0), begins).ok_or(UnknownCursor)?;
         let mut picking = PageSelection::new(at, self.server.tell.page_size);
         let waits = picking.go_on(entries(catalogue), |entry| AccessRequest {
@@ -50,7 +50,7 @@ impl Call<'_> {
                 listing: true,
                 ..kept.access_request(T::KIND, entry.key())
             });
-            if in_flight.run(picked).await.is_none() {
+            if in_flight.run_cancellable(picked).await.is_none() {
                 return Refusal::Cancelled.reply(&kept.id, kept.revision);
             }
             let reply = kept
@@ -72,7 +72,7 @@ impl Call<'_> {
         let mut out = reply_head(self.id());
         let (page, next) = picking.page();
         let page = page.iter().filter_map(|&position| entries.get(position));
-        let next = next.map(|at| cursor::seal(&self.server.key, T::LIST, pages.generation(), at));
+        let next = next.map(|at| cursor::seal_cursor(&self.server.key, T::LIST, pages.generation(), at));
         Pages::write(page, next, &self.server.tell, self.revision, &mut out).map_err(|_| Refusal::internal_error())?;
         Ok(self.end().complete(out))
     }

@@ -11,7 +11,7 @@ use mcpace_wire::jsonrpc::Id;
 
 use super::Refusal;
 use super::authorization::{all_agree, check_permissions, count_later};
-use super::visible_page::{Waits, refused};
+use super::visible_page::{Waits, refused_entries};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Channel, Reply};
 use crate::guard::{AccessRequest, BoxFuture, Compiled, Kind, Permitted};
@@ -63,7 +63,7 @@ impl Caller {
         }
         if !waits.is_empty() {
             let share = server.turns.share(&self.access_request(""));
-            for index in refused(&share, waits).await {
+            for index in refused_entries(&share, waits).await {
                 seen[index] = false;
             }
         }

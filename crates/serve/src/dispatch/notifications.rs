@@ -17,7 +17,7 @@ pub(super) fn handle_notification(peer: &Peer, notification: &Notification<'_>) 
     let Ok(params) = serde_json::from_str::<CancelledParams>(params) else { return };
     if let Some(id) = params.request_id {
         ::tracing::debug!(jsonrpc.request.id = %id, reason = params.reason, "cancelled by the client");
-        session.cancel(&id);
+        session.cancel_request(&id);
     }
 }
 
@@ -27,5 +27,5 @@ pub(super) fn handle_response(peer: &Peer, response: &Response<'_>) {
         Outcome::Result(result) => Ok(result.get().into()),
         Outcome::Error(error) => Err(ClientError { code: error.code, message: error.message.clone().into_owned() }),
     };
-    session.answered(id, answer);
+    session.deliver_answer(id, answer);
 }

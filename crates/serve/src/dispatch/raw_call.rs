@@ -57,7 +57,7 @@ impl Call<'_> {
                 return self.finish(tool, members, request).reply(out, outcome, service).map(Handled::Now);
             }
             Err(panic) => {
-                let Done { out, outcome, service } = done(panicked(panic), self.id());
+                let Done { out, outcome, service } = done(done_after_panic(panic), self.id());
                 return self.finish(tool, members, None).reply(out, outcome, service).map(Handled::Now);
             }
         };
@@ -74,7 +74,7 @@ impl Call<'_> {
             service,
         });
         let end = self.finish_later(tool, members);
-        let work = async move { caught_future(work).await.unwrap_or_else(panicked) };
+        let work = async move { caught_future(work).await.unwrap_or_else(done_after_panic) };
         if let (Some(runtime), Some(context)) = (runtime, &context) {
             let (tool, context) = (Arc::clone(tool), context.clone());
             let work = Box::pin(async move { done(work.await, &id) });
@@ -82,7 +82,9 @@ impl Call<'_> {
         }
         Ok(Handled::Later(Box::pin(async move {
             let revision = end.revision();
-            let Some(raw) = in_flight.run(work).await else { return Refusal::Cancelled.reply(&id, revision) };
+            let Some(raw) = in_flight.run_cancellable(work).await else {
+                return Refusal::Cancelled.reply(&id, revision);
+            };
             let Done { out, outcome, service } = done(raw, &id);
             end.finish(context.as_ref().map(Context::request))
                 .reply(out, outcome, service)
@@ -98,7 +100,7 @@ pub(super) fn done(raw: RawDone, id: &Id<'_>) -> Done {
 }
 
 /// The end of a call whose handler panicked.
-pub(super) fn panicked(_: Panicked) -> RawDone {
+pub(super) fn done_after_panic(_: Panicked) -> RawDone {
     RawDone { out: Vec::new(), outcome: Err(CallFailure::Panicked), service: Duration::ZERO }
 }
 

@@ -80,7 +80,7 @@ impl Call<'_> {
         let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin(self)?);
         Ok(Handled::Later(Box::pin(async move {
             let share = kept.server.turns.share(&kept.access_request(Kind::Resource, ""));
-            let Some(error_reply) = in_flight.run(visible_page::refused(&share, waits)).await else {
+            let Some(refused) = in_flight.run_cancellable(visible_page::refused_entries(&share, waits)).await else {
                 return Refusal::Cancelled.reply(&kept.id, kept.revision);
             };
             drop(share);
@@ -125,7 +125,7 @@ impl Call<'_> {
             .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many subscriptions"))?;
         let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
         // Nobody listens for longer than he may ask.
-        let left = self.incoming.peer.principal.as_ref().and_then(Principal::left);
+        let left = self.incoming.peer.principal.as_ref().and_then(Principal::remaining_time);
         Ok(Handled::Later(Box::pin(async move {
             let over = async {
                 tokio::select! {
@@ -134,7 +134,7 @@ impl Call<'_> {
                     () = wait_for(left) => {}
                 }
             };
-            if in_flight.run(over).await.is_none() {
+            if in_flight.run_cancellable(over).await.is_none() {
                 return Refusal::Cancelled.reply(&id, revision);
             }
             let meta = listener.meta();

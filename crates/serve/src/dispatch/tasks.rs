@@ -196,10 +196,10 @@ fn start_tool(tool: &ToolEntry, arguments: Option<&RawValue>, context: &Context)
                 Ok(RawAnswer::Later(work)) => {
                     let id = id.clone();
                     Box::pin(async move {
-                        raw_call::done(caught_future(work).await.unwrap_or_else(raw_call::panicked), &id)
+                        raw_call::done(caught_future(work).await.unwrap_or_else(raw_call::done_after_panic), &id)
                     })
                 }
-                Err(panicked) => return Started::Now(raw_call::done(raw_call::panicked(panicked), id)),
+                Err(panicked) => return Started::Now(raw_call::done(raw_call::done_after_panic(panicked), id)),
             }
         }
     };
@@ -226,7 +226,7 @@ pub(super) async fn run_rounds(
         let Done { out, outcome, service } = work.await;
         let outcome = match outcome {
             Err(CallFailure::Failed(error)) => match error.into_kind() {
-                Kind::Input(input) if context.task().is_some() => match ask(&context, input).await {
+                Kind::Input(input) if context.task().is_some() => match ask_client(&context, input).await {
                     Ok(inputs) => {
                         context = context.next_round(inputs);
                         work = match start_tool(&tool, call_arguments(context.params().map(Bytes::as_ref)), &context) {
@@ -247,7 +247,7 @@ pub(super) async fn run_rounds(
 }
 
 /// Puts the questions of a round to the client through the task, and waits for all answers.
-async fn ask(context: &Context, input: InputRequired) -> Result<Inputs, Refusal> {
+async fn ask_client(context: &Context, input: InputRequired) -> Result<Inputs, Refusal> {
     let request = context.request();
     let before = &request.inputs;
     if before.round >= request.server.limits().rounds {

@@ -67,7 +67,7 @@ impl PageSelection {
         asked: impl Fn(&'a T) -> AccessRequest<'a>,
     ) {
         while !waits.is_empty() {
-            let refused = refused(share, std::mem::take(&mut waits)).await;
+            let refused = refused_entries(share, std::mem::take(&mut waits)).await;
             self.picked.retain(|position| !refused.contains(position));
             waits = self.go_on(entries, &asked);
         }
@@ -81,7 +81,7 @@ impl PageSelection {
 }
 
 /// Returns the entries that a permission refused. The checks run concurrently, as far as slots are free.
-pub(super) async fn refused<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
+pub(super) async fn refused_entries<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
     let mut waits = waits.into_iter();
     let mut asking: Vec<Asking<'_, K>> = Vec::new();
     let mut refused = Vec::new();

@@ -33,7 +33,7 @@ impl HttpServer {
             None => self.get_own(fields, live)?,
         };
         // Nobody listens for longer than he may ask.
-        let stream = stream.lasting(principal.and_then(|principal| principal.left()));
+        let stream = stream.lasting(principal.and_then(|principal| principal.remaining_time()));
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
     }
 

@@ -55,7 +55,7 @@ const ANSWERS_PART: usize = 64 << 10;
 
 impl HttpSession {
     pub(super) fn new(key: Key, session: Arc<Session>, streams: SessionStreams, now: u64, until: u64) -> Self {
-        session.name(key.to_string());
+        session.set_id(key.to_string());
         Self {
             key,
             session,

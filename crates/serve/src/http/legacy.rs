@@ -246,7 +246,7 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply, begins: bool) {
         open.begins.store(false, Relaxed);
     }
     if let Some(session) = reply.session.take() {
-        session.name(open.id.clone());
+        session.set_id(open.id.clone());
         // A second initialize changes nothing: the first one's session stays.
         let session = open.session.get_or_init(|| session);
         let outlet: Arc<Log> = Arc::clone(&open.log);

@@ -127,7 +127,7 @@ impl HttpServer {
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
             let streams = SessionStreams::new(Arc::clone(&self.stream_bounds), self.resumable);
             if let Some(sharing) = &self.sharing {
-                session.share(sharing.questions());
+                session.share_with_processes(sharing.questions());
             }
             place.take(session, streams, exchange.received)
         });

@@ -18,7 +18,7 @@ use crate::headers::Headers;
 use crate::limits::Limits;
 use crate::outlet::Outlet;
 use crate::principal::Principal;
-use crate::session::{Session, rank};
+use crate::session::{Session, level_rank};
 use crate::tasks::Running;
 
 /// A handler's view of its request and of the client. Cheap to clone; made only for handlers that take one.
@@ -160,7 +160,7 @@ impl Context {
     /// happens when the client can't be reached. In a task the message becomes the task's status message.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if let Some(task) = self.task() {
-            if message.is_some_and(|message| task.describe(message)) {
+            if message.is_some_and(|message| task.set_status_message(message)) {
                 self.inner.server.publish_task(task);
             }
             return;
@@ -203,7 +203,7 @@ impl Context {
         if self.revision().is_modern() {
             return self.inner.log_level.is_some_and(|from| level >= from);
         }
-        self.inner.session.as_ref().is_none_or(|session| rank(level) >= session.log_level())
+        self.inner.session.as_ref().is_none_or(|session| level_rank(level) >= session.log_level())
     }
 
     /// The context of the same request's next round.

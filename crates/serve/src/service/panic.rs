@@ -15,7 +15,7 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
-/// As [`caught`], for a future; it is not polled again after a panic.
+/// As [`catch_panic`], for a future; it is not polled again after a panic.
 pub(crate) async fn caught_future<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
     poll_fn(|context| match catch_panic(|| future.as_mut().poll(context)) {

@@ -93,7 +93,7 @@ impl UriTemplate {
         let end = from_end(&self.atoms[at + 1..], uri, false, &mut values)?;
         let start = from_start(&self.atoms[..at], &uri[..end], &mut values)?;
         let Atom::Variable(variable) = &self.atoms[at] else { return None };
-        values.insert(variable.name.clone(), variable.capture_list(&uri[start..end])?);
+        values.insert(variable.name.clone(), variable.capture_segments(&uri[start..end])?);
         Some(values)
     }
 }
@@ -156,7 +156,7 @@ impl Variable {
     }
 
     /// The value of the variable that may span several segments.
-    fn capture_list(&self, raw: &str) -> Option<String> {
+    fn capture_segments(&self, raw: &str) -> Option<String> {
         if !self.explode {
             return if raw.contains(|mark| self.operator.stops().contains(mark)) { None } else { percent_decode(raw) };
         }

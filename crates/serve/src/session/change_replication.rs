@@ -12,7 +12,7 @@ use mcpace_wire::mcp::LoggingLevel;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::change_marks::{WATCHED_BYTES, WATCHED_URI, Watched};
-use super::{Moving, Session, rank};
+use super::{Moving, Session, level_rank};
 use crate::store::Change;
 
 /// Settings of the client that other processes need.
@@ -46,15 +46,15 @@ struct Unsent {
 
 impl Session {
     /// Marks the session as shared with other processes: changes are recorded for them, and questions get these upper bits.
-    pub(crate) fn share(&self, questions: u64) {
-        let mut moving = self.moving();
+    pub(crate) fn share_with_processes(&self, questions: u64) {
+        let mut moving = self.lock_state();
         moving.questions.of_process(questions);
         moving.changes.unsent = Some(Box::default());
     }
 
     /// Takes the changes that have not been sent to the other processes.
     pub(crate) fn tell_changes(self: &Arc<Self>) -> Tell {
-        let mut moving = self.moving();
+        let mut moving = self.lock_state();
         if let Some(replicating) = &moving.changes.replicating {
             return Tell::After(replicating.clone().cancelled_owned());
         }
@@ -66,19 +66,19 @@ impl Session {
 
     /// Returns all settings of the client, for another process.
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let moving = self.moving();
+        let moving = self.lock_state();
         let watched = moving.watched.iter().map(|uri| Change::Watch(uri.to_owned()));
         moving.set_level.map(Change::LogLevel).into_iter().chain(watched).collect()
     }
 
     /// Version of the client settings, which rises with each change.
     pub(crate) fn version(&self) -> u64 {
-        self.moving().changes.version
+        self.lock_state().changes.version
     }
 
     /// Applies a change that the client made at another process.
     pub(crate) fn apply(&self, change: &Change, limit: usize) {
-        let mut moving = self.moving();
+        let mut moving = self.lock_state();
         moving.changes.version += 1;
         self.apply_under_lock(&mut moving, change, limit);
     }
@@ -86,12 +86,12 @@ impl Session {
     /// Replaces all settings by those of the store, and applies the unsent changes of this process to them. Returns false if a
     /// setting has changed since `version`: the store's answer may be older than the change.
     pub(crate) fn replace(&self, changes: &[Change], version: u64, limit: usize) -> bool {
-        let mut moving = self.moving();
+        let mut moving = self.lock_state();
         if moving.changes.version != version || moving.changes.replicating.is_some() {
             return false;
         }
         (moving.watched, moving.set_level) = (Watched::default(), None);
-        self.log_level.store(rank(LoggingLevel::Debug), Ordering::Relaxed);
+        self.log_level.store(level_rank(LoggingLevel::Debug), Ordering::Relaxed);
         let unsent = moving.changes.unsent.as_deref().map(Unsent::to_changes).unwrap_or_default();
         changes.iter().chain(&unsent).for_each(|change| self.apply_under_lock(&mut moving, change, limit));
         true
@@ -101,7 +101,7 @@ impl Session {
         match change {
             Change::LogLevel(level) => {
                 moving.set_level = Some(*level);
-                self.log_level.store(rank(*level), Ordering::Relaxed);
+                self.log_level.store(level_rank(*level), Ordering::Relaxed);
             }
             Change::Watch(uri) => {
                 moving.watched.add(uri, limit);
@@ -115,16 +115,16 @@ impl Session {
 
 impl Changes {
     /// Changes of an ended session: nothing to send, but the replication that is under way has still to end.
-    pub(super) fn ended(&mut self) -> Self {
+    pub(super) fn ended_changes(&mut self) -> Self {
         Self { replicating: self.replicating.take(), ..Self::default() }
     }
 
     pub(super) fn note_level(&mut self, level: LoggingLevel) {
-        self.note(|unsent| unsent.level = Some(level));
+        self.record_change(|unsent| unsent.level = Some(level));
     }
 
     pub(super) fn note_watched(&mut self, uri: &str, is_watched: bool) {
-        self.note(|unsent| {
+        self.record_change(|unsent| {
             unsent.watched.insert(uri.into(), is_watched);
         });
     }
@@ -139,7 +139,7 @@ impl Changes {
         unsent.watched.contains_key(uri) || unsent.watched.len() < 2 * limit && bytes + uri.len() <= 2 * WATCHED_BYTES
     }
 
-    fn note(&mut self, change: impl FnOnce(&mut Unsent)) {
+    fn record_change(&mut self, change: impl FnOnce(&mut Unsent)) {
         self.version += 1;
         if let Some(unsent) = &mut self.unsent {
             change(unsent);
@@ -207,7 +207,7 @@ impl Replication {
 impl Drop for Replication {
     fn drop(&mut self) {
         let unsent = if self.is_sent { Vec::new() } else { std::mem::take(&mut self.changes) };
-        let waiting = self.session.moving().changes.end_replication(unsent.into_iter());
+        let waiting = self.session.lock_state().changes.end_replication(unsent.into_iter());
         // Outside the lock: wakers run.
         waiting.inspect(CancellationToken::cancel);
     }
@@ -229,7 +229,7 @@ mod tests {
     fn session() -> Arc<Session> {
         let client = Client { info: Implementation::default(), capabilities: ClientCapabilities::default() };
         let session = Arc::new(Session::new(Revision::V2025_11_25, None, client));
-        session.share(0);
+        session.share_with_processes(0);
         session
     }
 

@@ -78,7 +78,7 @@ impl Session {
             revision,
             principal,
             client: Box::new(client),
-            log_level: AtomicU8::new(rank(LoggingLevel::Debug)),
+            log_level: AtomicU8::new(level_rank(LoggingLevel::Debug)),
             attachment: OnceLock::new(),
             moving: Mutex::default(),
         }
@@ -86,7 +86,7 @@ impl Session {
 
     /// A session that another process began, for a client that this one knows as `principal`. `None` where it is of a revision
     /// that nobody here speaks.
-    pub(crate) fn restored(record: Record, principal: Option<Principal>, limit: usize) -> Option<Self> {
+    pub(crate) fn from_record(record: Record, principal: Option<Principal>, limit: usize) -> Option<Self> {
         let revision = record.revision.parse().ok()?;
         let client = Client { info: record.info, capabilities: record.capabilities };
         let session = Self::new(revision, principal, client);
@@ -96,7 +96,7 @@ impl Session {
 
     /// The session as another process can take it up, but for what the client set since. `owner`: what the store calls whose it
     /// is.
-    pub(crate) fn record(&self, owner: Option<String>) -> Record {
+    pub(crate) fn to_record(&self, owner: Option<String>) -> Record {
         Record {
             revision: self.revision.as_str().to_owned(),
             owner,
@@ -108,7 +108,7 @@ impl Session {
 
     /// Whether a request of this id is under way here.
     pub(crate) fn has_under_way(&self, id: &Id<'_>) -> bool {
-        self.moving().in_flight.contains_key(id)
+        self.lock_state().in_flight.contains_key(id)
     }
 
     /// Session id that the transport gave, if it gave one. It is not taken from a request.
@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// Sets the session id. The transport calls this once.
-    pub(crate) fn name(&self, id: impl Into<Box<str>>) {
+    pub(crate) fn set_id(&self, id: impl Into<Box<str>>) {
         // A second name would be somebody else's.
         let _ = self.id.set(id.into());
     }
@@ -161,21 +161,21 @@ impl Session {
     /// Takes `outlet` for what belongs to no request: the standalone GET stream, or stdout. It replaces the one before.
     /// See [`crate::Server::attach`], which also makes list changes come this way. True the first time.
     pub(crate) fn attach(&self, outlet: Arc<dyn Outlet>) -> bool {
-        let mut moving = self.moving();
+        let mut moving = self.lock_state();
         moving.outlet = Some(outlet);
         !std::mem::replace(&mut moving.known, true)
     }
 
     /// Lets the standalone outlet go: its stream ended.
     pub fn detach(&self) {
-        self.moving().outlet = None;
+        self.lock_state().outlet = None;
     }
 
     /// Cancels all that is under way: the session ended.
     pub fn cancel_all(&self) {
         let ended = {
-            let mut moving = self.moving();
-            let changes = moving.changes.ended();
+            let mut moving = self.lock_state();
+            let changes = moving.changes.ended_changes();
             std::mem::replace(&mut *moving, Moving { changes, ..Moving::default() })
         };
         ended.in_flight.values().for_each(CancellationToken::cancel);
@@ -184,7 +184,7 @@ impl Session {
     /// How many requests of the client are under way (asynchronous ones: others never are).
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.moving().in_flight.len()
+        self.lock_state().in_flight.len()
     }
 
     pub(crate) fn log_level(&self) -> u8 {
@@ -192,14 +192,14 @@ impl Session {
     }
 
     pub(crate) fn set_log_level(&self, level: LoggingLevel) {
-        let mut moving = self.moving();
-        self.log_level.store(rank(level), Ordering::Relaxed);
+        let mut moving = self.lock_state();
+        self.log_level.store(level_rank(level), Ordering::Relaxed);
         moving.set_level = Some(level);
         moving.changes.note_level(level);
     }
 
-    pub(crate) fn begin(&self, id: &Id<'static>, token: &CancellationToken, limit: usize) -> Result<(), Busy> {
-        let mut moving = self.moving();
+    pub(crate) fn begin_request(&self, id: &Id<'static>, token: &CancellationToken, limit: usize) -> Result<(), Busy> {
+        let mut moving = self.lock_state();
         if moving.in_flight.len() >= limit {
             return Err(Busy::TooMany);
         }
@@ -210,12 +210,12 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn end(&self, id: &Id<'static>) {
-        self.moving().in_flight.remove(id);
+    pub(crate) fn end_request(&self, id: &Id<'static>) {
+        self.lock_state().in_flight.remove(id);
     }
 
-    pub(crate) fn cancel(&self, id: &Id<'static>) {
-        let token = self.moving().in_flight.get(id).cloned();
+    pub(crate) fn cancel_request(&self, id: &Id<'static>) {
+        let token = self.lock_state().in_flight.get(id).cloned();
         if let Some(token) = token {
             // Outside the lock: wakers run.
             token.cancel();
@@ -224,23 +224,23 @@ impl Session {
 
     /// Opens a request of ours. `None` when `limit` of them wait already.
     pub(crate) fn ask(&self, limit: usize) -> Option<(u64, oneshot::Receiver<Answer>)> {
-        self.moving().questions.ask(limit)
+        self.lock_state().questions.ask(limit)
     }
 
     pub(crate) fn forget(&self, id: u64) {
-        self.moving().questions.forget(id);
+        self.lock_state().questions.forget(id);
     }
 
     /// The client can say nothing any more: whoever waits for an answer of its, now or later, learns so at once.
     pub(crate) fn expect_no_answers(&self) {
-        let waiting = self.moving().questions.expect_none();
+        let waiting = self.lock_state().questions.expect_none();
         // Outside the lock: wakers run.
         drop(waiting);
     }
 
     /// Answers to nothing that was asked are passed over.
-    pub(crate) fn answered(&self, id: &Id<'_>, answer: Answer) {
-        let sender = self.moving().questions.answered(id);
+    pub(crate) fn deliver_answer(&self, id: &Id<'_>, answer: Answer) {
+        let sender = self.lock_state().questions.answered(id);
         if let Some(sender) = sender {
             // Nobody may be waiting any more, which is fine.
             let _ = sender.send(answer);
@@ -249,7 +249,7 @@ impl Session {
 
     /// False when the limit is reached.
     pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> bool {
-        let mut moving = self.moving();
+        let mut moving = self.lock_state();
         // While nobody can be told, what is given up is kept too.
         let is_watched =
             moving.watched.contains(uri) || moving.changes.have_room(uri, limit) && moving.watched.add(uri, limit);
@@ -260,7 +260,7 @@ impl Session {
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str, limit: usize) {
-        let mut moving = self.moving();
+        let mut moving = self.lock_state();
         let was_watched = moving.watched.remove(uri);
         // Another process may know that it is watched before this one does.
         if was_watched || moving.changes.have_room(uri, limit) {
@@ -269,16 +269,16 @@ impl Session {
     }
 
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
-        self.moving().watched.contains(uri)
+        self.lock_state().watched.contains(uri)
     }
 
     /// Sends on the standalone outlet.
     pub(crate) fn send(&self, message: Bytes) -> Result<(), Gone> {
-        let outlet = self.moving().outlet.clone().ok_or(Gone)?;
+        let outlet = self.lock_state().outlet.clone().ok_or(Gone)?;
         outlet.send(message)
     }
 
-    fn moving(&self) -> MutexGuard<'_, Moving> {
+    fn lock_state(&self) -> MutexGuard<'_, Moving> {
         // Nothing under the lock can panic half way.
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -290,7 +290,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-pub(crate) fn rank(level: LoggingLevel) -> u8 {
+pub(crate) fn level_rank(level: LoggingLevel) -> u8 {
     level as u8
 }
 

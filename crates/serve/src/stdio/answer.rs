@@ -59,7 +59,7 @@ impl Calls {
     }
 
     /// Waits until another request may begin. For one caller at a time.
-    pub(super) async fn turn(&self, limit: usize) {
+    pub(super) async fn wait_for_slot(&self, limit: usize) {
         while !self.has_turn(limit) {
             self.ended.notified().await;
         }
@@ -130,7 +130,7 @@ pub(super) enum Destination {
 }
 
 impl Destination {
-    pub(super) fn put(&self, message: Bytes) {
+    pub(super) fn send_message(&self, message: Bytes) {
         match self {
             Destination::Line(outbox) => outbox.reply(message),
             Destination::Batch(batch) => batch.lock().push(message),
@@ -182,7 +182,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn give(mut self, reply: Reply) {
+    pub(super) fn deliver_reply(mut self, reply: Reply) {
         self.given = true;
         self.client.deliver(reply, self.outlet.as_deref(), &self.destination);
     }
@@ -197,7 +197,7 @@ impl Drop for Answer {
             let mut message = Vec::new();
             // Nothing in it can fail to be written: it has no data.
             let _ = write_error(&mut message, Some(&self.id), code::INTERNAL_ERROR, "internal error", None::<&()>);
-            self.destination.put(Bytes::from(message));
+            self.destination.send_message(Bytes::from(message));
         }
         self.client.calls.remove(&self.id);
     }

@@ -53,7 +53,7 @@ impl Client {
         }
         if !reply.cancelled {
             // Last: the client's next message may come as soon as it has this.
-            to.put(reply.message);
+            to.send_message(reply.message);
         }
     }
 

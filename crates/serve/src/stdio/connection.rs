@@ -54,22 +54,22 @@ impl Connection {
     }
 
     /// Waits until another line may be taken; lets those that wait have their turn.
-    pub(super) async fn room(&mut self) {
+    pub(super) async fn wait_for_room(&mut self) {
         while self.tasks.try_join_next().is_some() {}
         self.start_waiting();
-        self.client.outbox.room().await;
+        self.client.outbox.wait_for_room().await;
     }
 
     /// Waits until one that waits may have its turn; for ever, while none waits.
-    pub(super) async fn turn(&self) {
+    pub(super) async fn wait_for_slot(&self) {
         if self.waiting.is_empty() {
             return std::future::pending().await;
         }
-        self.client.calls.turn(self.call_limit).await;
+        self.client.calls.wait_for_slot(self.call_limit).await;
     }
 
     /// Waits until no request is in flight or waits.
-    pub(super) async fn finished(&mut self) {
+    pub(super) async fn join_finished(&mut self) {
         loop {
             self.start_waiting();
             if self.tasks.join_next().await.is_none() && self.waiting.is_empty() {
@@ -105,7 +105,7 @@ impl Connection {
     }
 
     /// Takes one line.
-    pub(super) fn take(&mut self, body: Bytes) {
+    pub(super) fn take_body(&mut self, body: Bytes) {
         let received = Instant::now();
         if is_deeper_than(&body, self.nesting_limit) {
             return self.refuse(None, &Rejection::NotAllowed("the message nests too deep"), &self.line());
@@ -200,14 +200,14 @@ impl Connection {
             if era == Era::Modern || session.is_none() && method == Some(Method::Discover) {
                 let outline = outline.map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
                 let revision = check_meta(&outline, server.discovered_revisions())?;
-                return Ok(Some(self.speaking(revision, None)));
+                return Ok(Some(self.peer_of(revision, None)));
             }
         }
         match (session, method) {
-            (Some(session), _) => Ok(Some(self.speaking(session.revision(), Some(session)))),
+            (Some(session), _) => Ok(Some(self.peer_of(session.revision(), Some(session)))),
             // A ping may come before the session (2025-11-25, basic/lifecycle).
             (None, Some(Method::Initialize | Method::Ping | Method::Cancelled)) => {
-                Ok(Some(self.speaking(Revision::LATEST_LEGACY, None)))
+                Ok(Some(self.peer_of(Revision::LATEST_LEGACY, None)))
             }
             (None, _) if message.id().is_none() => Ok(None),
             (None, _) => Err(Rejection::InvalidParams(
@@ -217,7 +217,7 @@ impl Connection {
     }
 
     /// The client, by the rules of a revision.
-    fn speaking(&self, revision: Revision, session: Option<Arc<Session>>) -> Peer {
+    fn peer_of(&self, revision: Revision, session: Option<Arc<Session>>) -> Peer {
         Peer { revision, session, principal: self.principal.clone() }
     }
 
@@ -237,12 +237,12 @@ impl Connection {
             Handled::Later(future) => {
                 // Only requests are answered later.
                 let Some(id) = message.id() else { return };
-                self.start(id.clone().into_owned(), message, future, outlet, to);
+                self.start_request(id.clone().into_owned(), message, future, outlet, to);
             }
         }
     }
 
-    fn start(
+    fn start_request(
         &mut self,
         id: Id<'static>,
         message: &Message<'_>,
@@ -266,7 +266,7 @@ impl Connection {
         let task = self.tasks.spawn(async move {
             // A local variable is dropped while a panic unwinds, which is how the answer knows of one.
             let answer = answer;
-            answer.give(future.await);
+            answer.deliver_reply(future.await);
         });
         if let Some(call) = calls.lock().get_mut(&id) {
             call.task = Some(task);
@@ -291,7 +291,7 @@ impl Connection {
     fn refuse(&self, id: Option<&Id<'_>>, rejection: &Rejection, to: &Destination) {
         let mut message = Vec::new();
         rejection.write_body(id, &mut message);
-        to.put(Bytes::from(message));
+        to.send_message(Bytes::from(message));
     }
 
     fn refuse_for_now(&self, id: &Id<'_>) {

@@ -167,7 +167,7 @@ pub async fn serve_streams(
     connection.hear_no_more();
     let drained = tokio::time::timeout(options.drain_limit, async {
         let finished = async {
-            connection.finished().await;
+            connection.join_finished().await;
             outbox.close();
         };
         let ((), written) = tokio::join!(finished, &mut writing);
@@ -193,10 +193,10 @@ async fn take_all(connection: &mut Connection, options: &Options, input: impl As
             tokio::select! {
                 biased;
                 () = options.stop.cancelled() => return Ok(()),
-                () = connection.room() => {}
+                () = connection.wait_for_room() => {}
             }
             match decoder.next_line() {
-                Ok(Some(line)) => connection.take(Bytes::from(line)),
+                Ok(Some(line)) => connection.take_body(Bytes::from(line)),
                 Ok(None) => break,
                 Err(error) => connection.refuse_line(&error),
             }
@@ -204,7 +204,7 @@ async fn take_all(connection: &mut Connection, options: &Options, input: impl As
         let read = tokio::select! {
             biased;
             () = options.stop.cancelled() => return Ok(()),
-            () = connection.turn() => continue,
+            () = connection.wait_for_slot() => continue,
             read = input.read(&mut chunk) => read,
         };
         match read.map_err(StdioError::Read)? {
@@ -213,7 +213,7 @@ async fn take_all(connection: &mut Connection, options: &Options, input: impl As
         }
     }
     if let Some(line) = decoder.finish() {
-        connection.take(Bytes::from(line));
+        connection.take_body(Bytes::from(line));
     }
     Ok(())
 }

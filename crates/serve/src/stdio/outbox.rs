@@ -58,7 +58,7 @@ impl Outbox {
     }
 
     /// Waits until less waits to be written than the limit. For one caller at a time.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         while self.with(|queue| queue.bytes >= self.shared.limit) {
             self.shared.emptied.notified().await;
         }

@@ -90,8 +90,8 @@ impl SharedSessions {
         }
         let place = self.sessions.reserve(principal).ok_or_else(full)?;
         let limit = self.server.limits().watched_resources;
-        let Some(session) = Session::restored(record, principal.cloned(), limit) else { return Ok(None) };
-        session.share(self.questions());
+        let Some(session) = Session::from_record(record, principal.cloned(), limit) else { return Ok(None) };
+        session.share_with_processes(self.questions());
         let streams = SessionStreams::new(Arc::clone(&self.streams), self.resumable);
         let live = place.adopt(key, Arc::new(session), streams, (now, left));
         if let Some(live) = &live {
@@ -196,7 +196,8 @@ impl SharedSessions {
         let (name, session) = (live.key.name(), &live.session);
         // A life that began before goes on.
         let life = Life { whole: self.sessions.left(live, Instant::now()), ..self.life };
-        let put = self.stores.sessions.put(name, &session.record(owner(live.key, session.principal())), life).await?;
+        let put =
+            self.stores.sessions.put(name, &session.to_record(owner(live.key, session.principal())), life).await?;
         match put {
             Put::Kept => {
                 let changes = session.changes();

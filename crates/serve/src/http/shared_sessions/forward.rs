@@ -290,7 +290,7 @@ mod tests {
         let sessions = Sessions::new(10, (Duration::from_secs(60), None), now, None);
         let client = Client { info: Implementation::default(), capabilities: ClientCapabilities::default() };
         let session = Arc::new(Session::new(Revision::V2025_11_25, None, client));
-        session.share(1 << QUESTION_BITS);
+        session.share_with_processes(1 << QUESTION_BITS);
         let (streams, bounds) = (streams(), Arc::clone(&streams().bounds));
         let live = sessions.reserve(None).unwrap().take(session, streams, now).unwrap();
         let server = Server::builder("t", "1").build().unwrap();
