@@ -1,4 +1,5 @@
-//! Who asked for what, for those who want to see each request. Where nobody does it costs one look at an option.
+//! The access log: reports method, target and status of each request to a callback. Without a callback it costs one check
+//! of an option.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ pub struct AccessLog(Arc<dyn Fn(&Access<'_>) + Send + Sync>);
 /// One request. All text is the client's.
 #[derive(Debug)]
 pub struct Access<'a> {
-    /// Of HTTP.
+    /// The HTTP method.
     pub method: &'a str,
-    /// Without its query, which may hold secrets.
+    /// The request's path without its query, which may hold secrets.
     pub path: &'a str,
-    /// The answer's.
+    /// The answer's status code.
     pub status: u16,
     /// From the head of the request, and its body where that is short, to the head of the answer.
     pub elapsed: Duration,
@@ -36,7 +37,7 @@ impl AccessLog {
         Self(Arc::new(tell))
     }
 
-    /// Of a request whose body was there.
+    /// Reports a request whose body has been read whole.
     pub(super) fn tell_whole(&self, path: &str, body: &Bytes, status: StatusCode, begun: Instant) {
         let outline: Outline<'_> = serde_json::from_slice(body).unwrap_or_default();
         let uri = outline.params.uri.as_deref().map(without_query);
@@ -52,7 +53,7 @@ impl AccessLog {
     }
 }
 
-/// What a request says of itself before its body is read.
+/// The parts of a request's head that the log reports, copied before the body is read.
 pub(super) struct Seen {
     begun: Instant,
     method: Method,
@@ -99,7 +100,7 @@ fn without_query(uri: &str) -> &str {
     uri.split(['?', '#']).next().unwrap_or(uri)
 }
 
-/// What a log says of a message.
+/// The parts of a message that the log reports.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Outline<'a> {

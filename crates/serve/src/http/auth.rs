@@ -20,7 +20,7 @@ pub trait TokenVerifier: Send + Sync {
     fn verify<'a>(&'a self, token: &'a str)
     -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>>;
 
-    /// What a verifier says of itself that is for development alone. `None`: it is for everything.
+    /// A warning, where the verifier is for development only. `None`: the verifier is fit for production.
     fn development(&self) -> Option<Development> {
         None
     }
@@ -35,7 +35,7 @@ pub trait TokenVerifier: Send + Sync {
 /// A verifier that no server beyond its author's machine should have. Said on stderr when a server begins with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Development {
-    /// What is wrong with it, in a sentence.
+    /// The weakness of the verifier, in one sentence.
     pub warning: &'static str,
     /// Whether it was told to serve other machines all the same; else it listens on loopback only.
     pub beyond_loopback: bool,
@@ -146,7 +146,7 @@ impl Guard {
         path == self.metadata_path || path == WELL_KNOWN
     }
 
-    /// Who sends this `Authorization` header.
+    /// Verifies the `Authorization` header and returns the principal that it names.
     pub(super) async fn admit(&self, header: Option<&[u8]>) -> Result<Principal, Denied> {
         let Some(token) = header.and_then(bearer) else {
             return Err(Denied::Unauthorized(self.challenge(None)));

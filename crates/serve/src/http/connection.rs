@@ -50,7 +50,7 @@ pub(super) async fn serve(stream: TcpStream, site: Arc<HttpServer>, pulse: Arc<C
     }
 }
 
-/// What an HTTP/2 connection begins with (RFC 9113 §3.4).
+/// The preface that opens an HTTP/2 connection (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Serves a connection in clear.

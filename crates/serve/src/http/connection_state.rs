@@ -42,7 +42,7 @@ pub(super) trait WatchedTransfer: std::fmt::Debug + Send + Sync {
     fn expire(&self);
 }
 
-/// What a connection is told to do.
+/// The order that a connection has been given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownMode {
     /// Go on.
@@ -272,7 +272,7 @@ impl IdleTimeouts {
     }
 }
 
-/// What was seen at the last look.
+/// The counters as they were at the previous check, and for how many checks each state has lasted.
 #[derive(Debug, Default)]
 pub(super) struct IdleCheck {
     moves: u32,

@@ -13,7 +13,7 @@ use super::reply_body::ReplyBody;
 use super::{Options, ServeError, connection};
 use crate::Server;
 
-/// What [`super::serve`] serves, without listeners and threads: for Unix sockets, for calls within a process, for tests.
+/// The endpoint of [`super::serve`] without listeners and threads: for Unix sockets, for calls within a process, for tests.
 /// Connections share sessions. Cheap to clone.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -26,8 +26,8 @@ pub struct Endpoint {
 const SWEEP: Duration = Duration::from_secs(10);
 
 impl Endpoint {
-    /// Of the options, those that say where and how to listen have no meaning: `address` only stands for the host that
-    /// requests may name beside loopback, `tls`, `workers` and `limits.connections` are passed over.
+    /// Ignores the options that say where and how to listen: `tls`, `workers` and `limits.connections`. `address` only names the
+    /// host that requests may name beside loopback.
     ///
     /// # Errors
     /// [`ServeError::Option`].

@@ -12,9 +12,9 @@ pub enum ServeError {
     Option {
         /// Which.
         option: &'static str,
-        /// What it was.
+        /// The value that was given.
         value: String,
-        /// What it has to be.
+        /// The requirement that the value fails.
         reason: &'static str,
     },
     /// The environment: the address can't be listened on.
@@ -22,7 +22,7 @@ pub enum ServeError {
     Listen {
         /// Where.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The environment: the Unix socket for requests from the other worker processes can't be opened.
@@ -30,7 +30,7 @@ pub enum ServeError {
     WorkerSocket {
         /// Where.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The environment: a worker can't be started.

@@ -15,10 +15,10 @@ use super::in_flight::Calls;
 /// A comment, which clients pass over.
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// See the module. Dropping it, which is what a disconnect does, cancels the calls that it drives.
+/// Body that sends the events of one log. Dropping it, as a disconnect does, cancels the calls that it drives.
 pub(super) struct EventStream {
     reader: Reader,
-    /// What is still to be answered on this stream, where the stream itself has to see to that.
+    /// The calls that this stream drives itself, until all are answered.
     calls: Option<Calls>,
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,

@@ -7,7 +7,7 @@ use mcpace_wire::http::{Accept, Field, MediaType, RequestHeaders};
 use super::origin::Origin;
 use crate::headers::Headers;
 
-/// See the module.
+/// The headers of one request that the transport reads.
 pub(super) struct Fields<'a> {
     /// MCP's.
     pub(super) mcp: RequestHeaders<'a>,
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         self.origin.headers(target, lines)
     }
 
-    /// What the client reads; all of it where it doesn't say (RFC 9110 §12.5.1).
+    /// The media types that the client accepts; all of them without an `Accept` header (RFC 9110 §12.5.1).
     pub(super) fn accept(&self) -> Accept {
         self.mcp.accept.unwrap_or_else(|| Accept::parse(b"*/*"))
     }

@@ -37,7 +37,7 @@ impl HttpServer {
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
     }
 
-    /// Of a stream that this process has.
+    /// Opens or resumes a stream of this process.
     fn get_own(&self, fields: &Fields<'_>, live: Arc<HttpSession>) -> Result<EventStream, Answer> {
         let reader = match fields.mcp.last_event_id {
             Field::Absent => self.new_standalone(fields, &live)?,
@@ -60,7 +60,8 @@ impl HttpServer {
         EventStream::new(reader, self.keep_alive).holding(live)
     }
 
-    /// Of a stream that all processes know. The standalone one is the store's, a reply's may be this process's own.
+    /// Opens or resumes a stream that all processes share. The standalone stream is in the store; a reply's stream may be this
+    /// process's own.
     async fn get_shared(
         &self,
         sharing: &Arc<SharedSessions>,

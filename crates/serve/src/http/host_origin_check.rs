@@ -8,10 +8,10 @@ use mcpace_wire::http::Field;
 /// The names that a browser on this machine may know the server by.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// See the module.
+/// The hosts and origins that requests may name.
 pub(super) struct Admission {
     any_host: bool,
-    /// What most requests say: the bound port on a loopback name, or the bound address.
+    /// The `Host` values of most requests: the bound port on a loopback name, or the bound address.
     usual: Vec<String>,
     hosts: Vec<Name>,
     any_origin: bool,

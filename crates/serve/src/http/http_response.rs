@@ -21,16 +21,16 @@ const NO: HeaderValue = HeaderValue::from_static("no");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const SOON: HeaderValue = HeaderValue::from_static("1");
 
-/// See the module.
+/// An HTTP response before its headers are built.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) kind: Kind,
     pub(super) body: ReplyBody,
-    /// What few answers have.
+    /// The headers that few answers have.
     extras: Option<Box<Extras>>,
 }
 
-/// What the body is.
+/// Media type of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     None,

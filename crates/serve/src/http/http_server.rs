@@ -1,4 +1,4 @@
-//! What all connections share, and the way of a request to its endpoint: host, origin, path, method, token.
+//! The state that all connections share, and the way of a request to its endpoint: host, origin, path, method, token.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
@@ -43,7 +43,7 @@ use crate::principal::Principal;
 use crate::push::{NotifyError, NotifyFuture, SessionTransport};
 use crate::store::Told;
 
-/// See the module.
+/// The HTTP server's configuration, sessions and parts, shared by all connections.
 pub(super) struct HttpServer {
     pub(super) server: Server,
     pub(super) acceptor: Option<TlsAcceptor>,
@@ -145,7 +145,7 @@ impl HttpServer {
         })
     }
 
-    /// The same, and whoever has something to say to its sessions finds it.
+    /// Makes the server and registers it as a transport, so that notifications reach its sessions.
     pub(super) fn serving(server: Server, options: Options, bound: SocketAddr) -> Result<Arc<Self>, ServeError> {
         let site = Arc::new(Self::new(server, options, bound)?);
         let transport: Weak<dyn SessionTransport> = Arc::<Self>::downgrade(&site);
@@ -163,7 +163,7 @@ impl HttpServer {
         let Some(log) = &self.access_log else { return self.respond_to(request, pulse, protocol).await };
         let seen = Seen::of(&request);
         let response = self.respond_to(request, pulse, protocol).await;
-        // What another process answers stands in that one's log.
+        // A forwarded request stands in the log of the process that answered it.
         if !matches!(response.body(), ReplyBody::Passed(_)) {
             seen.tell(log, response.status());
         }
@@ -190,7 +190,7 @@ impl HttpServer {
         {
             match relay.pass_on(owner, head, body, self.origin(pulse)).await {
                 Ok(response) => return response,
-                // Whoever had the session is gone; where there is a store it is anybody's.
+                // The session's owner is gone; with a store, any process may take the session up.
                 Err(unsent) if self.sharing.is_some() => (head, body) = unsent.into_parts(),
                 Err(_) => return Answer::from(Rejection::SessionNotFound).into_response(http::HeaderMap::new()),
             }
@@ -335,7 +335,7 @@ impl HttpServer {
         }
     }
 
-    /// Who asks, where that matters.
+    /// The request's principal, where the server checks tokens.
     pub(super) async fn principal(&self, fields: &Fields<'_>) -> Result<Option<Principal>, Answer> {
         let Some(guard) = &self.guard else { return Ok(None) };
         let refused = |status, reason| Answer::refused(status, code::INVALID_REQUEST, reason);
@@ -352,7 +352,7 @@ impl HttpServer {
         })
     }
 
-    /// What a token must grant for what was refused, and where to get one.
+    /// The challenge for a call that its token doesn't allow: the scopes that it needs, and where to get a token.
     pub(super) fn scope_challenge(&self, scopes: &[Arc<str>]) -> String {
         let scopes = scopes.iter().map(|scope| &**scope);
         match &self.guard {
@@ -411,11 +411,11 @@ fn waits_for_leave(head: &Parts) -> bool {
     head.headers.contains_key(http::header::EXPECT)
 }
 
-/// What hyper's buffer has at least.
+/// The smallest buffer size that hyper accepts.
 const MIN_HEAD: usize = 8192;
 
 impl HttpServer {
-    /// Who answers for this path, if MCP has nothing there.
+    /// The mounted service, if MCP has nothing at this path.
     pub(super) fn beside(&self, path: &str) -> Option<&MountedService> {
         self.beside.as_ref().filter(|_| self.route(path).is_err())
     }

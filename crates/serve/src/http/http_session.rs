@@ -16,7 +16,7 @@ use super::session_streams::SessionStreams;
 use crate::outlet::{Gone, Outlet};
 use crate::session::Session;
 
-/// See the module.
+/// One session: its key, its protocol state and its streams.
 pub(super) struct HttpSession {
     pub(super) key: Key,
     pub(super) session: Arc<Session>,
@@ -25,23 +25,23 @@ pub(super) struct HttpSession {
     seen: AtomicU64,
     /// When it ends however much it is used.
     until: u64,
-    /// As of which state of a store it is known to live; 0 before it is in one.
+    /// Generation of the store in which the session was last known to live; 0 before the session is in a store.
     pub(super) verified: AtomicU64,
-    /// What of its answers, and of its cancellations, was passed on to other processes.
+    /// Number of the session's answers, and of its cancellations, forwarded to other processes in the current second.
     answers: Passed,
     cancellations: Passed,
     /// Made for the first reply that counts.
     unsent: OnceLock<Arc<Account>>,
 }
 
-/// What was passed on to other processes: the second, in the upper half, and how much in that.
+/// Counter of forwarded messages: the second in the upper half, the count within that second in the lower.
 #[derive(Default)]
 struct Passed(AtomicU64);
 
-/// What a client says for another process than the one that it says it to.
+/// A client's message that arrived at one process and is for another.
 #[derive(Clone, Copy)]
 pub(super) enum Passing {
-    /// An answer of so many bytes.
+    /// An answer of this many bytes.
     Answer(usize),
     Cancellation,
 }
@@ -50,7 +50,7 @@ pub(super) enum Passing {
 const UNUSED: u64 = 1 << 63;
 /// How much of one client's a second is passed on to other processes, of answers and of cancellations each.
 const PASSED_ON: u64 = 100;
-/// So many bytes of an answer count as one more.
+/// An answer counts once more for each part of this many bytes.
 const ANSWERS_PART: usize = 64 << 10;
 
 impl HttpSession {
@@ -77,7 +77,7 @@ impl HttpSession {
     /// Counts something as passed on to other processes in this second. False where that would be too much: it is to stay here then.
     pub(super) fn count_passing(&self, what: Passing, second: u64) -> bool {
         match what {
-            // Who cancels much can still answer.
+            // Cancellations are counted apart, so that many of them don't keep a client from answering.
             Passing::Answer(bytes) => self.answers.count(1 + (bytes / ANSWERS_PART) as u64, second),
             Passing::Cancellation => self.cancellations.count(1, second),
         }
@@ -101,7 +101,7 @@ impl HttpSession {
         now >= self.until
     }
 
-    /// What it has left of its whole life, where that has an end.
+    /// Remaining lifetime, where the lifetime is limited.
     pub(super) fn left(&self, now: u64) -> Option<Duration> {
         (self.until != u64::MAX).then(|| Duration::from_millis(self.until.saturating_sub(now)))
     }

@@ -10,7 +10,7 @@ use crate::exchange::Reply;
 /// A handler at work.
 pub(super) type Call = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// See the module. All are polled together: there are at most [`super::Limits::batch`].
+/// The unfinished requests of one POST. All are polled together: there are at most [`super::Limits::batch`].
 pub(super) struct Calls {
     slots: Vec<Slot>,
     accounts: Accounts,

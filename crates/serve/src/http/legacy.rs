@@ -140,7 +140,7 @@ impl HttpServer {
         self.take_all_legacy(&open, principal.as_ref(), fields, &body)
     }
 
-    /// The same for a body that is there already.
+    /// POST whose body has been read: takes messages; their answers go to the stream.
     pub(super) async fn legacy_message_whole(
         &self,
         head: &Parts,
@@ -256,7 +256,7 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply, begins: bool) {
     open.log.push(held_results::finish(&open.unsent, None, reply));
 }
 
-/// What handlers say goes to the one stream there is.
+/// Sends the messages of handlers to the session's only stream.
 struct OnLog<'o> {
     open: &'o Open,
     fields: &'o Fields<'o>,

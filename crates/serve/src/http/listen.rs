@@ -44,7 +44,8 @@ pub(super) fn bind(
     Ok((sockets, bound))
 }
 
-/// Where this process takes what others of its family pass on. What a predecessor left there is in nobody's use.
+/// Binds the socket on which this process takes requests from the other processes of its group. A socket file that a predecessor
+/// left is not in use and is replaced.
 pub(super) fn bind_family(path: &Path) -> Result<UnixListener, ServeError> {
     let failed = |source| ServeError::WorkerSocket { path: path.to_owned(), source };
     match std::fs::remove_file(path) {

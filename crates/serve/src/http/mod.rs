@@ -4,10 +4,10 @@
 //! for a request that is answered at once; a reply that is known whole is one write. Everything that a peer can make the
 //! server keep or wait for is in [`Limits`].
 //!
-//! The way of a request: `listen` → `worker` → `connection` → `site` (host, origin, path, token) → `post` (body,
-//! era, session, dispatch) → `reply` (JSON or events) → `answer` (headers). Streams are `event_log`s, which
-//! `event_stream`s read; `streams` has those of one session, which is `live`; `sessions` has all of them, as many as there are
-//! `session_places`.
+//! The way of a request: `listen` → `worker` → `connection` → `http_server` (host, origin, path, token) → `post` (body, era,
+//! session, dispatch) → `reply` (JSON or events) → `http_response` (headers). A stream is an `event_log`, read by an
+//! `event_stream`. `session_streams` has the streams of one session, an `http_session`; `sessions` has all sessions, within
+//! the bounds of `session_capacity`.
 //!
 //! Deliberately absent: what methods mean (dispatch), who may call what (the verifier and the handlers), CORS headers for
 //! pages of other origins (a proxy's business), compression.

@@ -31,7 +31,7 @@ pub type Responding = Pin<Box<dyn Future<Output = Response<mpsc::Receiver<Bytes>
 pub struct MountedService(pub(super) Arc<dyn Fallback>);
 
 impl MountedService {
-    /// Of this service.
+    /// Wraps a service.
     #[must_use]
     pub fn new(service: impl Fallback) -> Self {
         Self(Arc::new(service))
@@ -51,7 +51,7 @@ pub struct Upload {
     left: usize,
     /// How much longer the client may let itself be waited for, in all.
     patience: Duration,
-    /// Since when it is waited for. Whoever gives up a wait and comes again waits on.
+    /// Start of the current wait for the client. A wait that is dropped and begun again keeps its start.
     waiting: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ impl Upload {
             let frame = tokio::time::timeout_at(since + self.patience, self.body.frame()).await;
             let frame = frame.map_err(|_| BrokenOff)?;
             self.waiting = None;
-            // What the service takes between two pieces is not the client's.
+            // The time that the service takes between two pieces is not charged to the client.
             self.patience = self.patience.saturating_sub(since.elapsed());
             let Some(frame) = frame else { return Ok(None) };
             // Trailers are passed over.

@@ -12,7 +12,7 @@ use super::session_affinity::WorkerGroup;
 use super::tls::Tls;
 use crate::store::Stores;
 
-/// What the HTTP transport does. [`Options::default`] is safe: loopback only, bounded everywhere.
+/// Options of the HTTP transport. [`Options::default`] is safe: loopback only, bounded everywhere.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen. Port 0 lets the system choose; [`super::ServerHandle::address`] tells.
@@ -55,7 +55,7 @@ pub struct Options {
     pub keep_alive: Duration,
     /// Answers for the paths that are not MCP's.
     pub beside: Option<MountedService>,
-    /// What each thread that serves runs within.
+    /// A wrapper that each serving thread runs within.
     pub around: Option<Around>,
     /// How much is too much.
     pub limits: Limits,
@@ -118,9 +118,9 @@ impl Default for Options {
 /// How requests are answered, where the client takes both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ResponseMode {
-    /// One JSON body, but for `subscriptions/listen`, which is a stream by nature. What a handler says before its result
-    /// goes to the session's standalone stream, or nowhere; a question waits a while for that to be opened
-    /// ([`crate::Limits::stream_time`]).
+    /// One JSON body, except for `subscriptions/listen`, which is always a stream. Messages that a handler sends before its
+    /// result go to the session's standalone stream, or are dropped. A request to the client waits a while for that stream to
+    /// open ([`crate::Limits::stream_time`]).
     Json,
     /// Always a stream of events.
     Sse,
@@ -159,9 +159,9 @@ pub struct Limits {
     pub connection_reply_bytes: usize,
     /// Bytes of finished results that may wait for one session's client, over all its connections.
     pub session_reply_bytes: usize,
-    /// What one session keeps of streams that have ended, to be sent again.
+    /// Bytes of ended streams that one session keeps for resumption.
     pub session_replay_bytes: usize,
-    /// What all sessions together keep of streams that have ended.
+    /// Bytes of ended streams that all sessions together keep for resumption.
     pub replay_bytes: usize,
     /// A session that nobody used for this long is over.
     pub session_idle: Duration,

@@ -1,7 +1,7 @@
 //! Where a request comes from: the ends of its connection, which only the process that accepted it knows.
 //!
-//! Constraint: a request that another process passed on says so itself, in a header that counts only on the socket between
-//! processes. Whatever a client writes there is overwritten or passed over.
+//! Constraint: a request that another process forwarded names its ends in a header that counts only on the socket between
+//! processes. A client's own header of that name is overwritten or ignored.
 
 use std::net::SocketAddr;
 

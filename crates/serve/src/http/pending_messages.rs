@@ -1,8 +1,9 @@
-//! What calls say before their session's client reads the stream that takes it.
+//! Messages of calls that wait for the session's client to open its standalone stream.
 //!
-//! Where replies are JSON, progress and log messages of a call go out on the standalone stream, which many clients open while they
-//! call already. Constraint: bounded in number, bytes and time, for each session and for all; the oldest go first, and what goes
-//! unheard is counted. Clients that never open that stream cost no more than that.
+//! Where replies are JSON, progress and log messages of a call go out on the standalone stream. Many clients open that
+//! stream only after their first calls. Constraint: messages are bounded in number, bytes and time, for each session and
+//! for all together. The oldest are dropped first, and dropped messages are counted. A client that never opens the stream
+//! costs no more than these bounds.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -18,11 +19,11 @@ const BYTES: usize = 64 << 10;
 /// Bytes of all sessions.
 const ALL_BYTES: usize = 16 << 20;
 
-/// What all sessions have in common.
+/// The bounds and counters that all sessions share.
 pub(super) struct PendingBounds {
     /// How long a message waits.
     time: Duration,
-    /// Of all sessions.
+    /// Bytes that the messages of all sessions take.
     bytes: AtomicUsize,
     dropped: AtomicU64,
 }
@@ -45,10 +46,11 @@ impl PendingBounds {
     }
 }
 
-/// Of one session. Whoever lets go of it says so by [`Unheard::clear`].
+/// The pending messages of one session. Call [`PendingMessages::clear`] before dropping it, so that the shared byte count stays
+/// right.
 #[derive(Default)]
 pub(super) struct PendingMessages {
-    /// With the time from which on they are too old.
+    /// Each message with the time at which it expires.
     messages: VecDeque<(Instant, Bytes)>,
     bytes: usize,
 }

@@ -49,7 +49,7 @@ impl HttpServer {
         self.take(fields, mode, principal, body, unsent).await
     }
 
-    /// What is refused without a look at the body.
+    /// Makes the checks that need no body: token, media types, response mode.
     async fn prepare(&self, fields: &Fields<'_>) -> Result<(Option<Principal>, ResponseMode), Answer> {
         let principal = self.principal(fields).await?;
         if !fields.is_json() {
@@ -296,7 +296,7 @@ enum Step {
     Wait(Box<Exchange>, Calls),
 }
 
-/// What is known of a message that may go to dispatch.
+/// The protocol revision and session of a message that may go to dispatch.
 pub(super) struct Admitted {
     pub(super) revision: Revision,
     pub(super) live: Option<Arc<HttpSession>>,
@@ -344,7 +344,7 @@ impl Refusal {
     }
 }
 
-/// What dispatch made of a whole POST.
+/// Result of dispatching a whole POST.
 enum Work {
     Nothing,
     Done(Finished),

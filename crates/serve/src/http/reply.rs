@@ -200,7 +200,7 @@ impl HttpServer {
         let stream = match exchange.resumable() {
             Some(live) => {
                 if live.streams.begin(&log).is_err() {
-                    // What handlers said already is with others: that there is no more of it, too.
+                    // Other processes may have the handlers' messages already, so they need the stream's end, too.
                     log.end();
                     let reason = "as many streams as may be are open in this session";
                     return Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, reason);

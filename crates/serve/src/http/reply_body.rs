@@ -1,4 +1,4 @@
-//! What hyper sends as a body.
+//! The response body that hyper sends.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

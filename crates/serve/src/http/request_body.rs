@@ -121,7 +121,7 @@ fn poll_next(
                 let answer = Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, "the body broke off");
                 return Poll::Ready(Err(answer.closing()));
             }
-            // Whoever finds that it takes too long wakes this connection.
+            // The worker's idle check wakes this connection when the body takes too long.
             Poll::Pending if watch.is_some_and(InBody::is_expired) => return Poll::Ready(Err(too_slow())),
             Poll::Pending => return Poll::Pending,
         }

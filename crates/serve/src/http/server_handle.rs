@@ -109,7 +109,7 @@ impl ServerHandle {
 
     fn order_stop(&self) {
         self.stop.cancel();
-        // What only waits would hold up a stop for ever: subscriptions, standalone streams, streams of 2024-11-05.
+        // Streams that only wait would delay a stop for ever: subscriptions, standalone streams, streams of 2024-11-05.
         self.site.server.close();
         self.site.sessions.end_standalone_streams();
         if let Some(sharing) = &self.site.sharing {

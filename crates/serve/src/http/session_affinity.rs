@@ -1,11 +1,13 @@
-//! Several processes behind one port, each with sessions of its own: a request of another's session is passed on to it.
+//! Several processes behind one port, each with its own sessions: a request is forwarded to the process that has its
+//! session.
 //!
-//! Constraints: which process has a session stands in the session's id, so nothing is shared and nobody is asked. The
-//! request goes on as it came, over a Unix socket in a folder that only this user may enter, and its owner makes all its
-//! checks as if it had taken it in itself. Connections between processes are kept and used again.
+//! Constraints: the session's id names the process that has the session, so processes share no table and need no look-up.
+//! The request is forwarded unchanged over a Unix socket in a folder that only this user may enter. The owner makes all its
+//! checks as if it had accepted the request itself. Connections between processes are kept and used again.
 //!
-//! Deliberately absent: sessions that outlive their process. What was an owner's is unknown (404) to its successor, and the
-//! client begins anew, as the protocol has it. With a store (`sharing`) whoever takes the request in takes the session up.
+//! Deliberately absent: sessions that outlive their process. A successor doesn't know its predecessor's sessions and
+//! answers 404; the client then begins a new session, as the protocol provides. With a store ([`super::shared_sessions`])
+//! the process that accepts the request takes the session up.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +52,7 @@ impl WorkerGroup {
         fits.then(|| Self { own: u8::try_from(own).unwrap_or(u8::MAX), sockets: sockets.into() })
     }
 
-    /// What the ids of this process's sessions have in them.
+    /// Number of this process, which the ids of its sessions contain.
     pub(super) fn own(&self) -> u8 {
         self.own
     }
@@ -79,7 +81,7 @@ impl SessionRouter {
         (owner != usize::from(self.family.own) && owner < self.family.sockets.len()).then_some(owner)
     }
 
-    /// The same, of a request's head.
+    /// The process that has the session of a request, read from the request's head.
     pub(super) fn owner_of(&self, head: &Parts) -> Option<usize> {
         self.owner(head.headers.get(SESSION_ID)?.to_str().ok())
     }
@@ -147,7 +149,7 @@ impl SessionRouter {
     }
 }
 
-/// What HTTP/2 says otherwise, and what concerns the connection that it came over alone.
+/// Turns an HTTP/2 head into one of HTTP/1.1, without the headers that concern only its own connection.
 fn make_http1(head: &mut Parts) {
     if let Some(host) = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok()) {
         head.headers.insert(HOST, host);

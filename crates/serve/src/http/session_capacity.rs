@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use super::lock::lock;
 use super::session_key::Key;
 
-/// See the module.
+/// Counts the sessions in all and for each principal, and picks the session that makes room.
 pub(super) struct SessionPlaces {
     limit: usize,
-    /// By sessions in the table, and by those that are about to be.
+    /// Places taken by sessions in the table, and by those that are about to be.
     taken: AtomicUsize,
     /// How many of them by whom, where anybody is authenticated.
     owned: Mutex<HashMap<Arc<str>, usize>>,

@@ -1,6 +1,6 @@
-//! What a session id stands for.
+//! Session keys: the random number that a session id stands for.
 //!
-//! Constraint: nobody can guess one, and every bit of it is drawn anew; so it needs no hash either.
+//! Constraint: a key can't be guessed. All its bits are random, so a key needs no hash.
 
 use std::hash::Hasher;
 
@@ -29,7 +29,7 @@ impl Key {
         Key(self.0 & !(0xff << MEMBER_SHIFT) | u128::from(member) << MEMBER_SHIFT)
     }
 
-    /// What a store of sessions calls it.
+    /// The session's name in a store.
     pub(super) fn name(self) -> Name {
         Name::of(&self.to_string())
     }

@@ -14,7 +14,7 @@ use super::event_log::{Log, LogBounds, Reader, position_after};
 use super::pending_messages::{PendingBounds, PendingMessages};
 use crate::outlet::{Gone, Outlet};
 
-/// What streams may take, and how much all sessions together keep.
+/// The bounds of streams, and the bytes that all sessions together keep.
 pub(super) struct StreamBounds {
     pub(super) log: LogBounds,
     pub(super) standalone: usize,
@@ -27,7 +27,7 @@ pub(super) struct StreamBounds {
     pub(super) unheard: PendingBounds,
 }
 
-/// See the module. Allocates nothing until there is a stream.
+/// The streams of one session. Allocates nothing until there is a stream.
 pub(super) struct SessionStreams {
     pub(super) bounds: Arc<StreamBounds>,
     resumable: bool,
@@ -41,7 +41,7 @@ struct Known {
     open: Vec<Arc<Log>>,
     ended: VecDeque<Kept>,
     ended_bytes: usize,
-    /// What calls said before there was a standalone stream.
+    /// Messages that calls sent before there was a standalone stream.
     unheard: PendingMessages,
     /// A client has begun to read a standalone stream.
     read: Arc<Notify>,
@@ -172,7 +172,7 @@ impl SessionStreams {
         log.ok_or(Gone)?.send(message)
     }
 
-    /// The same of what a call says, which waits a little where there is no standalone stream yet.
+    /// Sends a message of a call on a standalone stream. Without such a stream the message waits a while for one.
     pub(super) fn tell(&self, message: Bytes) -> Result<(), Gone> {
         let log = {
             let mut known = self.known();
@@ -241,7 +241,7 @@ pub(super) mod tests {
     use super::super::held_results::Permit;
     use super::*;
 
-    /// Of a session that may keep little.
+    /// Streams of a session with small bounds.
     pub(in super::super) fn streams() -> SessionStreams {
         let bounds = StreamBounds {
             log: LogBounds { events: 8, bytes: 1024 },

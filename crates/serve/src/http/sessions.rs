@@ -20,7 +20,7 @@ use crate::session::Session;
 /// How long a session lives that nobody used since it began: its client has said nothing after `initialize`.
 const UNUSED_IDLE: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// The table of sessions.
 pub(super) struct Sessions {
     shards: Box<[Mutex<Shard>]>,
     places: SessionPlaces,
@@ -70,7 +70,7 @@ impl Sessions {
         false
     }
 
-    /// What a session has left of its whole life.
+    /// Remaining lifetime of a session, where the lifetime is limited.
     pub(super) fn left(&self, live: &HttpSession, now: Instant) -> Option<Duration> {
         live.left(self.millis(now))
     }
@@ -311,7 +311,7 @@ mod tests {
         assert!(begin_as(&sessions, Some(&greedy), begun).is_none());
         assert!(begin_as(&sessions, Some(&other), begun).is_some());
         assert_eq!(sessions.len(), 11);
-        // What ended counts no longer.
+        // Ended sessions don't count.
         for id in &of_greedy[..2] {
             let live = sessions.find(id, Some(&greedy), begun).unwrap();
             sessions.end(&live);

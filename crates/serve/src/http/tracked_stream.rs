@@ -1,4 +1,4 @@
-//! A byte stream that leaves marks on a [`Pulse`], and may begin with bytes that were read ahead.
+//! A byte stream that records its activity in a [`ConnectionState`], and may begin with bytes that were read ahead.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection_state::ConnectionState;
 
-/// See the module.
+/// A byte stream that records its activity in a [`ConnectionState`].
 pub(super) struct TrackedStream<S> {
     stream: S,
     ahead: Bytes,

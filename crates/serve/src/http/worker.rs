@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// What is in flight gets its time; then the rest is cut by dropping the runtime.
+    /// Gives requests in progress their time to finish; then drops the runtime, which cuts the rest.
     async fn finish(self) {
         self.connections.order_all(ShutdownMode::Finish);
         self.tracker.close();

@@ -1,4 +1,4 @@
-//! What is registered changes while clients are connected; and what is traced.
+//! Changes of the registered tools, prompts and resources while clients are connected; and tracing.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! What a handler does with its context: progress, logs, and being cancelled.
+//! The context of a handler: progress, logs, and cancellation.
 
 use std::sync::Arc;
 

@@ -92,7 +92,7 @@ async fn whole_requests_go_to_it_and_come_back_unchanged() {
         assert!(answer.text.ends_with(r#"},"isError":false}}"#), "{}", answer.text);
         let answer = finish(client.send(4, "tools/list", json!({}))).await;
         assert_eq!(answer.result()["method"], "tools/list");
-        // What it doesn't take stays ours.
+        // Methods that the delegate doesn't take are answered by the server itself.
         let prompts = client.now(5, "prompts/list", json!({}));
         assert_eq!(prompts.error().0, -32_601);
     }

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 /// The limit of every wait, in virtual time.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3_600);
 
-/// What came ahead of replies.
+/// The messages that came ahead of replies.
 #[derive(Default)]
 pub(crate) struct Outbox {
     messages: Mutex<Vec<Value>>,
@@ -118,11 +118,11 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) timed: bool,
-    /// What it says it can do.
+    /// The capabilities that the client declares.
     pub(crate) capabilities: Value,
 }
 
-/// What a client of ours says it can do.
+/// The capabilities of a client that can do everything.
 pub(crate) fn able() -> Value {
     json!({"sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}, "roots": {},
         "extensions": {"io.modelcontextprotocol/tasks": {}}})
@@ -162,7 +162,7 @@ impl Client {
         self.granted(subject, &[])
     }
 
-    /// Of somebody whose token grants scopes.
+    /// Makes the client one with a principal whose token grants scopes.
     pub(crate) fn granted(mut self, subject: &str, scopes: &[&str]) -> Self {
         let scopes: Vec<String> = scopes.iter().map(|&scope| scope.to_owned()).collect();
         self.peer.principal = Some(Principal::new(subject, scopes));

@@ -232,7 +232,7 @@ fn descriptions_keep_to_the_revision() {
     assert_eq!(title(Revision::V2025_06_18), "One");
     let answer = Client::connect(&server, MODERN).now(1, "tools/list", json!({}));
     let echo = &answer.result()["tools"][0];
-    assert_eq!(echo["inputSchema"]["properties"]["text"]["description"], "What to say.");
+    assert_eq!(echo["inputSchema"]["properties"]["text"]["description"], "Text to say.");
     assert_eq!(echo["inputSchema"]["$schema"], "https://json-schema.org/draft/2020-12/schema");
 }
 

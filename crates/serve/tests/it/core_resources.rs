@@ -55,7 +55,7 @@ fn prompts_are_filled_in() {
         );
         let list = client.now(2, "prompts/list", json!({}));
         let told = &list.result()["prompts"][0]["arguments"];
-        assert_eq!(*told, json!([{"name": "text", "description": "What to say.", "required": true}]));
+        assert_eq!(*told, json!([{"name": "text", "description": "Text to say.", "required": true}]));
         assert!(list.result()["prompts"][1]["arguments"].is_null());
         for params in [
             json!({}),

@@ -108,7 +108,7 @@ async fn a_state_that_is_not_ours_is_refused() {
     assert_eq!(client.ask(1, "resources/read", read).await.error(), REFUSED);
     // Another server has another key, unless it was given the same.
     assert_eq!(call(&Client::connect(&crate::core_server::server(), MODERN), params.clone()).await.error(), REFUSED);
-    // What is too deep to compare is bound to the letter, not to nothing.
+    // Arguments that are nested too deep to compare are bound by their exact text.
     let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(200), "]".repeat(200));
     let raw = |arguments: &str, state: &str| {
         let meta = client.params(json!({}))["_meta"].clone();

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Echo {
-    /// What to say.
+    /// Text to say.
     pub(crate) text: String,
 }
 
@@ -42,7 +42,7 @@ struct Loose {
     _any: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
-/// What tests watch a handler by.
+/// The means by which tests watch a handler.
 #[derive(Default)]
 pub(crate) struct Probe {
     pub(crate) started: Notify,

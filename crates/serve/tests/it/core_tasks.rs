@@ -110,7 +110,7 @@ async fn tasks_belong_to_who_began_them_and_to_clients_that_take_them() {
         assert_eq!(anna.now(1, method, json!({})).error().0, -32602);
     }
     assert_eq!(status(&anna, &id).result()["status"], "working");
-    // Whoever takes no tasks has the result itself.
+    // A client without support for tasks gets the result itself.
     let params = json!({"name": "work", "arguments": {"text": "x"}, "_meta": {"io.modelcontextprotocol/clientCapabilities": {}}});
     assert_eq!(anna.ask(1, "tools/call", params).await.text(), "x");
     for revision in crate::core_harness::legacy() {

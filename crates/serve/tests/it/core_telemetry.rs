@@ -1,4 +1,4 @@
-//! What an observer is told of requests, and how handlers find theirs.
+//! The requests that an observer is told of, and how handlers find their own.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -102,7 +102,7 @@ async fn what_comes_later_is_part_of_its_request_too() {
     release.notify_one();
     assert_eq!(held.await.unwrap().text(), "tools/call later, tools/call later");
     assert_eq!(taken(&log)[1], "end tools/call later: well");
-    // Whoever asked is gone.
+    // The client of this request is gone.
     drop(client.send(2, "tools/call", json!({"name": "later"})));
     assert_eq!(taken(&log)[1], "end tools/call later: Cancelled");
 }

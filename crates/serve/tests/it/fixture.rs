@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::watch;
 
-/// What tools tell each other.
+/// The signals that tools exchange.
 #[derive(Default)]
 struct Stage {
     /// `open` was called.

@@ -30,7 +30,7 @@ fn only(subject: &'static str) -> impl Fn(&AccessRequest<'_>) -> Verdict + Send 
     move |asked| asked.principal.is_some_and(|principal| &*principal.subject == subject).into()
 }
 
-/// The same, after a while.
+/// Allows only this subject, after a while.
 fn only_later(subject: &'static str) -> impl Fn(&AccessRequest<'_>) -> Verdict + Send + Sync + 'static {
     move |asked| {
         let is_it = asked.principal.is_some_and(|principal| &*principal.subject == subject);

@@ -367,8 +367,8 @@ async fn run(window: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever windows a client has and whatever it does, each reply ends, whole or reset; a reply that is taken is whole; and a
-    /// silent client's connection ends with a GOAWAY.
+    /// Each reply ends, whole or reset, for any windows and any steps of the client. A reply that is taken is whole. A silent
+    /// client's connection ends with a GOAWAY.
     #[test]
     fn each_reply_ends_whatever_the_client_does(window in windows(), steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

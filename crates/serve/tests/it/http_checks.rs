@@ -1,4 +1,4 @@
-//! What the HTTP transport refuses, with which status and code, and in which order.
+//! The requests that the HTTP transport refuses, with which status and code, and in which order.
 
 use mcpace_serve::http::Options;
 use serde_json::json;

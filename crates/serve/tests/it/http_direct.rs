@@ -10,12 +10,12 @@ use crate::http_harness::{Answer, Request, ask, call, echo, head, initialize, re
 use crate::http_sessions::guarded;
 use crate::peer::{Peer, limited};
 
-/// The same request as hyper reads it: a header that plain requests don't have, and that says nothing.
+/// Adds a header without effect that plain requests don't have, so that hyper reads the request.
 fn for_hyper(request: &Request) -> Request {
     request.clone().with("Connection", "keep-alive, keep-alive")
 }
 
-/// What a client sees, but for the moment.
+/// The parts of an answer that a client sees, without the date.
 fn seen(answer: &Answer) -> (u16, BTreeMap<String, String>, String) {
     let mut headers: BTreeMap<_, _> = answer.head.headers.iter().cloned().collect();
     assert!(headers.remove("date").is_some());
@@ -211,7 +211,7 @@ async fn a_refused_body_is_read_away_only_so_far() {
     peer.send(&long).await;
     assert_eq!(receive(&mut peer).await.head.status, 401);
     assert!(peer.closing);
-    // Who waits to be told is told, and sends no body.
+    // A client that waits for `100 Continue` gets the refusal and sends no body.
     let waits = in_chunks(&Request::post(&echo(1, "hi")).with("Expect", "100-continue"), &[]);
     let mut peer = Peer::connect(running.address()).await.unwrap();
     assert!(peer.send(&waits).await);

@@ -1,4 +1,4 @@
-//! What programs that embed the transport hang into it: headers for handlers, details of a caller, a service beside the
+//! The hooks for programs that embed the transport: headers for handlers, details of a caller, a service beside the
 //! endpoint, calls without a connection, threads within something.
 
 use std::future::Future;

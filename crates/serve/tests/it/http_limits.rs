@@ -1,4 +1,4 @@
-//! What clients take more of than they may, over real sockets: streams, replies that they don't read.
+//! Limits on what clients take, over real sockets: streams, replies that they don't read.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn a_session_writes_so_many_streams_at_a_time() {
     let refused = ask(address, &wait(3).within(&id, REVISION)).await;
     assert_eq!(refused.status_and_code(), (429, -32603));
     assert!(refused.head.header("retry-after").is_some());
-    // What is answered at once needs no stream; another session has its own.
+    // A request that is answered at once needs no stream; another session has its own.
     assert_eq!(ask(address, &Request::post(&echo(4, "hi")).within(&id, REVISION)).await.head.status, 200);
     let mut elsewhere = open(address, &wait(5).within(&other, REVISION)).await;
     assert_eq!(head(&mut elsewhere).await.status, 200);

@@ -143,7 +143,7 @@ async fn what_a_call_says_waits_for_the_stream_that_takes_it() {
         let begun = Instant::now();
         assert_eq!(text_of(&receive(&mut clients.open(&talk_in(&session)).await).await.json()), "talked");
         assert_eq!(begun.elapsed(), Duration::ZERO, "the call itself waits for nothing");
-        // What is asked comes after what was said before.
+        // A question to the client comes after the messages that were sent before it.
         let mut asking = clients.open(&ask_in(&session)).await;
         assert!(timeout(Duration::from_secs(1), asking.head()).await.is_err());
         let mut stream = clients.open(&Request::bare("GET").within(&session, REVISION)).await;
@@ -285,7 +285,7 @@ async fn a_stream_of_2024_11_05_that_is_not_read_takes_no_more_messages() {
         taken += 1;
         assert!(taken < 100, "nobody reads what is held");
     }
-    // What was taken is answered once the client reads.
+    // The accepted calls are answered once the client reads.
     assert_eq!(event(&mut stream).await.unwrap()["id"], 0);
     for _ in 0..taken {
         assert_eq!(text_of(&event(&mut stream).await.unwrap()).len(), 5_000);

@@ -122,7 +122,7 @@ impl Peer {
         }
     }
 
-    /// What the `retry:` lines so far say.
+    /// The reconnection time of the `retry:` lines so far.
     pub(crate) fn retry(&self) -> Option<u64> {
         self.events.retry()
     }

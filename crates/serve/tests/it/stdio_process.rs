@@ -118,7 +118,7 @@ async fn a_client_that_is_gone_leaves_no_process_behind() {
     let params = json!({"name": "test_tool_with_progress", "arguments": {}, "_meta": meta});
     let talking = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
     served.send(&format!("{talking}\n")).await;
-    // What it says next finds nobody; its input is still open.
+    // The next message has no reader; the process's input is still open.
     drop(served.output);
     let ended = limited("the end", served.child.wait()).await.unwrap().unwrap();
     assert!(ended.success(), "{ended}");

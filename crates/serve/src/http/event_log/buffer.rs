@@ -14,7 +14,7 @@ pub(in crate::http) struct LogBounds {
 /// Bytes of events that are read in one piece.
 const TOGETHER: usize = 64 << 10;
 
-/// See the module. Positions count up from 0.
+/// The buffered events of one log. Positions count up from 0.
 #[derive(Default)]
 pub(super) struct Held {
     /// As they go over the wire.

@@ -35,7 +35,7 @@ pub(super) trait StreamMirror: Send + Sync {
     fn end(&self);
 }
 
-/// Messages of one stream, from its handlers to its reader.
+/// The events of one stream, shared between the handlers that write it and the connection that reads it.
 pub(super) struct Log {
     /// Its number in its session, where it is resumable.
     number: Option<u64>,
@@ -59,7 +59,7 @@ struct State {
     reader: u32,
     has_reader: bool,
     waker: Option<Waker>,
-    /// Of whoever waits for room.
+    /// The waker of the writer that waits for room.
     writer: Option<Waker>,
 }
 
@@ -176,7 +176,7 @@ impl Log {
         self.state().spoken
     }
 
-    /// What it holds.
+    /// Number of bytes that the log buffers.
     pub(super) fn bytes(&self) -> usize {
         self.state().held.bytes()
     }
@@ -219,7 +219,7 @@ impl Log {
         std::iter::from_fn(|| self.unread(&mut state)).collect()
     }
 
-    /// Begins to read, at `from` or at the first event not sent yet. Whoever read before gets no more.
+    /// Begins to read, at `from` or at the first event not sent yet. An earlier reader gets no more events.
     pub(super) fn reader(self: &Arc<Self>, from: Option<u64>) -> Reader {
         let mut state = self.state();
         state.reader = state.reader.wrapping_add(1);
@@ -328,7 +328,7 @@ mod tests {
             let mut reader = log.reader(None);
             let taken = (0..100).take_while(|_| send(&log, MESSAGE).is_ok()).count();
             assert!((2..=4).contains(&taken), "{taken}");
-            // What it held when the last came was less; so it holds at most one more.
+            // The last message was accepted while the log was below its bound, so the log exceeds it by one message at most.
             assert!(log.bytes() < 100 + 2 * MESSAGE.len() + 24, "{}", log.bytes());
             assert!(read(&mut reader).is_some());
             assert_eq!(send(&log, MESSAGE), Ok(()));

@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use crate::http::http_response::{Answer, Kind};
 
-/// What ends a body of chunks.
+/// The chunk that ends a chunked body.
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// The bytes that end a chunk.

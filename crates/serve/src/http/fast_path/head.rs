@@ -37,7 +37,7 @@ impl<'b> Head<'b> {
         let mut request = Request::new(&mut headers);
         let length = match request.parse(bytes) {
             Ok(Status::Complete(length)) => length,
-            // What doesn't begin as a POST will not become plain.
+            // A head that doesn't begin as a POST can't become plain.
             Ok(Status::Partial) if b"POST ".starts_with(&bytes[..bytes.len().min(5)]) => return Err(NotPlain::Partial),
             Ok(Status::Partial) | Err(_) => return Err(NotPlain::Other),
         };

@@ -42,8 +42,8 @@ const AHEAD: usize = 64 << 10;
 /// Bodies longer than this are written from where they are.
 const COPIED: usize = 16 << 10;
 
-/// Serves plain requests, the first of which may have begun in `ahead`. What it leaves is for hyper; nothing is left of a
-/// connection that has ended.
+/// Serves plain requests, the first of which may have begun in `ahead`. Returns the bytes that hyper is to go on with; none when
+/// the connection has ended.
 pub(super) async fn serve<S>(
     stream: &mut S,
     ahead: Bytes,
@@ -86,7 +86,7 @@ struct Connection<'c, S> {
     stream: TrackedStream<&'c mut S>,
     site: &'c HttpServer,
     pulse: &'c ConnectionState,
-    /// What came and is not answered yet.
+    /// Received bytes that are not answered yet.
     incoming: BytesMut,
     /// A reply on its way; kept for its memory.
     outgoing: Vec<u8>,
@@ -99,19 +99,19 @@ enum Ended {
     Other,
 }
 
-/// What to do about the bytes that came.
+/// The next step for the received bytes.
 enum Next {
     /// Read on: the head is not whole.
     Head,
     /// Read on, up to this length: the body is not whole.
     Body(usize),
-    /// So many of them are answered.
+    /// A request of this many bytes is answered.
     Answered(usize, After),
     /// Leave them to hyper.
     Leave,
 }
 
-/// What becomes of a connection after an answer.
+/// State of a connection after an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Stays,
@@ -209,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                     Poll::Ready(Ok(_)) => {}
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    // Whoever finds that it takes too long wakes this connection.
+                    // The worker's idle check wakes this connection when the body takes too long.
                     Poll::Pending if watch.is_expired() => return Poll::Ready(Ok(false)),
                     Poll::Pending => return Poll::Pending,
                 }
@@ -236,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         self.write(answer).await
     }
 
-    /// Ready when the client goes away. What it sends ahead meanwhile is kept, within bounds.
+    /// Ready when the client goes away. Bytes that the client sends meanwhile are kept, within bounds.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         while self.incoming.len() < AHEAD {
             match std::task::ready!(self.poll_fill(cx, READ)) {
@@ -274,7 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     self.stream.write_all_buf(&mut part).await?;
                 }
             }
-            // What is passed on to others, or to another application, never came this way.
+            // Forwarded requests and those of a mounted service never take the fast path.
             ReplyBody::Passed(_) | ReplyBody::Piecewise(_) => return Err(io::ErrorKind::Unsupported.into()),
             ReplyBody::Events(stream) => {
                 write_head(&mut self.outgoing, &answer, None, closes);
@@ -288,7 +288,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         Ok(if closes { After::Closes } else { After::Stays })
     }
 
-    /// Writes a stream to its end, behind the head that stands in `outgoing`. What is there at once goes out at once.
+    /// Writes a stream to its end, behind the head that stands in `outgoing`. Events that are ready together are written
+    /// together.
     async fn write_events(&mut self, mut stream: EventStream) -> io::Result<()> {
         let mut goes_on = true;
         while goes_on {

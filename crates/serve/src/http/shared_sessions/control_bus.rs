@@ -1,4 +1,4 @@
-//! What other processes tell this one.
+//! Control messages from the other processes.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -52,11 +52,12 @@ impl SharedSessions {
         }
     }
 
-    /// What is known of sessions may no longer hold, and streams may have something new.
+    /// Called when the store is back: sessions may have changed meanwhile, and streams may have new events.
     fn renew(self: &Arc<Self>) {
         self.generation.fetch_add(1, Relaxed);
         *lock(&self.renewed) = Some(Instant::now());
-        // Opened while this process was alone: their clients come back, and are known to all then.
+        // Streams that were opened while this process was alone are ended. Their clients reconnect, and all processes know the
+        // new streams.
         self.sessions.end_standalone_streams();
         let feeds: Vec<_> = self.feeds().values().cloned().collect();
         feeds.iter().for_each(|feed| feed.wake());

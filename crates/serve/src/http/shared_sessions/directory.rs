@@ -31,7 +31,7 @@ impl SharedSessions {
         self.verify(key, self.sessions.peek(key), principal, now).await
     }
 
-    /// The same, of one that may be known here: asks the store where what is known may no longer hold.
+    /// Verifies a session that this process may know already: asks the store where the local state may be stale.
     pub(super) async fn verify(
         &self,
         key: Key,
@@ -100,7 +100,8 @@ impl SharedSessions {
         Ok(live)
     }
 
-    /// What was said of it between the store's answer and now reached nobody here: then the store is asked once more.
+    /// Asks the store once more if a message about a session arrived between the store's answer and now, when nobody here could
+    /// apply it.
     async fn recheck(
         &self,
         live: Arc<HttpSession>,
@@ -228,7 +229,8 @@ fn full() -> Answer {
     Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open")
 }
 
-/// What the store calls whose a session is: nobody who reads it can try names without the session's id.
+/// Hash of a session's owner, as the store keeps it. The hash includes the session's id, so a reader of the store can't try
+/// names.
 fn owner(key: Key, principal: Option<&Principal>) -> Option<String> {
     principal.map(|principal| Name::of(&format!("{key} {}", principal.subject)).to_string())
 }

@@ -1,7 +1,8 @@
-//! What of a request is for other processes: answers and cancellations of calls that run there, and what the client set.
+//! Forwards a client's messages to the processes they concern: answers and cancellations of calls that run there, and
+//! changes of the client's settings.
 //!
-//! Constraints: passed on is what is meant, never what came, which may be of any length; so much a second of each client's. What a
-//! client is told was taken is known to the others before.
+//! Constraints: forwards the parsed message, never the received bytes, so its size is bounded. Rate-limited per client. A
+//! message is forwarded before its request is acknowledged to the client.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::store::{Down, Post, To};
 /// A call under way.
 type Call = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// What of a request other processes are to know before it is answered.
+/// The messages that other processes must receive before a request is answered.
 #[derive(Default)]
 pub(in super::super) struct Elsewhere {
     pub(in super::super) posts: Vec<(To, Post)>,
@@ -82,7 +83,7 @@ impl SharedSessions {
         second >= due && self.complains.compare_exchange(due, second + COMPLAINT, Relaxed, Relaxed).is_ok()
     }
 
-    /// What of a request is for other processes is told before it is answered.
+    /// Forwards a request's messages to the other processes, before the request is answered.
     pub(in super::super) async fn told(
         &self,
         live: Option<&Arc<HttpSession>>,
@@ -104,8 +105,9 @@ impl SharedSessions {
         }
     }
 
-    /// Tells what the client set and nobody knows yet. `is_asked`: whether the request at hand set it; what an earlier one left is no
-    /// failure of this one's. What another request is telling, this one's setting among it perhaps, is waited for: it may be in vain.
+    /// Publishes the settings that the client changed and other processes don't know yet. `is_asked`: this request changed one of
+    /// them. A request that changed none never fails for the changes of an earlier one. While another request is publishing,
+    /// perhaps this one's change too, a request that made a change waits for it: that publication may fail.
     async fn tell_changes(&self, live: &Arc<HttpSession>, is_asked: bool) -> Result<(), Answer> {
         let telling = loop {
             match live.session.tell_changes() {
@@ -175,7 +177,7 @@ fn answer(response: &Response<'_>) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// What of a cancellation others may want to know: that of a call which isn't under way here.
+/// The cancellation to forward, if its call isn't in progress in this process.
 fn cancelled_elsewhere(live: &HttpSession, params: &str) -> Option<String> {
     let id = serde_json::from_str::<CancelledParams>(params).ok()?.request_id?;
     if live.session.has_under_way(&id) { None } else { cancellation(id) }
@@ -318,7 +320,7 @@ mod tests {
             assert!(once(&mut own).await.is_none(), "nobody else knows it yet");
             assert!(changes.try_recv().is_err(), "it is on its way once");
             answer.send(if is_well { Ok(()) } else { Err(Down) }).unwrap();
-            // What an earlier one left fails nobody.
+            // A change that an earlier request left unpublished fails no other request.
             assert!(matches!(once(&mut other).await, Some(Ok(()))));
             let answered = once(&mut own).await;
             if is_well {

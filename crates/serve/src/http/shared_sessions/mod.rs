@@ -1,13 +1,14 @@
 //! Sessions and streams that several processes share, over the traits of [`crate::store`].
 //!
-//! A process takes a session of another's up as it learns of it: it makes one of its own out of the record, and asks the store
-//! again only after that was away. So a call in a session costs the store nothing. The standalone stream is the store's: who
-//! has something to say appends, the process that holds the client's connection reads. A reply's stream stays in the process
-//! that writes it, and the store has a copy (`Tee`) for the client that comes back elsewhere.
+//! A process takes up a session of another process when a request names it: it builds its own session from the stored
+//! record. It asks the store again only after the store was away, so a call in a known session costs the store nothing. The
+//! standalone stream is in the store: any process appends to it, and the process that holds the client's connection reads
+//! it. A reply's stream stays in the process that writes it. The store has a copy of it ([`StoredStream`]) for a client
+//! that reconnects elsewhere.
 //!
-//! Constraints: handlers never wait for the store, so what they say goes through a bounded queue (`queue`); what was
-//! acknowledged to anybody is in the store before. What a process took along when it died is said to the clients that ask
-//! (`feeding`), never waited for.
+//! Constraints: handlers never wait for the store, so their messages go through a bounded queue (`write_behind`). A message
+//! that was acknowledged is in the store before. When a process dies, its in-flight streams are lost; clients that resume
+//! them receive an error (`stream_reader`).
 
 mod control_bus;
 mod directory;
@@ -38,7 +39,7 @@ pub(super) use stream_reader::Unreadable;
 use write_behind::Queue;
 pub(super) use write_behind::StoredStream;
 
-/// See the module.
+/// The sessions and streams that this process shares with others.
 pub(super) struct SharedSessions {
     stores: Stores,
     /// This process, among those that share.
@@ -125,7 +126,7 @@ impl SharedSessions {
         sharing
     }
 
-    /// What the number of each question of this process has in its upper bits.
+    /// The upper bits of the number of each request that this process sends to a client.
     pub(super) fn questions(&self) -> u64 {
         u64::from(self.own) << QUESTION_BITS
     }

@@ -72,7 +72,7 @@ impl SharedSessions {
 }
 
 impl SharedSessions {
-    /// The same, without waiting for it.
+    /// Has the other processes tell their clients, without waiting for the store.
     pub(in super::super) fn tell_others_soon(&self, told: Told) {
         let broker = Arc::clone(&self.stores.broker);
         let post = Post::Told(told);

@@ -20,15 +20,15 @@ use crate::store::{Cursor, Down, LogId, Opened, Page, What, Writer};
 /// How long a feed waits for a word before it looks by itself: whether the writer lives, whether a word was lost.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What a request's client is told whose process was killed.
+/// Error message for a request whose process was killed.
 const ENDED: &str = "the process that handled the request ended before it answered";
-/// What it is told where the store itself lost the stream.
+/// Error message for a request whose stream the store has lost.
 const FORGOTTEN: &str = "what became of the request is no longer known";
 
 /// One stream that a connection here reads.
 pub(super) struct Feed {
     id: LogId,
-    /// What the store calls this reader.
+    /// This reader's name in the store.
     pub(super) reader: String,
     log: Arc<Log>,
     woken: Notify,
@@ -152,7 +152,7 @@ impl Feed {
     /// The process that wrote the stream is gone, or the stream itself: each request without an answer gets one that says so. False
     /// where that isn't so after all. Nothing is said where the store can't be asked what was answered.
     async fn give_up(&self, sharing: &SharedSessions, mut open: Vec<Id<'static>>, reason: &str) -> Result<bool, Down> {
-        // What the client had before it came here may have answered some of them.
+        // Events that the client received from another process may have answered some of the requests.
         let mut after = None;
         loop {
             let page = self.read(sharing, after).await?;
@@ -194,7 +194,7 @@ impl Feed {
         loop {
             let page = self.read(sharing, Some(self.last.load(Relaxed))).await?;
             if page.taken {
-                // Whoever reads it now said so, and that was lost or came too early.
+                // Another reader has taken the stream over. Its message was lost, or came before this reader was known.
                 sharing.let_go(self.id, &self.reader);
                 self.end();
                 return Ok(true);

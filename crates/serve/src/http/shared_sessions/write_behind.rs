@@ -1,7 +1,7 @@
-//! What handlers say, on its way to the store: they never wait for it.
+//! Queue of handlers' messages on their way to the store, so that handlers never wait for it.
 //!
-//! Bounded. While the store is away it is kept, and sent when that is back; what no longer fits pushes out the oldest, which
-//! is counted and said.
+//! The queue is bounded. It keeps messages while the store is away, and sends them when the store is back. A message that
+//! doesn't fit drops the oldest; dropped messages are counted and logged.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Between two looks whether a stream is read.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// The entries that wait to be stored.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,

@@ -13,10 +13,10 @@ use crate::peer::{Peer, limited};
 
 const HEADERS: &str = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: echo";
 
-/// What a good request's headers are beside those of all.
+/// The headers of a good request beside those that all requests have.
 const MODERN: &str = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: echo\r\n";
 
-/// What is sent, and what our side does then.
+/// The bytes to send, and our side's next action.
 struct Bytes {
     bytes: Vec<u8>,
     then: Then,
@@ -69,7 +69,7 @@ fn limits(entry: &Entry) -> http::Limits {
     limits
 }
 
-/// What came: status and code, and whether the connection was closed after that.
+/// The outcome: status and code, and whether the connection was closed after that.
 async fn outcome(peer: &mut Peer) -> Result<String, String> {
     let head = match limited("a reply or the end", peer.head()).await? {
         Ok(Some(head)) => head,

@@ -10,7 +10,7 @@ use super::text::{Entry, expand, read};
 use crate::fixture;
 use crate::peer::{Peer, limited};
 
-/// What 2026-07-28 wants in `params`.
+/// The `_meta` that 2026-07-28 requires in `params`.
 pub(super) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 fn meta(revision: Revision) -> String {
@@ -31,7 +31,7 @@ pub(super) fn good(revision: Revision) -> String {
     )
 }
 
-/// What an entry expects in one place.
+/// The outcome that an entry expects in one place.
 #[derive(Debug, PartialEq)]
 enum Expected {
     Nothing,
@@ -118,7 +118,7 @@ async fn no_message_over_stdio_does_harm() {
             while !answers.last().unwrap().contains(r#""id":"good""#) {
                 answers.push(next().await);
             }
-            // What is malformed is answered at once, so before the good request.
+            // A malformed message is answered at once, so before the good request.
             assert!(answers.len() <= 2, "{}: {answers:?}", entry.title);
             let answer = if answers.len() == 2 { answers[0].as_str() } else { "" };
             let wanted = expected(entry, revision, "stdio");

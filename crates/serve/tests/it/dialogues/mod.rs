@@ -18,7 +18,7 @@ use self::script::Scene;
 use crate::fixture;
 use crate::later::answer_initialize_later;
 
-/// What one scene has found.
+/// Plays one scene and collects its findings.
 #[derive(Debug, Default)]
 pub(crate) struct Player {
     memory: Memory,

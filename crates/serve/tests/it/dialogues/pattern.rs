@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const MORE: &str = "...";
 
-/// What `$name` stands for.
+/// The values of the `$name` holes.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     values: BTreeMap<String, Value>,
@@ -79,7 +79,7 @@ fn hole(text: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// What to expect from now on: what came, with the holes where they still fit.
+/// The new expectation: the actual value, with the holes of the old one where they still fit.
 pub(crate) fn renewed(expected: Option<&Value>, actual: &Value) -> Value {
     match (expected, actual) {
         (Some(Value::String(text)), _) if hole(text).is_some() => Value::from(text.as_str()),

@@ -19,7 +19,7 @@ pub(crate) struct Step {
     /// Which connection; empty where there is only one.
     pub(crate) peer: String,
     pub(crate) action: Action,
-    /// What follows the sign.
+    /// The text after the sign.
     pub(crate) text: String,
     /// Indented lines below, with their numbers.
     pub(crate) more: Vec<(usize, String)>,
