@@ -63,8 +63,8 @@ class Documented:
     run: re.Pattern[str]
     reason: str
     anchor: str
-    own: bool = False
-    """Whether only the servers of this repository show the difference, and no corpus."""
+    optional: bool = False
+    """Whether a run over whole corpora need not show the difference: only servers of this repository do, or chance."""
 
     def covers(self, way: str, line: str, name: str, run: str, spot: Spot) -> bool:
         return bool(

@@ -57,5 +57,5 @@ def stale(report: dict[str, Any], known: list[Documented]) -> list[str]:
         f"{one.name} ({line})"
         for one in known
         for line in sorted(one.lines)
-        if line in report and not one.own and (line, one.name) not in seen
+        if line in report and not one.optional and (line, one.name) not in seen
     ]
