@@ -63,18 +63,9 @@ RINGS: dict[str, dict[frozenset[str], str]] = {
                 "findings::transport::delayed_ack",
             }
         ): "the catalogue lists the rules, and each rule reads the scene that the catalogue's codes mark",
-        frozenset({"findings::concurrency::full_buffer", "findings::concurrency::head_of_line"}): "two causes of one "
-        "picture, which share the size of a full buffer",
-    },
-    "net": {
-        frozenset(
-            {"recorder::back", "recorder::exchange", "recorder::lateness", "recorder::link", "recorder::worker"}
-        ): "a recorder's connections share the state of their worker"
     },
     "py": {
-        frozenset({"caller::bridge", "caller::pending"}): "a call that waits, and the bridge that it waits on",
         frozenset({"client", "recorder"}): "both take the same OAuth options",
-        frozenset({"explained", "recording"}): "a recording and its explanation, which holds it",
     },
     "redis": {frozenset({"", "link", "mailbox"}): "the root holds the options of both"},
     "serve": {

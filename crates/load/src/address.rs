@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use url::{Host, Url};
 
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// The parts of a target's URL that a client needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

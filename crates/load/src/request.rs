@@ -8,7 +8,8 @@ use mcpace_wire::mcp::key;
 use serde_json::{Value, json};
 
 use crate::address::Address;
-use crate::plan::{Accept, Operation, OperationKind, Plan, PlanError, Session, Target};
+use crate::plan::error::PlanError;
+use crate::plan::{Accept, Operation, OperationKind, Plan, Session, Target};
 use crate::template::{Data, Fill, Template, number};
 
 /// One JSON-RPC message but for its id.

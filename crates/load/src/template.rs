@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 use crate::random::Random;
 
 /// JSON with holes.

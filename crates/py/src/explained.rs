@@ -1,15 +1,13 @@
 //! `Explained`: what a recording tells. It may have a million calls, so sums over them are made here, and Python is handed
 //! the calls of one operation at a time, as plain tuples.
 
-use std::ptr;
-
 use mcpace_explain::{Account, CallCost, explained, explained_file};
 use mcpace_record::{CallId, CallOutcome, Reader, RecordError};
 use pyo3::prelude::*;
 
 use crate::json;
-use crate::problem::{OrRaise, UsageProblem};
-use crate::recording::{Recording, beside, open};
+use crate::problem::OrRaise;
+use crate::recording_files::{beside, open};
 use crate::runtime::aside;
 
 /// One operation of one kind: its id, seconds from its start to its return, how it ended, and the program's words where it
@@ -25,7 +23,7 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    fn new(mut told: mcpace_explain::Explained) -> Self {
+    pub(crate) fn new(mut told: mcpace_explain::Explained) -> Self {
         let costs = told.findings.iter_mut().map(|finding| std::mem::take(&mut finding.calls)).collect();
         Self { told, costs }
     }
@@ -151,17 +149,6 @@ fn trial(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
         None => ("open", None),
     };
     (account.call.0, account.end.since(account.start).as_secs_f64(), ended, message)
-}
-
-/// Explains a recording in memory. `behind` is the recording between a gateway and its servers.
-pub(crate) fn of_recording(py: Python<'_>, recording: &Recording, behind: Option<&Recording>) -> PyResult<Explained> {
-    if behind.is_some_and(|behind| ptr::eq(recording, behind)) {
-        return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
-    }
-    Ok(Explained::new(py.detach(|| match behind {
-        Some(behind) => explained(&recording.lock(), Some(&behind.lock())),
-        None => explained(&recording.lock(), None),
-    })))
 }
 
 /// Everything that findings can say: causes with the schemas of their contexts, families, roles, reasons, experiments.

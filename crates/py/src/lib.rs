@@ -15,6 +15,7 @@ mod log_line;
 mod problem;
 mod recorder;
 mod recording;
+mod recording_files;
 mod runtime;
 mod seconds;
 mod server;

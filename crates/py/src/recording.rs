@@ -1,19 +1,21 @@
 //! `Recording`: the events that an instrument recorded.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::BufWriter;
 use std::path::Path;
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpace_explain::{findings, ledgers, waterfall};
+use mcpace_explain::{explained, findings, ledgers, waterfall};
 use mcpace_export::ExportError;
 use mcpace_net::create_private;
-use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, Writer};
+use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Writer};
 use pyo3::prelude::*;
 
-use crate::explained::{Explained, of_recording};
+use crate::explained::Explained;
 use crate::json;
-use crate::problem::{EnvironmentProblem, OrRaise, UsageProblem};
+use crate::problem::{EnvironmentProblem, UsageProblem};
+use crate::recording_files::{beside, read};
 use crate::runtime::aside;
 
 /// Events of one recording, with the client program's own stamps added to them.
@@ -136,7 +138,13 @@ impl Recording {
     /// Ledgers and findings. `behind` is the recording between a gateway and its servers.
     #[pyo3(signature = (*, behind=None))]
     fn explained(&self, py: Python<'_>, behind: Option<&Self>) -> PyResult<Explained> {
-        of_recording(py, self, behind)
+        if behind.is_some_and(|behind| ptr::eq(self, behind)) {
+            return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
+        }
+        Ok(Explained::new(py.detach(|| match behind {
+            Some(behind) => explained(&self.lock(), Some(&behind.lock())),
+            None => explained(&self.lock(), None),
+        })))
     }
 
     /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.
@@ -187,23 +195,4 @@ impl Recording {
     fn __len__(&self) -> usize {
         self.lock().events().len()
     }
-}
-
-/// Several recordings as one, each with its numbers to itself.
-pub(crate) fn beside(paths: &[String]) -> PyResult<mcpace_record::Recording> {
-    let mut parts = paths.iter().map(|path| read(path));
-    let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to put beside another"))??;
-    for part in parts {
-        whole.beside(part?);
-    }
-    Ok(whole)
-}
-
-fn read(path: &str) -> PyResult<mcpace_record::Recording> {
-    Reader::read(open(path)?).or_raise()
-}
-
-pub(crate) fn open(path: &str) -> PyResult<BufReader<File>> {
-    let file = File::open(path).map_err(|error| UsageProblem::new_err(format!("cannot read {path}: {error}")))?;
-    Ok(BufReader::new(file))
 }

@@ -7,7 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, MessageNote, Nanos, ServerTiming};
+use crate::digest::Digest;
+use crate::{MessageNote, Nanos, ServerTiming};
 
 /// One thing that was seen, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

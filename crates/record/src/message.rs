@@ -4,7 +4,8 @@ use mcpace_wire::jsonrpc::{Message, Outcome, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Digest, ServerTiming, digest};
+use crate::ServerTiming;
+use crate::digest::{Digest, digest};
 
 /// The four kinds of JSON-RPC 2.0 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,7 +5,8 @@
 
 use rustix::thread::CpuSet;
 
-use super::{Model, OperationKind, Plan, PlanError, Session, Target};
+use super::error::PlanError;
+use super::{Model, OperationKind, Plan, Session, Target};
 use crate::address::Address;
 use crate::request::Body;
 

@@ -1,8 +1,10 @@
 //! Plan of a load run, read from JSON. `check` refuses plans that can't work.
 
 mod check;
+pub(crate) mod error;
 
 pub use check::{MOST_OPERATIONS, MOST_USERS};
+pub use error::PlanError;
 
 use std::collections::BTreeMap;
 
@@ -260,17 +262,6 @@ impl Plan {
         let measured = self.duration_s.unwrap_or_else(|| self.stages.iter().map(|stage| stage.duration_s).sum());
         self.warm_up_s + measured
     }
-}
-
-/// Why a plan is refused: our user's misuse.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// It isn't a plan.
-    #[error("the plan can't be read: {0}")]
-    Unreadable(String),
-    /// The plan asks for something that can't be done.
-    #[error("{0}")]
-    Impossible(String),
 }
 
 fn one() -> usize {

@@ -14,14 +14,14 @@ use mcpace_oauth::reason_of;
 use mcpace_record::{Closer, EventKind, ExchangeId, ReplyEnding, Side};
 use serde_json::Value;
 
-use super::back::{Back, Unanswered};
+use super::client_connection::ClientConnection;
 use super::headers::take_hop_by_hop;
-use super::known::Role;
-use super::link::Link;
+use super::known_origins::Role;
 use super::meter::Meter;
 use super::reply::{Passing, ReplyBody};
 use super::request::{BackHead, Outgoing, RequestBody};
 use super::route::{self, Refusal, Route};
+use super::upstream_connection::{Unanswered, UpstreamConnection};
 use crate::headers::{recorded, text};
 use crate::observe::note_reply_head;
 use crate::{ReplyObserver, now};
@@ -36,20 +36,20 @@ const LEFTOVER_LIMIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Where the server closed a standing connection without an answer: the front connection has to end the same way.
-pub(super) async fn pass(link: Arc<Link>, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
-    let began = link.front.first_read().unwrap_or_else(|| link.front.last_read());
-    link.open_since.store(began.0, Ordering::Relaxed);
+pub(super) async fn pass(client: Arc<ClientConnection>, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
+    let began = client.front.first_read().unwrap_or_else(|| client.front.last_read());
+    client.open_since.store(began.0, Ordering::Relaxed);
     let (mut head, body) = request.into_parts();
-    let ex = link.shared.sink.exchange();
+    let ex = client.shared.sink.exchange();
     let (method, target) = (head.method.as_str().to_owned(), head.uri.to_string());
-    let target = link.shared.sink.redactor().target(&target).into_owned();
-    let headers = recorded(&head.headers, &link.shared.sink);
-    let (side, conn) = (Side::Front, link.conn());
-    link.shared.sink.note_at(began, EventKind::RequestHead { side, conn, ex, method, target, headers });
+    let target = client.shared.sink.redactor().target(&target).into_owned();
+    let headers = recorded(&head.headers, &client.shared.sink);
+    let (side, conn) = (Side::Front, client.conn());
+    client.shared.sink.note_at(began, EventKind::RequestHead { side, conn, ex, method, target, headers });
 
-    let outgoing = Outgoing::new(&link.shared.sink, ex, text(&head.headers, CONTENT_TYPE));
-    let mut open = Open { link, ex, outgoing, answered: false };
-    let routed = Route::of(&head, &open.link.shared.upstream, open.link.shared.port, &open.link.shared.known);
+    let outgoing = Outgoing::new(&client.shared.sink, ex, text(&head.headers, CONTENT_TYPE));
+    let mut open = Open { client, ex, outgoing, answered: false };
+    let routed = Route::of(&head, &open.client.shared.upstream, open.client.shared.port, &open.client.shared.known);
     let route = match routed {
         Ok(route) => route,
         Err(Refusal { status, text }) => {
@@ -59,22 +59,22 @@ pub(super) async fn pass(link: Arc<Link>, request: Request<Incoming>) -> io::Res
     if route.is_browser_to_consent(&head.headers) {
         return Ok(open.send_browser_on(&route, body).await);
     }
-    if body.size_hint().lower() > open.link.shared.options.body_limit {
+    if body.size_hint().lower() > open.client.shared.options.body_limit {
         let text = "mcpace recorder: the request's body is larger than its limit".to_owned();
         return Ok(open.refuse(StatusCode::PAYLOAD_TOO_LARGE, text, body).await);
     }
     let close = take_hop_by_hop(&mut head.headers);
     if close.close {
-        open.link.front.declare_close(Closer::Client);
+        open.client.front.declare_close(Closer::Client);
     }
     close.pass_on(&mut head.headers);
-    route.change_request(&mut head.headers, &open.link.shared.options.headers);
+    route.change_request(&mut head.headers, &open.client.shared.options.headers);
     open.forward(&route, head, body).await
 }
 
 /// An exchange that has no reply yet. Dropped without one, its client has left.
 struct Open {
-    link: Arc<Link>,
+    client: Arc<ClientConnection>,
     ex: ExchangeId,
     outgoing: Arc<Outgoing>,
     answered: bool,
@@ -87,7 +87,7 @@ impl Open {
         mut head: request::Parts,
         body: Incoming,
     ) -> io::Result<Response<ReplyBody>> {
-        let back = match self.link.back(&route.place.origin).await {
+        let back = match self.client.upstream(&route.place.origin).await {
             Ok(back) => back,
             Err(error) => return Ok(self.unreachable(error.to_string(), body).await),
         };
@@ -105,9 +105,9 @@ impl Open {
             Ok((back, reply)) => self.reply(route, &method, back, reply).await,
             Err(Unsent::Reset { by_reset }) => {
                 if by_reset {
-                    self.link.front.reset_at_close();
+                    self.client.front.reset_at_close();
                 }
-                self.link.front.close_because("the server closed its connection without an answer");
+                self.client.front.close_because("the server closed its connection without an answer");
                 self.broken(ReplyEnding::ServerBroke);
                 Err(io::Error::other("the server closed its connection without an answer"))
             }
@@ -118,11 +118,11 @@ impl Open {
     /// Sends on `back`, or on a new connection where the server had closed that one before anything was sent.
     async fn send(
         &self,
-        mut back: Back,
+        mut back: UpstreamConnection,
         mut request: Request<RequestBody>,
         target: &str,
-    ) -> Result<(Back, Response<Incoming>), Unsent> {
-        let target = self.link.shared.sink.redactor().target(target).into_owned();
+    ) -> Result<(UpstreamConnection, Response<Incoming>), Unsent> {
+        let target = self.client.shared.sink.redactor().target(target).into_owned();
         loop {
             let head = BackHead {
                 conn: back.meter.conn(),
@@ -132,7 +132,7 @@ impl Open {
             match back.send(request, &self.outgoing, head).await {
                 Ok(reply) => return Ok((back, reply)),
                 Err(Unanswered::Unsent(unsent)) if back.used => {
-                    let fresh = self.link.fresh_back(&back.origin).await;
+                    let fresh = self.client.open_upstream(&back.origin).await;
                     back = fresh.map_err(|error| Unsent::Unreachable(error.to_string()))?;
                     request = *unsent;
                 }
@@ -149,10 +149,10 @@ impl Open {
 
     /// The body as it goes on: streamed, but for a small form that may name the recorder as a resource.
     async fn request_body(&self, route: &Route, head: &mut request::Parts, body: Incoming) -> io::Result<RequestBody> {
-        let (front, outgoing) = (Arc::clone(&self.link.front), Arc::clone(&self.outgoing));
+        let (front, outgoing) = (Arc::clone(&self.client.front), Arc::clone(&self.outgoing));
         let small = body.size_hint().upper().is_some_and(|size| size > 0 && size <= DOCUMENT_LIMIT);
         if !small || !route::is_form(&head.headers) {
-            let limit = self.link.shared.options.body_limit;
+            let limit = self.client.shared.options.body_limit;
             return Ok(RequestBody::streamed(body, front, outgoing, limit));
         }
         let form = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -171,11 +171,11 @@ impl Open {
         &mut self,
         route: &Route,
         method: &Method,
-        back: Back,
+        back: UpstreamConnection,
         reply: Response<Incoming>,
     ) -> io::Result<Response<ReplyBody>> {
         let (mut head, body) = reply.into_parts();
-        let shared = Arc::clone(&self.link.shared);
+        let shared = Arc::clone(&self.client.shared);
         let passing = self.note_reply_head(&back.meter, &head);
         let mut close = take_hop_by_hop(&mut head.headers);
         // HTTP/1.0 closes unless it says otherwise (RFC 9112 §9.3); our front side speaks 1.1.
@@ -187,9 +187,9 @@ impl Open {
         head.version = Version::HTTP_11;
         route.change_reply(&mut head.headers, &shared.known);
         let meter = Arc::clone(&back.meter);
-        self.link.keep(back);
+        self.client.keep(back);
         self.answered = true;
-        self.link.front.expect(Arc::clone(&passing) as _);
+        self.client.front.expect(Arc::clone(&passing) as _);
         let is_document = matches!(route.role, Some(Role::Metadata | Role::Registration))
             && *method != Method::HEAD
             && route::is_plain_json(&head.headers)
@@ -202,14 +202,14 @@ impl Open {
     }
 
     fn note_reply_head(&self, back: &Meter, head: &response::Parts) -> Arc<Passing> {
-        note_reply_head(&self.link.shared.sink, back.last_read(), self.ex, head.status, &head.headers);
+        note_reply_head(&self.client.shared.sink, back.last_read(), self.ex, head.status, &head.headers);
         self.passing(head.status, text(&head.headers, CONTENT_TYPE))
     }
 
     fn passing(&self, status: StatusCode, content_type: &str) -> Arc<Passing> {
-        let link = &self.link;
-        let (stopping, open_since) = (&link.shared.stopping, &link.open_since);
-        Passing::new(&link.shared.sink, self.ex, status.as_u16(), content_type, stopping, open_since)
+        let client = &self.client;
+        let (stopping, open_since) = (&client.shared.stopping, &client.open_since);
+        Passing::new(&client.shared.sink, self.ex, status.as_u16(), content_type, stopping, open_since)
     }
 
     /// A metadata document: read whole, learned from, changed, sent.
@@ -245,7 +245,7 @@ impl Open {
     }
 
     fn changed_document(&self, route: &Route, text: Bytes) -> Bytes {
-        let shared = &self.link.shared;
+        let shared = &self.client.shared;
         let Ok(mut document) = serde_json::from_slice::<Value>(&text) else {
             return text;
         };
@@ -291,8 +291,8 @@ impl Open {
         };
         // A slow body is not waited for: only the recording would gain from it.
         let _ = tokio::time::timeout(LEFTOVER_LIMIT, read).await;
-        self.link.front.await_head();
-        self.outgoing.finish(self.link.front.last_read());
+        self.client.front.await_head();
+        self.outgoing.finish(self.client.front.last_read());
     }
 
     /// The recorder's own answer: one line of text.
@@ -301,7 +301,7 @@ impl Open {
         self.outgoing.finish(now());
         let passing = self.passing(status, "text/plain");
         passing.end(now(), ReplyEnding::NoReply);
-        self.link.front.expect(Arc::clone(&passing) as _);
+        self.client.front.expect(Arc::clone(&passing) as _);
         let body = Bytes::from(format!("{text}\n"));
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -317,16 +317,16 @@ impl Open {
 
     fn broken(&mut self, ending: ReplyEnding) {
         self.answered = true;
-        self.link.open_since.store(0, Ordering::Relaxed);
+        self.client.open_since.store(0, Ordering::Relaxed);
         self.outgoing.finish(now());
-        ReplyObserver::new(Arc::clone(&self.link.shared.sink), self.ex, "", true).end(now(), ending);
+        ReplyObserver::new(Arc::clone(&self.client.shared.sink), self.ex, "", true).end(now(), ending);
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         if !self.answered {
-            let cut = self.link.shared.stopping.load(Ordering::Relaxed);
+            let cut = self.client.shared.stopping.load(Ordering::Relaxed);
             self.broken(if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft });
         }
     }

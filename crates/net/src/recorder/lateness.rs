@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcpace_record::{EventKind, Nanos};
 
-use super::worker::Shared;
+use super::shared::Shared;
 use crate::clock::processor_time;
 use crate::now;
 

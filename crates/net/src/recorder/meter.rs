@@ -211,7 +211,7 @@ impl Watch for Meter {
                 closing.unsettled = Some(now());
             }
         }
-        // The reply that announces a close may still be on its way to the exchange: see `back::drive`.
+        // The reply that announces a close may still be on its way to the exchange: see `upstream_connection::drive`.
         if self.side == Side::Front {
             self.settle();
         }

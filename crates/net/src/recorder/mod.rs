@@ -13,18 +13,19 @@
 //! Deliberately absent: HTTP/2, upgrades, TLS in front, passing on 1xx replies (hyper answers `Expect` by itself).
 
 mod ahead;
-mod back;
+mod client_connection;
 mod exchange;
 mod headers;
-mod known;
+mod known_origins;
 mod lateness;
-mod link;
 mod meter;
 mod oauth;
 mod reply;
 mod request;
 mod route;
+mod shared;
 mod source;
+mod upstream_connection;
 mod url_map;
 mod worker;
 
@@ -122,13 +123,13 @@ impl Recorder {
         let stopping = Arc::new(AtomicBool::new(false));
         let unreachable = Arc::default();
         let threads = options.threads.max(1);
-        let shared = Arc::new(worker::Shared {
+        let shared = Arc::new(shared::Shared {
             options,
             upstream,
             port: address.port(),
             sink: Arc::clone(&sink),
             dialer,
-            known: known::Known::default(),
+            known: known_origins::KnownOrigins::default(),
             stopping: Arc::clone(&stopping),
             connections: AtomicUsize::new(0),
             unreachable: Arc::clone(&unreachable),

@@ -7,7 +7,7 @@
 use mcpace_wire::http::Challenge;
 use serde_json::Value;
 
-use super::known::Role;
+use super::known_origins::Role;
 
 /// A URL that a document names, and what it is for where that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]

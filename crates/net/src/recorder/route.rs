@@ -4,7 +4,7 @@ use http::header::{CONTENT_LOCATION, HOST, HeaderName, HeaderValue, LOCATION, OR
 use http::{HeaderMap, Method, StatusCode, Uri, request};
 use mcpace_wire::http::MediaType;
 
-use super::known::{Known, Role};
+use super::known_origins::{KnownOrigins, Role};
 use super::oauth;
 use super::url_map::{Place, UrlMap, is_ours};
 use crate::Origin;
@@ -35,7 +35,12 @@ const TUNNEL: Refusal =
 
 impl Route {
     /// The way of a request with this head.
-    pub(super) fn of(head: &request::Parts, upstream: &Origin, port: u16, known: &Known) -> Result<Self, Refusal> {
+    pub(super) fn of(
+        head: &request::Parts,
+        upstream: &Origin,
+        port: u16,
+        known: &KnownOrigins,
+    ) -> Result<Self, Refusal> {
         if head.method == Method::CONNECT {
             return Err(TUNNEL);
         }
@@ -66,7 +71,7 @@ impl Route {
     }
 
     /// The URL that the client should use for one of the server's.
-    pub(super) fn to_client(&self, url: &str, known: &Known) -> Option<String> {
+    pub(super) fn to_client(&self, url: &str, known: &KnownOrigins) -> Option<String> {
         self.urls().map(url, |origin| known.allows(origin))
     }
 
@@ -103,7 +108,7 @@ impl Route {
     }
 
     /// Changes a reply's headers so that what they point at leads through the recorder.
-    pub(super) fn change_reply(&self, headers: &mut HeaderMap, known: &Known) {
+    pub(super) fn change_reply(&self, headers: &mut HeaderMap, known: &KnownOrigins) {
         if headers.contains_key(WWW_AUTHENTICATE) {
             self.change_challenges(headers, known);
         }
@@ -115,7 +120,7 @@ impl Route {
         }
     }
 
-    fn change_challenges(&self, headers: &mut HeaderMap, known: &Known) {
+    fn change_challenges(&self, headers: &mut HeaderMap, known: &KnownOrigins) {
         let mut changed = Vec::new();
         for value in headers.get_all(WWW_AUTHENTICATE) {
             let mapped = value.to_str().ok().and_then(|challenge| {
@@ -132,7 +137,7 @@ impl Route {
         });
     }
 
-    fn location(&self, value: &str, known: &Known) -> Option<String> {
+    fn location(&self, value: &str, known: &KnownOrigins) -> Option<String> {
         let is_rooted = value.starts_with('/') && !value.starts_with("//");
         if is_rooted {
             let elsewhere = self.place.origin != self.upstream;
@@ -144,7 +149,7 @@ impl Route {
 }
 
 /// Remembers a server that the upstream's own documents name.
-pub(super) fn learn(known: &Known, upstream: &Origin, url: &str, role: Option<Role>) {
+pub(super) fn learn(known: &KnownOrigins, upstream: &Origin, url: &str, role: Option<Role>) {
     let Ok(parsed) = url::Url::parse(url) else {
         return;
     };

@@ -4,38 +4,31 @@
 //! between cores, and the recorder needs no runtime of its caller.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use mcpace_record::{EventKind, Side};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::RecorderOptions;
-use super::known::Known;
-use super::{lateness, link};
-use crate::{Dialer, NetError, Origin, Sink};
+use super::client_connection::ClientConnection;
+use super::meter::Meter;
+use super::shared::Shared;
+use super::{exchange, lateness};
+use crate::tap::Tap;
+use crate::{NetError, now};
 
 /// Pause after `accept` failed: it does while the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Time for work that still runs after the runtime was told to end (a name look-up).
 const LEFTOVERS: Duration = Duration::from_millis(200);
-
-/// State that all connections of a recorder share.
-pub(super) struct Shared {
-    pub(super) options: RecorderOptions,
-    pub(super) upstream: Origin,
-    pub(super) port: u16,
-    pub(super) sink: Arc<Sink>,
-    pub(super) dialer: Dialer,
-    pub(super) known: Known,
-    pub(super) stopping: Arc<AtomicBool>,
-    pub(super) connections: AtomicUsize,
-    /// Why the latest connection to the upstream could not be made; none where it could.
-    pub(super) unreachable: Arc<Mutex<Option<String>>>,
-}
 
 /// Starts one thread. It ends when `stop` changes, and tells so by dropping `ended`.
 pub(super) fn start(
@@ -89,7 +82,7 @@ fn welcome(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
         return;
     }
     tokio::spawn(async move {
-        link::serve(stream, address, Arc::clone(&counted.0)).await;
+        serve_client(stream, address, Arc::clone(&counted.0)).await;
     });
 }
 
@@ -105,5 +98,45 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Serves one client's connection until either side ends it or a limit runs out.
+async fn serve_client(stream: TcpStream, address: SocketAddr, shared: Arc<Shared>) {
+    // Small replies must leave at once; failing here would only make a socket slower that is already broken.
+    let _ = stream.set_nodelay(true);
+    let conn = shared.sink.connection();
+    let opened = EventKind::ConnectionOpened { side: Side::Front, conn, address: address.to_string(), serves: None };
+    shared.sink.note(opened);
+    let meter = Meter::new(Arc::clone(&shared.sink), Side::Front, conn, false);
+    let tap = Tap::new(stream, Arc::clone(&meter));
+    let client = ClientConnection::new(shared, meter);
+    let service = {
+        let client = Arc::clone(&client);
+        // Boxed, so that a long stream doesn't keep the room of the steps before it.
+        service_fn(move |request| Box::pin(exchange::pass(Arc::clone(&client), request)))
+    };
+    let mut http = http1::Builder::new();
+    http.preserve_header_case(true).auto_date_header(false);
+    let mut http = pin!(http.serve_connection(TokioIo::new(tap), service));
+    let mut watchdog = pin!(tokio::time::sleep_until(client.next_check(now())));
+    let mut ending = false;
+    loop {
+        tokio::select! {
+            // How it ended was noted by the tap and by the exchange that was open.
+            _ = http.as_mut() => break,
+            () = client.ended.notified(), if !ending => {
+                ending = true;
+                client.front.close_because("the server closed its connection");
+                http.as_mut().graceful_shutdown();
+            }
+            () = watchdog.as_mut() => match client.overdue(now()) {
+                Some(reason) => {
+                    client.front.close_because(reason);
+                    break;
+                }
+                None => watchdog.as_mut().reset(client.next_check(now())),
+            },
+        }
     }
 }

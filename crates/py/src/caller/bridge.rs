@@ -12,8 +12,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use super::pending::Waking;
-
 /// Queue of messages for one event loop.
 pub(super) struct Bridge {
     queue: Mutex<Queue>,
@@ -28,10 +26,15 @@ struct Queue {
     is_awake: bool,
 }
 
+/// Task that can go on, on its loop's thread.
+pub(super) trait Resume: Send + Sync {
+    fn resume(&self, py: Python<'_>) -> PyResult<()>;
+}
+
 pub(super) enum Message {
-    /// Somebody's future can go on.
-    Wake(Arc<Waking>),
-    /// Something to be done on the loop's thread.
+    /// A task can go on.
+    Wake(Arc<dyn Resume>),
+    /// Work for the loop's thread.
     Run(Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<()> + Send>),
 }
 
@@ -93,7 +96,7 @@ impl Drain {
     fn __call__(&self, py: Python<'_>) {
         for message in self.bridge.take() {
             let done = match message {
-                Message::Wake(waking) => waking.resume(py),
+                Message::Wake(task) => task.resume(py),
                 Message::Run(work) => work(py),
             };
             if let Err(error) = done {

@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::bridge::{Bridge, Message};
+use super::bridge::{Bridge, Message, Resume};
 use super::inbox::{self, BoundedInbox};
 use crate::event_loop::running_loop;
 use crate::runtime::{SIGNAL_PERIOD, runtime};
@@ -226,7 +226,7 @@ const WAITING: u8 = 2;
 const QUEUED: u8 = 3;
 
 /// Wakes the task that awaits, on its loop.
-pub(super) struct Waking {
+struct Waking {
     bridge: Arc<Bridge>,
     event_loop: Py<PyAny>,
     state: AtomicU8,
@@ -246,9 +246,11 @@ impl Waking {
         let waits = self.state.compare_exchange(POLLED, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok();
         Ok(waits.then_some(future))
     }
+}
 
-    /// On the loop's thread: lets the task go on.
-    pub(super) fn resume(&self, py: Python<'_>) -> PyResult<()> {
+impl Resume for Waking {
+    /// Lets the task go on.
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
         let future = self.future.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(future) = future else { return Ok(()) };
         if !future.call_method0(py, intern!(py, "done"))?.is_truthy(py)? {

@@ -1,22 +1,22 @@
 //! Replies over stdio that waited until a buffer of the server's stdout was full.
 //!
-//! Told by sizes alone: bursts of lines that end where a block ends, more often than lines of their length do by chance, while
-//! requests are open whose replies lie in what didn't fit. Lines that are long against a block tell nothing, nor do replies to
-//! all that was asked: those come together because they were asked together.
+//! The evidence is sizes alone: bursts of lines end where a block ends, more often than lines of their length do by chance,
+//! while requests are open whose replies lie in the part that didn't fit. Lines that are long in comparison with a block prove
+//! nothing. Replies to all open requests prove nothing either: they come together because they were requested together.
 
 use mcpace_record::Nanos;
 
-use super::head_of_line::{FEWEST, HELD, Late};
+use super::held_reply::{FEWEST_HELD, HeldReply, SHORTEST_HOLD};
 use crate::view::{Burst, Transport, View};
 
 /// Sizes that C libraries and runtimes buffer a pipe's output in: glibc and Go, Python and Java, others.
 const BLOCKS: [u64; 4] = [4096, 8192, 16_384, 32_768];
 
-/// Bits: by chance bursts end so in one recording of two hundred and fifty.
+/// Bits of evidence required: by chance, one recording in about 250 has as many.
 const SURE: f64 = 8.0;
 
 /// Replies that were held in a buffer.
-pub(super) fn behind_buffer(view: &View<'_>) -> Vec<Late> {
+pub(super) fn behind_buffer(view: &View<'_>) -> Vec<HeldReply> {
     let open = Open::of(view);
     let bursts: Vec<&Burst> = view.bursts.iter().filter(|burst| open.after(burst.at.at)).collect();
     let Some(block) = BLOCKS.into_iter().find(|block| fill(&bursts, *block)) else {
@@ -33,24 +33,24 @@ fn at_block(burst: &Burst, block: u64) -> bool {
 /// Whether bursts end where blocks of this size end.
 fn fill(bursts: &[&Burst], block: u64) -> bool {
     let full = bursts.iter().filter(|burst| at_block(burst, block)).count();
-    // Each may be one of those that do or of those that don't: a bit.
+    // Each burst costs one bit, since it may belong to either group.
     let bits = bursts.iter().filter_map(|burst| burst.edge(block)).map(|edge| {
         let bits = if edge.at_block { -edge.chance.log2() } else { 0.0 };
         bits - 1.0
     });
-    full >= FEWEST && full * 3 >= bursts.len() * 2 && bits.sum::<f64>() >= SURE
+    full >= FEWEST_HELD && full * 3 >= bursts.len() * 2 && bits.sum::<f64>() >= SURE
 }
 
-/// The replies of a burst that had to wait for it. Which of them was ready when is not seen: they are taken to have become
-/// so one after another since the burst before.
-fn held(view: &View<'_>, burst: &Burst) -> Vec<Late> {
+/// Replies of a burst that had to wait for it. The recording doesn't show when each was ready: they are assumed to have become
+/// ready one after another since the burst before.
+fn held(view: &View<'_>, burst: &Burst) -> Vec<HeldReply> {
     let replies = burst.exchanges.len() as u64;
     let late = (1..).zip(&burst.exchanges).filter_map(|(place, id)| {
         let asked = view.exchange(*id)?.back()?.request_end?;
         let from = burst.since.map_or(asked.at, |since| since.max(asked.at));
         let ready = from + Nanos(burst.at.at.since(from).0.saturating_mul(place) / replies);
-        let held = burst.at.at.since(ready) >= HELD;
-        held.then_some(Late { exchange: *id, asked, ready, released: burst.at, answered: burst.at })
+        let held = burst.at.at.since(ready) >= SHORTEST_HOLD;
+        held.then_some(HeldReply { exchange: *id, asked, ready, released: burst.at, answered: burst.at })
     });
     late.collect()
 }

@@ -6,38 +6,23 @@
 
 use std::collections::HashMap;
 
-use mcpace_record::{Digest, ExchangeId, Nanos};
+use mcpace_record::{Digest, Nanos};
 
 use super::full_buffer::behind_buffer;
+use super::held_reply::{FEWEST_HELD, HeldReply, SHORTEST_HOLD};
 use super::served::{Served, served};
 use super::stalls::Work;
 use super::{HeadOfLine, ReleasedWith};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
-use crate::view::{Stamp, View};
-
-/// Replies that must have waited before it is no chance.
-pub(super) const FEWEST: usize = 2;
+use crate::view::View;
 
 /// A call's own time must be this long to tell a reply that was held from a call that began late.
 const SHORTEST: Nanos = Nanos::from_millis(20);
 
 /// Ready replies leave together, within this.
 const TOGETHER: Nanos = Nanos::from_millis(10);
-
-/// A reply must have waited as long.
-pub(super) const HELD: Nanos = Nanos::from_millis(50);
-
-/// A reply that was held.
-pub(super) struct Late {
-    pub(super) exchange: ExchangeId,
-    pub(super) asked: Stamp,
-    /// When it was ready, as far as is known.
-    pub(super) ready: Nanos,
-    pub(super) released: Stamp,
-    pub(super) answered: Stamp,
-}
 
 #[derive(Default)]
 struct Replies {
@@ -49,15 +34,15 @@ struct Replies {
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let served = served(scene.view);
     let late = behind_slower(scene.view, &served);
-    if late.len() >= FEWEST {
+    if late.len() >= FEWEST_HELD {
         return conclude(scene, &late, ReleasedWith::SlowerReply);
     }
     let late = behind_buffer(scene.view);
-    if late.len() >= FEWEST { conclude(scene, &late, ReleasedWith::FullBuffer) } else { Vec::new() }
+    if late.len() >= FEWEST_HELD { conclude(scene, &late, ReleasedWith::FullBuffer) } else { Vec::new() }
 }
 
 /// Calls that took longer than the same call takes, and ended together with a slower one.
-fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<Late> {
+fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<HeldReply> {
     let Some(work) = Work::of(served) else { return Vec::new() };
     let usual = usual(served);
     let late = served.iter().filter_map(|call| {
@@ -69,8 +54,8 @@ fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<Late> {
         let slower_own = own_time(slower, &usual)?;
         let slow_itself = slower.took().0 <= slower_own.0.saturating_mul(5) / 4;
         // And it must be due later: equal calls that a busy server ends late, all together, hold each other up by nothing.
-        let held = (slower.asked.at + slower_own).since(ready) >= HELD;
-        (call.tool.is_some() && together && slow_itself && held).then_some(Late {
+        let held = (slower.asked.at + slower_own).since(ready) >= SHORTEST_HOLD;
+        (call.tool.is_some() && together && slow_itself && held).then_some(HeldReply {
             exchange: view.exchanges[call.at].id,
             asked: call.asked,
             ready,
@@ -101,7 +86,7 @@ fn usual<'a>(served: &[Served<'a>]) -> HashMap<(&'a str, Digest), Nanos> {
     usual
 }
 
-fn conclude(scene: &mut Scene<'_, '_>, late: &[Late], released_with: ReleasedWith) -> Vec<Finding> {
+fn conclude(scene: &mut Scene<'_, '_>, late: &[HeldReply], released_with: ReleasedWith) -> Vec<Finding> {
     let view = scene.view;
     let mut operations: ByOperation<'_, Replies> = ByOperation::new();
     for late in late {

@@ -8,6 +8,7 @@ pub(super) mod completion_waves;
 mod episodes;
 mod full_buffer;
 pub(super) mod head_of_line;
+mod held_reply;
 pub(super) mod serial_session;
 mod served;
 mod stalls;

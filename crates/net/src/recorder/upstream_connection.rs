@@ -1,6 +1,6 @@
 //! One connection to a server, for one front connection.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -8,13 +8,12 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use mcpace_oauth::reason_of;
-use mcpace_record::{Closer, Side};
+use mcpace_record::{Closer, ConnectionId, Side};
 use tokio::sync::oneshot;
 
-use super::link::Link;
 use super::meter::Meter;
 use super::request::{BackHead, Outgoing, RequestBody};
-use super::worker::Shared;
+use super::shared::Shared;
 use crate::tap::Tap;
 use crate::{NetError, Origin};
 
@@ -22,7 +21,7 @@ use crate::{NetError, Origin};
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// A connection that requests can be sent on, one after another.
-pub(super) struct Back {
+pub(super) struct UpstreamConnection {
     pub(super) origin: Origin,
     pub(super) meter: Arc<Meter>,
     sender: SendRequest<RequestBody>,
@@ -40,17 +39,23 @@ pub(super) enum Unanswered {
     Failed(String),
 }
 
-impl Back {
-    /// Dials, and drives the connection on a task of its own until either side ends it.
-    pub(super) async fn open(shared: &Arc<Shared>, origin: &Origin, link: &Arc<Link>) -> Result<Self, NetError> {
-        let (stream, conn) = shared.dialer.dial(origin, Some(link.conn())).await?;
+impl UpstreamConnection {
+    /// Dials for the connection `client`, and drives the new connection on a task of its own until either side ends it.
+    /// `on_end` is then called with the id of the new connection.
+    pub(super) async fn open(
+        shared: &Shared,
+        origin: &Origin,
+        client: ConnectionId,
+        on_end: impl FnOnce(ConnectionId) + Send + 'static,
+    ) -> Result<Self, NetError> {
+        let (stream, conn) = shared.dialer.dial(origin, Some(client)).await?;
         let meter = Meter::new(Arc::clone(&shared.sink), Side::Back, conn, shared.options.quickack);
         let tap = Tap::new(stream, Arc::clone(&meter));
         let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(tap)).await;
         let (sender, connection) =
             handshake.map_err(|e| NetError::Connect { address: origin.authority(), reason: e.to_string() })?;
         let (in_use, released) = oneshot::channel();
-        tokio::spawn(drive(connection, released, Arc::downgrade(link), Arc::clone(&meter)));
+        tokio::spawn(drive(connection, released, Arc::clone(&meter), on_end));
         Ok(Self { origin: origin.clone(), meter, sender, used: false, _in_use: in_use })
     }
 
@@ -91,7 +96,12 @@ impl Back {
 
 type Connection = http1::Connection<TokioIo<Tap<crate::Stream, Meter>>, RequestBody>;
 
-async fn drive(connection: Connection, released: oneshot::Receiver<()>, link: Weak<Link>, meter: Arc<Meter>) {
+async fn drive(
+    connection: Connection,
+    released: oneshot::Receiver<()>,
+    meter: Arc<Meter>,
+    on_end: impl FnOnce(ConnectionId),
+) {
     {
         let mut connection = std::pin::pin!(connection);
         // How it ended was noted by the tap.
@@ -105,7 +115,5 @@ async fn drive(connection: Connection, released: oneshot::Receiver<()>, link: We
     // A last reply, which may have announced this close, is read by a task that is ready before this one again.
     tokio::task::yield_now().await;
     meter.settle();
-    if let Some(link) = link.upgrade() {
-        link.back_ended(meter.conn());
-    }
+    on_end(meter.conn());
 }

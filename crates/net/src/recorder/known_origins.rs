@@ -23,7 +23,7 @@ pub(super) enum Role {
 
 /// Origins and endpoints learned so far.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownOrigins {
     learned: Mutex<Learned>,
 }
 
@@ -33,7 +33,7 @@ struct Learned {
     endpoints: HashMap<(Origin, String), Role>,
 }
 
-impl Known {
+impl KnownOrigins {
     /// A document of the upstream, or of a server that it named, names this one.
     pub(super) fn learn_origin(&self, origin: Origin) {
         let mut learned = lock(&self.learned);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn nothing_is_allowed_until_it_is_named_and_only_so_many() {
-        let known = Known::default();
+        let known = KnownOrigins::default();
         let origin = |port| Origin { tls: false, host: "a".to_owned(), port };
         assert!(!known.allows(&origin(1)));
         (1..=100).for_each(|port| known.learn_origin(origin(port)));
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_role_belongs_to_one_path_of_one_origin() {
-        let known = Known::default();
+        let known = KnownOrigins::default();
         let origin = Origin { tls: false, host: "a".to_owned(), port: 1 };
         known.learn_endpoint(origin.clone(), "/register", Role::Registration);
         assert_eq!(known.role(&origin, "/register"), Some(Role::Registration));

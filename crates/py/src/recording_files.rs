@@ -1,0 +1,30 @@
+//! Saved recordings, read from their files.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use mcpace_record::Reader;
+use pyo3::prelude::*;
+
+use crate::problem::{OrRaise, UsageProblem};
+
+/// Reads several recordings as one. Each keeps its connections, exchanges and operations to itself.
+pub(crate) fn beside(paths: &[String]) -> PyResult<mcpace_record::Recording> {
+    let mut parts = paths.iter().map(|path| read(path));
+    let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to put beside another"))??;
+    for part in parts {
+        whole.beside(part?);
+    }
+    Ok(whole)
+}
+
+/// Reads a recording whole.
+pub(crate) fn read(path: &str) -> PyResult<mcpace_record::Recording> {
+    Reader::read(open(path)?).or_raise()
+}
+
+/// Opens a file for reading.
+pub(crate) fn open(path: &str) -> PyResult<BufReader<File>> {
+    let file = File::open(path).map_err(|error| UsageProblem::new_err(format!("cannot read {path}: {error}")))?;
+    Ok(BufReader::new(file))
+}
