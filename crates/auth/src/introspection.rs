@@ -279,7 +279,7 @@ impl Shared {
             tokio::select! {
                 // Also where there is a place: the issuer's time is others'.
                 biased;
-                () = work.left() => {
+                () = work.waiters_gone() => {
                     let mut state = self.lock();
                     // Nobody comes back to it without the lock.
                     if work.is_left() {

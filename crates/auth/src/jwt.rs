@@ -115,7 +115,7 @@ impl JwtVerifier {
     /// # Errors
     /// [`AuthError`]: a key, a URL or an algorithm that can't be used.
     pub fn new(options: JwtOptions) -> Result<Self, AuthError> {
-        let algorithms = allowed(&options)?;
+        let algorithms = allowed_algorithms(&options)?;
         let make: Box<dyn Fn() -> Source + Send + Sync> = match &options.keys {
             Keys::Url(url) => {
                 let way = Way::new("the issuer's key set", url, &options.reach)?;
@@ -124,13 +124,13 @@ impl JwtVerifier {
                 let (clock, report) = (Arc::clone(&options.clock), options.report.clone());
                 Box::new(move || Source::Issuer(KeyRing::new(way.open(), policy, Arc::clone(&clock), report.clone())))
             }
-            Keys::Pem(pem) => given(fitting(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
+            Keys::Pem(pem) => fixed_source(fitting(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
             Keys::Set(json) => {
                 let read = KeySet::read(json.as_bytes());
                 let set = read.map_err(|_| AuthError::Key("a key set is a JSON object with an array `keys`"))?;
-                given(fitting(set, &algorithms)?)
+                fixed_source(fitting(set, &algorithms)?)
             }
-            Keys::Shared(secret) => given(KeySet::of(Key::shared(secret)?)),
+            Keys::Shared(secret) => fixed_source(KeySet::of(Key::shared(secret)?)),
         };
         let own = PerProcess::new(move || Own {
             source: make(),
@@ -175,7 +175,7 @@ impl Own {
     fn generation(&self, now: Duration) -> Option<u64> {
         match &self.source {
             Source::Given(_) => Some(GIVEN),
-            Source::Issuer(ring) => ring.believed(now),
+            Source::Issuer(ring) => ring.trusted_generation(now),
         }
     }
 
@@ -198,13 +198,13 @@ impl TokenVerifier for JwtVerifier {
 }
 
 /// Keys that stay.
-fn given(keys: KeySet) -> Box<dyn Fn() -> Source + Send + Sync> {
+fn fixed_source(keys: KeySet) -> Box<dyn Fn() -> Source + Send + Sync> {
     let keys = Arc::new(keys);
     Box::new(move || Source::Given(Arc::clone(&keys)))
 }
 
 /// Algorithms that tokens may be signed with.
-fn allowed(options: &JwtOptions) -> Result<Vec<Algorithm>, AuthError> {
+fn allowed_algorithms(options: &JwtOptions) -> Result<Vec<Algorithm>, AuthError> {
     let is_shared = matches!(options.keys, Keys::Shared(_));
     let wrong = |value: String, reason| Err(AuthError::Option { option: "the algorithm", value, reason });
     match options.algorithms.iter().find(|named| named.is_symmetric() != is_shared) {

@@ -38,8 +38,8 @@ impl KeyRing {
     }
 
     /// The generation of the keys, which changes with them, where they are not too old to be believed.
-    pub(crate) fn believed(&self, now: Duration) -> Option<u64> {
-        self.0.lock().rotation.believed(now)
+    pub(crate) fn trusted_generation(&self, now: Duration) -> Option<u64> {
+        self.0.lock().rotation.trusted_generation(now)
     }
 
     /// Whether the issuer signed it, and by which generation of keys. Waits for them where they are missing or too old; once.
@@ -98,7 +98,7 @@ impl Shared {
     }
 
     fn begin(self: &Arc<Self>, state: &mut State, now: Duration) -> Result<Ticket<Result<(), Outage>>, Outage> {
-        state.rotation.begun(now);
+        state.rotation.note_request(now);
         let shared = Arc::clone(self);
         // Also where nobody waits: the keys are for the next.
         let work = |_: Work<_>| async move {
@@ -109,11 +109,11 @@ impl Shared {
             let mut state = shared.lock();
             let done = match fetched {
                 Ok(keys) => {
-                    state.rotation.arrived(keys, shared.clock.now().steady);
+                    state.rotation.accept_keys(keys, shared.clock.now().steady);
                     Ok(())
                 }
                 Err(outage) => {
-                    state.rotation.failed();
+                    state.rotation.note_failure();
                     Err(outage)
                 }
             };

@@ -60,7 +60,7 @@ impl Rotation {
     }
 
     /// The generation of the keys that are there, where they are not too old to be believed.
-    pub(crate) fn believed(&self, now: Duration) -> Option<u64> {
+    pub(crate) fn trusted_generation(&self, now: Duration) -> Option<u64> {
         let (_, fetched) = self.keys.as_ref()?;
         let Policy { lifetime, kept, .. } = self.policy;
         (now.saturating_sub(*fetched) < kept.max(lifetime)).then_some(self.generation)
@@ -92,12 +92,12 @@ impl Rotation {
     }
 
     /// A request begins.
-    pub(crate) fn begun(&mut self, now: Duration) {
+    pub(crate) fn note_request(&mut self, now: Duration) {
         self.asked = Some(now);
     }
 
     /// It brought keys.
-    pub(crate) fn arrived(&mut self, keys: KeySet, now: Duration) {
+    pub(crate) fn accept_keys(&mut self, keys: KeySet, now: Duration) {
         self.failures = 0;
         match &mut self.keys {
             Some((known, fetched)) if **known == keys => *fetched = now,
@@ -109,7 +109,7 @@ impl Rotation {
     }
 
     /// It brought none.
-    pub(crate) fn failed(&mut self) {
+    pub(crate) fn note_failure(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
@@ -147,8 +147,8 @@ mod tests {
 
     fn with_keys(at: Duration) -> Rotation {
         let mut rotation = Rotation::new(POLICY);
-        rotation.begun(at);
-        rotation.arrived(KeySet::default(), at);
+        rotation.note_request(at);
+        rotation.accept_keys(KeySet::default(), at);
         rotation
     }
 
@@ -171,8 +171,8 @@ mod tests {
             match first(&rotation, now, false) {
                 Step::Fetch => {
                     requests += 1;
-                    rotation.begun(now);
-                    rotation.arrived(KeySet::default(), now);
+                    rotation.note_request(now);
+                    rotation.accept_keys(KeySet::default(), now);
                     assert_eq!(again(&rotation, now, false), Step::Unknown);
                 }
                 step => assert_eq!(step, Step::Unknown),
@@ -190,8 +190,8 @@ mod tests {
             let now = seconds(second);
             if first(&rotation, now, true) == Step::Fetch {
                 requests.push(second - 3600);
-                rotation.begun(now);
-                rotation.failed();
+                rotation.note_request(now);
+                rotation.note_failure();
             }
             assert_eq!(again(&rotation, now, true), Step::Use);
             assert_eq!(again(&rotation, now, false), Step::Unavailable);
@@ -204,8 +204,8 @@ mod tests {
     fn without_keys_there_is_no_verdict() {
         let mut rotation = Rotation::new(POLICY);
         assert_eq!(first(&rotation, seconds(5), true), Step::Fetch);
-        rotation.begun(seconds(5));
-        rotation.failed();
+        rotation.note_request(seconds(5));
+        rotation.note_failure();
         assert_eq!(again(&rotation, seconds(5), true), Step::Unavailable);
         assert_eq!(first(&rotation, seconds(5), true), Step::Unavailable);
         assert_eq!(rotation.look(seconds(5), true, true, true), Step::Fetch);

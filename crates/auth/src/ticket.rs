@@ -57,7 +57,7 @@ impl<V> Work<V> {
     }
 
     /// Until nobody waits for it. Somebody may come again after that.
-    pub(crate) async fn left(&self) {
+    pub(crate) async fn waiters_gone(&self) {
         if let Some(sender) = self.0.upgrade() {
             sender.closed().await;
         }
@@ -116,7 +116,7 @@ mod tests {
         let heard = Arc::new(Notify::new());
         let tells = Arc::clone(&heard);
         let (ticket, begun) = Ticket::<u8>::begin(|work| async move {
-            work.left().await;
+            work.waiters_gone().await;
             assert!(work.is_left());
             tells.notify_one();
             None
