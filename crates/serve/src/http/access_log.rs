@@ -38,7 +38,7 @@ impl AccessLog {
     }
 
     /// Reports a request whose body has been read whole.
-    pub(super) fn tell_whole(&self, path: &str, body: &Bytes, status: StatusCode, begun: Instant) {
+    pub(super) fn report_whole(&self, path: &str, body: &Bytes, status: StatusCode, begun: Instant) {
         let outline: Outline<'_> = serde_json::from_slice(body).unwrap_or_default();
         let uri = outline.params.uri.as_deref().map(without_query);
         let target = outline.params.name.as_deref().or(uri);
@@ -78,7 +78,7 @@ impl Seen {
         self.call.as_deref().is_none_or(|call| call.starts_with("resources/"))
     }
 
-    pub(super) fn tell(&self, log: &AccessLog, status: StatusCode) {
+    pub(super) fn report_to(&self, log: &AccessLog, status: StatusCode) {
         (log.0)(&Access {
             method: self.method.as_str(),
             path: &self.path,

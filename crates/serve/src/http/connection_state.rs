@@ -115,7 +115,7 @@ impl ConnectionState {
     }
 
     /// Says once, at the beginning, whose connection it is.
-    pub(super) fn accepted(&self, client: SocketAddr, server: Option<SocketAddr>) {
+    pub(super) fn set_addresses(&self, client: SocketAddr, server: Option<SocketAddr>) {
         // Said a second time it would be the same.
         let _ = self.ends.set((client, server));
     }
@@ -266,7 +266,7 @@ impl IdleTimeouts {
     }
 
     /// While the server stops: no client that does nothing holds it up.
-    pub(super) fn stopping(&self) -> Self {
+    pub(super) fn while_stopping(&self) -> Self {
         let [head, body, idle, write] = self.times;
         Self::new(head.min(STOPPING), body, idle, write.min(STOPPING))
     }

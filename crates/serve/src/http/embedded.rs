@@ -33,7 +33,7 @@ impl Endpoint {
     /// [`ServeError::Option`].
     pub fn new(server: Server, options: Options) -> Result<Self, ServeError> {
         let bound = options.address;
-        let site = HttpServer::serving(server, options, bound)?;
+        let site = HttpServer::new_registered(server, options, bound)?;
         Ok(Self { site, swept: Arc::new(Mutex::new(Instant::now())) })
     }
 

@@ -35,19 +35,19 @@ impl EventStream {
     }
 
     /// With calls to be driven; their replies end the stream.
-    pub(super) fn driving(mut self, calls: Calls) -> Self {
+    pub(super) fn with_calls(mut self, calls: Calls) -> Self {
         self.calls = Some(calls);
         self
     }
 
     /// With something that has to live as long.
-    pub(super) fn holding(mut self, held: Arc<dyn Send + Sync>) -> Self {
+    pub(super) fn with_owner(mut self, held: Arc<dyn Send + Sync>) -> Self {
         self._held = Some(held);
         self
     }
 
     /// For so long only, where that is said: whoever reads comes back with another token.
-    pub(super) fn lasting(mut self, time: Option<Duration>) -> Self {
+    pub(super) fn with_lifetime(mut self, time: Option<Duration>) -> Self {
         self.until = time.map(|time| Box::pin(tokio::time::sleep(time)));
         self
     }

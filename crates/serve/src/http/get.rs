@@ -33,7 +33,7 @@ impl HttpServer {
             None => self.get_own(fields, live)?,
         };
         // Nobody listens for longer than he may ask.
-        let stream = stream.lasting(principal.and_then(|principal| principal.remaining_time()));
+        let stream = stream.with_lifetime(principal.and_then(|principal| principal.remaining_time()));
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
     }
 
@@ -41,7 +41,7 @@ impl HttpServer {
     fn get_own(&self, fields: &Fields<'_>, live: Arc<HttpSession>) -> Result<EventStream, Answer> {
         let reader = match fields.mcp.last_event_id {
             Field::Absent => self.new_standalone(fields, &live)?,
-            field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unheld)?,
+            field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unknown_event)?,
         };
         Ok(self.read(reader, live))
     }
@@ -50,14 +50,14 @@ impl HttpServer {
     fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<HttpSession>) -> Result<Reader, Answer> {
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
         let primes = live.streams.are_resumable() && revision.has_priming_events();
-        let reader = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| taken())?;
+        let reader = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| stream_taken())?;
         self.server.attach(&live.session, self.standalone(live));
         Ok(reader)
     }
 
     fn read(&self, reader: Reader, live: Arc<HttpSession>) -> EventStream {
         live.streams.is_read();
-        EventStream::new(reader, self.keep_alive).holding(live)
+        EventStream::new(reader, self.keep_alive).with_owner(live)
     }
 
     /// Opens or resumes a stream that all processes share. The standalone stream is in the store; a reply's stream may be this
@@ -72,11 +72,11 @@ impl HttpServer {
         let (number, from) = match fields.mcp.last_event_id {
             Field::Absent => (0, Cursor::Undelivered),
             field => {
-                let id = field.ascii().ok_or_else(unheld)?;
+                let id = field.ascii().ok_or_else(unknown_event)?;
                 if let Some(reader) = live.streams.resume(id) {
                     return Ok(self.read(reader, live));
                 }
-                match position_after(id).ok_or_else(unheld)? {
+                match position_after(id).ok_or_else(unknown_event)? {
                     // A standalone stream that some process had by itself while the store was away.
                     (number, _) if sharing.is_ones_own(number) => (0, Cursor::Undelivered),
                     (number, next) => (number, Cursor::After(next - 1)),
@@ -90,10 +90,10 @@ impl HttpServer {
                     self.server.attach(&live.session, self.standalone(&live));
                     sharing.attached(&live);
                 }
-                Ok(EventStream::new(reader, self.keep_alive).holding(reading))
+                Ok(EventStream::new(reader, self.keep_alive).with_owner(reading))
             }
-            Err(Unreadable::Taken) => Err(taken()),
-            Err(Unreadable::Unknown) => Err(unheld()),
+            Err(Unreadable::Taken) => Err(stream_taken()),
+            Err(Unreadable::Unknown) => Err(unknown_event()),
             Err(Unreadable::Down) => {
                 sharing.while_away()?;
                 if number != 0 {
@@ -140,12 +140,12 @@ impl HttpServer {
     }
 }
 
-fn taken() -> Answer {
+fn stream_taken() -> Answer {
     let reason = "as many standalone streams as may be are open in this session";
     Answer::refused(StatusCode::CONFLICT, code::INVALID_REQUEST, reason)
 }
 
-fn unheld() -> Answer {
+fn unknown_event() -> Answer {
     let reason = "Last-Event-ID is of no stream that is held";
     Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason)
 }

@@ -82,7 +82,7 @@ pub(super) struct Permit {
 
 impl Permit {
     /// Bytes that are counted for as long as a clone of them lives.
-    pub(super) fn around(self, bytes: Bytes) -> Bytes {
+    pub(super) fn attach_to(self, bytes: Bytes) -> Bytes {
         match self {
             Permit { _connection: None, _session: None } => bytes,
             permit => Bytes::from_owner(Counted { bytes, _permit: permit }),
@@ -193,7 +193,7 @@ mod tests {
                 return Some((id, finished));
             }
             let Finished { reply, permit } = finished;
-            held.push(permit.around(reply.message));
+            held.push(permit.attach_to(reply.message));
             None
         });
         let (id, refused) = refused.unwrap();

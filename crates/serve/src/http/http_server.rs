@@ -146,7 +146,7 @@ impl HttpServer {
     }
 
     /// Makes the server and registers it as a transport, so that notifications reach its sessions.
-    pub(super) fn serving(server: Server, options: Options, bound: SocketAddr) -> Result<Arc<Self>, ServeError> {
+    pub(super) fn new_registered(server: Server, options: Options, bound: SocketAddr) -> Result<Arc<Self>, ServeError> {
         let site = Arc::new(Self::new(server, options, bound)?);
         let transport: Weak<dyn SessionTransport> = Arc::<Self>::downgrade(&site);
         site.server.add_transport(transport);
@@ -165,7 +165,7 @@ impl HttpServer {
         let response = self.respond_to(request, pulse, protocol).await;
         // A forwarded request stands in the log of the process that answered it.
         if !matches!(response.body(), ReplyBody::Passed(_)) {
-            seen.tell(log, response.status());
+            seen.report_to(log, response.status());
         }
         response
     }
@@ -232,7 +232,7 @@ impl HttpServer {
         };
         let answer = answer.await.unwrap_or_else(|refusal| refusal);
         if let Some((log, begun)) = begun {
-            log.tell_whole(&self.path, body, answer.status, begun);
+            log.report_whole(&self.path, body, answer.status, begun);
         }
         answer
     }

@@ -128,7 +128,7 @@ impl HttpServer {
             .open()
             .insert(key, Arc::new(Open { log, unsent, principal, id, session, begins, closed, _place: place }));
         let closing = Arc::new(Closing { key, of: Arc::clone(legacy) });
-        let stream = EventStream::new(reader, self.keep_alive).holding(closing);
+        let stream = EventStream::new(reader, self.keep_alive).with_owner(closing);
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
     }
 

@@ -68,7 +68,7 @@ impl HttpServer {
     ) -> Result<Answer, Answer> {
         let mut elsewhere = Elsewhere::default();
         let Some(sharing) = &self.sharing else {
-            return Ok(self.waited(self.begin(fields, mode, principal, body, unsent, &mut elsewhere)?).await);
+            return Ok(self.await_reply(self.begin(fields, mode, principal, body, unsent, &mut elsewhere)?).await);
         };
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
         let live = match fields.mcp.session_id.ascii().filter(|_| !is_modern) {
@@ -77,11 +77,11 @@ impl HttpServer {
         };
         let step = self.begin(fields, mode, principal, body, unsent, &mut elsewhere)?;
         // Before anybody waits for the answer: it may be the answer to what a call elsewhere asks.
-        sharing.told(live.as_ref(), elsewhere).await?;
-        Ok(sharing.begun(self.waited(step).await).await)
+        sharing.forward_messages(live.as_ref(), elsewhere).await?;
+        Ok(sharing.persist_session(self.await_reply(step).await).await)
     }
 
-    async fn waited(&self, step: Step) -> Answer {
+    async fn await_reply(&self, step: Step) -> Answer {
         match step {
             Step::Done(answer) => answer,
             Step::Wait(exchange, calls) => self.settle(*exchange, calls).await,
@@ -125,10 +125,10 @@ impl HttpServer {
         let shared = self.sharing.as_ref().and_then(|sharing| Some((sharing, admitted.live.clone()?)));
         if let Some((sharing, live)) = &shared {
             for message in payload.messages() {
-                elsewhere.posts.extend(sharing.elsewhere(live, message)?);
+                elsewhere.posts.extend(sharing.posts_elsewhere(live, message)?);
             }
             elsewhere.changes = payload.messages().iter().any(|message| changes_session(message).is_some());
-            admitted.asked = asked(&payload);
+            admitted.asked = request_ids(&payload);
         }
         let mode = if opens_stream(&payload, admitted.revision) {
             fields.accept().event_stream().then_some(ResponseMode::Sse).ok_or(Rejection::NotAcceptable)?
@@ -205,7 +205,7 @@ impl HttpServer {
         if may_be_modern && names_version() {
             let (outline, is_whole) = match ParamsOutline::parse(message.params()) {
                 Ok(outline) => (outline, true),
-                Err(_) => (ParamsOutline::parse_routing(message.params()).map_err(unreadable)?, false),
+                Err(_) => (ParamsOutline::parse_routing(message.params()).map_err(parse_rejection)?, false),
             };
             if Era::of(&fields.mcp, &outline) == Era::Modern {
                 let admitted = self.admit_modern(fields, message, &outline)?;
@@ -368,11 +368,11 @@ impl Work {
     }
 }
 
-fn unreadable(error: serde_json::Error) -> Rejection {
+fn parse_rejection(error: serde_json::Error) -> Rejection {
     Rejection::InvalidParams(error.to_string().into())
 }
 
-fn asked(payload: &Payload<'_>) -> Option<Box<str>> {
+fn request_ids(payload: &Payload<'_>) -> Option<Box<str>> {
     let ids: Vec<&Id<'_>> = payload
         .messages()
         .iter()

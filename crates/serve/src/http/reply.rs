@@ -135,7 +135,7 @@ impl HttpServer {
         let answer = if status == ReplyStatus::Ok && as_events {
             Answer::events(self.whole_events(&exchange, vec![(message, permit)]))
         } else {
-            Answer::json(http_response::status(status), permit.around(message))
+            Answer::json(http_response::status(status), permit.attach_to(message))
         };
         let answer = answer.with_timing(timing, exchange.received);
         let answer = match challenge {
@@ -179,7 +179,7 @@ impl HttpServer {
             return ReplyBody::of_parts(messages.into_iter().map(|(message, permit)| {
                 let mut event = Vec::with_capacity(message.len() + EVENT_FRAME);
                 encode_message(&message, None, &mut event);
-                permit.around(event.into())
+                permit.attach_to(event.into())
             }));
         }
         let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
@@ -209,10 +209,10 @@ impl HttpServer {
                 tokio::spawn(drive(calls, log, Arc::clone(live)));
                 stream
             }
-            None => stream.driving(calls),
+            None => stream.with_calls(calls),
         };
         let stream = match exchange.admitted.live {
-            Some(live) => stream.holding(live),
+            Some(live) => stream.with_owner(live),
             None => stream,
         };
         Answer::events(ReplyBody::Events(Box::new(stream)))
@@ -243,6 +243,6 @@ const EVENT_FRAME: usize = 24;
 fn json_array(messages: Vec<(Bytes, Permit)>) -> impl Iterator<Item = Bytes> {
     let [open, comma, close] = [&b"["[..], b",", b"]"].map(Bytes::from_static);
     let separators = std::iter::once(open).chain(std::iter::repeat(comma));
-    let messages = messages.into_iter().map(|(message, permit)| permit.around(message));
+    let messages = messages.into_iter().map(|(message, permit)| permit.attach_to(message));
     separators.zip(messages).flat_map(|(separator, message)| [separator, message]).chain([close])
 }

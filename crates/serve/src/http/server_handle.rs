@@ -25,7 +25,7 @@ pub fn serve(server: Server, options: Options) -> Result<ServerHandle, ServeErro
     let (listeners, address) = listen::bind(options.address, options.shared_port, workers)?;
     let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.socket())).transpose()?;
     let around = options.around.clone();
-    let site = HttpServer::serving(server, options, address)?;
+    let site = HttpServer::new_registered(server, options, address)?;
     let stop = CancellationToken::new();
     let open = Arc::new(AtomicUsize::new(0));
     let cut = Arc::new(AtomicUsize::new(0));

@@ -97,9 +97,9 @@ impl SessionRouter {
         make_http1(&mut head);
         origin.write(&mut head.headers);
         let mut request = Request::from_parts(head, body);
-        while let Some(mut kept) = self.kept(owner) {
+        while let Some(mut kept) = self.take_idle(owner) {
             match kept.try_send_request(request).await {
-                Ok(response) => return Ok(self.answered(owner, kept, response)),
+                Ok(response) => return Ok(self.keep_connection(owner, kept, response)),
                 // It was closed meanwhile, and nothing went over it: the next will do.
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) => request = unsent,
@@ -111,12 +111,17 @@ impl SessionRouter {
             return Err(request);
         };
         match fresh.send_request(request).await {
-            Ok(response) => Ok(self.answered(owner, fresh, response)),
+            Ok(response) => Ok(self.keep_connection(owner, fresh, response)),
             Err(_) => Ok(broken()),
         }
     }
 
-    fn answered(&self, owner: usize, way: SendRequest<Incoming>, response: Response<Incoming>) -> Response<ReplyBody> {
+    fn keep_connection(
+        &self,
+        owner: usize,
+        way: SendRequest<Incoming>,
+        response: Response<Incoming>,
+    ) -> Response<ReplyBody> {
         let mut kept = self.idle[owner].lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT {
             kept.push(way);
@@ -130,7 +135,7 @@ impl SessionRouter {
     }
 
     /// A connection whose last reply has been read to its end.
-    fn kept(&self, owner: usize) -> Option<SendRequest<Incoming>> {
+    fn take_idle(&self, owner: usize) -> Option<SendRequest<Incoming>> {
         let mut kept = self.idle[owner].lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|way| !way.is_closed());
         let ready = kept.iter().position(SendRequest::is_ready)?;

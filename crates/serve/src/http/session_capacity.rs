@@ -37,7 +37,7 @@ impl SessionPlaces {
         Self { limit, taken: AtomicUsize::new(0), owned: Mutex::default(), fresh: Mutex::default() }
     }
 
-    pub(super) fn taken(&self) -> usize {
+    pub(super) fn count_taken(&self) -> usize {
         self.taken.load(Relaxed)
     }
 
@@ -45,7 +45,7 @@ impl SessionPlaces {
         if let Some(owner) = owner {
             let mut owned = lock(&self.owned);
             let count = owned.entry(Arc::clone(owner)).or_default();
-            if *count >= (self.limit / 10).max(1) && self.taken() >= self.limit / 2 {
+            if *count >= (self.limit / 10).max(1) && self.count_taken() >= self.limit / 2 {
                 return Taken::Refused;
             }
             *count += 1;
@@ -96,12 +96,12 @@ mod tests {
         assert_eq!(places.take(Some(&one)), Taken::Refused);
         let of_other: Vec<_> = (0..3).map(|_| places.take(Some(&other))).collect();
         assert_eq!(of_other, [Taken::Free, Taken::Free, Taken::Refused]);
-        assert_eq!(places.taken(), 12, "who gets none takes none");
+        assert_eq!(places.count_taken(), 12, "who gets none takes none");
         // Down to fewer than half, it is anybody's again.
         (0..3).for_each(|_| places.give_back(Some(&one)));
         assert_eq!(places.take(Some(&other)), Taken::Free);
         // Nobody's are counted together only.
-        while places.taken() < 20 {
+        while places.count_taken() < 20 {
             assert_eq!(places.take(None), Taken::Free);
         }
         assert_eq!(places.take(None), Taken::OneTooMany);

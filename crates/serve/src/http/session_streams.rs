@@ -129,7 +129,7 @@ impl SessionStreams {
 
     /// Lets go of those who wait for a standalone stream: one is being read.
     pub(super) fn is_read(&self) {
-        if let Some(known) = self.known().as_deref() {
+        if let Some(known) = self.lock_known().as_deref() {
             known.read.notify_waiters();
         }
     }
@@ -137,7 +137,7 @@ impl SessionStreams {
     /// Takes up the stream of the event that the client saw last. `None` if there is no such stream (any more).
     pub(super) fn resume(&self, event_id: &str) -> Option<Reader> {
         let (number, position) = position_after(event_id)?;
-        let known = self.known();
+        let known = self.lock_known();
         let known = known.as_deref()?;
         let ended = known.ended.iter().map(|kept| &kept.log);
         let mut logs = known.standalone.iter().chain(&known.open).chain(ended);
@@ -151,14 +151,14 @@ impl SessionStreams {
 
     /// Ends the standalone streams; nobody takes them up again.
     pub(super) fn end_standalone(&self) {
-        if let Some(known) = self.known().as_deref_mut() {
+        if let Some(known) = self.lock_known().as_deref_mut() {
             known.standalone.drain(..).for_each(|log| log.end());
         }
     }
 
     /// The session is over: readers are let go, handlers are cancelled, what was kept is forgotten.
     pub(super) fn end(&self) {
-        let Some(known) = &mut *self.known() else { return };
+        let Some(known) = &mut *self.lock_known() else { return };
         known.over.cancel();
         known.standalone.drain(..).chain(known.open.drain(..)).for_each(|log| log.end());
         known.ended.clear();
@@ -168,16 +168,16 @@ impl SessionStreams {
 
     /// A message that belongs to no request: on one standalone stream, never on two.
     pub(super) fn send_standalone(&self, message: Bytes) -> Result<(), Gone> {
-        let log = self.known().as_deref().and_then(Known::heard).cloned();
+        let log = self.lock_known().as_deref().and_then(Known::heard_log).cloned();
         log.ok_or(Gone)?.send(message)
     }
 
     /// Sends a message of a call on a standalone stream. Without such a stream the message waits a while for one.
     pub(super) fn tell(&self, message: Bytes) -> Result<(), Gone> {
         let log = {
-            let mut known = self.known();
+            let mut known = self.lock_known();
             let known = known.get_or_insert_default();
-            match known.heard() {
+            match known.heard_log() {
                 Some(log) => Arc::clone(log),
                 None if known.over.is_cancelled() => return Err(Gone),
                 None => {
@@ -191,16 +191,16 @@ impl SessionStreams {
 
     /// Drops what has waited for too long.
     pub(super) fn expire(&self) {
-        if let Some(known) = self.known().as_deref_mut() {
+        if let Some(known) = self.lock_known().as_deref_mut() {
             known.unheard.expire(&self.bounds.unheard);
         }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
-        act(self.known().get_or_insert_default())
+        act(self.lock_known().get_or_insert_default())
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Box<Known>>> {
+    fn lock_known(&self) -> MutexGuard<'_, Option<Box<Known>>> {
         // Nothing under the lock can panic half way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,7 +211,7 @@ const MAX_ENDED: usize = 64;
 
 impl Known {
     /// The standalone stream that takes messages.
-    fn heard(&self) -> Option<&Arc<Log>> {
+    fn heard_log(&self) -> Option<&Arc<Log>> {
         // One that was lost may be taken up again, so what is said meanwhile is kept.
         let read = self.standalone.iter().find(|log| log.has_reader());
         read.or(self.standalone.first().filter(|log| log.number().is_some()))

@@ -78,7 +78,7 @@ impl Sessions {
     /// The session of this id, if it is this principal's; used just now.
     pub(super) fn find(&self, id: &SessionId, principal: Option<&Principal>, now: Instant) -> Option<Arc<HttpSession>> {
         let key = Key::parse(id.as_str())?;
-        let live = Arc::clone(self.shard(key).get(&key)?);
+        let live = Arc::clone(self.lock_shard(key).get(&key)?);
         let now = self.millis(now);
         if !live.session.belongs_to(principal) || live.is_over(now) {
             return None;
@@ -89,7 +89,7 @@ impl Sessions {
 
     /// The session of this key, whoever asks.
     pub(super) fn peek(&self, key: Key) -> Option<Arc<HttpSession>> {
-        self.shard(key).get(&key).cloned()
+        self.lock_shard(key).get(&key).cloned()
     }
 
     /// Those that somebody has used within this time, or is using.
@@ -109,7 +109,7 @@ impl Sessions {
     /// Ends a session.
     pub(super) fn end(&self, live: &HttpSession) {
         // Out of the table first: nothing finds it while it ends.
-        let removed = self.shard(live.key).remove(&live.key);
+        let removed = self.lock_shard(live.key).remove(&live.key);
         if removed.is_some() {
             self.places.give_back(live.owner());
             live.end();
@@ -144,7 +144,7 @@ impl Sessions {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.places.taken()
+        self.places.count_taken()
     }
 
     /// Lets go of the connections that only wait: they would hold up a stop for ever.
@@ -154,7 +154,7 @@ impl Sessions {
         }
     }
 
-    fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
+    fn lock_shard(&self, key: Key) -> MutexGuard<'_, Shard> {
         lock(&self.shards[key.shard(SHARDS)])
     }
 
@@ -188,7 +188,7 @@ impl SessionPlace {
         let key = sessions.member.map_or(key, |member| key.of_member(member));
         let until = sessions.end_of(sessions.life, now);
         let live = Arc::new(HttpSession::new(key, session, streams, sessions.millis(now), until));
-        sessions.shard(key).insert(key, Arc::clone(&live));
+        sessions.lock_shard(key).insert(key, Arc::clone(&live));
         sessions.places.note_fresh(key, |key| sessions.peek(key).is_some_and(|live| live.is_unused()));
         self.of = None;
         Some(live)
@@ -205,7 +205,7 @@ impl SessionPlace {
         let sessions = self.of.clone()?;
         let until = sessions.end_of(left, now);
         let live = Arc::new(HttpSession::new(key, session, streams, sessions.millis(now), until));
-        let mut shard = sessions.shard(key);
+        let mut shard = sessions.lock_shard(key);
         if let Some(known) = shard.get(&key) {
             return Some(Arc::clone(known));
         }

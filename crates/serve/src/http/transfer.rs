@@ -81,7 +81,7 @@ impl Transfer {
         Piece { left: bytes.len(), bytes, transfer: Arc::clone(self) }
     }
 
-    fn written(&self, count: usize) {
+    fn record_written(&self, count: usize) {
         self.moves.fetch_add(1, Relaxed);
         let left = self.unwritten.fetch_sub(count, SeqCst) - count;
         if left == 0 && self.awaits.swap(false, SeqCst) {
@@ -148,14 +148,14 @@ impl Buf for Piece {
         let written = count.min(self.left.saturating_sub(1));
         self.left -= written;
         if written > 0 {
-            self.transfer.written(written);
+            self.transfer.record_written(written);
         }
     }
 }
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        self.transfer.written(self.left);
+        self.transfer.record_written(self.left);
     }
 }
 

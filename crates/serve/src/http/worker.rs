@@ -86,7 +86,7 @@ impl Worker {
                 }
             };
             self.serve(|site, pulse| {
-                pulse.accepted(client, stream.local_addr().ok());
+                pulse.set_addresses(client, stream.local_addr().ok());
                 connection::serve(stream, site, pulse)
             });
         }
@@ -161,7 +161,7 @@ async fn watch(connections: Arc<Connections>, patience: IdleTimeouts, stop: Canc
         () = looking => {}
         () = stop.cancelled() => {}
     }
-    let stopping = patience.stopping();
+    let stopping = patience.while_stopping();
     loop {
         tokio::time::sleep(stopping.interval).await;
         connections.look(&stopping);

@@ -102,7 +102,7 @@ impl Log {
     /// The first event of a resumable stream: an id to come back with, and how long to wait before that (2025-11-25,
     /// basic/transports, "Sending Messages to the Server").
     pub(super) fn prime(&self, retry: Duration) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let event = Event {
             id: self.id(state.held.next()),
             retry: Some(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX)),
@@ -117,18 +117,18 @@ impl Log {
     pub(super) fn push_event(&self, event: &Event) {
         let mut bytes = Vec::with_capacity(64);
         event.encode(&mut bytes);
-        self.add(&mut self.state(), bytes.into());
+        self.add(&mut self.lock_state(), bytes.into());
     }
 
     /// Adds a reply, which is never refused: who asked for it waits for it.
     pub(super) fn push_reply(&self, message: &[u8], permit: Permit) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if !state.abandoned {
             if let Some(mirror) = &self.mirror {
                 mirror.event(state.held.next(), Bytes::copy_from_slice(message));
             }
             let encoded = self.encode(&state, message);
-            self.add(&mut state, permit.around(encoded));
+            self.add(&mut state, permit.attach_to(encoded));
         }
     }
 
@@ -142,7 +142,7 @@ impl Log {
 
     /// No more events.
     pub(super) fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(mirror) = self.mirror.as_ref().filter(|_| !state.ended) {
             mirror.end();
         }
@@ -154,7 +154,7 @@ impl Log {
     /// Ends the connection that reads, not the stream: the client comes back with the last id it got. Without an id to
     /// come back with it would be lost, so nothing happens then.
     pub(super) fn release_reader(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if self.number.is_none() || state.held.next() == 0 {
             return;
         }
@@ -169,21 +169,21 @@ impl Log {
     }
 
     pub(super) fn has_reader(&self) -> bool {
-        self.state().has_reader
+        self.lock_state().has_reader
     }
 
     pub(super) fn has_spoken(&self) -> bool {
-        self.state().spoken
+        self.lock_state().spoken
     }
 
     /// Number of bytes that the log buffers.
     pub(super) fn bytes(&self) -> usize {
-        self.state().held.bytes()
+        self.lock_state().held.bytes()
     }
 
     /// Adds a message that has an id already, or gets none. False where nobody will read it.
     pub(super) fn push_as(&self, id: Option<&str>, message: &[u8]) -> bool {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.ended || state.abandoned {
             return false;
         }
@@ -195,7 +195,7 @@ impl Log {
 
     /// Ready once there is room for more, or nobody will read it; of a log that forgets what it sent.
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.ended || state.abandoned || state.held.has_room(self.bounds) {
             return Poll::Ready(());
         }
@@ -205,7 +205,7 @@ impl Log {
 
     /// Ready once a handler has said something.
     pub(super) fn poll_spoken(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.spoken {
             return Poll::Ready(());
         }
@@ -215,13 +215,13 @@ impl Log {
 
     /// All events, for a reply that is sent whole. In a resumable log they count as sent and stay.
     pub(super) fn take_all(&self) -> Vec<Bytes> {
-        let mut state = self.state();
-        std::iter::from_fn(|| self.unread(&mut state)).collect()
+        let mut state = self.lock_state();
+        std::iter::from_fn(|| self.take_unread(&mut state)).collect()
     }
 
     /// Begins to read, at `from` or at the first event not sent yet. An earlier reader gets no more events.
     pub(super) fn reader(self: &Arc<Self>, from: Option<u64>) -> Reader {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.reader = state.reader.wrapping_add(1);
         state.has_reader = true;
         if let Some(from) = from {
@@ -248,7 +248,7 @@ impl Log {
     }
 
     /// The next events that are not read yet. A log that isn't resumable holds them no longer.
-    fn unread(&self, state: &mut State) -> Option<Bytes> {
+    fn take_unread(&self, state: &mut State) -> Option<Bytes> {
         let unread = state.held.read_on()?;
         state.wake_writer();
         if self.number.is_none() {
@@ -257,7 +257,7 @@ impl Log {
         Some(unread)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         // Nothing under the lock can panic half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,7 +265,7 @@ impl Log {
 
 impl Outlet for Log {
     fn send(&self, message: Bytes) -> Result<(), Gone> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.ended || state.abandoned || !state.held.has_room(self.bounds) {
             return Err(Gone);
         }

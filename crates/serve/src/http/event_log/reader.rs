@@ -25,11 +25,11 @@ impl Reader {
 
     /// All events that are there, in one piece; `None` when there will be no more for this reader.
     pub(in crate::http) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let mut state = self.log.state();
+        let mut state = self.log.lock_state();
         if state.reader != self.number {
             return Poll::Ready(None);
         }
-        if let Some(events) = self.log.unread(&mut state) {
+        if let Some(events) = self.log.take_unread(&mut state) {
             return Poll::Ready(Some(events));
         }
         if state.ended || state.released {
@@ -41,14 +41,14 @@ impl Reader {
 
     /// Whether [`Reader::poll`] will give nothing more.
     pub(in crate::http) fn is_at_end(&self) -> bool {
-        let state = self.log.state();
+        let state = self.log.lock_state();
         state.reader != self.number || ((state.ended || state.released) && state.held.is_read())
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let mut state = self.log.state();
+        let mut state = self.log.lock_state();
         if state.reader != self.number {
             return;
         }

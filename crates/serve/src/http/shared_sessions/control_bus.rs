@@ -90,7 +90,7 @@ impl SharedSessions {
 
     /// An answer or a cancellation that a client sent to another process.
     fn take_inbound(&self, name: &str, body: Bytes) {
-        let Some(live) = self.named(name) else { return };
+        let Some(live) = self.find_named(name) else { return };
         let limit = mcpace_wire::jsonrpc::DEFAULT_BATCH_LIMIT;
         let Ok(payload) = Payload::parse_with_limit(&body, limit) else { return };
         let session = Arc::clone(&live.session);
@@ -106,7 +106,7 @@ impl SharedSessions {
         }
     }
 
-    fn named(&self, name: &str) -> Option<Arc<super::HttpSession>> {
+    fn find_named(&self, name: &str) -> Option<Arc<super::HttpSession>> {
         self.live(name.parse::<Name>().ok()?)
     }
 }

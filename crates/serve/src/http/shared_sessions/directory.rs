@@ -47,7 +47,7 @@ impl SharedSessions {
         if here.as_ref().is_some_and(|live| live.verified.load(Relaxed) == generation) {
             return Ok(here);
         }
-        if here.is_none() && self.ended().contains_key(&key.name()) {
+        if here.is_none() && self.lock_ended().contains_key(&key.name()) {
             return Ok(None);
         }
         let heard = self.heard.load(Relaxed);
@@ -133,7 +133,7 @@ impl SharedSessions {
     }
 
     /// An answer that begins a session goes out once the store has it.
-    pub(in super::super) async fn begun(&self, answer: Answer) -> Answer {
+    pub(in super::super) async fn persist_session(&self, answer: Answer) -> Answer {
         let live = answer.session().and_then(Key::parse).and_then(|key| self.sessions.peek(key));
         let Some(live) = live else { return answer };
         self.remember(&live);
@@ -167,7 +167,7 @@ impl SharedSessions {
 
     /// Ended while nobody could be told.
     fn note_ended(&self, name: Name) {
-        let mut ended = self.ended();
+        let mut ended = self.lock_ended();
         // Nobody believes in it any longer than that.
         ended.retain(|_, since| since.elapsed() < self.life.idle);
         if ended.len() < ENDED_AWAY {
@@ -179,16 +179,16 @@ impl SharedSessions {
 
     /// Tells those that ended meanwhile, as far as somebody can be told.
     pub(super) async fn tell_ended(&self) {
-        let names: Vec<Name> = self.ended().keys().copied().collect();
+        let names: Vec<Name> = self.lock_ended().keys().copied().collect();
         for name in names {
             if self.end_for_all(name).await.is_err() {
                 return;
             }
-            self.ended().remove(&name);
+            self.lock_ended().remove(&name);
         }
     }
 
-    fn ended(&self) -> MutexGuard<'_, HashMap<Name, Instant>> {
+    fn lock_ended(&self) -> MutexGuard<'_, HashMap<Name, Instant>> {
         lock(&self.ended)
     }
 

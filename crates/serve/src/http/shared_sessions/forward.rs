@@ -41,7 +41,7 @@ const COMPLAINT: u64 = 60;
 impl SharedSessions {
     /// For whom else a message may be: an answer for the process that asked, a cancellation for the one that runs the call. Answers
     /// that are too many at once are refused, so that their client knows; cancellations change little, and are passed over.
-    pub(in super::super) fn elsewhere(
+    pub(in super::super) fn posts_elsewhere(
         &self,
         live: &HttpSession,
         message: &Message<'_>,
@@ -84,7 +84,7 @@ impl SharedSessions {
     }
 
     /// Forwards a request's messages to the other processes, before the request is answered.
-    pub(in super::super) async fn told(
+    pub(in super::super) async fn forward_messages(
         &self,
         live: Option<&Arc<HttpSession>>,
         elsewhere: Elsewhere,
@@ -312,11 +312,12 @@ mod tests {
             let (sharing, live, mut changes) = shared();
             assert!(live.session.subscribe("test://a", 8));
             // Another request of the session comes first to tell what that one set.
-            let mut other = pin!(sharing.told(Some(&live), Elsewhere::default()));
+            let mut other = pin!(sharing.forward_messages(Some(&live), Elsewhere::default()));
             assert!(once(&mut other).await.is_none());
             let (told, answer) = changes.try_recv().unwrap();
             assert_eq!(told, [watch()]);
-            let mut own = pin!(sharing.told(Some(&live), Elsewhere { changes: true, ..Elsewhere::default() }));
+            let mut own =
+                pin!(sharing.forward_messages(Some(&live), Elsewhere { changes: true, ..Elsewhere::default() }));
             assert!(once(&mut own).await.is_none(), "nobody else knows it yet");
             assert!(changes.try_recv().is_err(), "it is on its way once");
             answer.send(if is_well { Ok(()) } else { Err(Down) }).unwrap();
@@ -340,10 +341,10 @@ mod tests {
         let (sharing, live, mut changes) = shared();
         let set = || Elsewhere { changes: true, ..Elsewhere::default() };
         assert!(live.session.subscribe("test://a", 8));
-        let mut first = pin!(sharing.told(Some(&live), set()));
+        let mut first = pin!(sharing.forward_messages(Some(&live), set()));
         assert!(once(&mut first).await.is_none());
         live.session.unsubscribe("test://a", 8);
-        let mut last = pin!(sharing.told(Some(&live), set()));
+        let mut last = pin!(sharing.forward_messages(Some(&live), set()));
         assert!(once(&mut last).await.is_none());
         let (_, answer) = changes.try_recv().unwrap();
         assert!(changes.try_recv().is_err(), "one after the other");

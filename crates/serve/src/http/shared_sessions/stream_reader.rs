@@ -87,7 +87,7 @@ impl SharedSessions {
         if let Some(before) = before {
             before.end();
         }
-        self.stores.broker.spawn(Box::pin(feeding(Arc::downgrade(self), Arc::clone(&feed))));
+        self.stores.broker.spawn(Box::pin(run_feed(Arc::downgrade(self), Arc::clone(&feed))));
         Ok((reader, Arc::new(Reading { feed, sharing: Arc::downgrade(self), _live: Arc::clone(live) })))
     }
 
@@ -159,7 +159,7 @@ impl Feed {
             if page.taken || page.ended || page.writer == Writer::Alive {
                 return Ok(false);
             }
-            page.events.iter().for_each(|(_, message)| answered(&mut open, message));
+            page.events.iter().for_each(|(_, message)| remove_answered(&mut open, message));
             match page.events.last() {
                 Some((last, _)) if page.has_more => after = Some(*last),
                 _ => break,
@@ -203,7 +203,7 @@ impl Feed {
                 *asked = page.asked.as_deref().map(ids);
             }
             let open = asked.get_or_insert_default();
-            page.events.iter().for_each(|(_, message)| answered(open, message));
+            page.events.iter().for_each(|(_, message)| remove_answered(open, message));
             if !self.give_page(&page).await {
                 return Ok(true);
             }
@@ -224,7 +224,7 @@ impl Feed {
 }
 
 /// Feeds a connection until the stream ends or nobody reads.
-async fn feeding(sharing: Weak<SharedSessions>, feed: Arc<Feed>) {
+async fn run_feed(sharing: Weak<SharedSessions>, feed: Arc<Feed>) {
     let fed = async {
         let mut generation = sharing.upgrade().map(|sharing| sharing.generation.load(Relaxed));
         // The requests that are to be answered, until their answer has passed.
@@ -282,7 +282,7 @@ fn ids(asked: &str) -> Vec<Id<'static>> {
 }
 
 /// Takes the request out that a message answers.
-fn answered(open: &mut Vec<Id<'static>>, message: &Bytes) {
+fn remove_answered(open: &mut Vec<Id<'static>>, message: &Bytes) {
     if open.is_empty() {
         return;
     }

@@ -51,7 +51,7 @@ struct Waiting {
 
 impl Queue {
     pub(super) fn push(&self, log: LogId, what: What) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock_waiting();
         waiting.sequence += 1;
         let entry = Entry { log, sequence: waiting.sequence, what };
         waiting.bytes += entry.size();
@@ -66,7 +66,7 @@ impl Queue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let waiting = self.waiting();
+        let waiting = self.lock_waiting();
         waiting.entries.is_empty() && waiting.under_way == 0
     }
 
@@ -76,7 +76,7 @@ impl Queue {
 
     /// Once all that is waiting now is stored.
     pub(super) async fn caught_up(&self) {
-        let last = self.waiting().sequence;
+        let last = self.lock_waiting().sequence;
         loop {
             let progress = self.progress.notified();
             if self.stored.load(Relaxed) >= last {
@@ -87,7 +87,7 @@ impl Queue {
     }
 
     fn store(&self, batch: &[Entry]) {
-        self.waiting().under_way = 0;
+        self.lock_waiting().under_way = 0;
         if let Some(last) = batch.last() {
             self.stored.store(last.sequence, Relaxed);
         }
@@ -98,7 +98,7 @@ impl Queue {
         loop {
             let added = self.added.notified();
             {
-                let mut waiting = self.waiting();
+                let mut waiting = self.lock_waiting();
                 if !waiting.entries.is_empty() {
                     let mut bytes = 0;
                     let fitting = waiting.entries.iter().take(BATCH).take_while(|entry| {
@@ -116,7 +116,7 @@ impl Queue {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn lock_waiting(&self) -> MutexGuard<'_, Waiting> {
         // Nothing under the lock can panic half way.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,7 +158,12 @@ pub(super) async fn pump(sharing: Weak<SharedSessions>, queue: Arc<Queue>, store
                 match added.refused {
                     // It is lost: whoever asked need not wait for an answer.
                     true => forget(&sharing, entry.log, id),
-                    false => stores.broker.spawn(Box::pin(unheard(sharing.clone(), stores.clone(), entry.log, id))),
+                    false => stores.broker.spawn(Box::pin(forget_unless_read(
+                        sharing.clone(),
+                        stores.clone(),
+                        entry.log,
+                        id,
+                    ))),
                 }
             }
         }
@@ -178,7 +183,7 @@ fn question(message: &Bytes) -> Option<u64> {
 }
 
 /// A question that no stream takes to the client is given up, and whoever asked learns so.
-async fn unheard(sharing: Weak<SharedSessions>, stores: Stores, log: LogId, question: u64) {
+async fn forget_unless_read(sharing: Weak<SharedSessions>, stores: Stores, log: LogId, question: u64) {
     let Some(limit) = sharing.upgrade().map(|sharing| sharing.server.limits().stream_time) else { return };
     let heard = async {
         while !stores.events.is_read(log).await.unwrap_or(false) {
@@ -284,7 +289,7 @@ mod tests {
         for count in [1, 2, 1] {
             assert_eq!(queue.take().await.len(), count);
         }
-        assert_eq!(queue.waiting().bytes, 0);
+        assert_eq!(queue.lock_waiting().bytes, 0);
     }
 
     #[test]
@@ -296,7 +301,8 @@ mod tests {
         let said = tee();
         said.event(1, Bytes::from_static(b"{}"));
         said.end();
-        let kinds: Vec<bool> = queue.waiting().entries.iter().map(|entry| matches!(entry.what, What::End)).collect();
+        let kinds: Vec<bool> =
+            queue.lock_waiting().entries.iter().map(|entry| matches!(entry.what, What::End)).collect();
         assert_eq!(kinds, [false, false, true]);
     }
 
