@@ -65,7 +65,7 @@ impl<'a> StdioJoin<'a> {
                 messages: keeper.notes(messages),
                 blocked: *blocked,
             }),
-            EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.told(keeper, id, *timing),
+            EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.note_timing(keeper, id, *timing),
             _ => {}
         }
     }
@@ -199,7 +199,7 @@ impl<'a> StdioJoin<'a> {
         back.set(Fact::End, Some(line.at));
     }
 
-    fn told(&mut self, keeper: &Keeper<'a>, id: &str, timing: ServerTiming) {
+    fn note_timing(&mut self, keeper: &Keeper<'a>, id: &str, timing: ServerTiming) {
         let about = self.exchanges.iter_mut().rev().take(TOLD_REACH);
         let mut about = about.filter(|e| e.messages.iter().any(|m| m.id == Some(id)) && e.asks());
         if let Some(exchange) = about.next() {

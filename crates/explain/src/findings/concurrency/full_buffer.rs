@@ -23,7 +23,7 @@ pub(super) fn behind_buffer(view: &View<'_>) -> Vec<HeldReply> {
         return Vec::new();
     };
     let full = bursts.iter().filter(|burst| at_block(burst, block));
-    full.flat_map(|burst| held(view, burst)).collect()
+    full.flat_map(|burst| held_replies(view, burst)).collect()
 }
 
 fn at_block(burst: &Burst, block: u64) -> bool {
@@ -43,7 +43,7 @@ fn fill(bursts: &[&Burst], block: u64) -> bool {
 
 /// Replies of a burst that had to wait for it. The recording doesn't show when each was ready: they are assumed to have become
 /// ready one after another since the burst before.
-fn held(view: &View<'_>, burst: &Burst) -> Vec<HeldReply> {
+fn held_replies(view: &View<'_>, burst: &Burst) -> Vec<HeldReply> {
     let replies = burst.exchanges.len() as u64;
     let late = (1..).zip(&burst.exchanges).filter_map(|(place, id)| {
         let asked = view.exchange(*id)?.back()?.request_end?;

@@ -79,7 +79,7 @@ fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
     if exchange.shape != ReplyShape::Events || exchange.is_standalone_stream() {
         return None;
     }
-    let told = told(exchange);
+    let told = progress_stamps(exchange);
     let first = *told.first()?;
     let at_once = result.at.since(first.at) <= AT_ONCE && told.iter().all(|stamp| stamp.at <= result.at + AT_ONCE);
     let silent = first.at.since(silent_from.at) >= SILENCE;
@@ -90,14 +90,14 @@ fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
 /// The first and the last progress behind what stands between, where it came with pauses.
 fn spread(passage: &Passage<'_, '_>) -> Option<(Stamp, Stamp)> {
     passage.behind.iter().find_map(|exchange| {
-        let told = told(exchange);
+        let told = progress_stamps(exchange);
         let (first, last) = (*told.first()?, *told.last()?);
         (told.len() >= FEWEST_EVENTS && last.at.since(first.at) >= SILENCE).then_some((first, last))
     })
 }
 
-/// When the server told of its progress, in order.
-fn told(exchange: &Exchange<'_>) -> Vec<Stamp> {
+/// Stamps of the progress notifications of an exchange, in order.
+fn progress_stamps(exchange: &Exchange<'_>) -> Vec<Stamp> {
     let told = exchange.events.iter().filter(|event| {
         event
             .messages
