@@ -120,7 +120,6 @@ SERVER = {
     },
     # Import paths of older releases of the documents, and of the compiled part.
     "guards": {"auth"},
-    "guard_answers": {"auth"},
     "tokens": {"auth"},
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustls::ClientConfig;
 
 use crate::outcome::ErrorKind;
@@ -158,19 +158,30 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            end(child);
+            end_program(child);
         }
     }
 }
 
-/// Ends a program and all that it started.
-pub(crate) fn end(child: &mut Child) {
-    // Only while it wasn't waited for: its number may be another's afterwards.
-    if let (Ok(None), Some(group)) = (child.try_wait(), Pid::from_raw(child.id().cast_signed())) {
-        // It may have ended just now, which is what was wanted.
-        let _ = kill_process_group(group, Signal::KILL);
-        let _ = child.wait();
+/// Whether a program still runs. The descendants of one that has ended are killed before its process id is released:
+/// until then, the id of its group belongs to nobody else.
+pub(crate) fn is_running(child: &mut Child) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let waited = Pid::from_raw(child.id().cast_signed()).map(|pid| waitid(WaitId::Pid(pid), options));
+    if let Some(Ok(None)) = waited {
+        return true;
     }
+    end_program(child);
+    false
+}
+
+/// Ends a program that nobody has waited for, and its descendants.
+pub(crate) fn end_program(child: &mut Child) {
+    if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+        // An empty group is no error.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
 }
 
 /// Kind of error that a failed attempt to connect counts as.
@@ -180,5 +191,27 @@ pub(crate) fn opening_error(error: &io::Error) -> ErrorKind {
             ErrorKind::Exhausted
         }
         _ => ErrorKind::Connect,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn descendants_of_a_program_that_ends_by_itself_are_killed() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 7777 & echo ready"]).process_group(0).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        while is_running(&mut child) {
+            std::thread::yield_now();
+        }
+        // The descendant holds the pipe open as long as it lives.
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "ready\n");
     }
 }

@@ -1,7 +1,7 @@
 //! How a run ends: no more calls begin, those under way have their time, sessions are closed, programs go.
 
 use super::{SECOND_NS, STOPPED_DRAIN_NS, Worker};
-use crate::link::end;
+use crate::link::{end_program, is_running};
 use crate::user::State;
 
 impl Worker {
@@ -50,12 +50,12 @@ impl Worker {
     pub(super) fn farewell(&mut self) {
         let until = self.clock.now() + 2 * SECOND_NS;
         loop {
-            self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+            self.children.retain_mut(is_running);
             if self.children.is_empty() || self.clock.now() >= until {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        self.children.iter_mut().for_each(end);
+        self.children.iter_mut().for_each(end_program);
     }
 }
