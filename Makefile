@@ -56,6 +56,7 @@ lint: build ## Check formatting, lints and types
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check python tests adapters scripts benches examples
 	$(BIN)/ruff format --check python tests adapters scripts benches examples
+	$(BIN)/python scripts/check_prose.py
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest mcpace._core --allowlist tests/stubtest_allowlist.txt --concise
 	@cd web && npm run --silent check && npm run --silent lint

@@ -90,8 +90,8 @@ def main(folders: list[str]) -> int:
         if path.suffix in _SLASH_COMMENTS | _PYTHON and path.is_file()
         for line in violations(path)
     ]
-    print("\n".join(found))
     if found:
+        print("\n".join(found))
         print(f"{len(found)} comments open with a forbidden word: begin with the subject (CONTRIBUTING.md, Language)")
     return 1 if found else 0
 

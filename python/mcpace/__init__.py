@@ -1,6 +1,6 @@
 """mcpace: finds where the time of an MCP call goes, says why, and serves MCP at close to the protocol's floor cost.
 
-What server authors use is here by name; each name is loaded when it is first used, so that the command and a small
+The names that server authors use; each name is loaded when it is first used, so that the command and a small
 server start quickly.
 """
 

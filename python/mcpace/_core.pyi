@@ -117,7 +117,7 @@ class Listening:
 
     id: int
     agreed: str
-    """What the server agreed to tell, as JSON."""
+    """The filter that the server agreed to, as JSON."""
     def next(self) -> Pending:
         """A :class:`Pending` of ``tools``, ``prompts``, ``resources``, ``resource URI``; of nothing at the end."""
     def close(self) -> Pending: ...
@@ -169,7 +169,7 @@ class Target:
         server_timing: bool = False,
     ) -> Target: ...
     def counters(self) -> dict[str, Any]:
-        """What reached it, by kind."""
+        """Counts of the messages that reached it, by kind."""
     def wait(self) -> None:
         """Waits, without limit, until a signal comes."""
     def stop(self) -> None:
@@ -226,7 +226,7 @@ class Recorder:
         """``headers`` are added to each request to ``upstream``; they replace a client's headers of the same names and
         are not recorded."""
     def recording(self) -> Recording:
-        """What was seen so far, where it is kept."""
+        """The recording so far, if it is kept."""
     def wait(self) -> None:
         """Waits, without limit, until a signal comes."""
     def stop(self) -> Recording:
@@ -234,7 +234,7 @@ class Recorder:
 
 @final
 class Recording:
-    """What an instrument saw, and what it means. Facts are dicts and lists; see crates/explain for their members."""
+    """An instrument's observations, and their meaning. Facts are dicts and lists (see crates/explain)."""
 
     partial: bool
     """Whether its end is missing."""
@@ -266,7 +266,8 @@ class Recording:
         """Writes it as ``har``, ``trace`` (Chrome's trace events) or ``otlp`` (JSON lines)."""
     def ledgers(self) -> list[dict[str, Any]]: ...
     def explained(self, *, behind: Recording | None = None) -> Explained:
-        """Where the time of its calls went, and why. Of a gateway too, where ``behind`` was recorded between it and its
+        """Where the time of its calls went, and why. Includes a gateway's, where ``behind`` was recorded between it
+        and its
         servers."""
     def findings(self) -> list[dict[str, Any]]:
         """The causes that show."""
@@ -304,7 +305,7 @@ class Client:
     def disconnect(self) -> None:
         """Ends the session. Does nothing where there is none."""
     def recording(self) -> Recording:
-        """What was seen so far."""
+        """The recording so far."""
 
 @final
 class Explained:
@@ -375,7 +376,8 @@ def catalogue() -> Catalogue:
     """The catalogue of all findings, made anew for each call."""
 
 def explained(paths: list[str], *, behind: list[str] = ...) -> Explained:
-    """What saved recordings tell, several of one machine as one. A single file is explained while it is read, so that
+    """Explanation of saved recordings; several of one machine are explained as one. A single
+    file is explained while it is read, so that
     it may be large; ``behind`` are of servers behind a gateway."""
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
@@ -400,9 +402,9 @@ class Handler:
         fail: Callable[[BaseException], bytes | str | tuple[int, str, str | None]] | None = None,
     ) -> Handler:
         """
-        ``validate`` makes keyword arguments of the arguments' JSON; without it none are given. What pydantic's
-        ``ValidationError`` says is told to the model. ``quick`` is asked before it, where there is one, and has the
-        last word unless it raises that.
+        ``validate`` makes keyword arguments of the arguments' JSON; without it none are given. The model
+        gets the words of pydantic's ``ValidationError``. ``quick`` is asked before it, if there is one, and
+        decides unless it raises that exception.
 
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
         as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of
@@ -423,14 +425,14 @@ class Handler:
 
 @final
 class AccessRequest:
-    """Who asks for what. Made for permissions and for functions that say whose uses count together."""
+    """An access request: a caller and its target. Permissions get it, and functions for the keys of rate limits."""
 
     kind: Literal["tool", "resource", "template", "prompt"]
     name: str
     uri: str | None
     """The resource that is read by a template, which ``name`` is."""
     principal: Any
-    """What the token verifier returned."""
+    """The token verifier's result."""
     session_id: str | None
     headers: dict[str, str] | None
     transport: Literal["http", "stdio", "memory", "process"]
@@ -489,7 +491,7 @@ class Guard:
 
 @final
 class Limiter:
-    """Who counts uses for rate limits."""
+    """Counter of uses for rate limits."""
 
     @staticmethod
     def memory(*, keys: int = 100_000, frozen: bool = False) -> Limiter:
@@ -572,7 +574,7 @@ class Server:
         ``argument`` (``name``, ``value``), ``context`` (``arguments``). It gives a ``Completion`` as JSON.
         """
     def list_changed(self, list: Literal["tools", "prompts", "resources"] | str, *, everywhere: bool = True) -> None:
-        """Tells clients that want to know. What is added and removed here is told by itself."""
+        """Tells clients that want to know. Additions and removals are told to clients without a further call."""
     def resource_updated(self, uri: str, *, everywhere: bool = True) -> None:
         """Tells the clients that watch it."""
     def notify(self, session_id: str, method: str, params: str | None = None) -> Awaitable[None]:
@@ -620,7 +622,7 @@ class Observations:
 
 @final
 class Context:
-    """What a function may know and ask of its request."""
+    """Context of one call: facts about the request, and questions to the client."""
 
     request_id: int | str
     revision: str
@@ -632,7 +634,7 @@ class Context:
     client_info: bytes | None
     client_capabilities: bytes | None
     principal: Any
-    """What the token verifier returned."""
+    """The token verifier's result."""
     headers: dict[str, str]
     connection: tuple[tuple[str, int] | None, tuple[str, int] | None, str] | None
     """Client, server and scheme, as ASGI has them; ``None`` where the request came another way than HTTP."""
@@ -696,7 +698,8 @@ def redis_limiter(
     """A limiter that counts over all processes which share a Redis."""
 
 def set_access_token(make: Callable[..., Any]) -> None:
-    """What makes :attr:`Context.principal` of a :class:`NativeVerifier`'s token, of the keywords ``token``,
+    """Sets the function that makes :attr:`Context.principal` of a :class:`NativeVerifier`'s token, of the keywords
+    ``token``,
     ``client_id``, ``scopes``, ``expires_at``, ``resource``, ``subject`` and ``claims`` (JSON); once in a process."""
 
 @disjoint_base
@@ -705,7 +708,8 @@ class NativeVerifier:
 
     def verify(self, token: str) -> Awaitable[Any]:
         """
-        What :func:`set_access_token` makes of a good token; ``None``. Raises :class:`EnvironmentProblem` where nobody
+        The object that :func:`set_access_token` makes of a good token; ``None``. Raises :class:`EnvironmentProblem`
+        where nobody
         can tell.
         """
 
@@ -882,11 +886,11 @@ class Exchange:
     connection: tuple[tuple[str, int] | None, tuple[str, int] | None, str] | None
     """Client, server and scheme, as ASGI has them; ``None`` where the request came another way than HTTP."""
     token: Any | None
-    """What the token verifier returned for the caller."""
+    """The token verifier's result for the caller."""
     has_session: bool
     """Whether there is a legacy session; the one that begins with it, for ``initialize``."""
     kept: Any | None
-    """What was given to ``keep`` in this session."""
+    """The value that ``keep`` was given in this session."""
     is_cancelled: bool
     def keep(self, value: Any) -> bool:
         """Keeps a value for as long as the session lives; false where there is none, or something is kept already."""

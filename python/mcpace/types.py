@@ -1,4 +1,4 @@
-"""What authors and callers handle of the protocol: content, descriptions, questions, results.
+"""Types of the protocol that authors and callers use: content, descriptions, questions, results.
 
 One model a construct, with the fields of every revision, in the names that the official SDK gives them (``mime_type``
 here, ``mimeType`` on the wire: :func:`wire`). Objects of that SDK may stand wherever one of these may: whatever has
@@ -225,7 +225,7 @@ class ResourceTemplate(Named):
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
-"""What results and prompts are made of."""
+"""Content of results and prompts."""
 
 
 # Tools and prompts ---------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class CallToolResult(Result):
 
 
 class PromptArgument(Model):
-    """What a prompt takes."""
+    """An argument of a prompt."""
 
     name: str
     title: str | None = None
@@ -317,7 +317,7 @@ class PromptReference(Model):
 
 
 class CompletionArgument(Model):
-    """What is being completed, and what of it is there."""
+    """The argument that is completed, with the text so far."""
 
     name: str
     value: str
@@ -351,7 +351,7 @@ class ToolUseContent(WithMeta):
 
 
 class ToolResultContent(WithMeta):
-    """What a tool that a model wished for returned."""
+    """Result of a tool that a model asked for."""
 
     type: Literal["tool_result"] = "tool_result"
     tool_use_id: str
@@ -399,7 +399,7 @@ class ToolChoice(Model):
 
 
 class CreateMessageRequestParams(WithMeta):
-    """What the client's model is asked."""
+    """Request to the client's model."""
 
     messages: list[SamplingMessage]
     model_preferences: ModelPreferences | None = None
@@ -421,7 +421,7 @@ class CreateMessageRequest(Model):
 
 
 class CreateMessageResult(Result):
-    """What the client's model said."""
+    """Answer of the client's model."""
 
     role: Role
     content: SamplingContent
@@ -430,7 +430,7 @@ class CreateMessageResult(Result):
 
 
 class CreateMessageResultWithTools(Result):
-    """What the client's model said, where it was given tools."""
+    """Answer of the client's model, if it was given tools."""
 
     role: Role
     content: SamplingMessageContentBlock | list[SamplingMessageContentBlock]
@@ -474,7 +474,7 @@ class ElicitRequest(Model):
 
 
 class ElicitResult(Result):
-    """What the user did with a form or a page."""
+    """The user's reaction to a form or a page."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, str | int | float | bool | list[str] | None] | None = None
@@ -544,7 +544,7 @@ class ElicitationCapability(Model):
 
 
 class ClientCapabilities(Model):
-    """What the client can do."""
+    """Capabilities of the client."""
 
     experimental: dict[str, dict[str, Any]] | None = None
     sampling: SamplingCapability | None = None

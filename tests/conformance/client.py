@@ -15,7 +15,7 @@ from mcpace.client import Client, ClientError, MCPError, OAuth
 from mcpace.types import ElicitResult
 
 METADATA = "https://conformance-test.local/client-metadata.json"
-# Whatever hangs must end before the suite's own patience does.
+# Limit of a client that hangs: it must end before the suite's own limit.
 LIMIT_S = 90
 
 
@@ -27,7 +27,7 @@ async def main(url: str) -> None:
         url,
         mode="auto" if modern else "legacy",
         auth=oauth(scenario, context) if scenario.startswith("auth/") else None,
-        # Who answers nothing holds no standalone stream open: the suite puts answers on it that don't belong there.
+        # A client without callbacks holds no standalone stream open: the suite puts foreign answers on it.
         elicitation_callback=None if scenario == "sse-retry" else accept,
         read_timeout_seconds=LIMIT_S,
         connect_timeout_seconds=LIMIT_S,

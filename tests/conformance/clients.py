@@ -1,7 +1,7 @@
 """Runs the official conformance suite's client scenarios with our clients, each held to what is expected.
 
-The clients are `crates/client/examples/conformance.rs` and `client.py`, which does the same with the Python face. What
-may fail stands in `expected/client-<requirements>.txt`, strict both ways; see `run.py`, whose helpers these are.
+The clients are `crates/client/examples/conformance.rs` and `client.py`, which does the same with the Python face.
+Expected failures are listed in `expected/client-<requirements>.txt`, strict both ways; see `run.py` for the helpers.
 """
 
 from __future__ import annotations

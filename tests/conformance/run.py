@@ -2,10 +2,12 @@
 
 There are two: the one in Rust, and the same with the Python face.
 
-The suite's own exit code looks at the scored scenarios alone; here the unscored ones count as well. What may fail is
-listed in `expected/<requirements>.txt`, for one mode in `expected/<requirements>-<mode>.txt`, for the Python face in
-`expected/python-….txt` likewise, one `scenario:check-id  # reason` a line, and is strict both ways: a failure that is
-not listed fails the run, and so does a line for what passes.
+The suite's own exit code looks at the scored scenarios alone; here the unscored ones count as well.
+
+Expected failures are listed in `expected/<requirements>.txt`, for one mode in
+`expected/<requirements>-<mode>.txt`, for the Python face in `expected/python-….txt` likewise. A line is
+`scenario:check-id  # reason`. The list is strict both ways: a failure that is not listed fails the run, and so does
+a line for a check that passes.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ SUITE_LIMIT_SECONDS = 300
 
 @dataclass
 class Outcome:
-    """What one run of the suite showed, scenario by scenario."""
+    """Results of one run of the suite, scenario by scenario."""
 
     passed: list[str] = field(default_factory=list)
     failed: dict[str, dict[str, str]] = field(default_factory=dict)

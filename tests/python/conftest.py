@@ -1,4 +1,4 @@
-"""What tests of several files stand on."""
+"""Fixtures for tests of several files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def django_queries() -> Iterator[list[str]]:
-    """What Django asks its database for, as it is asked."""
+    """Django's queries to its database, as they are sent."""
     from django.db import connection  # with a project that the test has set up
 
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""Who may import whom (ARCHITECTURE.md, 'Who may import whom'), over cargo's metadata and over Python's imports."""
+"""Permitted imports (ARCHITECTURE.md, 'Who may import whom'), over cargo's metadata and over Python's imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.rust_modules import Crate, rings
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "mcpace"
 
-# What each crate depends on among our own. A crate or dependency that is missing here, or here and gone, fails.
+# Dependencies of each crate among our own. A crate or dependency that is missing here, or here and gone, fails.
 CRATES = {
     "wire": set(),
     "record": {"wire"},
@@ -89,7 +89,7 @@ RINGS: dict[str, dict[frozenset[str], str]] = {
     "wire": {frozenset({"mcp::content", "mcp::resources"}): "content embeds resources, and resources have content"},
 }
 
-# What each Python part imports of the others.
+# Imports of each Python part from the others.
 PARTS = {
     "cli": {"lab", "migration", "report", "server", "ui", "_core"},
     "lab": {"report", "_core"},
@@ -103,7 +103,7 @@ PARTS = {
     "migration": set(),
 }
 
-# What each folder and module of the server imports of the others when it runs; imports for type checkers don't count.
+# Imports of each folder and module of the server from the others when it runs; imports for type checkers don't count.
 SERVER = {
     "errors": set(),
     "settings": set(),

@@ -1,4 +1,4 @@
-"""What is written about the code is still true of it."""
+"""Statements of the documents about the code are still true."""
 
 from __future__ import annotations
 

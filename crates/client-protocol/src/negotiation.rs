@@ -88,7 +88,7 @@ pub struct Agreement {
     pub era: ServerEra,
 }
 
-/// What the driver does next.
+/// Next action of the driver.
 #[derive(Debug)]
 pub enum Step {
     /// Open the transport anew, then call [`Negotiation::handle_open`].

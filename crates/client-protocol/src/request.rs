@@ -72,7 +72,7 @@ impl Outgoing {
     }
 }
 
-/// What a client says about itself: name, capabilities and wishes.
+/// A client's words about itself: name, capabilities and wishes.
 #[derive(Clone, Debug)]
 pub struct ClientProfile {
     /// Name and version.

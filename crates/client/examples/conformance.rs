@@ -12,7 +12,7 @@ use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{ElicitAction, ElicitParams, ElicitResult, ElicitationCapability, Extra, Json};
 use serde_json::{Map, Value, json};
 
-/// Whatever hangs must end before the suite's own patience does.
+/// Limit of a client that hangs: it must end before the suite's own limit.
 const LIMIT: Duration = Duration::from_secs(90);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -40,7 +40,7 @@ async fn run() -> Result<(), Failure> {
     let auth =
         if scenario.starts_with("auth/") { Auth::OAuth(Box::new(oauth(&scenario, &context)?)) } else { Auth::None };
     let mode = if revision == "2026-07-28" { Mode::Auto } else { Mode::Legacy };
-    // Who answers nothing holds no standalone stream open: the suite puts answers on it that don't belong there.
+    // A client without callbacks holds no standalone stream open: the suite puts answers on it that don't belong there.
     let callbacks = if scenario == "sse-retry" {
         Callbacks::default()
     } else {

@@ -40,7 +40,8 @@ type Answering = Pin<Box<dyn Future<Output = Result<Json, RpcError>> + Send>>;
 type Answerer = Arc<dyn Fn(Asked) -> Answering + Send + Sync>;
 type Ear = Arc<dyn Fn(Told<'_>) + Send + Sync>;
 
-/// What the caller answers and hears. What it answers is declared to the server as a capability. Cheap to clone.
+/// Functions of the caller that answer the server's questions and hear its notifications. Each answer is declared to the server as a
+/// capability. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Callbacks {
     sampling: Option<(Answerer, SamplingCapability)>,

@@ -41,7 +41,7 @@ pub(crate) struct Inner {
 /// A request, before it has an id.
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'static str,
-    /// What `Mcp-Name` says.
+    /// Value of the `Mcp-Name` header.
     pub(crate) name: Option<&'a str>,
     /// A tool's arguments, for headers that mirror some of them.
     pub(crate) arguments: Option<&'a str>,
@@ -88,7 +88,7 @@ impl Client {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What the server told when it was connected to last.
+    /// The server's words about itself at the last connection.
     ///
     /// # Errors
     /// [`ClientError::Closed`].
@@ -237,7 +237,7 @@ impl Inner {
     }
 }
 
-/// What came back in time.
+/// Outcome of a request from its result.
 fn outcome(raw: Raw, ask: &Ask<'_>, session: &Session) -> Result<Outcome, ClientError> {
     if !session.info.revision.has_result_type() {
         return Ok(Outcome::Complete(raw, ResultKind::COMPLETE));

@@ -1,5 +1,5 @@
-//! What the server says, whatever it came in on: answers to whoever waits, notifications to those who hear them, questions
-//! to the callbacks.
+//! Messages of the server, over any transport: answers go to the requests that await them, notifications and questions to the
+//! callbacks.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

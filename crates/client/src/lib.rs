@@ -1,7 +1,7 @@
 //! The runtime's MCP client: every revision, over Streamable HTTP, HTTP+SSE, stdio and any pair of streams.
 //!
 //! Design constraints: one call on a warm connection costs one buffer, one write and one read, is polled by whoever awaits
-//! it, and starts no task; a reply's text is handed on, not copied. Whatever a peer controls has a limit. Nothing outlives
+//! it, and starts no task; a reply's text is handed on, not copied. Everything that a peer controls has a limit. Nothing outlives
 //! the last [`Client`]: connections, tasks and the server's process end with it. Knows the wire and OAuth, not the lab.
 //!
 //! ```no_run

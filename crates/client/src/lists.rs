@@ -17,7 +17,7 @@ use crate::requests::complete;
 use crate::{CacheMode, CallOptions, ClientError, Raw};
 use mcpace_client_protocol::Members;
 
-/// What can be listed.
+/// Kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub enum List {

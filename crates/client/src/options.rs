@@ -1,4 +1,4 @@
-//! What a caller decides about a client, and about one call.
+//! Settings of a client, and of one call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::{CacheMode, Callbacks, ClientError, Mode};
 pub struct Options {
     /// Which revision to speak.
     pub mode: Mode,
-    /// Who we say we are.
+    /// Name and version of the client.
     pub client_info: Implementation,
-    /// Answers to the server's questions, and ears for what it tells. What is answered is declared as a capability.
+    /// Functions that answer the server's questions and hear its notifications. Each answer is declared as a capability.
     pub callbacks: Callbacks,
     /// How to authorize; only over HTTP.
     pub auth: Auth,
@@ -113,7 +113,7 @@ impl Default for Limits {
 /// How far a request is.
 pub type Progress = ProgressParams;
 
-/// What a caller decides about one call.
+/// Settings of one call.
 #[derive(Clone, Default)]
 pub struct CallOptions {
     /// Another limit than the client's [`Limits::call_time`].

@@ -174,8 +174,8 @@ impl Client {
         session.link.notify(&Outgoing::notification(method, body)).await
     }
 
-    /// A request without rounds, headers or memory: the result's text. Never asked twice. What `params` has of `_meta` is
-    /// passed over: that is [`CallOptions::meta`]'s.
+    /// A request without rounds, headers or memory: the result's text. Never asked twice. `_meta` in `params` is ignored:
+    /// [`CallOptions::meta`] has that.
     ///
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] where the revision that is spoken doesn't have the method.

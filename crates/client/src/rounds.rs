@@ -14,7 +14,7 @@ use mcpace_client_protocol::Members;
 /// How long to wait before asking again where the server only gave a state: it doubles, up to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
 
-/// What a further round carries.
+/// Content of a further round.
 #[derive(Clone, Default)]
 pub(crate) struct Round {
     pub(crate) responses: Option<InputResponses>,

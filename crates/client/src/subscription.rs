@@ -28,7 +28,7 @@ pub enum Change {
     Resource(String),
     /// Something else, by its method and parameters: a task's status, for one.
     Other(String, Option<Json>),
-    /// What the server agreed to tell; the first of all, and never given out.
+    /// The filter that the server agreed to. It comes first and is never given out.
     #[doc(hidden)]
     Acknowledged(SubscriptionFilter),
 }
@@ -73,7 +73,7 @@ impl Subscription {
         self.id
     }
 
-    /// What the server agreed to tell.
+    /// The filter that the server agreed to.
     #[must_use]
     pub fn agreed(&self) -> &SubscriptionFilter {
         &self.agreed

@@ -20,7 +20,7 @@ const USAGE: &str = "usage: echo ADDRESS [json|sse|auto] [stateless|stateful] [T
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct EchoArguments {
-    /// What to say again.
+    /// Text to say again.
     text: String,
 }
 

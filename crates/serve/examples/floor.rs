@@ -26,10 +26,10 @@ use tokio::task::LocalSet;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What mcpace's echo answers to the benchmark's request.
+/// Answer of mcpace's echo to the benchmark's request.
 const REPLY: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}"#;
 
-/// The same as an event.
+/// The answer as an event.
 const EVENT: &[u8] = b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}}\n\n";
 
 #[derive(Clone, Copy)]

@@ -253,7 +253,7 @@ mcp.add_tool(standalone)
 def plain() -> str:
     """A text.
 
-    Of two lines.
+    A text of two lines.
     """
     return "text"
 

@@ -1,4 +1,4 @@
-"""The same project, with ``manage.py mcpace``."""
+"""The project of ``drf_settings``, with ``manage.py mcpace``."""
 
 import drf_settings
 from drf_settings import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The same names from either SDK: `FACE=mcp` (the official one) or `FACE=mcpace`."""
+"""One set of names from either SDK: `FACE=mcp` (the official one) or `FACE=mcpace`."""
 
 from __future__ import annotations
 

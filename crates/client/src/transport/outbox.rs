@@ -24,7 +24,7 @@ struct State {
     /// `None` once it is closed.
     writer: Option<Pin<Box<dyn AsyncWrite + Send>>>,
     backlog: BytesMut,
-    /// Of the task that writes what is kept.
+    /// Waker of the task that writes the backlog.
     flusher: Waker,
     closing: bool,
 }

@@ -95,7 +95,7 @@ impl Pipe {
         self.shared.pending.close("the client closed it");
     }
 
-    /// What its end looks like to a request that got no answer.
+    /// Error of a request that the end of the stream left without an answer.
     async fn gone(&self, method: &str) -> ClientError {
         if let Some(limit) = self.shared.oversized.get() {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };
@@ -120,7 +120,7 @@ impl Shared {
             decoder.feed(&buffer[..read]);
             loop {
                 match decoder.next_line() {
-                    // What is no message on a server's stdout is its own slip: others are still answered.
+                    // A line that is no message is the server's fault; later lines still count.
                     Ok(Some(line)) => drop(inbound.take(&Bytes::from(line), back, None, Some(&self.pending))),
                     Ok(None) => break,
                     Err(lines::LineError::TooLong { limit }) => {

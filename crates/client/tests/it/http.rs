@@ -1,4 +1,4 @@
-//! What goes wrong over HTTP, and what becomes of it.
+//! Faults over HTTP, and their outcome.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,7 +94,7 @@ async fn a_modern_call_whose_reply_was_lost_is_not_repeated_but_a_list_is_with_a
     let ids: Vec<Value> = server.seen().iter().map(|request| request.body["id"].clone()).collect();
     assert_eq!(server.methods()[1..], ["tools/call", "tools/list", "tools/list"]);
     assert_ne!(ids[2], ids[3]);
-    // Of a request by its bare name nobody knows what asking twice would do.
+    // Nobody knows the effect of a second request by its bare name.
     let arguments = Arguments::of(&json!({"name": "echo"})).unwrap();
     let raw = client.request_raw("tools/call", &arguments, &CallOptions::default()).await;
     assert_eq!(raw.unwrap_err().code(), "broke-off");
@@ -139,7 +139,7 @@ async fn a_server_that_pings_without_taking_the_answers_opens_so_many_connection
         }
     })
     .await;
-    // What else had begun by then would have come before this.
+    // Requests that had begun by then would have come before this one.
     assert_eq!(echo(&client).await.unwrap(), "ok");
     assert_eq!(answers.load(Ordering::Relaxed), 3);
 }
@@ -187,7 +187,7 @@ async fn calls_after_one_another_share_a_connection_and_calls_at_once_are_bounde
     assert!(opened.load(Ordering::Relaxed) <= 4);
 }
 
-/// What a server of ours says of a path that is none of its.
+/// Reply of our own server for an unknown path.
 const NOTHING: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"nothing is here"}}"#;
 
 #[tokio::test]

@@ -32,7 +32,7 @@ impl Request {
     }
 }
 
-/// What to do about a request.
+/// Reaction to a request.
 pub(crate) enum Act {
     Reply(String),
     /// And then the connection's end.
@@ -149,7 +149,7 @@ pub(crate) fn error(request: &Request, code: i64) -> Value {
 /// The head of a stream of events that ends with the connection.
 pub(crate) const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
 
-/// What a well-behaved legacy server says until a script differs; `session` is what `initialize` is given.
+/// Reply of a well-behaved legacy server, for requests that the script leaves out; `initialize` is given `session`.
 pub(crate) fn legacy(request: &Request, session: &str) -> Act {
     match request.method() {
         "server/discover" => status("400 Bad Request"),

@@ -62,7 +62,7 @@ pub(crate) fn in_memory_pipe(server: Server) -> Target {
     })
 }
 
-/// What the callbacks heard.
+/// Notifications that the callbacks heard.
 pub(crate) type Heard = Arc<Mutex<Vec<String>>>;
 
 pub(crate) fn callbacks() -> (Callbacks, Heard) {

@@ -56,7 +56,7 @@ pub struct Client {
     session: Option<Session>,
 }
 
-/// What stands between `connect` and `disconnect`.
+/// State between `connect` and `disconnect`.
 struct Session {
     link: Link,
     info: ServerInfo,
@@ -147,7 +147,7 @@ impl Client {
         outcome
     }
 
-    /// What the server told when it was connected to.
+    /// The server's words about itself when the client connected.
     #[must_use]
     pub fn server(&self) -> Option<&ServerInfo> {
         self.session.as_ref().map(|session| &session.info)

@@ -1,4 +1,4 @@
-//! What a caller decides about a client.
+//! Settings of a client.
 
 use std::ffi::OsString;
 use std::time::Duration;

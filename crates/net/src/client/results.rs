@@ -1,4 +1,4 @@
-//! What operations return, read from raw results. Pure.
+//! Results of operations, read from raw results. Pure.
 
 use mcpace_client_protocol::{Raw, ResultKind};
 use mcpace_record::ServerTiming;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::ClientError;
 
-/// What a tool call came to.
+/// Outcome of a tool call.
 #[derive(Clone, Debug)]
 pub struct CallResult {
     /// Whether the tool itself reported a failure (`isError`).

@@ -109,7 +109,7 @@ impl Stdio {
         self.last_lines().await;
     }
 
-    /// What its end looks like to a request that got no answer.
+    /// Error of a request that the end of the process left without an answer.
     async fn gone(&self, method: &str) -> ClientError {
         if let Some(limit) = self.shared.oversized.get() {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };

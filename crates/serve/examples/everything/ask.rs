@@ -1,4 +1,4 @@
-//! Tools that ask the client: its model, its user by forms. The same code serves every revision.
+//! Tools that ask the client: its model, its user by forms. One code serves every revision.
 
 use mcpace_serve::{AskError, Builder, Context, NoArguments, Tool};
 use mcpace_wire::mcp::{

@@ -13,7 +13,7 @@ const SILENCE_WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0Y
 
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Echo {
-    /// What comes back.
+    /// Text that comes back.
     text: String,
 }
 

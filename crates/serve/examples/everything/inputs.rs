@@ -129,7 +129,7 @@ fn multiple_inputs(context: &Context) -> Result<String, HandlerError> {
         .into())
 }
 
-/// What a round hands to the next.
+/// State that a round hands to the next.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "round")]
 enum Round {

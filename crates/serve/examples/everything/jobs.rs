@@ -14,13 +14,13 @@ use crate::ask::form;
 struct Compute {
     /// How long it takes.
     seconds: f64,
-    /// What to call it.
+    /// Name of the job.
     label: Option<String>,
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Delete {
-    /// What would be deleted.
+    /// Path that would be deleted.
     filename: String,
 }
 

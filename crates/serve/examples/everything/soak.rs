@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 /// How long anything may be left alone.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What `figures` tells of.
+/// Answer of the tool `figures`.
 #[derive(Default)]
 pub(crate) struct Watched {
     running: OnceLock<ServerHandle>,
@@ -34,7 +34,7 @@ enum Kind {
 
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Leak {
-    /// What is never given back.
+    /// Memory that is never given back.
     what: Kind,
 }
 

@@ -22,7 +22,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 /// Events larger than this are none of ours.
 const EVENT_LIMIT: usize = 1 << 20;
 
-/// What a reply may be.
+/// Kinds of replies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Accept {
     Json,
@@ -42,7 +42,7 @@ impl Accept {
     }
 }
 
-/// What a request is sent with.
+/// Headers of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) revision: Revision,

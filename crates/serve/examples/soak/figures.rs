@@ -1,4 +1,4 @@
-//! What is looked at: the kernel's figures of a process, and what the server tells of itself where it is asked to.
+//! Figures that are watched: the kernel's of a process, and those that the server tells of itself where it is asked to.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(crate) struct Figures {
     pub(crate) own: Own,
 }
 
-/// Of any process, from `/proc`.
+/// Figures of any process, from `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     /// Without what is mapped from files: code that is run for the first time is no growth.
@@ -25,16 +25,16 @@ pub(crate) struct Process {
     pub(crate) descriptors: u64,
 }
 
-/// What the server counts.
+/// Counters of the server.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) struct Own {
-    /// Of all workers that were asked so far.
+    /// Sum over all workers that were asked so far.
     pub(crate) tasks: u64,
     pub(crate) sessions: u64,
     pub(crate) workers: u64,
 }
 
-/// Of a question for figures that got no answer.
+/// Reason for which a question for figures got no answer.
 const RETRIES: usize = 5;
 
 impl Figures {

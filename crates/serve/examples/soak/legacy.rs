@@ -126,7 +126,7 @@ pub(crate) async fn questions(target: &Target, dice: &mut Dice) -> Outcome {
         let (_standalone, mut questions) = session.get(target, None).await?;
         let way = Way { accept: Accept::Json, session: Some(&session.id), revision: session.revision };
         let answering = async {
-            // What others change is told between.
+            // Changes by others come in between.
             let question = loop {
                 let message = questions.message().await?;
                 if !message["id"].is_null() {
@@ -244,7 +244,7 @@ pub(crate) async fn two_endpoints(target: &Target, dice: &mut Dice) -> Outcome {
         expect(reply.status() == 202, || format!("{message} was answered {}", reply.status()))?;
         reply.rest().await?;
         if message["params"]["name"] != "slow_compute" {
-            // What others change is told between.
+            // Changes by others come in between.
             while events.message().await?["id"] != message["id"] {}
         }
     }

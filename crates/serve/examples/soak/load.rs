@@ -20,13 +20,13 @@ use crate::{children, legacy, modern, rough};
 /// Past this a piece of load has hung.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What is loaded.
+/// Kinds of load.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     /// The server's program, for stdio.
     pub(crate) program: PathBuf,
-    /// What it is made to leak.
+    /// Leak that is provoked.
     pub(crate) leak: Option<String>,
 }
 

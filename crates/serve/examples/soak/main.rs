@@ -5,7 +5,7 @@
 //! soak [--seconds 60] [--actors 24] [--leak memory|tasks|descriptors]
 //! ```
 //!
-//! What it can see: a leak that comes to more than [`Series::allowance`] in two thirds of the time. In a minute that is about
+//! The soak sees a leak that comes to more than [`Series::allowance`] in two thirds of the time. In a minute that is about
 //! 1 KiB for each piece of load, in an hour some 20 bytes.
 //!
 //! The server is a process of its own (`everything --soak`, built beside this program); so is a second one, over stdio. A

@@ -1,4 +1,4 @@
-//! What no client should do: rubbish, half requests, slowness, requests whose replies nobody reads. And HTTP/2, where many
+//! Behaviour that no client should show: rubbish, half requests, slowness, requests whose replies nobody reads. And HTTP/2, where many
 //! requests share a connection and some are taken back.
 
 use bytes::Bytes;

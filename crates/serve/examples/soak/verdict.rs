@@ -3,13 +3,13 @@
 //! The figures after the warm-up are cut into thirds. Growth is when the median of the last is above the median of the first
 //! by more than an allowance: a fixed one for what allocators and chance do, a share of the first, and twice the spread
 //! (from the lower to the upper quartile) within the first. A leak grows with time and passes any of them; noise doesn't.
-//! What there is more of where more is done at a time (sessions that nobody ended, which wait for their idle limit) may grow
+//! A figure that follows the load (sessions that nobody ended, which wait for their idle limit) may grow
 //! as the load itself did: a machine that gets less to do beside lets it.
 
 /// One figure over time.
 pub(crate) struct Series {
     pub(crate) name: &'static str,
-    /// What the figures are divided by to be shown.
+    /// Divisor of the figures that are shown.
     pub(crate) unit: f64,
     /// More than this, and more than a tenth, is growth.
     pub(crate) allowance: f64,

@@ -240,7 +240,7 @@ def _endpoint(
 
 
 def _read_only_tool(tools: list[dict[str, Any]], preferred_tool: str | None) -> Tool | None:
-    """Selects a tool that is marked read-only and needs no arguments from the user; only ``preferred_tool``, if given.."""
+    """Selects a tool that is marked read-only and needs no arguments: only ``preferred_tool``, if given."""
     for tool in tools:
         is_meant = preferred_tool is None or tool.get("name") == preferred_tool
         if is_meant and tool_schema.is_read_only(tool) and tool_schema.is_callable(tool):

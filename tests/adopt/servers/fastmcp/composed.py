@@ -10,7 +10,7 @@ mcp = FastMCP("Composed")
 
 @weather.tool
 def forecast(city: str) -> str:
-    """What comes"""
+    """Items to come"""
     return f"Rain in {city}"
 
 

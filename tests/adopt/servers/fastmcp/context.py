@@ -1,4 +1,4 @@
-"""What a tool does with its context: progress, log, questions to the client, state, dependencies."""
+"""A tool's use of its context: progress, log, questions to the client, state, dependencies."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -85,13 +85,13 @@ def plain_context() -> str:
 
 @mcp.tool
 async def about(ctx: Context) -> dict[str, object]:
-    """What the context knows of the request"""
+    """The context's facts about the request"""
     return {"request": ctx.request_id, "server": ctx.fastmcp.name, "client": ctx.client_id}
 
 
 @mcp.tool
 async def state(ctx: Context) -> str:
-    """What the lifespan made"""
+    """The lifespan's value"""
     return ctx.lifespan_context["greeting"]
 
 

@@ -1,4 +1,4 @@
-"""What a tool does with its context: progress, log, questions to the client, the server's own state."""
+"""A tool's use of its context: progress, log, questions to the client, the server's own state."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -65,19 +65,19 @@ async def roots(ctx: Context) -> list[str]:
 
 @mcp.tool()
 async def state(ctx: Context) -> str:
-    """What the lifespan made"""
+    """The lifespan's value"""
     return ctx.request_context.lifespan_context.greeting
 
 
 @mcp.tool()
 def plain_state(ctx: Context) -> str:
-    """The same from a plain function"""
+    """As above, from a plain function"""
     return ctx.request_context.lifespan_context.greeting
 
 
 @mcp.tool()
 async def about(ctx: Context) -> dict[str, object]:
-    """What the context knows of the request"""
+    """The context's facts about the request"""
     params = ctx.session.client_params
     return {
         "request": ctx.request_id,

@@ -1,4 +1,4 @@
-"""What goes wrong: on purpose, by accident, as a protocol error, and by the caller."""
+"""Failures: on purpose, by accident, as a protocol error, and by the caller."""
 
 from __future__ import annotations
 

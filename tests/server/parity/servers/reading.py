@@ -26,7 +26,7 @@ server = MCPServer("reading", version="3.2.1", title="Reads", website_url="https
 
 @server.resource("note://today")
 def today() -> str:
-    """What is today."""
+    """Today's date."""
     return "nothing"
 
 

@@ -1,7 +1,7 @@
 //! MCP over HTTP: Streamable HTTP of all revisions, and what the older HTTP+SSE shares with it.
 //!
-//! Constraint: a call is over when its answer is here. What the server does with the stream after that is read on in the
-//! background, within limits, so that the connection can be used again.
+//! Constraint: a call is over when its answer is here. The rest of its stream is read in the background, within limits, so
+//! that the connection can be used again.
 
 mod connection;
 mod dial;
@@ -34,7 +34,7 @@ use crate::{ClientError, Limits, Mode, Options};
 pub(crate) use self::legacy_sse::LegacySse;
 pub(crate) use self::session::HttpSession;
 
-/// What a reply's text may have when it isn't a message: an error page, an OAuth document.
+/// Most bytes of a reply that is no message: an error page, an OAuth document.
 const TEXT_LIMIT: usize = 1024 * 1024;
 /// Refusals of one request that authorization may try to mend.
 const MOST_REFUSALS: usize = 3;
@@ -69,7 +69,7 @@ struct Ask<'a> {
     url: Option<&'a Url>,
     headers: HeaderMap,
     body: Bytes,
-    /// What it is for, in messages.
+    /// Purpose of the request, for messages.
     what: &'a str,
     repeatable: bool,
 }

@@ -1,4 +1,4 @@
-//! What is said to one endpoint in one session: POSTs and their replies. Never changes; a new session is a new value.
+//! The POSTs of one session to one endpoint, and their replies. A value never changes; a new session is a new value.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) struct HttpSession {
     http: Arc<Http>,
     inbound: Arc<Inbound>,
-    /// What every request has: types, version, session.
+    /// Headers of every request: types, version, session.
     headers: HeaderMap,
     revision: Option<Revision>,
     /// Where messages go in HTTP+SSE.
@@ -56,7 +56,7 @@ impl HttpSession {
         }
     }
 
-    /// What follows an `initialize` that was answered: its session, where one was given, and the revision agreed.
+    /// The session after an answered `initialize`: with its session id, if the server gave one, and the agreed revision.
     pub(crate) fn begun(&self, revision: Revision) -> Self {
         let mut next = Self::new(&self.http, &self.inbound, Some(revision));
         next.messages = self.messages.clone();

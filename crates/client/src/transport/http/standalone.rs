@@ -36,7 +36,7 @@ impl HttpSession {
         while empty < MOST_EMPTY {
             let opened = self.open_stream(last.clone(), WHAT).await;
             if let Some(is_open) = is_open.take() {
-                // Whoever waited may have given up.
+                // The waiting side may have given up.
                 let _ = is_open.send(());
             }
             if let Ok(mut open) = opened {
@@ -48,7 +48,7 @@ impl HttpSession {
                 while let Ok(Some(event)) = events.next(&mut open).await {
                     empty = 0;
                     if event.kind() == "message" {
-                        // What is no message is the server's slip: others still are.
+                        // A text that is no message is the server's fault; later messages still count.
                         drop(self.take_for(Bytes::from(event.data), None, None));
                     }
                 }

@@ -105,7 +105,7 @@ pub(super) struct OpenReply {
     connection: Option<Connection>,
 }
 
-/// What one read of a reply's body brought.
+/// Result of one read of a reply's body.
 pub(super) enum Piece {
     /// Events that are complete now; empty where the body is no event stream.
     Events(Vec<sse::Event>),

@@ -1,7 +1,7 @@
 //! MCP over HTTP: Streamable HTTP of all revisions, and what the older HTTP+SSE shares with it.
 //!
-//! Design constraint: a call is over when its result's event is complete. What the server does with the stream after
-//! that (hold it open, for instance) goes on being read in the background and is recorded, but holds up nobody.
+//! Design constraint: a call is over when its result's event is complete. The rest of its stream (which the
+//! server may hold open) is read and recorded in the background, and blocks nobody.
 
 mod connection;
 mod fetch;
@@ -40,7 +40,7 @@ pub(crate) use legacy_sse::LegacySse;
 const MOST_OPEN: usize = 8;
 /// Bytes that the rest of a reply may have, after its result.
 const REST_LIMIT: usize = 64 * 1024 * 1024;
-/// What a reply's text may have when it isn't a message: an error page, an OAuth document.
+/// Most bytes of a reply that is no message: an error page, an OAuth document.
 const TEXT_LIMIT: usize = 1024 * 1024;
 
 const SESSION: HeaderName = HeaderName::from_static(name::SESSION_ID);
@@ -60,7 +60,7 @@ pub(crate) struct Http {
     settle_limit: Duration,
 }
 
-/// What background tasks share with the client.
+/// State that background tasks share with the client.
 pub(crate) struct Inner {
     pool: Pool,
     authorizer: Authorizer,
@@ -84,7 +84,7 @@ struct Ask<'a> {
     url: Url,
     headers: HeaderMap,
     body: Bytes,
-    /// What it is for, in messages.
+    /// Purpose of the request, for messages.
     what: &'a str,
     may_be_repeated: bool,
 }
@@ -221,7 +221,7 @@ impl Http {
                 Ok(true) => inner.pool.keep(open),
                 Ok(false) | Err(_) => open.abandon(Closer::Instrument).await,
             }
-            // Whoever waits for the end of the stream may have stopped waiting.
+            // The waiting side may have stopped waiting.
             let _ = ended.send(());
         }));
     }

@@ -198,7 +198,7 @@ enum Found {
     Nothing(String),
 }
 
-/// What was seen of a reply's stream so far.
+/// Progress of a reply's stream.
 #[derive(Default)]
 struct Progress {
     events: usize,

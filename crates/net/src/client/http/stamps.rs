@@ -1,6 +1,6 @@
 //! The stamps of one connection of the client: of the request that was last written, and of the reply to it.
 //!
-//! Who ended the connection is noted here too: the server where a read came to an end or failed first, else the client.
+//! The side that ended the connection is noted here too: the server where a read came to an end or failed first, else the client.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
