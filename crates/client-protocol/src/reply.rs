@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use mcpace_oauth::{AuthKind, Refusal};
+use mcpace_wire::http::MediaType;
 use mcpace_wire::jsonrpc::Outcome;
 use mcpace_wire::quoted;
 use serde::Deserialize;
@@ -117,6 +118,38 @@ pub enum Reply {
 }
 
 impl Reply {
+    /// The reply of a body that is no stream. `answer` is `None` if the body is no JSON-RPC, and `Some(None)` if it holds no
+    /// answer to the request. `other` makes the reply of a body without an answer.
+    ///
+    /// # Errors
+    /// [`ClientError::Status`] and [`ClientError::BadReply`] for a result that an error status or another content type
+    /// contradicts, and [`ClientError::BadReply`] for JSON-RPC without the answer.
+    pub fn from_body(
+        answer: Option<Option<Answer>>,
+        status: u16,
+        content_type: &str,
+        (method, address): (&str, impl FnOnce() -> String),
+        other: impl FnOnce() -> OtherReply,
+    ) -> Result<Self, ClientError> {
+        let is_success = (200..300).contains(&status);
+        match answer {
+            Some(Some(Answer::Result(_))) if !is_success => {
+                let reason = Some("though its body is a result".to_owned());
+                Err(ClientError::Status { address: address(), status, reason, retry_after: None })
+            }
+            // Servers that were written by hand often leave the content type out.
+            Some(Some(Answer::Result(_)))
+                if !content_type.is_empty() && MediaType::of(content_type) != MediaType::Json =>
+            {
+                let reason = format_args!("its content type is {}, not application/json", quoted(content_type));
+                Err(ClientError::bad_reply(method, reason))
+            }
+            Some(Some(answer)) => Ok(Reply::Answer { status, answer }),
+            Some(None) if is_success => Err(ClientError::bad_reply(method, "it holds no answer to the request's id")),
+            Some(None) | None => Ok(Reply::Other(other())),
+        }
+    }
+
     /// The result of the reply to `method`; every other reply is an error. `is_connecting` says whether the peer may still
     /// turn out to be no MCP server.
     ///
@@ -228,6 +261,25 @@ mod tests {
         assert_eq!(kind(r#"{"resultType":"task"}"#).unwrap(), ResultKind::Task);
         assert_eq!(kind(r#"{"resultType":"other"}"#).unwrap_err().code(), "bad-reply");
         assert_eq!(kind("[]").unwrap_err().code(), "bad-reply");
+    }
+
+    #[test]
+    fn a_result_counts_only_with_the_status_and_the_type_of_a_result() {
+        let read = |answer, status, content_type| {
+            let other = || OtherReply::new(status, content_type, b"", None);
+            Reply::from_body(answer, status, content_type, ("m", || "here".to_owned()), other)
+        };
+        let result = || Some(Some(Answer::Result(Raw::new("{}"))));
+        for content_type in ["application/json", "", "application/json; charset=utf-8"] {
+            assert!(matches!(read(result(), 200, content_type), Ok(Reply::Answer { .. })), "{content_type}");
+        }
+        assert_eq!(read(result(), 500, "application/json").unwrap_err().code(), "http-status");
+        assert!(read(result(), 200, "text/html").unwrap_err().to_string().contains("its content type is text/html"));
+        let error = Some(Some(Answer::Error(RpcError::new(-32600, "no"))));
+        assert!(matches!(read(error, 400, "text/plain"), Ok(Reply::Answer { status: 400, .. })));
+        assert_eq!(read(Some(None), 200, "application/json").unwrap_err().code(), "bad-reply");
+        assert!(matches!(read(Some(None), 404, "application/json"), Ok(Reply::Other(_))));
+        assert!(matches!(read(None, 200, "text/html"), Ok(Reply::Other(_))));
     }
 
     #[test]

@@ -176,8 +176,14 @@ impl HttpServer {
         pulse: &ConnectionState,
         protocol: Protocol,
     ) -> Response<ReplyBody> {
-        if !is_framed_plainly(request.headers()) {
-            let reason = "Transfer-Encoding is chunked, once, or absent";
+        let reason = if !is_framed_plainly(request.headers()) {
+            Some("Transfer-Encoding is chunked, once, or absent")
+        } else if !is_http_target(request.uri()) {
+            Some("the scheme of the request's target is http or https")
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
             let refusal = Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason);
             return refusal.closing().into_response(http::HeaderMap::new());
         }
@@ -404,6 +410,11 @@ impl SessionTransport for HttpServer {
 fn is_framed_plainly(headers: &http::HeaderMap) -> bool {
     let mut codings = headers.get_all(http::header::TRANSFER_ENCODING).iter();
     codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
+}
+
+/// Whether a target in absolute form names HTTP (RFC 9112 §3.2.2): the server is no proxy for anything else.
+fn is_http_target(uri: &http::Uri) -> bool {
+    uri.scheme_str().is_none_or(|scheme| scheme == "http" || scheme == "https")
 }
 
 /// Whether the client sends its body only when it is told to.

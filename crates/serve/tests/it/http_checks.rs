@@ -53,6 +53,7 @@ async fn each_check_has_its_status_and_code() {
             good.clone().and("Origin", "http://localhost").and("Origin", "http://localhost"),
             (403, INVALID_REQUEST),
         ),
+        ("a target of another scheme", good.clone().path("ftp://localhost/mcp"), (400, INVALID_REQUEST)),
         ("another path", good.clone().path("/mcp/"), (404, INVALID_REQUEST)),
         ("another method", good.clone().method("PUT"), (405, INVALID_REQUEST)),
         ("no content type", good.clone().without("Content-Type"), (415, INVALID_REQUEST)),

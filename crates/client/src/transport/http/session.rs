@@ -212,14 +212,9 @@ impl HttpSession {
     async fn read_json(self: &Arc<Self>, mut open: OpenReply, id: i64, method: &str) -> Result<Reply, ClientError> {
         let text = read_whole(&mut open, self.limits().message, method).await?;
         let status = open.status.as_u16();
-        let taken = self.take_for(text.clone(), Some(id), None);
-        let reply = match taken {
-            Ok(Some(answer)) => Ok(Reply::Answer { status, answer }),
-            Ok(None) if open.status.is_success() => {
-                Err(ClientError::bad_reply(method, "it holds no answer to the request's id"))
-            }
-            _ => Ok(Reply::Other(other_reply(&open, &text))),
-        };
+        let answer = self.take_for(text.clone(), Some(id), None).ok();
+        let other = || other_reply(&open, &text);
+        let reply = Reply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
         self.http.pool.keep(open);
         reply
     }

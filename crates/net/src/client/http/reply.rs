@@ -6,8 +6,7 @@ use http::{Method, StatusCode};
 use mcpace_client_protocol::resumption::{Position, Resumption};
 use mcpace_client_protocol::{Answer, OtherReply, Outgoing, Reply};
 use mcpace_record::Closer;
-use mcpace_wire::http::{MediaType, SessionId};
-use mcpace_wire::quoted;
+use mcpace_wire::http::SessionId;
 use mcpace_wire::sse;
 
 use super::connection::{OpenReply, Piece};
@@ -52,33 +51,11 @@ impl Inner {
     async fn read_json(&self, mut open: OpenReply, id: i64, method: &str) -> Result<Reply, ClientError> {
         self.read_to_end(&mut open, self.message_limit, method).await?;
         let received = Received::read(&Bytes::copy_from_slice(open.text()), Some(id), None);
-        let is_json_rpc = received.is_some();
-        let reply = match received.and_then(|received| received.answer) {
-            Some(Answer::Result(_)) if !open.status.is_success() => {
-                let error = ClientError::Status {
-                    address: self.address(),
-                    status: open.status.as_u16(),
-                    reason: Some("though its body is a result".to_owned()),
-                    retry_after: None,
-                };
-                self.pool.keep(open);
-                return Err(error);
-            }
-            Some(Answer::Result(_)) if !is_json(open.content_type()) => {
-                let reason = format!("its content type is {}, not application/json", quoted(open.content_type()));
-                self.pool.keep(open);
-                return Err(ClientError::BadReply { method: method.to_owned(), reason });
-            }
-            Some(answer) => Reply::Answer { status: open.status.as_u16(), answer },
-            None if is_json_rpc && open.status.is_success() => {
-                let reason = "it holds no answer to the request's id".to_owned();
-                self.pool.keep(open);
-                return Err(ClientError::BadReply { method: method.to_owned(), reason });
-            }
-            None => Reply::Other(other_reply(&open)),
-        };
+        let (answer, status) = (received.map(|received| received.answer), open.status.as_u16());
+        let other = || other_reply(&open);
+        let reply = Reply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
         self.pool.keep(open);
-        Ok(reply)
+        reply
     }
 
     /// Reads events up to the answer, resuming a stream that the server ends early where it gave event ids.
@@ -227,11 +204,6 @@ impl Progress {
         }
         Ok(received)
     }
-}
-
-/// A reply without a content type is read as JSON: servers written by hand often leave it out.
-fn is_json(content_type: &str) -> bool {
-    content_type.is_empty() || MediaType::of(content_type) == MediaType::Json
 }
 
 fn other_reply(open: &OpenReply) -> OtherReply {
