@@ -159,10 +159,10 @@ def test_every_server_gives_the_same_answers(release: Release, shop: Shop) -> No
                 kind = "text/event-stream" if mode.startswith("sse") else "application/json"
                 assert connection.content_type == kind, f"{mode}: {tool}"
         with account.connect() as redis:
-            assert redis.one("GET", "orders:5") == b"2"
+            assert redis.send_command("GET", "orders:5") == b"2"
             first, second = (shop.price(items) for items in (ORDER, ORDER[:1]))
-            assert redis.one("HGET", "user:5", "spent") == str(first + second).encode()
-            assert redis.one("LRANGE", "history:5", 0, -1) == [str(second).encode(), str(first).encode()]
+            assert redis.send_command("HGET", "user:5", "spent") == str(first + second).encode()
+            assert redis.send_command("LRANGE", "history:5", 0, -1) == [str(second).encode(), str(first).encode()]
 
 
 @EVERY

@@ -43,7 +43,11 @@ def test_a_process_that_has_ended_gives_none(tmp_path: Path, text: str) -> None:
 
 
 def test_samples_end_with_the_process_and_go_into_a_recording(tmp_path: Path) -> None:
-    child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    program = "import sys; print('ready', flush=True); sys.stdin.read()"
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    # The kernel counts the memory of a program that has just begun with a delay.
+    assert child.stdout.readline() == b"ready\n"
     with ProcessSamples(period_s=60) as samples:
         samples.watch("server", child.pid)
         samples.watch("client", os.getpid())
