@@ -14,7 +14,7 @@ use std::time::Instant;
 use mcpace_explain::{Account, Exchange, explained_file};
 use mcpace_record::{
     CallId, CallOutcome, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, MessageNote, Nanos, Reader,
-    RecordingHead, ReplyEnding, Side, Writer, digest,
+    RecordingHead, ReplyEnding, Side, Writer, digest_bytes,
 };
 
 /// The allocator of the Python module.
@@ -151,7 +151,7 @@ fn one(number: u64, as_events: bool) -> Vec<Event> {
         let headers = if near { headers(session, first) } else { Vec::new() };
         event(after, EventKind::RequestHead { side, conn, ex, method, target, headers });
         let messages = if near { MessageNote::of(asked.as_bytes()) } else { Vec::new() };
-        let (bytes, digest) = (asked.len() as u64, digest(asked.as_bytes()));
+        let (bytes, digest) = (asked.len() as u64, digest_bytes(asked.as_bytes()));
         event(after + 1_000, EventKind::RequestEnd { side, ex, bytes, digest, messages, body: None });
     }
     for (side, after) in [(Side::Back, 500_000), (Side::Front, 520_000)] {
@@ -164,7 +164,7 @@ fn one(number: u64, as_events: bool) -> Vec<Event> {
         event(after, EventKind::ReplyHead { side, ex, status: 200, headers });
         event(after + 100, EventKind::ReplyBodyStart { side, ex });
         let mut messages = if far { MessageNote::of(answer.as_bytes()) } else { Vec::new() };
-        let (bytes, digest) = (answer.len() as u64, digest(answer.as_bytes()));
+        let (bytes, digest) = (answer.len() as u64, digest_bytes(answer.as_bytes()));
         if as_events {
             let messages = std::mem::take(&mut messages);
             let began = Nanos(at + after + 100);

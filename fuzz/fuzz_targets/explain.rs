@@ -5,7 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mcpace_explain::{Explained, Finding, Ledger, explained, explained_file, findings, ledgers, waterfall};
+use mcpace_explain::{
+    Explained, Finding, Ledger, call_ledgers, call_waterfall, explain_recording, explained_file, find_causes,
+};
 use mcpace_record::{Event, Instrument, Reader, Recording, RecordingHead, Writer};
 
 const INSTRUMENTS: [Instrument; 3] = [Instrument::Recorder, Instrument::StdioRecorder, Instrument::Client];
@@ -16,15 +18,15 @@ fuzz_target!(|input: &[u8]| {
     let events = lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Event>(line).ok());
     let recording = Recording::new(head, events.collect());
 
-    let told = explained(&recording, None);
-    let ledgers = ledgers(&recording);
+    let told = explain_recording(&recording, None);
+    let ledgers = call_ledgers(&recording);
     ledgers.iter().for_each(adds_up);
     agrees(&told, &ledgers);
     points_within(&told.findings, &recording);
     costs_no_more_than_the_calls(&told.findings, &ledgers);
-    assert_eq!(findings(&recording), told.findings);
+    assert_eq!(find_causes(&recording), told.findings);
     for shown in &told.waterfalls {
-        assert_eq!(waterfall(&recording, shown.call).as_ref(), Some(shown));
+        assert_eq!(call_waterfall(&recording, shown.call).as_ref(), Some(shown));
     }
     serde_json::to_string(&told.findings).expect("they are written as JSON");
 
@@ -37,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!((read.findings, read.waterfalls, read.events), (told.findings, told.waterfalls, told.events));
 
     // The recording is used as both the one in front of a gateway and the one behind it.
-    points_within(&explained(&recording, Some(&recording)).findings, &recording);
+    points_within(&explain_recording(&recording, Some(&recording)).findings, &recording);
 });
 
 fn adds_up(ledger: &Ledger) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mcpace_wire::lines::{Decoder, LineError, encode};
+use mcpace_wire::lines::{Decoder, LineError, encode_line};
 
 fuzz_target!(|input: &[u8]| {
     let [size, limit, bytes @ ..] = input else { return };
@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(whole, decode(bytes.chunks(1), limit));
     assert_eq!(whole, decode(bytes.chunks(usize::from(*size).max(1)), limit));
     let mut line = Vec::new();
-    encode(bytes, &mut line);
+    encode_line(bytes, &mut line);
     let (lines, rest) = decode(std::iter::once(line.as_slice()), usize::MAX);
     assert!(lines.len() <= 1 && rest.is_none(), "an encoded message is one line");
 });

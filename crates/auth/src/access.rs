@@ -11,8 +11,8 @@ use mcpace_serve::{Identity, Principal};
 
 use crate::claims::{Claims, Demands};
 use crate::digest::Digest;
-use crate::error::tell;
-use crate::{Failure, Refusal, Report};
+use crate::error::report_failure;
+use crate::{Failure, Report, TokenRefusal};
 
 /// A good token; the `details` of a [`Principal`] that one of this crate's verifiers found.
 pub struct Access {
@@ -50,10 +50,10 @@ const OVERHEAD: usize = 512;
 
 impl Grant {
     /// Grant made of claims that `demands` accepted, and of their JSON text.
-    pub(crate) fn of(claims: &Claims, json: &str, token: &Digest, demands: &Demands) -> Self {
+    pub(crate) fn from_claims(claims: &Claims, json: &str, token: &Digest, demands: &Demands) -> Self {
         let named = claims.client_id.as_ref().or(claims.azp.as_ref());
         let issuer = claims.iss.as_deref().filter(|_| demands.tells_issuers_apart());
-        let bearer = token.short();
+        let bearer = token.short_name();
         let caller = match (claims.sub.as_deref(), named) {
             (Some(subject), _) => Identity::User { issuer, subject },
             (None, Some(id)) => Identity::Client { issuer, id },
@@ -64,22 +64,22 @@ impl Grant {
             principal: caller.subject(),
             client_id: named.or(claims.sub.as_ref()).map_or_else(|| "unknown".to_owned(), Clone::clone),
             subject: claims.sub.clone(),
-            scopes: claims.scopes().into(),
-            expires: claims.expires(),
+            scopes: claims.scope_list().into(),
+            expires: claims.expiry_time(),
             good_until: demands.good_until(claims),
-            audiences: claims.audiences().to_vec(),
+            audiences: claims.audience_list().to_vec(),
             issuer: claims.iss.clone(),
             claims: json.into(),
         }
     }
 
     /// Approximate memory of a cached grant, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         self.claims.len() * 2 + OVERHEAD
     }
 
     /// The caller that presents `token`.
-    pub(crate) fn principal(grant: &Arc<Self>, token: &str) -> Principal {
+    pub(crate) fn grant_principal(grant: &Arc<Self>, token: &str) -> Principal {
         let access = Access { token: Secret::new(token), grant: Arc::clone(grant) };
         Principal {
             subject: Arc::clone(&grant.principal),
@@ -91,16 +91,16 @@ impl Grant {
 }
 
 /// Turns a verifier's result into the server's answer. Failures that have not been reported yet are reported.
-pub(crate) async fn answered(
+pub(crate) async fn server_answer(
     checked: impl Future<Output = Result<Arc<Grant>, Failure>>,
     report: Option<&Report>,
     token: &str,
 ) -> Result<Principal, TokenError> {
     match checked.await {
-        Ok(grant) => Ok(Grant::principal(&grant, token)),
+        Ok(grant) => Ok(Grant::grant_principal(&grant, token)),
         Err(failure) => {
             if !failure.is_told() {
-                tell(report, &failure);
+                report_failure(report, &failure);
             }
             Err(failure.into())
         }
@@ -123,14 +123,14 @@ impl fmt::Debug for Access {
 }
 
 /// Whether a text may be a token at all (`b64token`, RFC 6750 §2.1): what isn't costs nobody a request.
-pub(crate) fn check_shape(token: &str) -> Result<(), Refusal> {
+pub(crate) fn check_shape(token: &str) -> Result<(), TokenRefusal> {
     if token.len() > crate::MOST_TOKEN_BYTES {
-        return Err(Refusal::TooLong { limit: crate::MOST_TOKEN_BYTES });
+        return Err(TokenRefusal::TooLong { limit: crate::MOST_TOKEN_BYTES });
     }
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
     let body = token.trim_end_matches('=');
     if body.is_empty() || !body.bytes().all(is_allowed) {
-        return Err(Refusal::Characters);
+        return Err(TokenRefusal::Characters);
     }
     Ok(())
 }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn grant(json: &str, many: bool) -> Grant {
-        Grant::of(&Claims::read(json).unwrap(), json, &Digest::of("t"), &of_issuers(many))
+        Grant::from_claims(&Claims::read_claims(json).unwrap(), json, &Digest::of("t"), &of_issuers(many))
     }
 
     fn of_issuers(many: bool) -> Demands {
@@ -152,7 +152,7 @@ mod tests {
     fn a_caller_is_one_for_as_long_as_his_token_is_taken() {
         let grant = Arc::new(grant(r#"{"sub":"ada","exp":1000}"#, false));
         assert_eq!(grant.expires, Some(Duration::from_secs(1000)), "what the token says is shown as it stands");
-        let principal = Grant::principal(&grant, "t");
+        let principal = Grant::grant_principal(&grant, "t");
         assert_eq!(principal.expires, UNIX_EPOCH.checked_add(Duration::from_secs(1010)));
     }
 
@@ -166,7 +166,7 @@ mod tests {
         assert_ne!(spaced.principal, grant(r#"{"iss":"https://a","sub":"b"}"#, true).principal);
         let named = grant(r#"{"sub":"ada","iss":"https://one"}"#, true);
         assert_ne!(named.principal, grant(r#"{"sub":"ada","iss":"https://two"}"#, true).principal);
-        let nameless = Grant::of(&Claims::default(), "{}", &Digest::of("other"), &of_issuers(false));
+        let nameless = Grant::from_claims(&Claims::default(), "{}", &Digest::of("other"), &of_issuers(false));
         assert_ne!(grant("{}", false).principal, nameless.principal);
         assert_eq!(nameless.client_id, "unknown");
     }
@@ -184,9 +184,9 @@ mod tests {
             assert_eq!(check_shape(good), Ok(()), "{good}");
         }
         for bad in ["", "=", "a b", "a=b", "a\u{e9}", "a&token=b", "a\"", "a,b"] {
-            assert_eq!(check_shape(bad), Err(Refusal::Characters), "{bad}");
+            assert_eq!(check_shape(bad), Err(TokenRefusal::Characters), "{bad}");
         }
         let long = "x".repeat(crate::MOST_TOKEN_BYTES + 1);
-        assert!(matches!(check_shape(&long), Err(Refusal::TooLong { .. })));
+        assert!(matches!(check_shape(&long), Err(TokenRefusal::TooLong { .. })));
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::access::Grant;
 use crate::claims::{Claims, Demands};
 use crate::digest::Digest;
-use crate::{Failure, Outage, Refusal};
+use crate::{Failure, Outage, TokenRefusal};
 
 /// Name of the answering endpoint, in messages.
 pub(crate) const ENDPOINT: &str = "the issuer's introspection endpoint";
@@ -22,29 +22,29 @@ pub(crate) const ENDPOINT: &str = "the issuer's introspection endpoint";
 /// # Errors
 /// [`Failure::Refused`]: the token isn't good. [`Failure::Unavailable`]: it is no answer.
 pub fn judge_answer(answer: &[u8], token: &str, demands: &Demands, now: Duration) -> Result<Grant, Failure> {
-    judge(answer, &Digest::of(token), demands, now)
+    judge_digest(answer, &Digest::of(token), demands, now)
 }
 
-pub(crate) fn judge(answer: &[u8], token: &Digest, demands: &Demands, now: Duration) -> Result<Grant, Failure> {
+pub(crate) fn judge_digest(answer: &[u8], token: &Digest, demands: &Demands, now: Duration) -> Result<Grant, Failure> {
     let unreadable = |reason| Outage::Unreadable { what: ENDPOINT, reason };
     let json = std::str::from_utf8(answer).map_err(|_| unreadable("UTF-8"))?;
-    let claims = active(json).map_err(unreadable)??;
-    demands.check(&claims, now)?;
-    Ok(Grant::of(&claims, json, token, demands))
+    let claims = active_claims(json).map_err(unreadable)??;
+    demands.check_claims(&claims, now)?;
+    Ok(Grant::from_claims(&claims, json, token, demands))
 }
 
 /// Claims of an answer about an active token. The outer error means that the text is no introspection answer.
-fn active(json: &str) -> Result<Result<Claims, Refusal>, &'static str> {
+fn active_claims(json: &str) -> Result<Result<Claims, TokenRefusal>, &'static str> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct IntrospectionAnswer {
         active: bool,
     }
     const WANTED: &str = "a JSON object with `active`, true or false";
     if !json.trim_ascii_start().starts_with('{') {
         return Err(WANTED);
     }
-    let answer: Answer = serde_json::from_str(json).map_err(|_| WANTED)?;
-    Ok(if answer.active { Claims::read(json) } else { Err(Refusal::Inactive) })
+    let answer: IntrospectionAnswer = serde_json::from_str(json).map_err(|_| WANTED)?;
+    Ok(if answer.active { Claims::read_claims(json) } else { Err(TokenRefusal::Inactive) })
 }
 
 #[cfg(test)]
@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_one() {
-        assert!(active(r#"{"active":true,"sub":"a"}"#).unwrap().is_ok());
-        assert_eq!(active(r#"{"active":false}"#).unwrap().unwrap_err(), Refusal::Inactive);
-        assert_eq!(active(r#"{"active":true,"exp":"x"}"#).unwrap().unwrap_err(), Refusal::Claim("exp"));
+        assert!(active_claims(r#"{"active":true,"sub":"a"}"#).unwrap().is_ok());
+        assert_eq!(active_claims(r#"{"active":false}"#).unwrap().unwrap_err(), TokenRefusal::Inactive);
+        assert_eq!(active_claims(r#"{"active":true,"exp":"x"}"#).unwrap().unwrap_err(), TokenRefusal::Claim("exp"));
         for text in [
             "",
             "{}",
@@ -67,7 +67,7 @@ mod tests {
             r#"{"active":null}"#,
             "<html>",
         ] {
-            assert!(active(text).is_err(), "{text}");
+            assert!(active_claims(text).is_err(), "{text}");
         }
     }
 
@@ -80,9 +80,9 @@ mod tests {
         };
         assert_eq!(judged("").as_deref(), Ok("ada"));
         assert_eq!(judged(r#","token_type":"Bearer","typ":"Bearer""#).as_deref(), Ok("ada"));
-        assert_eq!(judged(r#","typ":"Refresh""#), Err(Refusal::Type.into()));
-        assert_eq!(judged(r#","token_type":"DPoP","cnf":{"jkt":"k"}"#), Err(Refusal::Type.into()));
-        assert_eq!(judged(r#","token_type":"Bearer","cnf":{"x5t#S256":"k"}"#), Err(Refusal::KeyBound.into()));
+        assert_eq!(judged(r#","typ":"Refresh""#), Err(TokenRefusal::Type.into()));
+        assert_eq!(judged(r#","token_type":"DPoP","cnf":{"jkt":"k"}"#), Err(TokenRefusal::Type.into()));
+        assert_eq!(judged(r#","token_type":"Bearer","cnf":{"x5t#S256":"k"}"#), Err(TokenRefusal::KeyBound.into()));
         assert!(matches!(
             judge_answer(b"\xff", "t", &Demands::default(), Duration::ZERO),
             Err(Failure::Unavailable(_))

@@ -9,8 +9,8 @@ use mcpace_serve::Principal;
 use mcpace_serve::http::{Development, TokenError, TokenVerifier};
 use url::Url;
 
-use crate::error::tell;
-use crate::{Access, Failure, Refusal, Report};
+use crate::error::report_failure;
+use crate::{Access, Failure, Report, TokenRefusal};
 
 /// Verifier that accepts a token of the inner verifier only if this server is its audience. Only verifiers of this
 /// crate can be wrapped: others report no audience, so all their tokens are refused.
@@ -24,12 +24,12 @@ impl Bound {
     /// `resource`: the endpoint's URL as clients see it.
     #[must_use]
     pub fn new(inner: Arc<dyn TokenVerifier>, resource: &str, report: Option<Report>) -> Self {
-        Self { inner, resource: plain(resource), report }
+        Self { inner, resource: comparable_url(resource), report }
     }
 
     fn is_meant(&self, principal: &Principal) -> bool {
         let access = principal.details.as_ref().and_then(|details| details.downcast_ref::<Access>());
-        access.is_some_and(|access| access.grant.audiences.iter().any(|named| plain(named) == self.resource))
+        access.is_some_and(|access| access.grant.audiences.iter().any(|named| comparable_url(named) == self.resource))
     }
 }
 
@@ -43,8 +43,8 @@ impl TokenVerifier for Bound {
             if self.is_meant(&principal) {
                 return Ok(principal);
             }
-            let failure = Failure::Refused(Refusal::Audience);
-            tell(self.report.as_ref(), &failure);
+            let failure = Failure::Refused(TokenRefusal::Audience);
+            report_failure(self.report.as_ref(), &failure);
             Err(failure.into())
         })
     }
@@ -55,7 +55,7 @@ impl TokenVerifier for Bound {
 }
 
 /// A URL as it compares: host in lower case, no default port, no slash at the end.
-fn plain(url: &str) -> String {
+fn comparable_url(url: &str) -> String {
     let read = Url::parse(url);
     let text = read.as_ref().map_or(url, |read| read.as_str());
     text.trim_end_matches('/').to_owned()
@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn urls_are_one_however_they_are_spelled() {
-        assert_eq!(plain("HTTPS://MCP.example:443/mcp/"), plain("https://mcp.example/mcp"));
+        assert_eq!(comparable_url("HTTPS://MCP.example:443/mcp/"), comparable_url("https://mcp.example/mcp"));
         for other in ["https://mcp.example/mcp2", "https://mcp.example/", "http://mcp.example/mcp", "mcp.example/mcp"] {
-            assert_ne!(plain(other), plain("https://mcp.example/mcp"), "{other}");
+            assert_ne!(comparable_url(other), comparable_url("https://mcp.example/mcp"), "{other}");
         }
-        assert_eq!(plain("no url"), "no url");
+        assert_eq!(comparable_url("no url"), "no url");
     }
 }

@@ -11,12 +11,12 @@ use crate::digest::Digest;
 
 /// Bounded cache with an expiry for each entry. The least recently used entry is dropped first.
 pub(crate) struct Cache<V> {
-    entries: LruCache<Digest, Entry<V>>,
+    entries: LruCache<Digest, CacheEntry<V>>,
     bytes: usize,
     most_bytes: usize,
 }
 
-struct Entry<V> {
+struct CacheEntry<V> {
     value: V,
     bytes: usize,
     until: Until,
@@ -31,7 +31,7 @@ pub(crate) struct Until {
 
 impl Until {
     /// `time` from now on, and no longer than until `expires` by the calendar. `None` where that is no time at all.
-    pub(crate) fn within(time: Duration, expires: Option<Duration>, now: Moment) -> Option<Self> {
+    pub(crate) fn capped_time(time: Duration, expires: Option<Duration>, now: Moment) -> Option<Self> {
         let until = Self { steady: now.steady.saturating_add(time), wall: expires };
         (!until.is_past(now)).then_some(until)
     }
@@ -47,7 +47,7 @@ impl<V> Cache<V> {
     }
 
     /// Entry of a token, if it has not expired.
-    pub(crate) fn look(&mut self, token: &Digest, now: Moment) -> Option<&V> {
+    pub(crate) fn find_fresh(&mut self, token: &Digest, now: Moment) -> Option<&V> {
         if self.entries.peek(token)?.until.is_past(now) {
             self.forget(token);
             return None;
@@ -56,13 +56,13 @@ impl<V> Cache<V> {
     }
 
     /// Keeps what takes `bytes`; too large a thing isn't kept.
-    pub(crate) fn keep(&mut self, token: Digest, value: V, bytes: usize, until: Until) {
+    pub(crate) fn keep_value(&mut self, token: Digest, value: V, bytes: usize, until: Until) {
         self.forget(&token);
         if bytes > self.most_bytes {
             return;
         }
         self.bytes += bytes;
-        if let Some((_, pushed_out)) = self.entries.push(token, Entry { value, bytes, until }) {
+        if let Some((_, pushed_out)) = self.entries.push(token, CacheEntry { value, bytes, until }) {
             self.bytes -= pushed_out.bytes;
         }
         while self.bytes > self.most_bytes {
@@ -91,12 +91,12 @@ mod tests {
     }
 
     fn keep(cache: &mut Cache<&'static str>, token: &'static str, bytes: usize, expires: Option<u64>) {
-        let until = Until::within(Duration::from_secs(60), expires.map(|end| at(end).wall), at(0));
-        cache.keep(Digest::of(token), token, bytes, until.unwrap());
+        let until = Until::capped_time(Duration::from_secs(60), expires.map(|end| at(end).wall), at(0));
+        cache.keep_value(Digest::of(token), token, bytes, until.unwrap());
     }
 
     fn has(cache: &mut Cache<&'static str>, token: &str, now: Moment) -> bool {
-        cache.look(&Digest::of(token), now).is_some()
+        cache.find_fresh(&Digest::of(token), now).is_some()
     }
 
     #[test]
@@ -107,8 +107,8 @@ mod tests {
         assert!(has(&mut cache, "a", at(59)) && !has(&mut cache, "a", at(60)));
         assert!(has(&mut cache, "b", at(9)) && !has(&mut cache, "b", at(10)));
         assert_eq!(cache.bytes, 0);
-        assert_eq!(Until::within(Duration::ZERO, None, at(0)), None);
-        assert_eq!(Until::within(Duration::from_secs(9), Some(at(0).wall), at(0)), None);
+        assert_eq!(Until::capped_time(Duration::ZERO, None, at(0)), None);
+        assert_eq!(Until::capped_time(Duration::from_secs(9), Some(at(0).wall), at(0)), None);
     }
 
     #[test]

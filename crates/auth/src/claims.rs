@@ -10,7 +10,7 @@ use mcpace_wire::jsonrpc::is_deeper_than;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::Refusal;
+use crate::TokenRefusal;
 
 /// The claims that decide; whatever else there is stays in the text.
 #[derive(Debug, Default, Deserialize)]
@@ -58,7 +58,7 @@ pub(crate) enum Words {
 }
 
 impl Words {
-    pub(crate) fn all(&self) -> &[String] {
+    pub(crate) fn as_slice(&self) -> &[String] {
         match self {
             Self::One(one) => std::slice::from_ref(one),
             Self::Many(many) => many,
@@ -68,19 +68,19 @@ impl Words {
 
 impl Claims {
     /// Reads the claims from a JSON object.
-    pub(crate) fn read(json: &str) -> Result<Self, Refusal> {
+    pub(crate) fn read_claims(json: &str) -> Result<Self, TokenRefusal> {
         // A list would be read as one, too: its items as the claims in their order here.
         if !json.trim_ascii_start().starts_with('{') {
-            return Err(Refusal::Claim("set"));
+            return Err(TokenRefusal::Claim("set"));
         }
         if is_deeper_than(json.as_bytes(), NESTING) {
-            return Err(Refusal::Nesting { limit: NESTING });
+            return Err(TokenRefusal::Nesting { limit: NESTING });
         }
-        serde_json::from_str(json).map_err(|error| Refusal::Claim(culprit(json, &error)))
+        serde_json::from_str(json).map_err(|error| TokenRefusal::Claim(culprit_claim(json, &error)))
     }
 
     /// Scopes, of `scope` (RFC 8693) or else `scp`, which some issuers have: one text with spaces between, or a list.
-    pub(crate) fn scopes(&self) -> Vec<String> {
+    pub(crate) fn scope_list(&self) -> Vec<String> {
         match self.scope.as_ref().or(self.scp.as_ref()) {
             Some(Words::One(text)) => text.split_ascii_whitespace().map(str::to_owned).collect(),
             Some(Words::Many(list)) => list.clone(),
@@ -88,22 +88,22 @@ impl Claims {
         }
     }
 
-    pub(crate) fn audiences(&self) -> &[String] {
-        self.aud.as_ref().map_or(&[], Words::all)
+    pub(crate) fn audience_list(&self) -> &[String] {
+        self.aud.as_ref().map_or(&[], Words::as_slice)
     }
 
     /// Whether it is an access token for whoever bears it, as far as it says.
-    fn check_use(&self) -> Result<(), Refusal> {
+    fn check_use(&self) -> Result<(), TokenRefusal> {
         let is_bearer = self.token_type.as_deref().is_none_or(is_bearer);
         let is_another = |kind: &Option<String>| kind.as_deref().is_some_and(is_another_use);
         if !is_bearer || is_another(&self.typ) || is_another(&self.token_use) {
-            return Err(Refusal::Type);
+            return Err(TokenRefusal::Type);
         }
-        if self.cnf.is_some() { Err(Refusal::KeyBound) } else { Ok(()) }
+        if self.cnf.is_some() { Err(TokenRefusal::KeyBound) } else { Ok(()) }
     }
 
     /// When it expires, on the calendar.
-    pub(crate) fn expires(&self) -> Option<Duration> {
+    pub(crate) fn expiry_time(&self) -> Option<Duration> {
         self.exp.map(since_1970)
     }
 }
@@ -124,22 +124,22 @@ pub struct Demands {
 
 impl Demands {
     /// `now` is by the calendar.
-    pub(crate) fn check(&self, claims: &Claims, now: Duration) -> Result<(), Refusal> {
+    pub(crate) fn check_claims(&self, claims: &Claims, now: Duration) -> Result<(), TokenRefusal> {
         claims.check_use()?;
         match self.good_until(claims) {
-            Some(end) if now >= end => return Err(Refusal::Expired),
-            None if self.needs_expiry => return Err(Refusal::Claim("exp")),
+            Some(end) if now >= end => return Err(TokenRefusal::Expired),
+            None if self.needs_expiry => return Err(TokenRefusal::Claim("exp")),
             _ => {}
         }
         if claims.nbf.is_some_and(|begin| now.saturating_add(self.leeway) < since_1970(begin)) {
-            return Err(Refusal::NotYet);
+            return Err(TokenRefusal::NotYet);
         }
         let issuer = claims.iss.as_ref();
         if !self.issuers.is_empty() && !issuer.is_some_and(|issuer| self.issuers.contains(issuer)) {
-            return Err(Refusal::Issuer);
+            return Err(TokenRefusal::Issuer);
         }
-        if !self.audiences.is_empty() && !claims.audiences().iter().any(|named| self.audiences.contains(named)) {
-            return Err(Refusal::Audience);
+        if !self.audiences.is_empty() && !claims.audience_list().iter().any(|named| self.audiences.contains(named)) {
+            return Err(TokenRefusal::Audience);
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Demands {
 impl Demands {
     /// When a token is no longer taken.
     pub(crate) fn good_until(&self, claims: &Claims) -> Option<Duration> {
-        claims.expires().map(|end| end.saturating_add(self.leeway))
+        claims.expiry_time().map(|end| end.saturating_add(self.leeway))
     }
 
     /// Whether there may be several issuers, whose subjects may have equal names.
@@ -182,7 +182,7 @@ fn since_1970(seconds: f64) -> Duration {
 }
 
 /// The claim that can't be read, where one of ours it is.
-fn culprit(json: &str, error: &serde_json::Error) -> &'static str {
+fn culprit_claim(json: &str, error: &serde_json::Error) -> &'static str {
     if !error.is_data() {
         return "set";
     }
@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    fn check(json: &str, now: u64) -> Result<(), Refusal> {
-        Claims::read(json).and_then(|claims| demands().check(&claims, Duration::from_secs(now)))
+    fn check(json: &str, now: u64) -> Result<(), TokenRefusal> {
+        Claims::read_claims(json).and_then(|claims| demands().check_claims(&claims, Duration::from_secs(now)))
     }
 
     fn with(more: &str) -> String {
@@ -233,23 +233,23 @@ mod tests {
     #[test]
     fn times_hold_with_leeway_both_ways() {
         assert_eq!(check(&with(""), 1009), Ok(()));
-        assert_eq!(check(&with(""), 1010), Err(Refusal::Expired));
+        assert_eq!(check(&with(""), 1010), Err(TokenRefusal::Expired));
         assert_eq!(check(&with(r#","nbf":500"#), 490), Ok(()));
-        assert_eq!(check(&with(r#","nbf":500.5"#), 490), Err(Refusal::NotYet));
+        assert_eq!(check(&with(r#","nbf":500.5"#), 490), Err(TokenRefusal::NotYet));
         assert_eq!(check(&with("").replace("1000", "1e300"), u64::MAX / 2), Ok(()));
-        assert_eq!(check(&with("").replace("1000", "-1"), 100), Err(Refusal::Expired));
+        assert_eq!(check(&with("").replace("1000", "-1"), 100), Err(TokenRefusal::Expired));
     }
 
     #[test]
     fn issuer_and_audience_must_be_ours() {
         assert_eq!(check(&with("").replace("https://id", "https://id2"), 1), Ok(()));
-        assert_eq!(check(&with("").replace("https://id", "https://id/"), 1), Err(Refusal::Issuer));
-        assert_eq!(check(&with("").replace(r#""iss":"https://id","#, ""), 1), Err(Refusal::Issuer));
+        assert_eq!(check(&with("").replace("https://id", "https://id/"), 1), Err(TokenRefusal::Issuer));
+        assert_eq!(check(&with("").replace(r#""iss":"https://id","#, ""), 1), Err(TokenRefusal::Issuer));
         let many = with("").replace(r#""https://mcp/mcp""#, r#"["https://other","https://mcp/mcp"]"#);
         assert_eq!(check(&many, 1), Ok(()));
-        assert_eq!(check(&with("").replace("https://mcp/mcp", "https://mcp/mcp2"), 1), Err(Refusal::Audience));
-        assert_eq!(check(&with("").replace(r#""aud":"https://mcp/mcp","#, ""), 1), Err(Refusal::Audience));
-        assert_eq!(check(&with("").replace(r#""https://mcp/mcp""#, "[]"), 1), Err(Refusal::Audience));
+        assert_eq!(check(&with("").replace("https://mcp/mcp", "https://mcp/mcp2"), 1), Err(TokenRefusal::Audience));
+        assert_eq!(check(&with("").replace(r#""aud":"https://mcp/mcp","#, ""), 1), Err(TokenRefusal::Audience));
+        assert_eq!(check(&with("").replace(r#""https://mcp/mcp""#, "[]"), 1), Err(TokenRefusal::Audience));
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
             ("set", "no JSON".to_owned()),
             ("exp", with("").replace(r#","exp":1000"#, "")),
         ] {
-            assert_eq!(check(&json, 1), Err(Refusal::Claim(claim)), "{json}");
+            assert_eq!(check(&json, 1), Err(TokenRefusal::Claim(claim)), "{json}");
         }
     }
 
@@ -299,10 +299,10 @@ mod tests {
             r#","token_use":"id""#,
             r#","token_use":"refresh_token""#,
         ] {
-            assert_eq!(check(&with(more), 1), Err(Refusal::Type), "{more}");
+            assert_eq!(check(&with(more), 1), Err(TokenRefusal::Type), "{more}");
         }
         for more in [r#","cnf":{"jkt":"x"}"#, r#","cnf":{}"#, r#","cnf":false"#] {
-            assert_eq!(check(&with(more), 1), Err(Refusal::KeyBound), "{more}");
+            assert_eq!(check(&with(more), 1), Err(TokenRefusal::KeyBound), "{more}");
         }
     }
 
@@ -311,14 +311,14 @@ mod tests {
         let nested = |depth: usize| with(&format!(r#","x":{}{}"#, "[".repeat(depth), "]".repeat(depth)));
         assert_eq!(check(&nested(NESTING - 1), 1), Ok(()));
         for depth in [NESTING, 5_000] {
-            assert_eq!(check(&nested(depth), 1), Err(Refusal::Nesting { limit: NESTING }), "{depth}");
+            assert_eq!(check(&nested(depth), 1), Err(TokenRefusal::Nesting { limit: NESTING }), "{depth}");
         }
         assert_eq!(check(&with(&format!(r#","x":"{}""#, "[".repeat(99))), 1), Ok(()));
     }
 
     #[test]
     fn scopes_are_read_as_issuers_write_them() {
-        let scopes = |json: &str| Claims::read(json).unwrap().scopes().join(",");
+        let scopes = |json: &str| Claims::read_claims(json).unwrap().scope_list().join(",");
         assert_eq!(scopes(r#"{"scope":"a  b"}"#), "a,b");
         assert_eq!(scopes(r#"{"scope":["a","b c"],"scp":"x"}"#), "a,b c");
         assert_eq!(scopes(r#"{"scp":["a","b"]}"#), "a,b");

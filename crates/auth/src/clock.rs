@@ -34,28 +34,28 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Moment {
-        Moment { wall: wall(SystemTime::now()), steady: self.begun.elapsed() }
+        Moment { wall: calendar_time(SystemTime::now()), steady: self.begun.elapsed() }
     }
 }
 
 /// A calendar before 1970 is wrong, and can't tell what has expired.
-fn wall(now: SystemTime) -> Duration {
+fn calendar_time(now: SystemTime) -> Duration {
     now.duration_since(UNIX_EPOCH).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Refusal;
+    use crate::TokenRefusal;
     use crate::claims::{Claims, Demands};
 
     #[test]
     fn a_calendar_that_cant_be_right_takes_no_token_for_one_that_goes_on() {
-        assert_eq!(wall(UNIX_EPOCH + Duration::from_secs(9)), Duration::from_secs(9));
-        let long_ago = wall(UNIX_EPOCH - Duration::from_secs(1));
+        assert_eq!(calendar_time(UNIX_EPOCH + Duration::from_secs(9)), Duration::from_secs(9));
+        let long_ago = calendar_time(UNIX_EPOCH - Duration::from_secs(1));
         for end in ["1", "4102444800", "1e300"] {
-            let claims = Claims::read(&format!(r#"{{"exp":{end}}}"#)).unwrap();
-            assert_eq!(Demands::default().check(&claims, long_ago), Err(Refusal::Expired), "{end}");
+            let claims = Claims::read_claims(&format!(r#"{{"exp":{end}}}"#)).unwrap();
+            assert_eq!(Demands::default().check_claims(&claims, long_ago), Err(TokenRefusal::Expired), "{end}");
         }
     }
 }

@@ -19,13 +19,13 @@ pub enum ClientAuth {
 }
 
 /// This server, as the issuer knows it.
-pub(crate) struct Client {
+pub(crate) struct ClientCredentials {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Last part of the request's body; a secret.
     rest: Secret,
 }
 
-impl Client {
+impl ClientCredentials {
     pub(crate) fn new(id: &str, secret: &Secret, auth: ClientAuth) -> Result<Self, AuthError> {
         if id.is_empty() {
             let (option, value) = ("the client's id", "empty".to_owned());
@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// The question about a token.
-    pub(crate) fn form(&self, token: &Secret) -> Bytes {
+    pub(crate) fn introspection_form(&self, token: &Secret) -> Bytes {
         let token: String = form_urlencoded::byte_serialize(token.reveal().as_bytes()).collect();
         format!("token={token}&token_type_hint=access_token{}", self.rest.reveal()).into()
     }
@@ -67,14 +67,14 @@ mod tests {
     #[test]
     fn credentials_are_written_as_the_rfc_has_them() {
         let secret = Secret::new("p&s:ß");
-        let basic = Client::new("a b", &secret, ClientAuth::Basic).unwrap();
+        let basic = ClientCredentials::new("a b", &secret, ClientAuth::Basic).unwrap();
         let shown = basic.headers[1].1.to_str().unwrap().strip_prefix("Basic ").unwrap();
         assert_eq!(STANDARD.decode(shown).unwrap(), b"a+b:p%26s%3A%C3%9F");
-        assert_eq!(basic.form(&Secret::new("t+k")), "token=t%2Bk&token_type_hint=access_token");
-        let post = Client::new("a b", &secret, ClientAuth::Post).unwrap();
+        assert_eq!(basic.introspection_form(&Secret::new("t+k")), "token=t%2Bk&token_type_hint=access_token");
+        let post = ClientCredentials::new("a b", &secret, ClientAuth::Post).unwrap();
         assert_eq!(post.headers.len(), 1);
         let form = "token=t&token_type_hint=access_token&client_id=a+b&client_secret=p%26s%3A%C3%9F";
-        assert_eq!(post.form(&Secret::new("t")), form);
+        assert_eq!(post.introspection_form(&Secret::new("t")), form);
         assert!(!format!("{:?}", basic.headers).contains(shown));
     }
 }

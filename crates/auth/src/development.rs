@@ -12,8 +12,8 @@ use mcpace_serve::{Identity, Principal};
 
 use crate::access::{Grant, check_shape};
 use crate::digest::Digest;
-use crate::error::tell;
-use crate::{Clock, Failure, Refusal, Report, SystemClock};
+use crate::error::report_failure;
+use crate::{Clock, Failure, Report, SystemClock, TokenRefusal};
 
 /// Identity and scopes of a listed token.
 #[derive(Clone, Debug, Default)]
@@ -69,11 +69,11 @@ impl StaticTokens {
         self
     }
 
-    fn check(&self, token: &str) -> Result<&Arc<Grant>, Refusal> {
+    fn check_token(&self, token: &str) -> Result<&Arc<Grant>, TokenRefusal> {
         check_shape(token)?;
-        let grant = self.known.get(&Digest::of(token)).ok_or(Refusal::Unknown)?;
+        let grant = self.known.get(&Digest::of(token)).ok_or(TokenRefusal::Unknown)?;
         match grant.expires {
-            Some(end) if self.clock.now().wall >= end => Err(Refusal::Expired),
+            Some(end) if self.clock.now().wall >= end => Err(TokenRefusal::Expired),
             _ => Ok(grant),
         }
     }
@@ -104,11 +104,11 @@ impl TokenVerifier for StaticTokens {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
-        let checked = match self.check(token) {
-            Ok(grant) => Ok(Grant::principal(grant, token)),
+        let checked = match self.check_token(token) {
+            Ok(grant) => Ok(Grant::grant_principal(grant, token)),
             Err(refusal) => {
                 let failure = Failure::Refused(refusal);
-                tell(self.report.as_ref(), &failure);
+                report_failure(self.report.as_ref(), &failure);
                 Err(failure.into())
             }
         };
@@ -151,7 +151,7 @@ impl TokenVerifier for AllowAny {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
-        let checked = check_shape(token).map(|()| Grant::principal(&self.grant, token));
+        let checked = check_shape(token).map(|()| Grant::grant_principal(&self.grant, token));
         Box::pin(ready(checked.map_err(|_| TokenError::Invalid)))
     }
 

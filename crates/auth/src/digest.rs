@@ -14,7 +14,7 @@ impl Digest {
     }
 
     /// Enough of it to tell callers apart who have no name.
-    pub(crate) fn short(&self) -> String {
+    pub(crate) fn short_name(&self) -> String {
         self.0[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Errors by origin: wrong configuration ([`AuthError`]), the caller's fault ([`Refusal`]), the issuer's or the
+//! Errors by origin: wrong configuration ([`AuthError`]), the caller's fault ([`TokenRefusal`]), the issuer's or the
 //! network's fault ([`Outage`]). None of them shows a token or a credential.
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub enum AuthError {
 pub enum Failure {
     /// It isn't good.
     #[error("a token was refused: {0}")]
-    Refused(#[from] Refusal),
+    Refused(#[from] TokenRefusal),
     /// Nobody can tell.
     #[error("tokens can't be checked: {0}")]
     Unavailable(#[from] Outage),
@@ -60,7 +60,7 @@ impl From<Failure> for TokenError {
 
 /// Why a token isn't good. The caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TokenRefusal {
     /// Not read at all.
     #[error("it is longer than {limit} bytes")]
     TooLong {
@@ -140,7 +140,7 @@ pub enum Outage {
         limit: Duration,
     },
     /// Another status than 200. Redirects are among them: they are not followed.
-    #[error("{what} answered with status {status}{}", hint(*.status))]
+    #[error("{what} answered with status {status}{}", status_hint(*.status))]
     Status {
         /// Name of the endpoint.
         what: &'static str,
@@ -195,7 +195,7 @@ impl Failure {
     }
 }
 
-fn hint(status: u16) -> &'static str {
+fn status_hint(status: u16) -> &'static str {
     match status {
         300..=399 => " (redirects are not followed: give the URL that it leads to)",
         401 | 403 => " (does it know the client, and may that one ask?)",
@@ -207,7 +207,7 @@ fn hint(status: u16) -> &'static str {
 pub type Report = Arc<dyn Fn(&Failure) + Send + Sync>;
 
 /// Tells of a failure.
-pub(crate) fn tell(report: Option<&Report>, failure: &Failure) {
+pub(crate) fn report_failure(report: Option<&Report>, failure: &Failure) {
     match (report, failure) {
         (Some(report), failure) => report(failure),
         (None, Failure::Refused(_)) => tracing::info!("{failure}"),

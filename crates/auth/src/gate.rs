@@ -7,39 +7,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// Bounded number of concurrent requests to an issuer, with one queue for known tokens and one for unknown ones.
-pub(crate) struct Gate(Arc<Mutex<Lines>>);
+pub(crate) struct Gate(Arc<Mutex<GateLines>>);
 
 /// Where somebody stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum GateLine {
     /// Tokens that were good lately.
     Known,
     /// All others.
     Strangers,
 }
 
-struct Lines {
+struct GateLines {
     free: usize,
-    /// In the order of [`Line`].
-    waiting: [VecDeque<oneshot::Sender<Place>>; 2],
+    /// In the order of [`GateLine`].
+    waiting: [VecDeque<oneshot::Sender<GatePlace>>; 2],
 }
 
 /// A place; whoever drops it gives it to the next.
-pub(crate) struct Place(Option<Arc<Mutex<Lines>>>);
+pub(crate) struct GatePlace(Option<Arc<Mutex<GateLines>>>);
 
 impl Gate {
     pub(crate) fn new(places: usize) -> Self {
-        Self(Arc::new(Mutex::new(Lines { free: places, waiting: Default::default() })))
+        Self(Arc::new(Mutex::new(GateLines { free: places, waiting: Default::default() })))
     }
 
     /// A place, once there is one. Nobody stands in line before this is polled, nor after it is dropped.
-    pub(crate) async fn place(&self, line: Line) -> Place {
+    pub(crate) async fn wait_place(&self, line: GateLine) -> GatePlace {
         loop {
             let waits = {
-                let mut lines = lock(&self.0);
+                let mut lines = lock_lines(&self.0);
                 if lines.free > 0 {
                     lines.free -= 1;
-                    return Place(Some(Arc::clone(&self.0)));
+                    return GatePlace(Some(Arc::clone(&self.0)));
                 }
                 let line = &mut lines.waiting[line as usize];
                 if line.len() == line.capacity() {
@@ -57,12 +57,12 @@ impl Gate {
     }
 }
 
-impl Drop for Place {
+impl Drop for GatePlace {
     fn drop(&mut self) {
         let Some(of) = self.0.take() else { return };
         loop {
             let next = {
-                let mut lines = lock(&of);
+                let mut lines = lock_lines(&of);
                 let next = lines.waiting.iter_mut().find_map(VecDeque::pop_front);
                 if next.is_none() {
                     lines.free += 1;
@@ -70,7 +70,7 @@ impl Drop for Place {
                 next
             };
             let Some(next) = next else { return };
-            match next.send(Place(Some(Arc::clone(&of)))) {
+            match next.send(GatePlace(Some(Arc::clone(&of)))) {
                 Ok(()) => return,
                 // Gone; the place goes to the next instead of through here again.
                 Err(mut back) => drop(back.0.take()),
@@ -79,7 +79,7 @@ impl Drop for Place {
     }
 }
 
-fn lock(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
+fn lock_lines(lines: &Mutex<GateLines>) -> MutexGuard<'_, GateLines> {
     // Nothing under the lock can panic half way.
     lines.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -92,17 +92,17 @@ mod tests {
 
     use super::*;
 
-    type Waiting<'g> = Pin<Box<dyn Future<Output = Place> + 'g>>;
+    type Waiting<'g> = Pin<Box<dyn Future<Output = GatePlace> + 'g>>;
 
-    fn poll(waiting: &mut Waiting<'_>) -> Option<Place> {
+    fn poll(waiting: &mut Waiting<'_>) -> Option<GatePlace> {
         match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(place) => Some(place),
             Poll::Pending => None,
         }
     }
 
-    fn begin(gate: &Gate, line: Line) -> Waiting<'_> {
-        let mut waiting: Waiting<'_> = Box::pin(gate.place(line));
+    fn begin(gate: &Gate, line: GateLine) -> Waiting<'_> {
+        let mut waiting: Waiting<'_> = Box::pin(gate.wait_place(line));
         assert!(poll(&mut waiting).is_none(), "there was a place");
         waiting
     }
@@ -110,9 +110,10 @@ mod tests {
     #[test]
     fn who_is_known_goes_first_and_each_line_keeps_its_order() {
         let gate = Gate::new(1);
-        let mut place = poll(&mut (Box::pin(gate.place(Line::Strangers)) as Waiting<'_>));
+        let mut place = poll(&mut (Box::pin(gate.wait_place(GateLine::Strangers)) as Waiting<'_>));
         assert!(place.is_some());
-        let mut lines = [Line::Strangers, Line::Strangers, Line::Known, Line::Known].map(|line| begin(&gate, line));
+        let mut lines =
+            [GateLine::Strangers, GateLine::Strangers, GateLine::Known, GateLine::Known].map(|line| begin(&gate, line));
         for next in [2, 3, 0, 1] {
             drop(place);
             let mut ready = lines.iter_mut().map(poll).collect::<Vec<_>>();
@@ -126,21 +127,21 @@ mod tests {
     #[test]
     fn who_leaves_takes_no_place_along_and_fills_no_line() {
         let gate = Gate::new(1);
-        let place = poll(&mut (Box::pin(gate.place(Line::Known)) as Waiting<'_>));
-        let mut stays = begin(&gate, Line::Strangers);
+        let place = poll(&mut (Box::pin(gate.wait_place(GateLine::Known)) as Waiting<'_>));
+        let mut stays = begin(&gate, GateLine::Strangers);
         for _ in 0..10_000 {
-            drop(begin(&gate, Line::Strangers));
-            drop(begin(&gate, Line::Known));
+            drop(begin(&gate, GateLine::Strangers));
+            drop(begin(&gate, GateLine::Known));
         }
-        let waiting = |line: Line| lock(&gate.0).waiting[line as usize].len();
-        assert!(waiting(Line::Known) < 100 && waiting(Line::Strangers) < 100);
+        let waiting = |line: GateLine| lock_lines(&gate.0).waiting[line as usize].len();
+        assert!(waiting(GateLine::Known) < 100 && waiting(GateLine::Strangers) < 100);
         // Given, and never taken.
-        let unheard = begin(&gate, Line::Known);
+        let unheard = begin(&gate, GateLine::Known);
         drop(place);
         drop(unheard);
         let place = poll(&mut stays);
         assert!(place.is_some());
         drop(place);
-        assert_eq!(lock(&gate.0).free, 1);
+        assert_eq!(lock_lines(&gate.0).free, 1);
     }
 }

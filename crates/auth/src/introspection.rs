@@ -21,17 +21,17 @@ use http::Method;
 use mcpace_serve::http::{TokenError, TokenVerifier};
 use mcpace_serve::{PerProcess, Principal};
 
-use crate::access::{Grant, answered, check_shape};
-use crate::answer::{ENDPOINT, judge};
+use crate::access::{Grant, check_shape, server_answer};
+use crate::answer::{ENDPOINT, judge_digest};
 use crate::cache::{Cache, Until};
 use crate::claims::Demands;
-use crate::credentials::{Client, ClientAuth};
+use crate::credentials::{ClientAuth, ClientCredentials};
 use crate::digest::Digest;
-use crate::error::tell;
-use crate::gate::{Gate, Line, Place};
+use crate::error::report_failure;
+use crate::gate::{Gate, GateLine, GatePlace};
 use crate::provider::{Provider, Reach, Way};
 use crate::ticket::{Ticket, Work};
-use crate::{AuthError, Clock, Failure, Moment, Outage, Refusal, Report, Secret, SystemClock};
+use crate::{AuthError, Clock, Failure, Moment, Outage, Report, Secret, SystemClock, TokenRefusal};
 
 /// How [`IntrospectionVerifier`] asks.
 pub struct IntrospectionOptions {
@@ -87,21 +87,21 @@ impl IntrospectionOptions {
 
 /// Verifier that asks the issuer about each token (RFC 7662) and caches the verdicts.
 pub struct IntrospectionVerifier {
-    shared: PerProcess<Arc<Shared>>,
+    shared: PerProcess<Arc<IntrospectionShared>>,
     report: Option<Report>,
     checks_audience: bool,
 }
 
-struct Shared {
+struct IntrospectionShared {
     provider: Provider,
     set: Arc<Set>,
     gate: Gate,
-    state: Mutex<State>,
+    state: Mutex<IntrospectionState>,
 }
 
 /// Settings, which never change.
 struct Set {
-    client: Client,
+    client: ClientCredentials,
     demands: Demands,
     kept: Duration,
     grace: Duration,
@@ -111,16 +111,16 @@ struct Set {
     report: Option<Report>,
 }
 
-struct State {
-    good: Cache<Known>,
-    bad: Cache<Refusal>,
-    under_way: HashMap<Digest, (Work<Verdict>, Line)>,
+struct IntrospectionState {
+    good: Cache<AcceptedToken>,
+    bad: Cache<TokenRefusal>,
+    under_way: HashMap<Digest, (Work<CachedVerdict>, GateLine)>,
     /// How many of these stand in which line.
     waiting: [usize; 2],
 }
 
 /// A token that was good.
-struct Known {
+struct AcceptedToken {
     grant: Arc<Grant>,
     /// How long that is believed without asking again.
     believed: Option<Until>,
@@ -128,7 +128,7 @@ struct Known {
     graced: Option<Until>,
 }
 
-type Verdict = Result<Arc<Grant>, Failure>;
+type CachedVerdict = Result<Arc<Grant>, Failure>;
 
 const MOST_KEPT: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
 const MOST_KEPT_BYTES: usize = 32 << 20;
@@ -143,7 +143,7 @@ impl IntrospectionVerifier {
     pub fn new(options: IntrospectionOptions) -> Result<Self, AuthError> {
         let way = Way::new(ENDPOINT, &options.url, &options.reach)?;
         let set = Arc::new(Set {
-            client: Client::new(&options.client_id, &options.client_secret, options.client_auth)?,
+            client: ClientCredentials::new(&options.client_id, &options.client_secret, options.client_auth)?,
             demands: options.demands,
             kept: options.kept,
             grace: options.grace,
@@ -155,27 +155,27 @@ impl IntrospectionVerifier {
         let (most_kept, most_requests) = (options.most_kept, options.most_requests.clamp(1, MOST_WAITING));
         let checks_audience = !set.demands.audiences.is_empty();
         let shared = PerProcess::new(move || {
-            let state = State {
+            let state = IntrospectionState {
                 good: Cache::new(most_kept, MOST_KEPT_BYTES),
                 bad: Cache::new(most_kept, MOST_KEPT_BYTES),
                 under_way: HashMap::new(),
                 waiting: [0; 2],
             };
-            let (provider, gate) = (way.open(), Gate::new(most_requests));
-            Arc::new(Shared { provider, set: Arc::clone(&set), gate, state: Mutex::new(state) })
+            let (provider, gate) = (way.open_provider(), Gate::new(most_requests));
+            Arc::new(IntrospectionShared { provider, set: Arc::clone(&set), gate, state: Mutex::new(state) })
         });
         Ok(Self { shared, report: options.report, checks_audience })
     }
 
-    async fn check(&self, token: &str) -> Verdict {
+    async fn check_token(&self, token: &str) -> CachedVerdict {
         check_shape(token)?;
         let digest = Digest::of(token);
-        let (asked, in_grace) = match self.shared.get().look(&digest, token) {
+        let (asked, in_grace) = match self.shared.get().cached_or_ticket(&digest, token) {
             Look::Verdict(verdict) => return verdict,
             Look::Asked(asked, in_grace) => (asked, in_grace),
         };
         let verdict = match asked {
-            Ok(ticket) => ticket.wait().await.unwrap_or(Err(Outage::Thread { what: ENDPOINT }.into())),
+            Ok(ticket) => ticket.wait_result().await.unwrap_or(Err(Outage::Thread { what: ENDPOINT }.into())),
             Err(outage) => Err(outage.into()),
         };
         match (verdict, in_grace) {
@@ -190,7 +190,7 @@ impl TokenVerifier for IntrospectionVerifier {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
-        Box::pin(answered(self.check(token), self.report.as_ref(), token))
+        Box::pin(server_answer(self.check_token(token), self.report.as_ref(), token))
     }
 
     fn takes_any_audience(&self) -> bool {
@@ -200,48 +200,48 @@ impl TokenVerifier for IntrospectionVerifier {
 
 /// Result of looking a token up in the shared state.
 enum Look {
-    Verdict(Verdict),
+    Verdict(CachedVerdict),
     /// The issuer has to say; and what to take it for where it can't.
-    Asked(Result<Ticket<Verdict>, Outage>, Option<Arc<Grant>>),
+    Asked(Result<Ticket<CachedVerdict>, Outage>, Option<Arc<Grant>>),
 }
 
-impl Shared {
+impl IntrospectionShared {
     /// Returns the cached verdict of a token, or a place among those that wait for it. Both are looked up under one
     /// lock, so no request is sent for a verdict that has just arrived.
-    fn look(self: &Arc<Self>, digest: &Digest, token: &str) -> Look {
+    fn cached_or_ticket(self: &Arc<Self>, digest: &Digest, token: &str) -> Look {
         let now = self.set.clock.now();
-        let mut state = self.lock();
-        let known = state.good.look(digest, now);
+        let mut state = self.lock_state();
+        let known = state.good.find_fresh(digest, now);
         if let Some(known) = known
-            && holds(known.believed, now)
+            && still_holds(known.believed, now)
         {
             return Look::Verdict(Ok(Arc::clone(&known.grant)));
         }
-        let line = if known.is_some() { Line::Known } else { Line::Strangers };
-        let in_grace = known.filter(|known| holds(known.graced, now)).map(|known| Arc::clone(&known.grant));
-        if let Some(refusal) = state.bad.look(digest, now) {
+        let line = if known.is_some() { GateLine::Known } else { GateLine::Strangers };
+        let in_grace = known.filter(|known| still_holds(known.graced, now)).map(|known| Arc::clone(&known.grant));
+        if let Some(refusal) = state.bad.find_fresh(digest, now) {
             return Look::Verdict(Err(refusal.clone().into()));
         }
-        Look::Asked(self.join(&mut state, digest, token, line), in_grace)
+        Look::Asked(self.join_check(&mut state, digest, token, line), in_grace)
     }
 
-    fn join(
+    fn join_check(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut IntrospectionState,
         digest: &Digest,
         token: &str,
-        line: Line,
-    ) -> Result<Ticket<Verdict>, Outage> {
-        if let Some(ticket) = state.under_way.get(digest).and_then(|(work, _)| work.join()) {
+        line: GateLine,
+    ) -> Result<Ticket<CachedVerdict>, Outage> {
+        if let Some(ticket) = state.under_way.get(digest).and_then(|(work, _)| work.join_work()) {
             return Ok(ticket);
         }
         // A request that broke off no longer counts.
-        state.over(digest);
+        state.finish_check(digest);
         if state.waiting[line as usize] >= MOST_WAITING {
             return Err(Outage::Busy { what: ENDPOINT, limit: MOST_WAITING });
         }
         let (shared, digest, token) = (Arc::clone(self), *digest, Secret::new(token));
-        let begun = Ticket::begin(|work| async move { shared.settle(digest, &token, line, &work).await });
+        let begun = Ticket::begin_work(|work| async move { shared.settle_verdict(digest, &token, line, &work).await });
         let (ticket, work) = begun.ok_or(Outage::Thread { what: ENDPOINT })?;
         state.under_way.insert(digest, (work, line));
         state.waiting[line as usize] += 1;
@@ -249,41 +249,47 @@ impl Shared {
     }
 
     /// Asks, and keeps what was told. `None` where nobody waits for it any more.
-    async fn settle(&self, digest: Digest, token: &Secret, line: Line, work: &Work<Verdict>) -> Option<Verdict> {
+    async fn settle_verdict(
+        &self,
+        digest: Digest,
+        token: &Secret,
+        line: GateLine,
+        work: &Work<CachedVerdict>,
+    ) -> Option<CachedVerdict> {
         let Set { demands, clock, time, .. } = &*self.set;
         let asking = async {
-            let _place = self.place(&digest, line, work).await?;
-            Some(self.ask(token).await)
+            let _place = self.wait_place(&digest, line, work).await?;
+            Some(self.ask_provider(token).await)
         };
         let asked = match tokio::time::timeout(*time, asking).await {
             Ok(asked) => asked?,
             Err(_) => Err(Outage::TimeLimit { what: ENDPOINT, limit: *time }),
         };
-        let judged = |json: Bytes| judge(&json, &digest, demands, clock.now().wall).map(Arc::new);
+        let judged = |json: Bytes| judge_digest(&json, &digest, demands, clock.now().wall).map(Arc::new);
         let verdict = asked.map_err(Failure::from).and_then(judged);
         if let Err(failure) = &verdict
             && failure.is_told()
         {
-            tell(self.set.report.as_ref(), failure);
+            report_failure(self.set.report.as_ref(), failure);
         }
-        let mut state = self.lock();
-        state.keep(digest, &verdict, &self.set);
-        state.over(&digest);
+        let mut state = self.lock_state();
+        state.keep_verdict(digest, &verdict, &self.set);
+        state.finish_check(&digest);
         Some(verdict)
     }
 
     /// A place among the questions under way. `None` where all have gone away who waited for it.
-    async fn place(&self, digest: &Digest, line: Line, work: &Work<Verdict>) -> Option<Place> {
-        let mut place = pin!(self.gate.place(line));
+    async fn wait_place(&self, digest: &Digest, line: GateLine, work: &Work<CachedVerdict>) -> Option<GatePlace> {
+        let mut place = pin!(self.gate.wait_place(line));
         loop {
             tokio::select! {
                 // Also where there is a place: the issuer's time is others'.
                 biased;
                 () = work.waiters_gone() => {
-                    let mut state = self.lock();
+                    let mut state = self.lock_state();
                     // Nobody comes back to it without the lock.
                     if work.is_left() {
-                        state.over(digest);
+                        state.finish_check(digest);
                         return None;
                     }
                 }
@@ -292,33 +298,33 @@ impl Shared {
         }
     }
 
-    async fn ask(&self, token: &Secret) -> Result<Bytes, Outage> {
+    async fn ask_provider(&self, token: &Secret) -> Result<Bytes, Outage> {
         let client = &self.set.client;
-        self.provider.ask(Method::POST, &client.headers, client.form(token)).await
+        self.provider.ask_provider(Method::POST, &client.headers, client.introspection_form(token)).await
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, IntrospectionState> {
         // Nothing under the lock can panic half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn keep(&mut self, digest: Digest, verdict: &Verdict, set: &Set) {
+impl IntrospectionState {
+    fn keep_verdict(&mut self, digest: Digest, verdict: &CachedVerdict, set: &Set) {
         let now = set.clock.now();
         match verdict {
             Ok(grant) => {
-                let within = |time| Until::within(time, grant.good_until, now);
+                let within = |time| Until::capped_time(time, grant.good_until, now);
                 let graced = within(set.kept.saturating_add(set.grace)).filter(|_| !set.grace.is_zero());
-                let known = Known { grant: Arc::clone(grant), believed: within(set.kept), graced };
+                let known = AcceptedToken { grant: Arc::clone(grant), believed: within(set.kept), graced };
                 if let Some(until) = within(KNOWN.max(set.kept.saturating_add(set.grace))) {
-                    self.good.keep(digest, known, grant.bytes(), until);
+                    self.good.keep_value(digest, known, grant.size_bytes(), until);
                 }
             }
             Err(Failure::Refused(refusal)) => {
                 self.good.forget(&digest);
-                if let Some(until) = Until::within(set.refusals_kept, None, now) {
-                    self.bad.keep(digest, refusal.clone(), size_of::<Refusal>(), until);
+                if let Some(until) = Until::capped_time(set.refusals_kept, None, now) {
+                    self.bad.keep_value(digest, refusal.clone(), size_of::<TokenRefusal>(), until);
                 }
             }
             Err(Failure::Unavailable(_)) => {}
@@ -326,7 +332,7 @@ impl State {
     }
 
     /// Nobody is asked about it any more.
-    fn over(&mut self, digest: &Digest) {
+    fn finish_check(&mut self, digest: &Digest) {
         if let Entry::Occupied(entry) = self.under_way.entry(*digest) {
             let (_, line) = entry.remove();
             self.waiting[line as usize] -= 1;
@@ -334,7 +340,7 @@ impl State {
     }
 }
 
-fn holds(until: Option<Until>, now: Moment) -> bool {
+fn still_holds(until: Option<Until>, now: Moment) -> bool {
     until.is_some_and(|until| !until.is_past(now))
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use mcpace_serve::http::{TokenError, TokenVerifier};
 use mcpace_serve::{PerProcess, Principal};
 
-use crate::access::{Grant, answered, check_shape};
+use crate::access::{Grant, check_shape, server_answer};
 use crate::cache::{Cache, Until};
 use crate::claims::{Claims, Demands};
 use crate::digest::Digest;
@@ -22,7 +22,7 @@ use crate::key_ring::KeyRing;
 use crate::key_set::{Judgement, KeySet};
 use crate::provider::{Reach, Way};
 use crate::rotation::Policy;
-use crate::{Algorithm, AuthError, Clock, Failure, Refusal, Report, Secret, SystemClock};
+use crate::{Algorithm, AuthError, Clock, Failure, Report, Secret, SystemClock, TokenRefusal};
 
 /// Where the keys are.
 pub enum Keys {
@@ -88,11 +88,11 @@ pub struct JwtVerifier {
 
 /// State that each process has for itself.
 struct Own {
-    source: Source,
+    source: KeySource,
     verified: Mutex<Cache<Verified>>,
 }
 
-enum Source {
+enum KeySource {
     Given(Arc<KeySet>),
     Issuer(KeyRing),
 }
@@ -116,21 +116,23 @@ impl JwtVerifier {
     /// [`AuthError`]: a key, a URL or an algorithm that can't be used.
     pub fn new(options: JwtOptions) -> Result<Self, AuthError> {
         let algorithms = allowed_algorithms(&options)?;
-        let make: Box<dyn Fn() -> Source + Send + Sync> = match &options.keys {
+        let make: Box<dyn Fn() -> KeySource + Send + Sync> = match &options.keys {
             Keys::Url(url) => {
                 let way = Way::new("the issuer's key set", url, &options.reach)?;
                 let policy =
                     Policy { lifetime: options.key_lifetime, kept: options.keys_kept, interval: options.key_interval };
                 let (clock, report) = (Arc::clone(&options.clock), options.report.clone());
-                Box::new(move || Source::Issuer(KeyRing::new(way.open(), policy, Arc::clone(&clock), report.clone())))
+                Box::new(move || {
+                    KeySource::Issuer(KeyRing::new(way.open_provider(), policy, Arc::clone(&clock), report.clone()))
+                })
             }
-            Keys::Pem(pem) => fixed_source(fitting(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
+            Keys::Pem(pem) => fixed_source(fitting_keys(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
             Keys::Set(json) => {
-                let read = KeySet::read(json.as_bytes());
+                let read = KeySet::read_keys(json.as_bytes());
                 let set = read.map_err(|_| AuthError::Key("a key set is a JSON object with an array `keys`"))?;
-                fixed_source(fitting(set, &algorithms)?)
+                fixed_source(fitting_keys(set, &algorithms)?)
             }
-            Keys::Shared(secret) => fixed_source(KeySet::of(Key::shared(secret)?)),
+            Keys::Shared(secret) => fixed_source(KeySet::of(Key::shared_secret(secret)?)),
         };
         let own = PerProcess::new(move || Own {
             source: make(),
@@ -139,32 +141,32 @@ impl JwtVerifier {
         Ok(Self { own, algorithms, demands: options.demands, clock: options.clock, report: options.report })
     }
 
-    async fn check(&self, token: &str) -> Result<Arc<Grant>, Failure> {
+    async fn check_token(&self, token: &str) -> Result<Arc<Grant>, Failure> {
         check_shape(token)?;
         let (own, digest, now) = (self.own.get(), Digest::of(token), self.clock.now());
-        let generation = own.generation(now.steady);
-        let known = own.lock().look(&digest, now).cloned();
+        let generation = own.trusted_generation(now.steady);
+        let known = own.lock_cache().find_fresh(&digest, now).cloned();
         if let Some(known) = known.filter(|known| Some(known.generation) == generation) {
             return Ok(known.grant);
         }
-        let jws = Jws::read(token)?;
+        let jws = Jws::read_token(token)?;
         if !self.algorithms.contains(&jws.algorithm) {
-            return Err(Refusal::Algorithm(jws.algorithm).into());
+            return Err(TokenRefusal::Algorithm(jws.algorithm).into());
         }
         let generation = match &own.source {
-            Source::Issuer(ring) => ring.check(&jws).await?,
-            Source::Given(keys) if keys.judge(&jws) == Judgement::Good => GIVEN,
-            Source::Given(_) => return Err(Refusal::Signature.into()),
+            KeySource::Issuer(ring) => ring.check_signature(&jws).await?,
+            KeySource::Given(keys) if keys.judge_token(&jws) == Judgement::Good => GIVEN,
+            KeySource::Given(_) => return Err(TokenRefusal::Signature.into()),
         };
         // Only now is anything in it believed.
-        let json = std::str::from_utf8(&jws.payload).map_err(|_| Refusal::Claim("set"))?;
-        let claims = Claims::read(json)?;
+        let json = std::str::from_utf8(&jws.payload).map_err(|_| TokenRefusal::Claim("set"))?;
+        let claims = Claims::read_claims(json)?;
         let now = self.clock.now();
-        self.demands.check(&claims, now.wall)?;
-        let grant = Arc::new(Grant::of(&claims, json, &digest, &self.demands));
-        if let Some(until) = Until::within(KNOWN, grant.good_until, now) {
+        self.demands.check_claims(&claims, now.wall)?;
+        let grant = Arc::new(Grant::from_claims(&claims, json, &digest, &self.demands));
+        if let Some(until) = Until::capped_time(KNOWN, grant.good_until, now) {
             let known = Verified { grant: Arc::clone(&grant), generation };
-            own.lock().keep(digest, known, grant.bytes(), until);
+            own.lock_cache().keep_value(digest, known, grant.size_bytes(), until);
         }
         Ok(grant)
     }
@@ -172,14 +174,14 @@ impl JwtVerifier {
 
 impl Own {
     /// Generation of the current keys, if they are still trusted at `now`.
-    fn generation(&self, now: Duration) -> Option<u64> {
+    fn trusted_generation(&self, now: Duration) -> Option<u64> {
         match &self.source {
-            Source::Given(_) => Some(GIVEN),
-            Source::Issuer(ring) => ring.trusted_generation(now),
+            KeySource::Given(_) => Some(GIVEN),
+            KeySource::Issuer(ring) => ring.trusted_generation(now),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cache<Verified>> {
+    fn lock_cache(&self) -> MutexGuard<'_, Cache<Verified>> {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -189,7 +191,7 @@ impl TokenVerifier for JwtVerifier {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
-        Box::pin(answered(self.check(token), self.report.as_ref(), token))
+        Box::pin(server_answer(self.check_token(token), self.report.as_ref(), token))
     }
 
     fn takes_any_audience(&self) -> bool {
@@ -198,9 +200,9 @@ impl TokenVerifier for JwtVerifier {
 }
 
 /// Keys that stay.
-fn fixed_source(keys: KeySet) -> Box<dyn Fn() -> Source + Send + Sync> {
+fn fixed_source(keys: KeySet) -> Box<dyn Fn() -> KeySource + Send + Sync> {
     let keys = Arc::new(keys);
-    Box::new(move || Source::Given(Arc::clone(&keys)))
+    Box::new(move || KeySource::Given(Arc::clone(&keys)))
 }
 
 /// Algorithms that tokens may be signed with.
@@ -221,7 +223,7 @@ fn allowed_algorithms(options: &JwtOptions) -> Result<Vec<Algorithm>, AuthError>
 }
 
 /// A key that no algorithm fits would refuse every token: better said at once.
-fn fitting(keys: KeySet, algorithms: &[Algorithm]) -> Result<KeySet, AuthError> {
+fn fitting_keys(keys: KeySet, algorithms: &[Algorithm]) -> Result<KeySet, AuthError> {
     if keys.fits_any(algorithms) {
         return Ok(keys);
     }

@@ -74,7 +74,7 @@ impl Key {
     }
 
     /// A secret that issuer and server share.
-    pub(crate) fn shared(secret: &Secret) -> Result<Self, AuthError> {
+    pub(crate) fn shared_secret(secret: &Secret) -> Result<Self, AuthError> {
         let secret = secret.reveal();
         if secret.contains("-----BEGIN ") || secret.contains("\"kty\"") {
             return Err(AuthError::Key(
@@ -102,7 +102,7 @@ impl Key {
             None => None,
         };
         let material = match &jwk.algorithm {
-            AlgorithmParameters::RSA(_) => rsa(&DecodingKey::from_jwk(jwk).ok()?)?,
+            AlgorithmParameters::RSA(_) => rsa_material(&DecodingKey::from_jwk(jwk).ok()?)?,
             AlgorithmParameters::EllipticCurve(params) => {
                 let (size, make): (usize, fn(Vec<u8>) -> Material) = match params.curve {
                     EllipticCurve::P256 => (32, Material::P256),
@@ -121,7 +121,7 @@ impl Key {
     }
 
     /// Whether the key is for signatures of this algorithm.
-    pub(crate) fn fits(&self, algorithm: Algorithm) -> bool {
+    pub(crate) fn fits_algorithm(&self, algorithm: Algorithm) -> bool {
         let by_kind = match self.material {
             Material::Rsa { .. } | Material::RsaDer(_) => {
                 matches!(algorithm, Rs256 | Rs384 | Rs512 | Ps256 | Ps384 | Ps512)
@@ -135,8 +135,8 @@ impl Key {
     }
 
     /// Whether `signature` is this key's of `message`.
-    pub(crate) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
-        if !self.fits(algorithm) {
+    pub(crate) fn verifies_signature(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        if !self.fits_algorithm(algorithm) {
             return false;
         }
         let public = |kind: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
@@ -150,13 +150,13 @@ impl Key {
             Material::P256(point) => public(&signature::ECDSA_P256_SHA256_FIXED, point),
             Material::P384(point) => public(&signature::ECDSA_P384_SHA384_FIXED, point),
             Material::Ed25519(point) => public(&signature::ED25519, point),
-            Material::Shared(secret) => hash(algorithm)
+            Material::Shared(secret) => hmac_hash(algorithm)
                 .is_some_and(|hash| hmac::verify(&hmac::Key::new(hash, secret), message, signature).is_ok()),
         }
     }
 }
 
-fn rsa(key: &DecodingKey) -> Option<Material> {
+fn rsa_material(key: &DecodingKey) -> Option<Material> {
     let DecodingKeyKind::RsaModulusExponent { n, e } = key.kind() else { return None };
     // Some issuers write a sign's zero before the modulus, which RFC 7518 §6.3.1.1 forbids and ring refuses.
     let n: Vec<u8> = n.iter().copied().skip_while(|&byte| byte == 0).collect();
@@ -175,7 +175,7 @@ fn rsa_parameters(algorithm: Algorithm) -> Option<&'static signature::RsaParamet
     })
 }
 
-fn hash(algorithm: Algorithm) -> Option<hmac::Algorithm> {
+fn hmac_hash(algorithm: Algorithm) -> Option<hmac::Algorithm> {
     match algorithm {
         Hs256 => Some(hmac::HMAC_SHA256),
         Hs384 => Some(hmac::HMAC_SHA384),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn fitting(key: &Key) -> Vec<&'static str> {
-        Algorithm::ALL.into_iter().filter(|&algorithm| key.fits(algorithm)).map(Algorithm::name).collect()
+        Algorithm::ALL.into_iter().filter(|&algorithm| key.fits_algorithm(algorithm)).map(Algorithm::name).collect()
     }
 
     #[test]
@@ -234,13 +234,13 @@ mod tests {
 
     #[test]
     fn a_secret_is_long_enough_and_no_public_key() {
-        assert!(Key::shared(&Secret::new("x".repeat(32))).is_ok());
+        assert!(Key::shared_secret(&Secret::new("x".repeat(32))).is_ok());
         for wrong in [
             "short",
             "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A",
             r#"{"kty":"RSA","n":"0000000000000000000000"}"#,
         ] {
-            assert!(Key::shared(&Secret::new(wrong)).is_err(), "{wrong}");
+            assert!(Key::shared_secret(&Secret::new(wrong)).is_err(), "{wrong}");
         }
     }
 

@@ -26,7 +26,7 @@ impl KeySet {
     }
 
     /// Reads the keys that an issuer published. A set without a usable key is valid: its issuer has withdrawn all keys.
-    pub(crate) fn read(json: &[u8]) -> Result<Self, &'static str> {
+    pub(crate) fn read_keys(json: &[u8]) -> Result<Self, &'static str> {
         #[derive(Deserialize)]
         struct Published<'a> {
             #[serde(borrow)]
@@ -45,14 +45,14 @@ impl KeySet {
 
     /// Whether there is a key for one of these algorithms.
     pub(crate) fn fits_any(&self, algorithms: &[Algorithm]) -> bool {
-        self.keys.iter().any(|key| algorithms.iter().any(|&algorithm| key.fits(algorithm)))
+        self.keys.iter().any(|key| algorithms.iter().any(|&algorithm| key.fits_algorithm(algorithm)))
     }
 
     /// Whether one of the keys signed it. A token that names its key is that one's; keys without a name, such as one that was
     /// given, may have signed any.
-    pub(crate) fn judge(&self, token: &Jws<'_>) -> Judgement {
-        let verifies = |key: &&Key| key.verifies(token.algorithm, token.signed, &token.signature);
-        let fitting = || self.keys.iter().filter(|key| key.fits(token.algorithm));
+    pub(crate) fn judge_token(&self, token: &Jws<'_>) -> Judgement {
+        let verifies = |key: &&Key| key.verifies_signature(token.algorithm, token.signed, &token.signature);
+        let fitting = || self.keys.iter().filter(|key| key.fits_algorithm(token.algorithm));
         if let Some(named) = &token.key {
             let mut bearers = fitting().filter(|key| key.id.as_ref() == Some(named)).take(MOST_TRIES).peekable();
             if bearers.peek().is_some() {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn set(keys: &[String]) -> KeySet {
-        KeySet::read(format!(r#"{{"keys":[{}]}}"#, keys.join(",")).as_bytes()).unwrap()
+        KeySet::read_keys(format!(r#"{{"keys":[{}]}}"#, keys.join(",")).as_bytes()).unwrap()
     }
 
     fn signed(seed: u8, algorithm: Algorithm, key: Option<&str>) -> Jws<'static> {
@@ -104,20 +104,20 @@ mod tests {
     #[test]
     fn keys_are_found_by_their_name_and_kind() {
         let set = set(&[jwk(1, r#","kid":"a""#), jwk(2, r#","kid":"b""#)]);
-        let judge = |seed, key| set.judge(&signed(seed, Algorithm::EdDsa, key));
+        let judge = |seed, key| set.judge_token(&signed(seed, Algorithm::EdDsa, key));
         assert_eq!(judge(1, Some("a")), Judgement::Good);
         assert_eq!(judge(2, Some("a")), Judgement::Forged);
         assert_eq!(judge(2, Some("c")), Judgement::Missing);
         assert_eq!(judge(2, None), Judgement::Good);
         assert_eq!(judge(3, None), Judgement::Missing);
-        assert_eq!(set.judge(&signed(1, Algorithm::Rs256, Some("a"))), Judgement::Missing);
+        assert_eq!(set.judge_token(&signed(1, Algorithm::Rs256, Some("a"))), Judgement::Missing);
     }
 
     #[test]
     fn a_key_without_a_name_may_have_signed_any_token() {
         let set = set(&[jwk(1, ""), jwk(2, r#","kid":"b""#)]);
-        assert_eq!(set.judge(&signed(1, Algorithm::EdDsa, Some("x"))), Judgement::Good);
-        assert_eq!(set.judge(&signed(2, Algorithm::EdDsa, Some("x"))), Judgement::Missing);
+        assert_eq!(set.judge_token(&signed(1, Algorithm::EdDsa, Some("x"))), Judgement::Good);
+        assert_eq!(set.judge_token(&signed(2, Algorithm::EdDsa, Some("x"))), Judgement::Missing);
     }
 
     #[test]
@@ -129,16 +129,16 @@ mod tests {
     #[test]
     fn what_is_no_key_set_is_no_empty_one() {
         for text in ["", "[]", "[[]]", "{}", r#"{"keys":{}}"#, r#"{"keys":null}"#, "<html>"] {
-            assert!(KeySet::read(text.as_bytes()).is_err(), "{text}");
+            assert!(KeySet::read_keys(text.as_bytes()).is_err(), "{text}");
         }
-        assert!(KeySet::read(br#"{"keys":[]}"#).unwrap().keys.is_empty());
+        assert!(KeySet::read_keys(br#"{"keys":[]}"#).unwrap().keys.is_empty());
     }
 
     #[test]
     fn no_more_keys_are_kept_or_tried_than_is_sensible() {
         let mut keys = vec![jwk(9, ""); MOST_TRIES];
         keys.push(jwk(1, ""));
-        assert_eq!(set(&keys).judge(&signed(1, Algorithm::EdDsa, None)), Judgement::Missing);
+        assert_eq!(set(&keys).judge_token(&signed(1, Algorithm::EdDsa, None)), Judgement::Missing);
         assert_eq!(set(&vec![jwk(1, ""); MOST_KEYS + 9]).keys.len(), MOST_KEYS);
     }
 }

@@ -65,7 +65,7 @@ pub use claims::Demands;
 pub use clock::{Clock, Moment, SystemClock};
 pub use credentials::ClientAuth;
 pub use development::{AllowAny, StaticToken, StaticTokens};
-pub use error::{AuthError, Failure, Outage, Refusal, Report};
+pub use error::{AuthError, Failure, Outage, Report, TokenRefusal};
 pub use introspection::{IntrospectionOptions, IntrospectionVerifier};
 pub use jwt::{JwtOptions, JwtVerifier, Keys};
 pub use mcpace_oauth::Secret;

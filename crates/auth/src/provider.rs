@@ -16,7 +16,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use mcpace_oauth::{is_loopback, reason_of, shown};
+use mcpace_oauth::{is_loopback, printable_url, reason_of};
 use rustls::ClientConfig;
 use url::Url;
 
@@ -69,18 +69,18 @@ const HEAD: usize = 32 << 10;
 impl Way {
     /// `what` is its name in messages.
     pub(crate) fn new(what: &'static str, url: &str, reach: &Reach) -> Result<Self, AuthError> {
-        let uri = address(what, url, reach.without_tls)?;
+        let uri = parse_address(what, url, reach.without_tls)?;
         let tls = mcpace_trust::client_config(reach.extra_root.as_deref())?;
         Ok(Self { uri, tls, what, time: reach.time, body: reach.body })
     }
 
     /// Opens no connection yet.
-    pub(crate) fn open(&self) -> Provider {
+    pub(crate) fn open_provider(&self) -> Provider {
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(self.tls.clone())
             .https_or_http()
             .enable_http1()
-            .wrap_connector(connector());
+            .wrap_connector(http_connector());
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIME)
@@ -98,17 +98,17 @@ impl Provider {
 
     /// Sends a request and returns the body of an answer with status 200. The whole exchange takes no longer than the
     /// limit.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask_provider(
         &self,
         method: Method,
         headers: &[(http::HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<Bytes, Outage> {
-        let answer = tokio::time::timeout(self.time, self.answer(method, headers, body)).await;
+        let answer = tokio::time::timeout(self.time, self.fetch_answer(method, headers, body)).await;
         answer.unwrap_or(Err(Outage::TimeLimit { what: self.what, limit: self.time }))
     }
 
-    async fn answer(
+    async fn fetch_answer(
         &self,
         method: Method,
         headers: &[(http::HeaderName, HeaderValue)],
@@ -141,10 +141,10 @@ impl Provider {
 }
 
 /// Where a URL leads, if it may be asked.
-fn address(what: &'static str, url: &str, without_tls: bool) -> Result<Uri, AuthError> {
+fn parse_address(what: &'static str, url: &str, without_tls: bool) -> Result<Uri, AuthError> {
     let parsed = Url::parse(url);
     let refused = |reason| {
-        let shown = parsed.as_ref().map_or_else(|_| "(unreadable)".to_owned(), shown);
+        let shown = parsed.as_ref().map_or_else(|_| "(unreadable)".to_owned(), printable_url);
         Err(AuthError::Url { what, url: shown, reason })
     };
     let Ok(read) = &parsed else { return refused("an absolute URL") };
@@ -162,7 +162,7 @@ fn address(what: &'static str, url: &str, without_tls: bool) -> Result<Uri, Auth
     read.as_str().parse().map_or_else(|_| refused("an absolute URL"), Ok)
 }
 
-fn connector() -> HttpConnector {
+fn http_connector() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -177,7 +177,7 @@ mod tests {
     fn secrets_go_over_tls_or_stay_on_this_machine() {
         for good in ["https://id.example/jwks?x=1", "http://localhost:1/jwks", "http://127.0.0.1/i", "http://[::1]:9/i"]
         {
-            assert!(address("it", good, false).is_ok(), "{good}");
+            assert!(parse_address("it", good, false).is_ok(), "{good}");
         }
         for bad in [
             "http://id.example/i",
@@ -187,10 +187,10 @@ mod tests {
             "",
             "id.example",
         ] {
-            assert!(address("it", bad, false).is_err(), "{bad}");
+            assert!(parse_address("it", bad, false).is_err(), "{bad}");
         }
-        assert!(address("it", "http://keycloak:8080/i", true).is_ok());
-        let said = address("it", "https://me:hunter2@id.example/i?secret=1", false).unwrap_err().to_string();
+        assert!(parse_address("it", "http://keycloak:8080/i", true).is_ok());
+        let said = parse_address("it", "https://me:hunter2@id.example/i?secret=1", false).unwrap_err().to_string();
         assert!(said.contains("id.example") && !said.contains("hunter2") && !said.contains("secret=1"), "{said}");
     }
 

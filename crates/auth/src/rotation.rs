@@ -34,7 +34,7 @@ pub(crate) struct Policy {
 
 /// Next step for one token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum RotationStep {
     /// The keys that are there decide.
     Use,
     /// So they do, and it is time to fetch them anew meanwhile.
@@ -67,27 +67,27 @@ impl Rotation {
     }
 
     /// The keys that are there, however old.
-    pub(crate) fn keys(&self) -> Option<Arc<KeySet>> {
+    pub(crate) fn current_keys(&self) -> Option<Arc<KeySet>> {
         self.keys.as_ref().map(|(keys, _)| Arc::clone(keys))
     }
 
     /// `has`: whether the token's key is among the keys that are there. `may_fetch`: whether waiting is still an option for
     /// this token; `is_fetching`: whether a request is under way already.
-    pub(crate) fn look(&self, now: Duration, has: bool, may_fetch: bool, is_fetching: bool) -> Step {
+    pub(crate) fn next_step(&self, now: Duration, has: bool, may_fetch: bool, is_fetching: bool) -> RotationStep {
         let can = may_fetch && (is_fetching || self.is_due(now));
         let Some((_, fetched)) = &self.keys else {
-            return if can { Step::Fetch } else { Step::Unavailable };
+            return if can { RotationStep::Fetch } else { RotationStep::Unavailable };
         };
         let age = now.saturating_sub(*fetched);
         let Policy { lifetime, kept, .. } = self.policy;
         match has {
             // Before they are too old, so that nobody has to wait for new ones.
-            true if age < lifetime && can && !is_fetching && age >= lifetime / 4 * 3 => Step::UseAndRefresh,
-            true if age < lifetime => Step::Use,
-            _ if can => Step::Fetch,
-            true if age < kept.max(lifetime) => Step::Use,
-            false if self.failures == 0 => Step::Unknown,
-            _ => Step::Unavailable,
+            true if age < lifetime && can && !is_fetching && age >= lifetime / 4 * 3 => RotationStep::UseAndRefresh,
+            true if age < lifetime => RotationStep::Use,
+            _ if can => RotationStep::Fetch,
+            true if age < kept.max(lifetime) => RotationStep::Use,
+            false if self.failures == 0 => RotationStep::Unknown,
+            _ => RotationStep::Unavailable,
         }
     }
 
@@ -137,12 +137,12 @@ mod tests {
         Duration::from_secs(count)
     }
 
-    fn first(rotation: &Rotation, now: Duration, has: bool) -> Step {
-        rotation.look(now, has, true, false)
+    fn first(rotation: &Rotation, now: Duration, has: bool) -> RotationStep {
+        rotation.next_step(now, has, true, false)
     }
 
-    fn again(rotation: &Rotation, now: Duration, has: bool) -> Step {
-        rotation.look(now, has, false, false)
+    fn again(rotation: &Rotation, now: Duration, has: bool) -> RotationStep {
+        rotation.next_step(now, has, false, false)
     }
 
     fn with_keys(at: Duration) -> Rotation {
@@ -155,11 +155,11 @@ mod tests {
     #[test]
     fn keys_are_used_refreshed_ahead_of_time_and_waited_for_when_old() {
         let rotation = with_keys(seconds(0));
-        assert_eq!(first(&rotation, minutes(44), true), Step::Use);
-        assert_eq!(first(&rotation, minutes(45), true), Step::UseAndRefresh);
-        assert_eq!(rotation.look(minutes(45), true, true, true), Step::Use);
-        assert_eq!(first(&rotation, minutes(60), true), Step::Fetch);
-        assert_eq!(rotation.look(minutes(60), true, true, true), Step::Fetch);
+        assert_eq!(first(&rotation, minutes(44), true), RotationStep::Use);
+        assert_eq!(first(&rotation, minutes(45), true), RotationStep::UseAndRefresh);
+        assert_eq!(rotation.next_step(minutes(45), true, true, true), RotationStep::Use);
+        assert_eq!(first(&rotation, minutes(60), true), RotationStep::Fetch);
+        assert_eq!(rotation.next_step(minutes(60), true, true, true), RotationStep::Fetch);
     }
 
     #[test]
@@ -169,13 +169,13 @@ mod tests {
         for second in 0..300 {
             let now = seconds(second);
             match first(&rotation, now, false) {
-                Step::Fetch => {
+                RotationStep::Fetch => {
                     requests += 1;
                     rotation.note_request(now);
                     rotation.accept_keys(KeySet::default(), now);
-                    assert_eq!(again(&rotation, now, false), Step::Unknown);
+                    assert_eq!(again(&rotation, now, false), RotationStep::Unknown);
                 }
-                step => assert_eq!(step, Step::Unknown),
+                step => assert_eq!(step, RotationStep::Unknown),
             }
         }
         assert_eq!(requests, 9);
@@ -188,27 +188,27 @@ mod tests {
         let mut requests = Vec::new();
         for second in 3600..3800 {
             let now = seconds(second);
-            if first(&rotation, now, true) == Step::Fetch {
+            if first(&rotation, now, true) == RotationStep::Fetch {
                 requests.push(second - 3600);
                 rotation.note_request(now);
                 rotation.note_failure();
             }
-            assert_eq!(again(&rotation, now, true), Step::Use);
-            assert_eq!(again(&rotation, now, false), Step::Unavailable);
+            assert_eq!(again(&rotation, now, true), RotationStep::Use);
+            assert_eq!(again(&rotation, now, false), RotationStep::Unavailable);
         }
         assert_eq!(requests, [0, 1, 3, 7, 15, 31, 61, 91, 121, 151, 181]);
-        assert_eq!(again(&rotation, minutes(24 * 60), true), Step::Unavailable);
+        assert_eq!(again(&rotation, minutes(24 * 60), true), RotationStep::Unavailable);
     }
 
     #[test]
     fn without_keys_there_is_no_verdict() {
         let mut rotation = Rotation::new(POLICY);
-        assert_eq!(first(&rotation, seconds(5), true), Step::Fetch);
+        assert_eq!(first(&rotation, seconds(5), true), RotationStep::Fetch);
         rotation.note_request(seconds(5));
         rotation.note_failure();
-        assert_eq!(again(&rotation, seconds(5), true), Step::Unavailable);
-        assert_eq!(first(&rotation, seconds(5), true), Step::Unavailable);
-        assert_eq!(rotation.look(seconds(5), true, true, true), Step::Fetch);
-        assert_eq!(first(&rotation, seconds(6), true), Step::Fetch);
+        assert_eq!(again(&rotation, seconds(5), true), RotationStep::Unavailable);
+        assert_eq!(first(&rotation, seconds(5), true), RotationStep::Unavailable);
+        assert_eq!(rotation.next_step(seconds(5), true, true, true), RotationStep::Fetch);
+        assert_eq!(first(&rotation, seconds(6), true), RotationStep::Fetch);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Work<V>(Weak<watch::Sender<Option<V>>>);
 impl<V: Clone + Send + Sync + 'static> Ticket<V> {
     /// Begins a piece of work, which is given itself. `None` of it: nobody is told anything. None at all where there is no
     /// thread for it.
-    pub(crate) fn begin<F>(work: impl FnOnce(Work<V>) -> F) -> Option<(Self, Work<V>)>
+    pub(crate) fn begin_work<F>(work: impl FnOnce(Work<V>) -> F) -> Option<(Self, Work<V>)>
     where
         F: Future<Output = Option<V>> + Send + 'static,
     {
@@ -28,7 +28,7 @@ impl<V: Clone + Send + Sync + 'static> Ticket<V> {
         let sender = Arc::new(sender);
         let begun = Work(Arc::downgrade(&sender));
         let work = work(begun.clone());
-        thread(|thread| {
+        with_runtime(|thread| {
             thread.spawn(async move {
                 if let Some(given) = work.await {
                     // Where all have gone away nobody hears it.
@@ -40,14 +40,14 @@ impl<V: Clone + Send + Sync + 'static> Ticket<V> {
     }
 
     /// Waits for the result; `None` where the work broke off.
-    pub(crate) async fn wait(mut self) -> Option<V> {
+    pub(crate) async fn wait_result(mut self) -> Option<V> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }
 }
 
 impl<V> Work<V> {
     /// A place among those who wait. `None` where nothing will come of it.
-    pub(crate) fn join(&self) -> Option<Ticket<V>> {
+    pub(crate) fn join_work(&self) -> Option<Ticket<V>> {
         Some(Ticket(self.0.upgrade()?.subscribe()))
     }
 
@@ -71,7 +71,7 @@ impl<V> Clone for Work<V> {
 }
 
 /// Does something with the thread, which the first request of the process starts.
-fn thread(with: impl FnOnce(&Runtime)) -> Option<()> {
+fn with_runtime(with: impl FnOnce(&Runtime)) -> Option<()> {
     static RUNTIME: LazyLock<PerProcess<Option<Runtime>>> = LazyLock::new(|| {
         PerProcess::new(|| {
             let built = Builder::new_multi_thread().worker_threads(1).thread_name("mcpace-auth").enable_all().build();
@@ -101,8 +101,8 @@ mod tests {
                 Some(7)
             }
         };
-        let (first, begun) = Ticket::begin(|_| work).unwrap();
-        let others: Vec<_> = (0..3).map(|_| tokio::spawn(begun.join().unwrap().wait())).collect();
+        let (first, begun) = Ticket::begin_work(|_| work).unwrap();
+        let others: Vec<_> = (0..3).map(|_| tokio::spawn(begun.join_work().unwrap().wait_result())).collect();
         drop(first);
         go.notify_one();
         for other in others {
@@ -115,14 +115,14 @@ mod tests {
     async fn work_hears_that_nobody_waits_any_more() {
         let heard = Arc::new(Notify::new());
         let tells = Arc::clone(&heard);
-        let (ticket, begun) = Ticket::<u8>::begin(|work| async move {
+        let (ticket, begun) = Ticket::<u8>::begin_work(|work| async move {
             work.waiters_gone().await;
             assert!(work.is_left());
             tells.notify_one();
             None
         })
         .unwrap();
-        let other = begun.join().unwrap();
+        let other = begun.join_work().unwrap();
         drop(ticket);
         assert!(!begun.is_left());
         drop(other);
@@ -131,10 +131,10 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_breaks_off_leaves_nobody_waiting() {
-        let (ticket, begun) = Ticket::<u8>::begin(|_| async { panic!("on purpose") }).unwrap();
-        assert_eq!(ticket.wait().await, None);
-        assert!(begun.join().is_none() && begun.is_left());
-        let (kept, _) = Ticket::begin(|_| async { Some(1) }).unwrap();
-        assert_eq!(kept.wait().await, Some(1));
+        let (ticket, begun) = Ticket::<u8>::begin_work(|_| async { panic!("on purpose") }).unwrap();
+        assert_eq!(ticket.wait_result().await, None);
+        assert!(begun.join_work().is_none() && begun.is_left());
+        let (kept, _) = Ticket::begin_work(|_| async { Some(1) }).unwrap();
+        assert_eq!(kept.wait_result().await, Some(1));
     }
 }

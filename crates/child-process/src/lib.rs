@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use mcpace_wire::quoted;
+use mcpace_wire::quote_printable;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
@@ -130,7 +130,7 @@ impl ChildProcess {
         observe(ProcessEvent::Started { pid, program: name.clone() });
         let (sender, end) = watch::channel(None);
         drop(runtime.spawn(async move {
-            let Some(end) = wait(child).await else { return };
+            let Some(end) = wait_child(child).await else { return };
             if descendants == Descendants::EndWithChild {
                 signal_group(group, Signal::KILL);
             }
@@ -188,7 +188,7 @@ impl Drop for ChildProcess {
     }
 }
 
-async fn wait(mut child: Child) -> Option<ProcessEnd> {
+async fn wait_child(mut child: Child) -> Option<ProcessEnd> {
     child.wait().await.ok().map(ProcessEnd::from)
 }
 
@@ -221,7 +221,7 @@ impl OutputTail {
     pub fn last_lines(&self) -> String {
         let text = String::from_utf8_lossy(&self.0).into_owned();
         let lines: Vec<&str> = text.trim_end().lines().rev().take(TAIL_LINES).collect();
-        quoted(&lines.into_iter().rev().collect::<Vec<_>>().join(" | "))
+        quote_printable(&lines.into_iter().rev().collect::<Vec<_>>().join(" | "))
     }
 }
 

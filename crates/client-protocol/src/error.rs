@@ -64,7 +64,7 @@ pub enum ClientError {
         reason: String,
     },
     /// Our caller's fault: the method is not in the revision that is spoken.
-    #[error("{method} does not exist in revision {revision}, which this server speaks{}", instead(method))]
+    #[error("{method} does not exist in revision {revision}, which this server speaks{}", replacement_method(method))]
     NotInRevision {
         /// The request's method.
         method: &'static str,
@@ -142,7 +142,7 @@ pub enum ClientError {
         answer: String,
     },
     /// The peer refused us: 401 or 403.
-    #[error("{address} refused the request with status {status}{}: {advice}", detail(reason))]
+    #[error("{address} refused the request with status {status}{}: {advice}", reason_suffix(reason))]
     Refused {
         /// URL.
         address: String,
@@ -157,7 +157,7 @@ pub enum ClientError {
     #[error("authorization failed: {0}")]
     Authorization(#[from] OAuthError),
     /// The server answered with another status that is an error.
-    #[error("{address} answered with status {status}{}{}", detail(reason), retry(retry_after))]
+    #[error("{address} answered with status {status}{}{}", reason_suffix(reason), retry_suffix(retry_after))]
     Status {
         /// URL.
         address: String,
@@ -169,7 +169,7 @@ pub enum ClientError {
         retry_after: Option<String>,
     },
     /// A JSON-RPC error as answer.
-    #[error("the server answered {method} with error {}: {}", error.code, mcpace_wire::quoted(&error.message))]
+    #[error("the server answered {method} with error {}: {}", error.code, mcpace_wire::quote_printable(&error.message))]
     Rpc {
         /// The request's method.
         method: &'static str,
@@ -212,7 +212,7 @@ pub enum ClientError {
         offered: String,
     },
     /// The server wants input that no callback gives, or that a callback refused.
-    #[error("{method} needs an answer to {wants}, which was refused: {}", mcpace_wire::quoted(&error.message))]
+    #[error("{method} needs an answer to {wants}, which was refused: {}", mcpace_wire::quote_printable(&error.message))]
     InputRefused {
         /// The request's method.
         method: &'static str,
@@ -230,7 +230,7 @@ pub enum ClientError {
         wants: String,
     },
     /// The task that a request became was cancelled.
-    #[error("the task that {method} became was cancelled{}", detail(reason))]
+    #[error("the task that {method} became was cancelled{}", reason_suffix(reason))]
     TaskCancelled {
         /// The request's method.
         method: &'static str,
@@ -275,12 +275,12 @@ impl ClientError {
 
     /// A reply that MCP doesn't allow; `reason` is cut to a line.
     pub fn bad_reply(method: &str, reason: impl std::fmt::Display) -> Self {
-        let reason = mcpace_wire::quoted(&reason.to_string());
+        let reason = mcpace_wire::quote_printable(&reason.to_string());
         ClientError::BadReply { method: method.to_owned(), reason }
     }
 }
 
-fn instead(method: &str) -> &'static str {
+fn replacement_method(method: &str) -> &'static str {
     match method {
         "subscriptions/listen" => ": its changes come by themselves, or after resources/subscribe",
         "resources/subscribe" | "resources/unsubscribe" => ": listen for its changes instead",
@@ -289,11 +289,11 @@ fn instead(method: &str) -> &'static str {
     }
 }
 
-fn detail(reason: &Option<String>) -> String {
+fn reason_suffix(reason: &Option<String>) -> String {
     reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
 
-fn retry(after: &Option<String>) -> String {
+fn retry_suffix(after: &Option<String>) -> String {
     after.as_ref().map(|after| format!("; it asks to wait {after} before the next try")).unwrap_or_default()
 }
 

@@ -58,10 +58,10 @@ pub fn read_messages(text: &Bytes) -> Result<impl Iterator<Item = Incoming<'_>>,
 
 /// Requests that await their answers on a transport with one stream for all messages (stdio, HTTP+SSE).
 #[derive(Debug, Default)]
-pub struct PendingRequests(Mutex<State>);
+pub struct PendingRequests(Mutex<PendingState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct PendingState {
     slots: HashMap<i64, Slot>,
     /// Reason of the stream's end. No answer comes after it.
     closed: Option<String>,
@@ -84,7 +84,7 @@ impl PendingRequests {
     /// Announces a request, before it is sent.
     #[must_use]
     pub fn expect_answer(&self, id: i64) -> PendingAnswer<'_> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.closed.is_none() {
             state.slots.insert(id, Slot::Pending(Waker::noop().clone()));
         }
@@ -93,7 +93,7 @@ impl PendingRequests {
 
     /// Hands an answer to the request that awaits it. An error without an id goes to the only request, if there is one.
     pub fn deliver(&self, id: Option<&Id<'_>>, answer: Answer) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let mut pending = state.slots.iter_mut().filter(|(_, slot)| matches!(slot, Slot::Pending(_)));
         let slot = match (id, &answer) {
             (Some(Id::Integer(id)), _) => state.slots.get_mut(id),
@@ -113,7 +113,7 @@ impl PendingRequests {
 
     /// Notes the end of the stream: requests without an answer get none.
     pub fn close(&self, reason: impl Into<String>) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.closed.get_or_insert(reason.into());
         let mut wakers = Vec::new();
         state.slots.retain(|_, slot| match slot {
@@ -130,11 +130,11 @@ impl PendingRequests {
     /// Reason of the stream's end; `None` while it goes on.
     #[must_use]
     pub fn close_reason(&self) -> Option<String> {
-        self.state().closed.clone()
+        self.lock_state().closed.clone()
     }
 
     /// Each holder of the lock makes one whole change, so the state is sound even after a panic.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, PendingState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -143,7 +143,7 @@ impl Future for PendingAnswer<'_> {
     type Output = Option<Answer>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let mut state = self.requests.state();
+        let mut state = self.requests.lock_state();
         match state.slots.remove(&self.id) {
             Some(Slot::Answered(answer)) => Poll::Ready(Some(answer)),
             Some(Slot::Pending(_)) => {
@@ -157,7 +157,7 @@ impl Future for PendingAnswer<'_> {
 
 impl Drop for PendingAnswer<'_> {
     fn drop(&mut self) {
-        self.requests.state().slots.remove(&self.id);
+        self.requests.lock_state().slots.remove(&self.id);
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use mcpace_wire::http::Era;
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, key};
-use mcpace_wire::{Revision, quoted};
+use mcpace_wire::{Revision, quote_printable};
 use serde::Deserialize;
 
 use crate::{Answer, ClientError, OtherReply, Raw, Reply, RpcError};
@@ -120,7 +120,7 @@ pub struct Negotiation {
     /// `None` on a pair of streams.
     http: Option<HttpState>,
     probe_limit: Duration,
-    state: State,
+    state: NegotiationState,
 }
 
 #[derive(Debug, Default)]
@@ -131,7 +131,7 @@ struct HttpState {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum NegotiationState {
     /// `server/discover` may show either era.
     Probing {
         is_repeated: bool,
@@ -151,15 +151,15 @@ impl Negotiation {
     #[must_use]
     pub fn begin(mode: Mode, is_http: bool, probe_limit: Duration, known: Option<ServerEra>) -> (Self, Step) {
         let http = is_http.then(HttpState::default);
-        let state = State::Probing { is_repeated: false };
+        let state = NegotiationState::Probing { is_repeated: false };
         let mut negotiation = Self { mode, http, probe_limit, state };
         let step = match (mode, known) {
-            (Mode::Only(revision), _) if revision.is_modern() => negotiation.discover(revision),
-            (Mode::Only(revision), _) => negotiation.initialize(revision),
-            (Mode::Auto, Some(ServerEra::Modern)) => negotiation.discover(Revision::LATEST),
+            (Mode::Only(revision), _) if revision.is_modern() => negotiation.send_discover(revision),
+            (Mode::Only(revision), _) => negotiation.send_initialize(revision),
+            (Mode::Auto, Some(ServerEra::Modern)) => negotiation.send_discover(Revision::LATEST),
             (_, Some(ServerEra::HttpSse)) if is_http => Step::OpenHttpSse,
-            (Mode::Legacy, _) | (_, Some(_)) => negotiation.initialize(Revision::LATEST_LEGACY),
-            (Mode::Auto, None) => negotiation.probe(),
+            (Mode::Legacy, _) | (_, Some(_)) => negotiation.send_initialize(Revision::LATEST_LEGACY),
+            (Mode::Auto, None) => negotiation.next_probe(),
         };
         (negotiation, step)
     }
@@ -170,14 +170,14 @@ impl Negotiation {
             if let Some(http) = &mut self.http {
                 http.is_sse = true;
             }
-            return self.initialize(Revision::V2024_11_05);
+            return self.send_initialize(Revision::V2024_11_05);
         }
-        self.initialize(Revision::LATEST_LEGACY)
+        self.send_initialize(Revision::LATEST_LEGACY)
     }
 
     /// The limit of [`Step::Discover`] ran out: a legacy program may ignore requests before `initialize`.
     pub fn handle_timeout(&mut self) -> Step {
-        self.initialize(Revision::LATEST_LEGACY)
+        self.send_initialize(Revision::LATEST_LEGACY)
     }
 
     /// A step failed without a reply.
@@ -187,7 +187,7 @@ impl Negotiation {
     pub fn handle_failure(&mut self, error: ClientError) -> Result<Step, ClientError> {
         match (self.state, error) {
             // Some old servers end when the first request is not `initialize`.
-            (State::Probing { .. }, ClientError::ProcessEnded { .. }) => Ok(Step::Reopen),
+            (NegotiationState::Probing { .. }, ClientError::ProcessEnded { .. }) => Ok(Step::Reopen),
             (_, error) => Err(self.http.as_mut().and_then(|http| http.refusal.take()).unwrap_or(error)),
         }
     }
@@ -198,26 +198,26 @@ impl Negotiation {
     /// The reason for which the connection fails.
     pub fn handle_reply(&mut self, reply: Reply, address: &str) -> Result<Step, ClientError> {
         match self.state {
-            State::Probing { is_repeated } => self.handle_probe(reply, address, is_repeated),
-            State::Discovering { revision } => {
-                self.modern(&discovered(reply, address, revision)?, revision).map(Step::Connected)
+            NegotiationState::Probing { is_repeated } => self.handle_probe(reply, address, is_repeated),
+            NegotiationState::Discovering { revision } => {
+                self.modern_agreement(&discovery_result(reply, address, revision)?, revision).map(Step::Connected)
             }
-            State::Initializing { offer } => self.handle_initialized(reply, address, offer),
+            NegotiationState::Initializing { offer } => self.handle_initialized(reply, address, offer),
         }
     }
 
-    fn probe(&mut self) -> Step {
+    fn next_probe(&mut self) -> Step {
         let limit = self.http.is_none().then_some(self.probe_limit);
         Step::Discover { revision: Revision::LATEST, limit }
     }
 
-    fn discover(&mut self, revision: Revision) -> Step {
-        self.state = State::Discovering { revision };
+    fn send_discover(&mut self, revision: Revision) -> Step {
+        self.state = NegotiationState::Discovering { revision };
         Step::Discover { revision, limit: None }
     }
 
-    fn initialize(&mut self, offer: Revision) -> Step {
-        self.state = State::Initializing { offer };
+    fn send_initialize(&mut self, offer: Revision) -> Step {
+        self.state = NegotiationState::Initializing { offer };
         Step::Initialize { offer }
     }
 
@@ -227,32 +227,32 @@ impl Negotiation {
         let error = match reply {
             // A busy server may be of either era: a second request would be rude and prove nothing.
             Reply::Other(other) if other.is_busy() => return Err(other.into_error(address.to_owned(), true)),
-            Reply::Other(_) => return Ok(self.initialize(Revision::LATEST_LEGACY)),
+            Reply::Other(_) => return Ok(self.send_initialize(Revision::LATEST_LEGACY)),
             Reply::Answer { answer: Answer::Result(result), .. } => {
-                let agreement = self.modern(&result, revision);
-                return Ok(agreement.map_or_else(|_| self.initialize(Revision::LATEST_LEGACY), Step::Connected));
+                let agreement = self.modern_agreement(&result, revision);
+                return Ok(agreement.map_or_else(|_| self.send_initialize(Revision::LATEST_LEGACY), Step::Connected));
             }
             Reply::Answer { answer: Answer::Error(error), .. } => error,
         };
         if error.code != code::UNSUPPORTED_PROTOCOL_VERSION {
             return match Era::of_error_code(error.code) {
                 Some(Era::Modern) => Err(ClientError::Rpc { method: "server/discover", error }),
-                _ => Ok(self.initialize(Revision::LATEST_LEGACY)),
+                _ => Ok(self.send_initialize(Revision::LATEST_LEGACY)),
             };
         }
         let offered = supported_versions(&error);
         match offered.iter().filter_map(|version| version.parse::<Revision>().ok()).max() {
-            Some(best) if best.is_legacy() => Ok(self.initialize(best)),
+            Some(best) if best.is_legacy() => Ok(self.send_initialize(best)),
             // The server names the revision that it refused: the refusal may have had another cause.
             Some(best) if best == revision && !is_repeated => {
-                self.state = State::Probing { is_repeated: true };
-                Ok(self.probe())
+                self.state = NegotiationState::Probing { is_repeated: true };
+                Ok(self.next_probe())
             }
             _ => Err(no_common_revision(revision, &offered)),
         }
     }
 
-    fn modern(&self, result: &Raw, revision: Revision) -> Result<Box<Agreement>, ClientError> {
+    fn modern_agreement(&self, result: &Raw, revision: Revision) -> Result<Box<Agreement>, ClientError> {
         let found: DiscoverResult = result.read("server/discover")?;
         if !found.supported_versions.iter().any(|version| version == revision.as_str()) {
             return Err(no_common_revision(revision, &found.supported_versions));
@@ -272,7 +272,7 @@ impl Negotiation {
     fn handle_initialized(&mut self, reply: Reply, address: &str, offer: Revision) -> Result<Step, ClientError> {
         if let Reply::Answer { status: status @ (404 | 405), answer: Answer::Error(error) } = &reply {
             // No session exists yet, so the URL is unknown, even if the server says so in JSON-RPC.
-            let answer = format!("status {status}, {}", quoted(&error.message));
+            let answer = format!("status {status}, {}", quote_printable(&error.message));
             return self.try_http_sse(ClientError::NotMcp { address: address.to_owned(), answer });
         }
         let is_older = matches!(
@@ -289,17 +289,17 @@ impl Negotiation {
                     && self.transport() != Transport::HttpSse
                     && error.code == code::UNSUPPORTED_PROTOCOL_VERSION =>
             {
-                return Ok(self.discover(Revision::LATEST));
+                return Ok(self.send_discover(Revision::LATEST));
             }
             Err(error) => return self.handle_failure(error),
         };
-        match self.legacy(result, offer) {
+        match self.legacy_agreement(result, offer) {
             Ok(agreement) => Ok(Step::Connected(agreement)),
             Err(error) => self.handle_failure(error),
         }
     }
 
-    fn legacy(&self, result: Raw, offer: Revision) -> Result<Box<Agreement>, ClientError> {
+    fn legacy_agreement(&self, result: Raw, offer: Revision) -> Result<Box<Agreement>, ClientError> {
         let found: InitializeResult = result.read("initialize")?;
         let spoken = found.protocol_version.parse::<Revision>().ok().filter(|revision| revision.is_legacy());
         let is_wanted = |spoken: &Revision| !matches!(self.mode, Mode::Only(only) if only != *spoken);
@@ -341,7 +341,7 @@ impl Negotiation {
 }
 
 /// The result of a `server/discover` that has to succeed.
-fn discovered(reply: Reply, address: &str, revision: Revision) -> Result<Raw, ClientError> {
+fn discovery_result(reply: Reply, address: &str, revision: Revision) -> Result<Raw, ClientError> {
     const LEGACY: &str = "older revisions only, by its answer";
     if matches!(&reply, Reply::Other(other) if other.status == 400) {
         return Err(no_common_revision(revision, &[LEGACY.to_owned()]));
@@ -367,15 +367,16 @@ pub fn refuses_but_names(error: &RpcError, revision: Revision) -> bool {
 /// `data.supported` of error -32022.
 fn supported_versions(error: &RpcError) -> Vec<String> {
     #[derive(Default, Deserialize)]
-    struct Data {
+    struct ErrorData {
         #[serde(default)]
         supported: Vec<String>,
     }
-    error.data.as_ref().and_then(|data| data.parse::<Data>().ok()).unwrap_or_default().supported
+    error.data.as_ref().and_then(|data| data.parse::<ErrorData>().ok()).unwrap_or_default().supported
 }
 
 fn no_common_revision(asked: Revision, offered: &[String]) -> ClientError {
-    let offered = if offered.is_empty() { "no version that it names".to_owned() } else { quoted(&offered.join(", ")) };
+    let offered =
+        if offered.is_empty() { "no version that it names".to_owned() } else { quote_printable(&offered.join(", ")) };
     ClientError::Revision { asked: asked.to_string(), offered }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use mcpace_oauth::{AuthKind, Refusal};
 use mcpace_wire::http::MediaType;
 use mcpace_wire::jsonrpc::Outcome;
-use mcpace_wire::quoted;
+use mcpace_wire::quote_printable;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -41,7 +41,7 @@ impl Raw {
     /// [`ClientError::BadReply`] for a kind that no revision defines.
     pub fn kind(&self, method: &str) -> Result<ResultKind, ClientError> {
         #[derive(Deserialize)]
-        struct Members {
+        struct ResponseMembers {
             #[serde(default, rename = "resultType")]
             result_type: Option<String>,
             #[serde(default, rename = "ttlMs")]
@@ -51,7 +51,7 @@ impl Raw {
         if self.0.first() != Some(&b'{') {
             return Err(ClientError::bad_reply(method, "its result is no object"));
         }
-        let Members { result_type, ttl_ms } = self.read(method)?;
+        let ResponseMembers { result_type, ttl_ms } = self.read(method)?;
         match result_type.as_deref() {
             None | Some("complete") => Ok(ResultKind::Complete { ttl_ms }),
             Some("input_required") => Ok(ResultKind::InputRequired),
@@ -141,7 +141,8 @@ impl Reply {
             Some(Some(Answer::Result(_)))
                 if !content_type.is_empty() && MediaType::of(content_type) != MediaType::Json =>
             {
-                let reason = format_args!("its content type is {}, not application/json", quoted(content_type));
+                let reason =
+                    format_args!("its content type is {}, not application/json", quote_printable(content_type));
                 Err(ClientError::bad_reply(method, reason))
             }
             Some(Some(answer)) => Ok(Reply::Answer { status, answer }),
@@ -199,9 +200,9 @@ impl OtherReply {
     pub fn new(status: u16, content_type: &str, text: &[u8], retry_after: Option<&str>) -> Self {
         Self {
             status,
-            content_type: quoted(content_type),
-            text: quoted(&String::from_utf8_lossy(text)),
-            retry_after: retry_after.map(quoted),
+            content_type: quote_printable(content_type),
+            text: quote_printable(&String::from_utf8_lossy(text)),
+            retry_after: retry_after.map(quote_printable),
         }
     }
 
@@ -216,7 +217,7 @@ impl OtherReply {
     pub fn into_error(self, address: String, is_connecting: bool) -> ClientError {
         if self.status >= 400 && (self.is_busy() || !is_connecting) {
             let (status, retry_after) = (self.status, self.retry_after.clone());
-            return ClientError::Status { address, status, reason: self.message(), retry_after };
+            return ClientError::Status { address, status, reason: self.plain_message(), retry_after };
         }
         let kind = if self.content_type.is_empty() { "no content type" } else { &self.content_type };
         ClientError::NotMcp { address, answer: format!("status {}, {kind}", self.status) }
@@ -226,11 +227,11 @@ impl OtherReply {
     #[must_use]
     pub fn into_refusal(self, refusal: &Refusal, address: String, kind: AuthKind) -> ClientError {
         let (status, advice) = (refusal.status(), refusal.advice(kind));
-        ClientError::Refused { address, status, reason: refusal.words().or(self.message()), advice }
+        ClientError::Refused { address, status, reason: refusal.words().or(self.plain_message()), advice }
     }
 
     /// The text, unless it is an HTML page.
-    fn message(self) -> Option<String> {
+    fn plain_message(self) -> Option<String> {
         (!self.text.is_empty() && !self.text.starts_with('<')).then_some(self.text)
     }
 }

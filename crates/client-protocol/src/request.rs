@@ -112,7 +112,7 @@ impl ClientProfile {
     /// `initialize`, which offers the revision `offer`.
     #[must_use]
     pub fn initialize(&self, id: i64, offer: Revision) -> Outgoing {
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             params.value("protocolVersion", offer.as_str());
             params.value("capabilities", &self.capabilities);
             params.value("clientInfo", &self.info);
@@ -144,7 +144,7 @@ impl Dialect {
         &self,
         id: i64,
         method: &str,
-        fill: &dyn Fn(&mut Members<'_>),
+        fill: &dyn Fn(&mut ParamsWriter<'_>),
         meta: Option<&Extra>,
         wants_progress: bool,
     ) -> Bytes {
@@ -154,14 +154,14 @@ impl Dialect {
         out.extend_from_slice(b",\"method\":");
         write_json(&mut out, &method);
         out.extend_from_slice(b",\"params\":{");
-        let mut params = Members { out: &mut out, first: true };
+        let mut params = ParamsWriter { out: &mut out, first: true };
         fill(&mut params);
         self.write_meta(&mut params, meta, wants_progress.then_some(id));
         out.extend_from_slice(b"}}");
         out.into()
     }
 
-    fn write_meta(&self, params: &mut Members<'_>, meta: Option<&Extra>, token: Option<i64>) {
+    fn write_meta(&self, params: &mut ParamsWriter<'_>, meta: Option<&Extra>, token: Option<i64>) {
         if let Some(meta) = meta.filter(|meta| !meta.is_empty()) {
             let mut members = self.members.clone();
             if let Some(token) = token {
@@ -173,11 +173,11 @@ impl Dialect {
         if self.text.is_empty() && token.is_none() {
             return;
         }
-        params.name("_meta");
+        params.write_name("_meta");
         params.out.push(b'{');
         params.out.extend_from_slice(&self.text);
         if let Some(token) = token {
-            let mut inner = Members { first: self.text.is_empty(), out: params.out };
+            let mut inner = ParamsWriter { first: self.text.is_empty(), out: params.out };
             inner.value(key::PROGRESS_TOKEN, &token);
         }
         params.out.push(b'}');
@@ -186,13 +186,13 @@ impl Dialect {
 
 /// Writer of the members of `params`.
 #[derive(Debug)]
-pub struct Members<'a> {
+pub struct ParamsWriter<'a> {
     out: &'a mut Vec<u8>,
     first: bool,
 }
 
-impl Members<'_> {
-    fn name(&mut self, name: &str) {
+impl ParamsWriter<'_> {
+    fn write_name(&mut self, name: &str) {
         if !std::mem::take(&mut self.first) {
             self.out.push(b',');
         }
@@ -202,13 +202,13 @@ impl Members<'_> {
 
     /// Writes JSON text, to the letter.
     pub fn text(&mut self, name: &str, json: &str) {
-        self.name(name);
+        self.write_name(name);
         self.out.extend_from_slice(json.as_bytes());
     }
 
     /// Writes a value.
     pub fn value(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
-        self.name(name);
+        self.write_name(name);
         write_json(self.out, value);
     }
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_legacy_request_has_nothing_beside_its_parameters() {
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             params.value("name", "a\"b");
             params.text("arguments", r#"{"x": 1e2}"#);
         };

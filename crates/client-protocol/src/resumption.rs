@@ -37,7 +37,7 @@ impl Resumption {
     /// enough.
     pub fn handle_end(&mut self, last_event_id: Option<&str>, retry_ms: Option<u64>) -> Option<&Position> {
         if let Some(id) = last_event_id.filter(|id| !id.is_empty()) {
-            self.position = Some(Position { last_event_id: id.to_owned(), delay: pause(retry_ms) });
+            self.position = Some(Position { last_event_id: id.to_owned(), delay: reconnect_pause(retry_ms) });
         }
         let position = self.position.as_ref().filter(|_| self.attempts < MOST_ATTEMPTS)?;
         self.attempts += 1;
@@ -47,7 +47,7 @@ impl Resumption {
 
 /// Pause before a stream is opened again, from its `retry` field in milliseconds.
 #[must_use]
-pub fn pause(retry_ms: Option<u64>) -> Duration {
+pub fn reconnect_pause(retry_ms: Option<u64>) -> Duration {
     retry_ms.map_or(DEFAULT_DELAY, Duration::from_millis).clamp(SHORTEST_DELAY, LONGEST_DELAY)
 }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::Raw;
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 
 /// Whether a kept result will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,11 +28,11 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) struct Cache {
     limit: usize,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CacheState {
     generation: u64,
     kept: HashMap<(&'static str, String), (Raw, Instant)>,
 }
@@ -42,19 +42,27 @@ impl Cache {
         Self { limit, state: Mutex::default() }
     }
 
-    pub(crate) fn get(&self, method: &'static str, key: &str, now: Instant) -> Option<Raw> {
-        let state = lock(&self.state);
+    pub(crate) fn get_result(&self, method: &'static str, key: &str, now: Instant) -> Option<Raw> {
+        let state = lock_mutex(&self.state);
         let (raw, until) = state.kept.get(&(method, key.to_owned()))?;
         (*until > now).then(|| raw.clone())
     }
 
     /// To be had before asking, and given back with the result.
     pub(crate) fn generation(&self) -> u64 {
-        lock(&self.state).generation
+        lock_mutex(&self.state).generation
     }
 
-    pub(crate) fn put(&self, method: &'static str, key: &str, raw: &Raw, ttl_ms: f64, generation: u64, now: Instant) {
-        let mut state = lock(&self.state);
+    pub(crate) fn put_result(
+        &self,
+        method: &'static str,
+        key: &str,
+        raw: &Raw,
+        ttl_ms: f64,
+        generation: u64,
+        now: Instant,
+    ) {
+        let mut state = lock_mutex(&self.state);
         if state.generation != generation || self.limit == 0 {
             return;
         }
@@ -83,7 +91,7 @@ impl Cache {
             "notifications/resources/updated" => &["resources/read"],
             _ => return,
         };
-        let mut state = lock(&self.state);
+        let mut state = lock_mutex(&self.state);
         state.generation += 1;
         state.kept.retain(|(method, key), _| {
             let other = uri.is_some_and(|uri| !key.starts_with(uri) && !uri.starts_with(key.as_str()));
@@ -92,7 +100,7 @@ impl Cache {
     }
 
     pub(crate) fn clear(&self) {
-        let mut state = lock(&self.state);
+        let mut state = lock_mutex(&self.state);
         state.generation += 1;
         state.kept.clear();
     }
@@ -109,16 +117,18 @@ mod tests {
     #[test]
     fn what_is_kept_ends_with_its_time_and_with_a_change() {
         let (cache, now) = (Cache::new(8), Instant::now());
-        cache.put("tools/list", "", &raw(), 1000.0, cache.generation(), now);
-        cache.put("resources/read", "file:///a", &raw(), 1000.0, cache.generation(), now);
-        cache.put("resources/read", "file:///b", &raw(), 1000.0, cache.generation(), now);
-        assert!(cache.get("tools/list", "", now).is_some() && cache.get("prompts/list", "", now).is_none());
-        assert!(cache.get("tools/list", "", now + Duration::from_secs(1)).is_none());
+        cache.put_result("tools/list", "", &raw(), 1000.0, cache.generation(), now);
+        cache.put_result("resources/read", "file:///a", &raw(), 1000.0, cache.generation(), now);
+        cache.put_result("resources/read", "file:///b", &raw(), 1000.0, cache.generation(), now);
+        assert!(
+            cache.get_result("tools/list", "", now).is_some() && cache.get_result("prompts/list", "", now).is_none()
+        );
+        assert!(cache.get_result("tools/list", "", now + Duration::from_secs(1)).is_none());
         cache.invalidate("notifications/resources/updated", Some("file:///a"));
-        assert!(cache.get("resources/read", "file:///a", now).is_none());
-        assert!(cache.get("resources/read", "file:///b", now).is_some());
+        assert!(cache.get_result("resources/read", "file:///a", now).is_none());
+        assert!(cache.get_result("resources/read", "file:///b", now).is_some());
         cache.invalidate("notifications/tools/list_changed", None);
-        assert!(cache.get("tools/list", "", now).is_none());
+        assert!(cache.get_result("tools/list", "", now).is_none());
     }
 
     #[test]
@@ -126,20 +136,23 @@ mod tests {
         let (cache, now) = (Cache::new(8), Instant::now());
         let generation = cache.generation();
         cache.invalidate("notifications/tools/list_changed", None);
-        cache.put("tools/list", "", &raw(), 1000.0, generation, now);
-        assert!(cache.get("tools/list", "", now).is_none());
+        cache.put_result("tools/list", "", &raw(), 1000.0, generation, now);
+        assert!(cache.get_result("tools/list", "", now).is_none());
     }
 
     #[test]
     fn no_server_fills_the_memory_or_keeps_for_ever() {
         let (cache, now) = (Cache::new(2), Instant::now());
         for (index, key) in ["a", "b", "c"].into_iter().enumerate() {
-            cache.put("resources/read", key, &raw(), 1000.0 * (index + 1) as f64, cache.generation(), now);
+            cache.put_result("resources/read", key, &raw(), 1000.0 * (index + 1) as f64, cache.generation(), now);
         }
-        assert!(cache.get("resources/read", "a", now).is_none() && cache.get("resources/read", "c", now).is_some());
-        cache.put("tools/list", "", &raw(), 1e300, cache.generation(), now);
-        cache.put("tools/list", "", &raw(), -5.0, cache.generation(), now);
-        cache.put("tools/list", "", &raw(), 1e15, cache.generation(), now);
-        assert!(cache.get("tools/list", "", now + LONGEST).is_none());
+        assert!(
+            cache.get_result("resources/read", "a", now).is_none()
+                && cache.get_result("resources/read", "c", now).is_some()
+        );
+        cache.put_result("tools/list", "", &raw(), 1e300, cache.generation(), now);
+        cache.put_result("tools/list", "", &raw(), -5.0, cache.generation(), now);
+        cache.put_result("tools/list", "", &raw(), 1e15, cache.generation(), now);
+        assert!(cache.get_result("tools/list", "", now + LONGEST).is_none());
     }
 }

@@ -18,7 +18,7 @@ use crate::RpcError;
 
 /// A question of the server: `sampling/createMessage`, `elicitation/create` or `roots/list`.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ClientQuestion {
     /// The method.
     pub method: String,
     /// Its parameters.
@@ -29,7 +29,7 @@ pub struct Asked {
 
 /// Something that the server tells: a notification, borrowed.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct ServerNotification<'a> {
     /// Such as `notifications/tools/list_changed`.
     pub method: &'a str,
     /// Its parameters.
@@ -37,8 +37,8 @@ pub struct Told<'a> {
 }
 
 type Answering = Pin<Box<dyn Future<Output = Result<Json, RpcError>> + Send>>;
-type Answerer = Arc<dyn Fn(Asked) -> Answering + Send + Sync>;
-type Ear = Arc<dyn Fn(Told<'_>) + Send + Sync>;
+type Answerer = Arc<dyn Fn(ClientQuestion) -> Answering + Send + Sync>;
+type Ear = Arc<dyn Fn(ServerNotification<'_>) + Send + Sync>;
 
 /// Functions of the caller that answer the server's questions and hear its notifications. Each answer is declared to the server as a
 /// capability. Cheap to clone.
@@ -58,7 +58,7 @@ impl Callbacks {
         F: Fn(CreateMessageParams) -> A + Send + Sync + 'static,
         A: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
     {
-        self.raw_sampling(capability, typed(answer))
+        self.raw_sampling(capability, typed_callback(answer))
     }
 
     /// Answers `elicitation/create`. `ElicitationCapability::default()` declares forms.
@@ -68,7 +68,7 @@ impl Callbacks {
         F: Fn(ElicitParams) -> A + Send + Sync + 'static,
         A: Future<Output = Result<ElicitResult, RpcError>> + Send + 'static,
     {
-        self.raw_elicitation(capability, typed(answer))
+        self.raw_elicitation(capability, typed_callback(answer))
     }
 
     /// Answers `roots/list`.
@@ -80,7 +80,7 @@ impl Callbacks {
     {
         self.raw_roots(move |_| {
             let answering = answer();
-            async move { json(&answering.await?) }
+            async move { to_json(&answering.await?) }
         })
     }
 
@@ -88,7 +88,7 @@ impl Callbacks {
     #[must_use]
     pub fn raw_sampling<F, A>(mut self, capability: SamplingCapability, answer: F) -> Self
     where
-        F: Fn(Asked) -> A + Send + Sync + 'static,
+        F: Fn(ClientQuestion) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Json, RpcError>> + Send + 'static,
     {
         self.sampling = Some((Arc::new(move |asked| Box::pin(answer(asked))), capability));
@@ -99,7 +99,7 @@ impl Callbacks {
     #[must_use]
     pub fn raw_elicitation<F, A>(mut self, capability: ElicitationCapability, answer: F) -> Self
     where
-        F: Fn(Asked) -> A + Send + Sync + 'static,
+        F: Fn(ClientQuestion) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Json, RpcError>> + Send + 'static,
     {
         self.elicitation = Some((Arc::new(move |asked| Box::pin(answer(asked))), capability));
@@ -110,7 +110,7 @@ impl Callbacks {
     #[must_use]
     pub fn raw_roots<F, A>(mut self, answer: F) -> Self
     where
-        F: Fn(Asked) -> A + Send + Sync + 'static,
+        F: Fn(ClientQuestion) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Json, RpcError>> + Send + 'static,
     {
         self.roots = Some(Arc::new(move |asked| Box::pin(answer(asked))));
@@ -130,13 +130,13 @@ impl Callbacks {
 
     /// Hears everything that the server tells, in order, progress included. Must return at once.
     #[must_use]
-    pub fn hears(mut self, hear: impl Fn(Told<'_>) + Send + Sync + 'static) -> Self {
+    pub fn hears(mut self, hear: impl Fn(ServerNotification<'_>) + Send + Sync + 'static) -> Self {
         self.ears.push(Arc::new(hear));
         self
     }
 
     /// Whether the server has a reason to speak to us outside of our requests.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         self.sampling.is_some() || self.elicitation.is_some() || self.roots.is_some() || !self.ears.is_empty()
     }
 
@@ -150,7 +150,7 @@ impl Callbacks {
     }
 
     /// The answer to a question; what nobody answers is refused as an unknown method.
-    pub(crate) fn answer(&self, asked: Asked) -> Answering {
+    pub(crate) fn answer_question(&self, asked: ClientQuestion) -> Answering {
         let answerer = match asked.method.as_str() {
             "sampling/createMessage" => self.sampling.as_ref().map(|(answerer, _)| answerer),
             "elicitation/create" => self.elicitation.as_ref().map(|(answerer, _)| answerer),
@@ -160,14 +160,14 @@ impl Callbacks {
         match answerer {
             Some(answerer) => answerer(asked),
             None => {
-                let method = mcpace_wire::quoted(&asked.method);
+                let method = mcpace_wire::quote_printable(&asked.method);
                 let message = format!("this client has no answer to {method}");
                 Box::pin(std::future::ready(Err(RpcError::new(code::METHOD_NOT_FOUND, message))))
             }
         }
     }
 
-    pub(crate) fn tell(&self, told: Told<'_>) {
+    pub(crate) fn forward_notification(&self, told: ServerNotification<'_>) {
         for ear in &self.ears {
             ear(told);
         }
@@ -181,7 +181,7 @@ impl fmt::Debug for Callbacks {
 }
 
 /// JSON to the parameters' type and the result's type to JSON.
-fn typed<P, R, F, A>(answer: F) -> impl Fn(Asked) -> Answering + Send + Sync + 'static
+fn typed_callback<P, R, F, A>(answer: F) -> impl Fn(ClientQuestion) -> Answering + Send + Sync + 'static
 where
     P: DeserializeOwned,
     R: Serialize,
@@ -193,7 +193,7 @@ where
         match serde_json::from_str(params) {
             Ok(params) => {
                 let answering = answer(params);
-                Box::pin(async move { json(&answering.await?) })
+                Box::pin(async move { to_json(&answering.await?) })
             }
             Err(error) => {
                 let error = RpcError::new(code::INVALID_PARAMS, error.to_string());
@@ -203,6 +203,6 @@ where
     }
 }
 
-fn json(value: &impl Serialize) -> Result<Json, RpcError> {
+fn to_json(value: &impl Serialize) -> Result<Json, RpcError> {
     Json::of(value).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use mcpace_client_protocol::negotiation::refuses_but_names;
-use mcpace_client_protocol::{Answer, ClientProfile, Members, Outgoing, Reply, ResultKind, ServerEra};
+use mcpace_client_protocol::{Answer, ClientProfile, Outgoing, ParamsWriter, Reply, ResultKind, ServerEra};
 use mcpace_wire::jsonrpc;
 use mcpace_wire::mcp::{ClientCapabilities, Extra, InputRequiredResult, Task, key};
 use serde_json::Value;
@@ -13,9 +13,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::inbound::Inbound;
-use crate::lock::{lock, read, write};
-use crate::session::Session;
-use crate::transport::{Http, Link, Place, Target};
+use crate::lock::{lock_exclusive, lock_mutex, lock_shared};
+use crate::session::ConnectedSession;
+use crate::transport::{Http, Link, Target, TargetKind};
 use crate::underway::Underway;
 use crate::{CacheMode, CallOptions, ClientError, Options, Raw, ServerInfo};
 
@@ -23,36 +23,36 @@ use crate::{CacheMode, CallOptions, ClientError, Options, Raw, ServerInfo};
 /// everything that belongs to it, without a word to the server: [`Client::close`] takes leave.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<ClientInner>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct ClientInner {
     pub(crate) options: Options,
-    pub(crate) place: Place,
+    pub(crate) place: TargetKind,
     pub(crate) http: Option<Arc<Http>>,
     pub(crate) inbound: Arc<Inbound>,
     ids: AtomicI64,
-    session: RwLock<Option<Arc<Session>>>,
+    session: RwLock<Option<Arc<ConnectedSession>>>,
     era: Mutex<Option<ServerEra>>,
     /// Held by whoever begins a lost session anew.
     renewal: AsyncMutex<()>,
 }
 
 /// A request, before it has an id.
-pub(crate) struct Ask<'a> {
+pub(crate) struct UnsentRequest<'a> {
     pub(crate) method: &'static str,
     /// Value of the `Mcp-Name` header.
     pub(crate) name: Option<&'a str>,
     /// A tool's arguments, for headers that mirror some of them.
     pub(crate) arguments: Option<&'a str>,
-    pub(crate) fill: &'a (dyn Fn(&mut Members<'_>) + Sync),
+    pub(crate) fill: &'a (dyn Fn(&mut ParamsWriter<'_>) + Sync),
     /// Whether asking twice does no harm.
     pub(crate) repeatable: bool,
     pub(crate) options: &'a CallOptions,
 }
 
 /// How a request went, short of an error.
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     Complete(Raw, ResultKind),
     InputRequired(InputRequiredResult),
     Task(Box<Task>),
@@ -67,13 +67,13 @@ impl Client {
     pub async fn connect(target: Target, options: Options) -> Result<Self, ClientError> {
         let runtime = Handle::current();
         let http = match &target.0 {
-            Place::Http(url, connector) => {
+            TargetKind::Http(url, connector) => {
                 Some(Arc::new(Http::new(url.clone(), connector.clone(), &options, runtime.clone())?))
             }
-            Place::Program(_) | Place::Pipe(_) => None,
+            TargetKind::Program(_) | TargetKind::Pipe(_) => None,
         };
         let inbound = Arc::new(Inbound::new(options.callbacks.clone(), options.limits.clone(), runtime));
-        let inner = Inner {
+        let inner = ClientInner {
             options,
             place: target.0,
             http,
@@ -83,8 +83,8 @@ impl Client {
             era: Mutex::default(),
             renewal: AsyncMutex::default(),
         };
-        let session = inner.connect().await?;
-        *write(&inner.session) = Some(session);
+        let session = inner.connect_session().await?;
+        *lock_exclusive(&inner.session) = Some(session);
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -93,40 +93,40 @@ impl Client {
     /// # Errors
     /// [`ClientError::Closed`].
     pub fn server(&self) -> Result<ServerInfo, ClientError> {
-        self.inner.session().map(|session| session.info.clone())
+        self.inner.current_session().map(|session| session.info.clone())
     }
 
     /// Takes leave: ends the session or the process and closes every connection, within [`crate::Limits::close_time`] for
     /// each step. Requests under way on other clones fail.
     pub async fn close(&self) {
-        let session = write(&self.inner.session).take();
+        let session = lock_exclusive(&self.inner.session).take();
         if let Some(session) = session {
             session.link.close(self.inner.options.limits.close_time).await;
         }
-        self.inner.inbound.end();
+        self.inner.inbound.cancel_questions();
         self.inner.inbound.cache.clear();
     }
 }
 
-impl Drop for Inner {
+impl Drop for ClientInner {
     fn drop(&mut self) {
-        self.inbound.end();
+        self.inbound.cancel_questions();
     }
 }
 
-impl Inner {
-    async fn connect(&self) -> Result<Arc<Session>, ClientError> {
+impl ClientInner {
+    async fn connect_session(&self) -> Result<Arc<ConnectedSession>, ClientError> {
         let limit = self.options.limits.connect_time;
-        let known = *lock(&self.era);
+        let known = *lock_mutex(&self.era);
         let connected = tokio::time::timeout(limit, self.open_session(known)).await;
         let (session, era) =
             connected.unwrap_or_else(|_| Err(ClientError::TimeLimit { what: "connecting".to_owned(), limit }))?;
-        *lock(&self.era) = Some(era);
+        *lock_mutex(&self.era) = Some(era);
         Ok(Arc::new(session))
     }
 
-    pub(crate) fn session(&self) -> Result<Arc<Session>, ClientError> {
-        read(&self.session).clone().ok_or(ClientError::Closed)
+    pub(crate) fn current_session(&self) -> Result<Arc<ConnectedSession>, ClientError> {
+        lock_shared(&self.session).clone().ok_or(ClientError::Closed)
     }
 
     pub(crate) fn next_id(&self) -> i64 {
@@ -154,16 +154,16 @@ impl Inner {
 
     /// Sends a request and reads what it came to. A lost session is begun anew, once; what does no harm is asked again when
     /// its reply was lost.
-    pub(crate) async fn ask(&self, ask: &Ask<'_>) -> Result<Outcome, ClientError> {
+    pub(crate) async fn send_request(&self, ask: &UnsentRequest<'_>) -> Result<RequestOutcome, ClientError> {
         let limit = ask.options.time.unwrap_or(self.options.limits.call_time);
-        let mut session = self.session()?;
+        let mut session = self.current_session()?;
         let mut again = true;
         loop {
-            let reply = self.once(&session, ask, limit).await;
+            let reply = self.request_once(&session, ask, limit).await;
             match reply {
                 Ok(reply) if again && is_lost_session(&session.link, &reply) => {
                     again = false;
-                    session = self.renewed(&session).await?;
+                    session = self.renew_session(&session).await?;
                 }
                 // It refused the revision, and names it as one that it speaks.
                 Ok(Reply::Answer { answer: Answer::Error(error), .. })
@@ -176,86 +176,95 @@ impl Inner {
                 }
                 Err(ClientError::BrokeOff { .. }) if again && ask.repeatable && is_over(&session.link) => {
                     again = false;
-                    session = self.renewed(&session).await?;
+                    session = self.renew_session(&session).await?;
                 }
                 Ok(reply) => {
-                    return outcome(reply.into_result(ask.method, || session.link.address(), false)?, ask, &session);
+                    return read_outcome(
+                        reply.into_result(ask.method, || session.link.address(), false)?,
+                        ask,
+                        &session,
+                    );
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    async fn once(&self, session: &Arc<Session>, ask: &Ask<'_>, limit: Duration) -> Result<Reply, ClientError> {
+    async fn request_once(
+        &self,
+        session: &Arc<ConnectedSession>,
+        ask: &UnsentRequest<'_>,
+        limit: Duration,
+    ) -> Result<Reply, ClientError> {
         let id = self.next_id();
         let progress = ask.options.progress.as_ref();
         let _heard = progress.map(|hear| self.inbound.hear_progress(id, Arc::clone(hear)));
-        let message = message(id, session, ask, progress.is_some());
+        let message = outgoing_message(id, session, ask, progress.is_some());
         let underway = Underway::new(&self.inbound, session, id);
         let asked = session.link.request(&message);
         let Ok(reply) = tokio::time::timeout(limit, asked).await else {
             return Err(ClientError::TimeLimit { what: ask.method.to_owned(), limit });
         };
-        underway.done();
+        underway.finish_request();
         reply
     }
 
     /// A new session in the place of `lost`, unless somebody else began one already.
-    async fn renewed(&self, lost: &Arc<Session>) -> Result<Arc<Session>, ClientError> {
+    async fn renew_session(&self, lost: &Arc<ConnectedSession>) -> Result<Arc<ConnectedSession>, ClientError> {
         let _one = self.renewal.lock().await;
-        let current = self.session()?;
+        let current = self.current_session()?;
         if !Arc::ptr_eq(&current, lost) {
             return Ok(current);
         }
-        let session = self.connect().await?;
-        *write(&self.session) = Some(Arc::clone(&session));
+        let session = self.connect_session().await?;
+        *lock_exclusive(&self.session) = Some(Arc::clone(&session));
         Ok(session)
     }
 
-    /// [`Inner::ask`], by way of what is kept: `key` tells results of one method apart.
-    pub(crate) async fn ask_kept(&self, ask: &Ask<'_>, key: &str) -> Result<Outcome, ClientError> {
+    /// [`ClientInner::send_request`], by way of what is kept: `key` tells results of one method apart.
+    pub(crate) async fn ask_kept(&self, ask: &UnsentRequest<'_>, key: &str) -> Result<RequestOutcome, ClientError> {
         let mode = ask.options.cache;
         let fresh = ask.options.meta.is_some() || ask.options.progress.is_some();
         if !self.options.cache || mode == CacheMode::Bypass {
-            return self.ask(ask).await;
+            return self.send_request(ask).await;
         }
         // A closed client must not answer from memory.
-        self.session()?;
+        self.current_session()?;
         let cache = &self.inbound.cache;
         if mode == CacheMode::Use
             && !fresh
-            && let Some(raw) = cache.get(ask.method, key, Instant::now())
+            && let Some(raw) = cache.get_result(ask.method, key, Instant::now())
         {
-            return Ok(Outcome::Complete(raw, ResultKind::COMPLETE));
+            return Ok(RequestOutcome::Complete(raw, ResultKind::COMPLETE));
         }
         let generation = cache.generation();
-        let outcome = self.ask(ask).await?;
-        if let Outcome::Complete(raw, ResultKind::Complete { ttl_ms: Some(ttl_ms) }) = &outcome {
-            cache.put(ask.method, key, raw, *ttl_ms, generation, Instant::now());
+        let outcome = self.send_request(ask).await?;
+        if let RequestOutcome::Complete(raw, ResultKind::Complete { ttl_ms: Some(ttl_ms) }) = &outcome {
+            cache.put_result(ask.method, key, raw, *ttl_ms, generation, Instant::now());
         }
         Ok(outcome)
     }
 }
 
 /// Outcome of a request from its result.
-fn outcome(raw: Raw, ask: &Ask<'_>, session: &Session) -> Result<Outcome, ClientError> {
+fn read_outcome(raw: Raw, ask: &UnsentRequest<'_>, session: &ConnectedSession) -> Result<RequestOutcome, ClientError> {
     if !session.info.revision.has_result_type() {
-        return Ok(Outcome::Complete(raw, ResultKind::COMPLETE));
+        return Ok(RequestOutcome::Complete(raw, ResultKind::COMPLETE));
     }
     match raw.kind(ask.method)? {
-        kind @ ResultKind::Complete { .. } => Ok(Outcome::Complete(raw, kind)),
-        ResultKind::InputRequired => raw.read(ask.method).map(Outcome::InputRequired),
-        ResultKind::Task => raw.read(ask.method).map(Outcome::Task),
+        kind @ ResultKind::Complete { .. } => Ok(RequestOutcome::Complete(raw, kind)),
+        ResultKind::InputRequired => raw.read(ask.method).map(RequestOutcome::InputRequired),
+        ResultKind::Task => raw.read(ask.method).map(RequestOutcome::Task),
     }
 }
 
-fn message(id: i64, session: &Session, ask: &Ask<'_>, progress: bool) -> Outgoing {
+fn outgoing_message(id: i64, session: &ConnectedSession, ask: &UnsentRequest<'_>, progress: bool) -> Outgoing {
     let body = session.dialect.request(id, ask.method, ask.fill, ask.options.meta.as_ref(), progress);
     let mut message = Outgoing::request(id, ask.method, body, ask.repeatable);
     if session.has_headers()
         && let Some(target) = ask.name
     {
-        let mirrored = read(&session.mirrored);
+        let mirrored = lock_shared(&session.mirrored);
         let annotations = mirrored.get(target).map(Vec::as_slice).unwrap_or_default();
         message.add_target_headers(target, ask.arguments, annotations);
     }

@@ -6,13 +6,16 @@ use mcpace_client_protocol::{Agreement, Negotiation, Outgoing, Reply, ServerEra,
 use mcpace_wire::Revision;
 
 use crate::ClientError;
-use crate::client::Inner;
-use crate::session::Session;
-use crate::transport::{HttpSession, LegacySse, Link, Pipe, Place};
+use crate::client::ClientInner;
+use crate::session::ConnectedSession;
+use crate::transport::{HttpSession, LegacySse, Link, Pipe, TargetKind};
 
-impl Inner {
+impl ClientInner {
     /// Opens the transport and agrees on a revision. The era is worth keeping for the next connection.
-    pub(crate) async fn open_session(&self, known: Option<ServerEra>) -> Result<(Session, ServerEra), ClientError> {
+    pub(crate) async fn open_session(
+        &self,
+        known: Option<ServerEra>,
+    ) -> Result<(ConnectedSession, ServerEra), ClientError> {
         let probe_limit = self.options.limits.probe_time;
         let (mut negotiation, mut step) =
             Negotiation::begin(self.options.mode, self.http.is_some(), probe_limit, known);
@@ -38,7 +41,7 @@ impl Inner {
                         None => Ok(link.request(&message).await),
                     };
                     match reply {
-                        Ok(reply) => handle(&mut negotiation, reply, &link)?,
+                        Ok(reply) => handle_reply(&mut negotiation, reply, &link)?,
                         Err(_) => negotiation.handle_timeout(),
                     }
                 }
@@ -46,7 +49,7 @@ impl Inner {
                     link = self.name_revision(link, None);
                     let message = self.profile().initialize(self.next_id(), offer);
                     let reply = link.request(&message).await;
-                    handle(&mut negotiation, reply, &link)?
+                    handle_reply(&mut negotiation, reply, &link)?
                 }
                 Step::Connected(agreement) => return self.begin_session(link, *agreement).await,
             }
@@ -57,16 +60,16 @@ impl Inner {
         let inbound = &self.inbound;
         match (&self.place, &self.http) {
             (_, Some(http)) => Ok(Link::Http(Arc::new(HttpSession::new(http, inbound, None)))),
-            (Place::Program(program), None) => Pipe::start(program, inbound).map(Link::Pipe),
-            (Place::Pipe(connect), None) => {
+            (TargetKind::Program(program), None) => Pipe::start_program(program, inbound).map(Link::Pipe),
+            (TargetKind::Pipe(connect), None) => {
                 let refused = |error: std::io::Error| ClientError::Connect {
                     address: "the server".to_owned(),
                     reason: error.to_string(),
                 };
                 let (reader, writer) = tokio::io::split(connect().await.map_err(refused)?);
-                Ok(Link::Pipe(Pipe::within(reader, writer, inbound)))
+                Ok(Link::Pipe(Pipe::within_process(reader, writer, inbound)))
             }
-            (Place::Http(..), None) => Err(ClientError::Closed),
+            (TargetKind::Http(..), None) => Err(ClientError::Closed),
         }
     }
 
@@ -84,28 +87,36 @@ impl Inner {
     }
 
     /// A legacy session begins with `notifications/initialized` and, if somebody hears it, the standalone stream.
-    async fn begin_session(&self, link: Link, agreement: Agreement) -> Result<(Session, ServerEra), ClientError> {
+    async fn begin_session(
+        &self,
+        link: Link,
+        agreement: Agreement,
+    ) -> Result<(ConnectedSession, ServerEra), ClientError> {
         let Agreement { server, era } = agreement;
         let dialect = self.profile().dialect(server.revision);
         if server.revision.is_modern() {
-            return Ok((Session::new(link, dialect, server, None), era));
+            return Ok((ConnectedSession::new(link, dialect, server, None), era));
         }
         let link = match link {
-            Link::Http(session) => Link::Http(Arc::new(session.begun(server.revision))),
+            Link::Http(session) => Link::Http(Arc::new(session.with_session(server.revision))),
             link => link,
         };
         link.notify(&Outgoing::initialized()).await?;
         let listening = match &link {
-            Link::Http(session) if session.has_session() && session.inbound().callbacks.any() => {
-                Some(session.listen().await)
+            Link::Http(session) if session.has_session() && session.inbound().callbacks.has_any() => {
+                Some(session.listen_stream().await)
             }
             _ => None,
         };
-        Ok((Session::new(link, dialect, server, listening), era))
+        Ok((ConnectedSession::new(link, dialect, server, listening), era))
     }
 }
 
-fn handle(negotiation: &mut Negotiation, reply: Result<Reply, ClientError>, link: &Link) -> Result<Step, ClientError> {
+fn handle_reply(
+    negotiation: &mut Negotiation,
+    reply: Result<Reply, ClientError>,
+    link: &Link,
+) -> Result<Step, ClientError> {
     match reply {
         Ok(reply) => negotiation.handle_reply(reply, &link.address()),
         Err(error) => negotiation.handle_failure(error),

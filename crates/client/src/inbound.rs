@@ -17,8 +17,8 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 use crate::cache::Cache;
-use crate::callbacks::{Asked, Told};
-use crate::lock::lock;
+use crate::callbacks::{ClientQuestion, ServerNotification};
+use crate::lock::lock_mutex;
 use crate::subscription::{self, Change, Listener};
 use crate::transport::Back;
 use crate::{Callbacks, Limits, Progress, RpcError};
@@ -42,14 +42,14 @@ pub(crate) struct Inbound {
 }
 
 /// Takes an entry out again when whoever made it is done or given up.
-pub(crate) struct Registered<'a, T> {
+pub(crate) struct Registration<'a, T> {
     map: &'a Mutex<HashMap<i64, T>>,
     id: i64,
 }
 
-impl<T> Drop for Registered<'_, T> {
+impl<T> Drop for Registration<'_, T> {
     fn drop(&mut self) {
-        lock(self.map).remove(&self.id);
+        lock_mutex(self.map).remove(&self.id);
     }
 }
 
@@ -67,18 +67,18 @@ impl Inbound {
         }
     }
 
-    pub(crate) fn hear_progress(&self, id: i64, hear: Hear) -> Registered<'_, Hear> {
-        lock(&self.progress).insert(id, hear);
-        Registered { map: &self.progress, id }
+    pub(crate) fn hear_progress(&self, id: i64, hear: Hear) -> Registration<'_, Hear> {
+        lock_mutex(&self.progress).insert(id, hear);
+        Registration { map: &self.progress, id }
     }
 
-    pub(crate) fn subscribe(&self, id: i64, listener: Listener) -> Registered<'_, Listener> {
-        lock(&self.subscriptions).insert(id, listener);
-        Registered { map: &self.subscriptions, id }
+    pub(crate) fn register_listener(&self, id: i64, listener: Listener) -> Registration<'_, Listener> {
+        lock_mutex(&self.subscriptions).insert(id, listener);
+        Registration { map: &self.subscriptions, id }
     }
 
     /// Takes one JSON text. Returns the answer to `expected`, where it is in it; other answers go to `router`.
-    pub(crate) fn take(
+    pub(crate) fn handle_text(
         self: &Arc<Self>,
         text: &Bytes,
         back: &Back,
@@ -95,40 +95,40 @@ impl Inbound {
                         pending.deliver(id.as_ref(), answer);
                     }
                 }
-                Incoming::Notification(notification) => self.hear(&notification),
-                Incoming::Request(request) => self.asked(request, back),
+                Incoming::Notification(notification) => self.handle_notification(&notification),
+                Incoming::Request(request) => self.handle_question(request, back),
             }
         }
         Ok(found)
     }
 
-    fn hear(&self, notification: &Notification<'_>) {
+    fn handle_notification(&self, notification: &Notification<'_>) {
         let method = notification.method.as_ref();
         match (method, notification.params) {
-            ("notifications/progress", Some(params)) => self.progress(params),
-            ("notifications/cancelled", Some(params)) => self.cancelled(params),
+            ("notifications/progress", Some(params)) => self.handle_progress(params),
+            ("notifications/cancelled", Some(params)) => self.handle_cancelled(params),
             _ => {
-                let shape = notification.params.and_then(Shape::of).unwrap_or_default();
+                let shape = notification.params.and_then(NotificationShape::from_params).unwrap_or_default();
                 self.cache.invalidate(method, shape.uri.as_deref());
-                if let Some(id) = shape.subscription() {
-                    self.changed(id, subscription::change(method, shape.uri, notification.params));
+                if let Some(id) = shape.subscription_id() {
+                    self.notify_change(id, subscription::read_change(method, shape.uri, notification.params));
                 }
             }
         }
-        self.callbacks.tell(Told { method, params: notification.params });
+        self.callbacks.forward_notification(ServerNotification { method, params: notification.params });
     }
 
-    fn progress(&self, params: &RawValue) {
+    fn handle_progress(&self, params: &RawValue) {
         let Ok(progress) = serde_json::from_str::<ProgressParams>(params.get()) else { return };
         let Id::Integer(id) = progress.progress_token else { return };
-        let hear = lock(&self.progress).get(&id).cloned();
+        let hear = lock_mutex(&self.progress).get(&id).cloned();
         if let Some(hear) = hear {
             hear(progress);
         }
     }
 
-    fn changed(&self, id: i64, change: Change) {
-        let mut subscriptions = lock(&self.subscriptions);
+    fn notify_change(&self, id: i64, change: Change) {
+        let mut subscriptions = lock_mutex(&self.subscriptions);
         let Some(listener) = subscriptions.get(&id) else { return };
         if listener.changes.try_send(change).is_err() {
             listener.overflow.store(true, Ordering::Release);
@@ -136,64 +136,71 @@ impl Inbound {
         }
     }
 
-    fn cancelled(&self, params: &RawValue) {
+    fn handle_cancelled(&self, params: &RawValue) {
         let Ok(params) = serde_json::from_str::<CancelledParams>(params.get()) else { return };
-        let given_up = params.request_id.and_then(|id| lock(&self.answering).remove(&id));
+        let given_up = params.request_id.and_then(|id| lock_mutex(&self.answering).remove(&id));
         if let Some(task) = given_up {
             task.abort();
         }
     }
 
     /// Answers a question of the server, at once where that needs nobody.
-    fn asked(self: &Arc<Self>, request: Request<'_>, back: &Back) {
+    fn handle_question(self: &Arc<Self>, request: Request<'_>, back: &Back) {
         let id = request.id.into_owned();
         if request.method == "ping" {
-            return self.reply(back, &id, Ok(Json::of(&EmptyResult::default()).ok()));
+            return self.send_reply(back, &id, Ok(Json::of(&EmptyResult::default()).ok()));
         }
-        let mut answering = lock(&self.answering);
+        let mut answering = lock_mutex(&self.answering);
         if answering.len() >= self.limits.asked || answering.contains_key(&id) {
             drop(answering);
-            return self.reply(back, &id, Err(RpcError::new(code::INTERNAL_ERROR, "the client is busy with others")));
+            return self.send_reply(
+                back,
+                &id,
+                Err(RpcError::new(code::INTERNAL_ERROR, "the client is busy with others")),
+            );
         }
-        let asked =
-            Asked { method: request.method.into_owned(), params: request.params.map(Json::from), id: id.to_string() };
+        let asked = ClientQuestion {
+            method: request.method.into_owned(),
+            params: request.params.map(Json::from),
+            id: id.to_string(),
+        };
         let (inbound, back, key) = (Arc::clone(self), back.clone(), id.clone());
         // The callback begins in the task, not here: it may take locks of its own, and ours is held.
         let task = self.runtime.spawn(async move {
-            let answer = inbound.callbacks.answer(asked).await;
+            let answer = inbound.callbacks.answer_question(asked).await;
             // One that was cancelled meanwhile has no answer any more.
-            if lock(&inbound.answering).remove(&id).is_some() {
-                back.tell(body(&id, answer.map(Some))).await;
+            if lock_mutex(&inbound.answering).remove(&id).is_some() {
+                back.send_unanswered(reply_body(&id, answer.map(Some))).await;
             }
         });
         answering.insert(key, task.abort_handle());
     }
 
-    fn reply(&self, back: &Back, id: &Id<'static>, answer: Result<Option<Json>, RpcError>) {
-        let body = body(id, answer);
+    fn send_reply(&self, back: &Back, id: &Id<'static>, answer: Result<Option<Json>, RpcError>) {
+        let body = reply_body(id, answer);
         if let Back::Pipe(outbox) = back {
             // Needs no task, and what the server doesn't take is bounded there.
-            return drop(outbox.send(&body));
+            return drop(outbox.send_line(&body));
         }
         // A server that asks faster than it takes answers goes without: each may be a connection.
         let Ok(room) = Arc::clone(&self.replying).try_acquire_owned() else { return };
         let back = back.clone();
         drop(self.runtime.spawn(async move {
-            back.tell(body).await;
+            back.send_unanswered(body).await;
             drop(room);
         }));
     }
 
     /// Gives up all questions of a session that is over.
-    pub(crate) fn end(&self) {
-        for (_, task) in lock(&self.answering).drain() {
+    pub(crate) fn cancel_questions(&self) {
+        for (_, task) in lock_mutex(&self.answering).drain() {
             task.abort();
         }
-        lock(&self.subscriptions).clear();
+        lock_mutex(&self.subscriptions).clear();
     }
 }
 
-fn body(id: &Id<'_>, answer: Result<Option<Json>, RpcError>) -> Bytes {
+fn reply_body(id: &Id<'_>, answer: Result<Option<Json>, RpcError>) -> Bytes {
     let response = match &answer {
         Ok(Some(result)) => Response::result(id.clone(), result.as_raw()),
         Ok(None) => return Bytes::new(),
@@ -208,19 +215,19 @@ fn body(id: &Id<'_>, answer: Result<Option<Json>, RpcError>) -> Bytes {
 
 /// The members of a notification's parameters that decide where it goes.
 #[derive(Default, Deserialize)]
-struct Shape {
+struct NotificationShape {
     #[serde(default)]
     uri: Option<String>,
     #[serde(rename = "_meta", default)]
     meta: Option<Extra>,
 }
 
-impl Shape {
-    fn of(params: &RawValue) -> Option<Self> {
+impl NotificationShape {
+    fn from_params(params: &RawValue) -> Option<Self> {
         serde_json::from_str(params.get()).ok()
     }
 
-    fn subscription(&self) -> Option<i64> {
+    fn subscription_id(&self) -> Option<i64> {
         self.meta.as_ref()?.get(key::SUBSCRIPTION_ID)?.as_i64()
     }
 }

@@ -40,7 +40,7 @@ mod transport;
 mod underway;
 
 pub use cache::CacheMode;
-pub use callbacks::{Asked, Callbacks, Told};
+pub use callbacks::{Callbacks, ClientQuestion, ServerNotification};
 pub use client::Client;
 pub use lists::List;
 pub use mcpace_client_protocol::{ClientError, Mode, Raw, RpcError, ServerInfo, Transport};

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::client::{Ask, Client};
-use crate::lock::write;
-use crate::requests::complete;
+use crate::client::{Client, UnsentRequest};
+use crate::lock::lock_exclusive;
+use crate::requests::require_complete;
 use crate::{CacheMode, CallOptions, ClientError, Raw};
-use mcpace_client_protocol::Members;
+use mcpace_client_protocol::ParamsWriter;
 
 /// Kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +47,15 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn list_raw(&self, list: List, cursor: Option<&str>, options: &CallOptions) -> Result<Raw, ClientError> {
-        let fill = |params: &mut Members<'_>| params.optional("cursor", cursor);
+        let fill = |params: &mut ParamsWriter<'_>| params.optional("cursor", cursor);
         let method = list.method();
-        let ask = Ask { method, name: None, arguments: None, fill: &fill, repeatable: true, options };
+        let ask = UnsentRequest { method, name: None, arguments: None, fill: &fill, repeatable: true, options };
         let outcome = self.inner.ask_kept(&ask, cursor.unwrap_or_default()).await?;
-        let raw = complete(outcome, method)?;
-        if list == List::Tools { self.usable(raw, cursor.is_none()) } else { Ok(raw) }
+        let raw = require_complete(outcome, method)?;
+        if list == List::Tools { self.remember_tools(raw, cursor.is_none()) } else { Ok(raw) }
     }
 
-    async fn page<T: DeserializeOwned>(&self, list: List, cursor: Option<&str>) -> Result<T, ClientError> {
+    async fn list_page<T: DeserializeOwned>(&self, list: List, cursor: Option<&str>) -> Result<T, ClientError> {
         self.list_raw(list, cursor, &CallOptions::default()).await?.read(list.method())
     }
 
@@ -65,7 +65,7 @@ impl Client {
     /// Any [`ClientError`].
     pub async fn list_tools(&self) -> Result<Vec<Tool>, ClientError> {
         let part = |page: ListToolsResult| (page.tools, page.next_cursor);
-        self.all(List::Tools, part).await
+        self.list_all(List::Tools, part).await
     }
 
     /// All resources, page by page.
@@ -74,7 +74,7 @@ impl Client {
     /// Any [`ClientError`].
     pub async fn list_resources(&self) -> Result<Vec<Resource>, ClientError> {
         let part = |page: ListResourcesResult| (page.resources, page.next_cursor);
-        self.all(List::Resources, part).await
+        self.list_all(List::Resources, part).await
     }
 
     /// All templates of resources, page by page.
@@ -83,7 +83,7 @@ impl Client {
     /// Any [`ClientError`].
     pub async fn list_resource_templates(&self) -> Result<Vec<ResourceTemplate>, ClientError> {
         let part = |page: ListResourceTemplatesResult| (page.resource_templates, page.next_cursor);
-        self.all(List::ResourceTemplates, part).await
+        self.list_all(List::ResourceTemplates, part).await
     }
 
     /// All prompts, page by page.
@@ -92,10 +92,10 @@ impl Client {
     /// Any [`ClientError`].
     pub async fn list_prompts(&self) -> Result<Vec<Prompt>, ClientError> {
         let part = |page: ListPromptsResult| (page.prompts, page.next_cursor);
-        self.all(List::Prompts, part).await
+        self.list_all(List::Prompts, part).await
     }
 
-    async fn all<P: DeserializeOwned, T>(
+    async fn list_all<P: DeserializeOwned, T>(
         &self,
         list: List,
         part: impl Fn(P) -> (Vec<T>, Option<String>),
@@ -103,7 +103,7 @@ impl Client {
         let limit = self.inner.options.limits.pages;
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..limit {
-            let (page, next) = part(self.page(list, cursor.as_deref()).await?);
+            let (page, next) = part(self.list_page(list, cursor.as_deref()).await?);
             all.extend(page);
             if next.is_none() {
                 return Ok(all);
@@ -120,7 +120,7 @@ impl Client {
     }
 
     /// Lists tools anew until `name` is among them.
-    pub(crate) async fn relist(&self, name: &str) -> Result<(), ClientError> {
+    pub(crate) async fn refresh_tool(&self, name: &str) -> Result<(), ClientError> {
         let options = CallOptions { cache: CacheMode::Refresh, ..CallOptions::default() };
         let mut cursor = None::<String>;
         for _ in 0..self.inner.options.limits.pages {
@@ -135,16 +135,16 @@ impl Client {
     }
 
     /// Remembers what goes into headers and leaves out tools with invalid annotations, which is for HTTP only.
-    fn usable(&self, raw: Raw, first: bool) -> Result<Raw, ClientError> {
-        let session = self.inner.session()?;
+    fn remember_tools(&self, raw: Raw, first: bool) -> Result<Raw, ClientError> {
+        let session = self.inner.current_session()?;
         if !session.has_headers() {
             return Ok(raw);
         }
-        let page: Page<'_> =
+        let page: ToolPage<'_> =
             serde_json::from_slice(raw.as_bytes()).map_err(|e| ClientError::bad_reply("tools/list", e))?;
         let mut invalid = false;
         {
-            let mut mirrored = write(&session.mirrored);
+            let mut mirrored = lock_exclusive(&session.mirrored);
             if first {
                 mirrored.clear();
             }
@@ -168,13 +168,13 @@ impl Client {
 
 /// The members of a page of tools that headers need.
 #[derive(Deserialize)]
-struct Page<'a> {
+struct ToolPage<'a> {
     #[serde(borrow)]
-    tools: Vec<Listed<'a>>,
+    tools: Vec<ListedTool<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Listed<'a> {
+struct ListedTool<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, rename = "inputSchema")]

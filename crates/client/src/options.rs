@@ -141,7 +141,9 @@ impl Arguments {
     /// # Errors
     /// [`ClientError::BadParams`].
     pub fn from_text(text: String) -> Result<Self, ClientError> {
-        Json::from_text(text).map_err(|error| refuse(&error.to_string())).and_then(|json| checked(Some(json)))
+        Json::from_text(text)
+            .map_err(|error| invalid_options(&error.to_string()))
+            .and_then(|json| checked_arguments(Some(json)))
     }
 
     /// Any value; null for none.
@@ -149,22 +151,22 @@ impl Arguments {
     /// # Errors
     /// [`ClientError::BadParams`] where it is no object.
     pub fn of(value: &impl Serialize) -> Result<Self, ClientError> {
-        let json = Json::of(value).map_err(|error| refuse(&error.to_string()))?;
-        checked((json.get() != "null").then_some(json))
+        let json = Json::of(value).map_err(|error| invalid_options(&error.to_string()))?;
+        checked_arguments((json.get() != "null").then_some(json))
     }
 
-    pub(crate) fn get(&self) -> Option<&str> {
+    pub(crate) fn as_json(&self) -> Option<&str> {
         self.0.as_ref().map(Json::get)
     }
 }
 
-fn checked(json: Option<Json>) -> Result<Arguments, ClientError> {
+fn checked_arguments(json: Option<Json>) -> Result<Arguments, ClientError> {
     match &json {
-        Some(json) if !json.get().trim_start().starts_with('{') => Err(refuse("arguments are a JSON object")),
+        Some(json) if !json.get().trim_start().starts_with('{') => Err(invalid_options("arguments are a JSON object")),
         _ => Ok(Arguments(json)),
     }
 }
 
-fn refuse(reason: &str) -> ClientError {
+fn invalid_options(reason: &str) -> ClientError {
     ClientError::BadParams { method: "the call", reason: reason.to_owned() }
 }

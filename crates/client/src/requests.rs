@@ -8,9 +8,9 @@ use mcpace_wire::mcp::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::client::{Ask, Client, Outcome, is_header_mismatch};
-use crate::rounds::{Ended, Round};
-use mcpace_client_protocol::{Members, Outgoing};
+use crate::client::{Client, RequestOutcome, UnsentRequest, is_header_mismatch};
+use crate::rounds::{Round, RoundsEnd};
+use mcpace_client_protocol::{Outgoing, ParamsWriter};
 
 use crate::{Arguments, CallOptions, ClientError, Raw};
 
@@ -33,21 +33,28 @@ impl Client {
         arguments: &Arguments,
         options: &CallOptions,
     ) -> Result<Raw, ClientError> {
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             params.value("name", name);
-            params.text("arguments", arguments.get().unwrap_or("{}"));
+            params.text("arguments", arguments.as_json().unwrap_or("{}"));
         };
-        let arguments = arguments.get();
-        let ask = Ask { method: "tools/call", name: Some(name), arguments, fill: &fill, repeatable: false, options };
-        let first = match self.inner.ask(&ask).await {
+        let arguments = arguments.as_json();
+        let ask = UnsentRequest {
+            method: "tools/call",
+            name: Some(name),
+            arguments,
+            fill: &fill,
+            repeatable: false,
+            options,
+        };
+        let first = match self.inner.send_request(&ask).await {
             // The tool wants arguments in headers that only its listing tells, or its listing has changed.
-            Err(error) if is_header_mismatch(&error) && self.inner.session()?.has_headers() => {
-                self.relist(name).await.map_err(|_| error)?;
-                self.inner.ask(&ask).await?
+            Err(error) if is_header_mismatch(&error) && self.inner.current_session()?.has_headers() => {
+                self.refresh_tool(name).await.map_err(|_| error)?;
+                self.inner.send_request(&ask).await?
             }
             outcome => outcome?,
         };
-        self.ended(first, &ask, &fill).await
+        self.follow_outcome(first, &ask, &fill).await
     }
 
     /// Reads a resource.
@@ -63,11 +70,11 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn read_resource_raw(&self, uri: &str, options: &CallOptions) -> Result<Raw, ClientError> {
-        let fill = |params: &mut Members<'_>| params.value("uri", uri);
+        let fill = |params: &mut ParamsWriter<'_>| params.value("uri", uri);
         let method = "resources/read";
-        let ask = Ask { method, name: Some(uri), arguments: None, fill: &fill, repeatable: true, options };
+        let ask = UnsentRequest { method, name: Some(uri), arguments: None, fill: &fill, repeatable: true, options };
         let first = self.inner.ask_kept(&ask, uri).await?;
-        self.ended(first, &ask, &fill).await
+        self.follow_outcome(first, &ask, &fill).await
     }
 
     /// Gets a prompt, filled in.
@@ -88,16 +95,16 @@ impl Client {
         arguments: &Arguments,
         options: &CallOptions,
     ) -> Result<Raw, ClientError> {
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             params.value("name", name);
-            if let Some(arguments) = arguments.get() {
+            if let Some(arguments) = arguments.as_json() {
                 params.text("arguments", arguments);
             }
         };
         let method = "prompts/get";
-        let ask = Ask { method, name: Some(name), arguments: None, fill: &fill, repeatable: true, options };
-        let first = self.inner.ask(&ask).await?;
-        self.ended(first, &ask, &fill).await
+        let ask = UnsentRequest { method, name: Some(name), arguments: None, fill: &fill, repeatable: true, options };
+        let first = self.inner.send_request(&ask).await?;
+        self.follow_outcome(first, &ask, &fill).await
     }
 
     /// Proposals for an argument of a prompt or a resource template; `context` are the arguments already settled.
@@ -110,12 +117,12 @@ impl Client {
         argument: &CompletionArgument,
         context: Option<&CompleteContext>,
     ) -> Result<CompleteResult, ClientError> {
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             params.value("ref", reference);
             params.value("argument", argument);
             params.optional("context", context);
         };
-        self.plain("completion/complete", &fill).await?.read("completion/complete")
+        self.repeatable_request("completion/complete", &fill).await?.read("completion/complete")
     }
 
     /// Asks whether the server is there (legacy revisions).
@@ -123,7 +130,7 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn ping(&self) -> Result<EmptyResult, ClientError> {
-        self.plain("ping", &|_| {}).await?.read("ping")
+        self.repeatable_request("ping", &|_| {}).await?.read("ping")
     }
 
     /// From which level on log messages are wanted (legacy revisions; since 2026-07-28 [`crate::Options::log_level`]).
@@ -131,8 +138,8 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn set_level(&self, level: LoggingLevel) -> Result<EmptyResult, ClientError> {
-        let fill = |params: &mut Members<'_>| params.value("level", &level);
-        self.plain("logging/setLevel", &fill).await?.read("logging/setLevel")
+        let fill = |params: &mut ParamsWriter<'_>| params.value("level", &level);
+        self.repeatable_request("logging/setLevel", &fill).await?.read("logging/setLevel")
     }
 
     /// Asks to be told when a resource changes (legacy revisions; since 2026-07-28 [`Client::listen`]).
@@ -140,8 +147,8 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn subscribe_resource(&self, uri: &str) -> Result<EmptyResult, ClientError> {
-        let fill = |params: &mut Members<'_>| params.value("uri", uri);
-        self.plain("resources/subscribe", &fill).await?.read("resources/subscribe")
+        let fill = |params: &mut ParamsWriter<'_>| params.value("uri", uri);
+        self.repeatable_request("resources/subscribe", &fill).await?.read("resources/subscribe")
     }
 
     /// Ends [`Client::subscribe_resource`].
@@ -149,8 +156,8 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn unsubscribe_resource(&self, uri: &str) -> Result<EmptyResult, ClientError> {
-        let fill = |params: &mut Members<'_>| params.value("uri", uri);
-        self.plain("resources/unsubscribe", &fill).await?.read("resources/unsubscribe")
+        let fill = |params: &mut ParamsWriter<'_>| params.value("uri", uri);
+        self.repeatable_request("resources/unsubscribe", &fill).await?.read("resources/unsubscribe")
     }
 
     /// Tells the server that the roots changed (legacy revisions).
@@ -166,7 +173,7 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn notify(&self, method: &'static str, params: &str) -> Result<(), ClientError> {
-        let session = self.inner.session()?;
+        let session = self.inner.current_session()?;
         self.must_exist(method)?;
         let bad = |error: serde_json::Error| ClientError::BadParams { method, reason: error.to_string() };
         let params: &RawValue = serde_json::from_str(params).map_err(bad)?;
@@ -185,22 +192,22 @@ impl Client {
         params: &Arguments,
         options: &CallOptions,
     ) -> Result<Raw, ClientError> {
-        let members: Vec<(String, &RawValue)> = match params.get() {
+        let members: Vec<(String, &RawValue)> = match params.as_json() {
             Some(text) => serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(text)
                 .map_err(|error| ClientError::BadParams { method, reason: error.to_string() })?
                 .into_iter()
                 .collect(),
             None => Vec::new(),
         };
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             for (name, value) in members.iter().filter(|(name, _)| name != "_meta") {
                 params.text(name, value.get());
             }
         };
         self.must_exist(method)?;
         // Nobody knows here whether asking twice does harm.
-        let ask = Ask { method, name: None, arguments: None, fill: &fill, repeatable: false, options };
-        complete(self.inner.ask(&ask).await?, method)
+        let ask = UnsentRequest { method, name: None, arguments: None, fill: &fill, repeatable: false, options };
+        require_complete(self.inner.send_request(&ask).await?, method)
     }
 
     /// [`Client::call_tool_raw`] with answers and state that an earlier, interrupted call was given.
@@ -216,45 +223,56 @@ impl Client {
         options: &CallOptions,
     ) -> Result<Raw, ClientError> {
         let round = Round { responses, state };
-        let plain = |params: &mut Members<'_>| {
+        let plain = |params: &mut ParamsWriter<'_>| {
             params.value("name", name);
-            params.text("arguments", arguments.get().unwrap_or("{}"));
+            params.text("arguments", arguments.as_json().unwrap_or("{}"));
         };
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             plain(params);
-            round.write(params);
+            round.write_params(params);
         };
-        let arguments = arguments.get();
-        let ask = Ask { method: "tools/call", name: Some(name), arguments, fill: &fill, repeatable: false, options };
-        let first = self.inner.ask(&ask).await?;
-        self.ended(first, &ask, &plain).await
+        let arguments = arguments.as_json();
+        let ask = UnsentRequest {
+            method: "tools/call",
+            name: Some(name),
+            arguments,
+            fill: &fill,
+            repeatable: false,
+            options,
+        };
+        let first = self.inner.send_request(&ask).await?;
+        self.follow_outcome(first, &ask, &plain).await
     }
 
     /// A request that does no harm when it is asked twice.
-    async fn plain(&self, method: &'static str, fill: &(dyn Fn(&mut Members<'_>) + Sync)) -> Result<Raw, ClientError> {
+    async fn repeatable_request(
+        &self,
+        method: &'static str,
+        fill: &(dyn Fn(&mut ParamsWriter<'_>) + Sync),
+    ) -> Result<Raw, ClientError> {
         self.must_exist(method)?;
         let options = &CallOptions::default();
-        let ask = Ask { method, name: None, arguments: None, fill, repeatable: true, options };
-        complete(self.inner.ask(&ask).await?, method)
+        let ask = UnsentRequest { method, name: None, arguments: None, fill, repeatable: true, options };
+        require_complete(self.inner.send_request(&ask).await?, method)
     }
 
-    async fn ended(
+    async fn follow_outcome(
         &self,
-        first: Outcome,
-        ask: &Ask<'_>,
-        fill: &(dyn Fn(&mut Members<'_>) + Sync),
+        first: RequestOutcome,
+        ask: &UnsentRequest<'_>,
+        fill: &(dyn Fn(&mut ParamsWriter<'_>) + Sync),
     ) -> Result<Raw, ClientError> {
         match first {
-            Outcome::Complete(raw, _) => Ok(raw),
-            first => match self.inner.rounds(first, ask, fill).await? {
-                Ended::Complete(raw) => Ok(raw),
-                Ended::Task(task) => self.inner.follow(ask.method, *task).await,
+            RequestOutcome::Complete(raw, _) => Ok(raw),
+            first => match self.inner.answer_rounds(first, ask, fill).await? {
+                RoundsEnd::Complete(raw) => Ok(raw),
+                RoundsEnd::Task(task) => self.inner.follow_task(ask.method, *task).await,
             },
         }
     }
 
     pub(crate) fn must_exist(&self, method: &'static str) -> Result<(), ClientError> {
-        let revision = self.inner.session()?.info.revision;
+        let revision = self.inner.current_session()?.info.revision;
         match Method::parse(method) {
             Some(known) if !known.exists_in(revision) => Err(ClientError::NotInRevision { method, revision }),
             _ => Ok(()),
@@ -262,9 +280,9 @@ impl Client {
     }
 }
 
-pub(crate) fn complete(outcome: Outcome, method: &str) -> Result<Raw, ClientError> {
+pub(crate) fn require_complete(outcome: RequestOutcome, method: &str) -> Result<Raw, ClientError> {
     match outcome {
-        Outcome::Complete(raw, _) => Ok(raw),
+        RequestOutcome::Complete(raw, _) => Ok(raw),
         _ => Err(ClientError::bad_reply(method, "its result is not complete")),
     }
 }

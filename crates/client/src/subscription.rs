@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::client::Client;
-use mcpace_client_protocol::{Members, Outgoing};
+use mcpace_client_protocol::{Outgoing, ParamsWriter};
 
 use crate::ClientError;
 use crate::underway::Underway;
@@ -33,7 +33,7 @@ pub enum Change {
     Acknowledged(SubscriptionFilter),
 }
 
-pub(crate) fn change(method: &str, uri: Option<String>, params: Option<&RawValue>) -> Change {
+pub(crate) fn read_change(method: &str, uri: Option<String>, params: Option<&RawValue>) -> Change {
     match (method, uri) {
         ("notifications/tools/list_changed", _) => Change::Tools,
         ("notifications/prompts/list_changed", _) => Change::Prompts,
@@ -53,7 +53,7 @@ pub struct Subscription {
     pub(crate) id: i64,
     pub(crate) agreed: SubscriptionFilter,
     pub(crate) changes: mpsc::Receiver<Change>,
-    pub(crate) listening: Listening,
+    pub(crate) listening: ListeningFuture,
     pub(crate) overflow: Arc<AtomicBool>,
     pub(crate) limit: usize,
     pub(crate) ended: bool,
@@ -109,21 +109,21 @@ impl Client {
     pub async fn listen(&self, wanted: &SubscriptionFilter) -> Result<Subscription, ClientError> {
         let method = "subscriptions/listen";
         self.must_exist(method)?;
-        let session = self.inner.session()?;
+        let session = self.inner.current_session()?;
         let limit = self.inner.options.limits.changes;
         let (changes, mut received) = mpsc::channel(limit.max(1));
         let overflow = Arc::new(AtomicBool::new(false));
         let listener = Listener { changes, overflow: Arc::clone(&overflow) };
         let id = self.inner.next_id();
-        let fill = |params: &mut Members<'_>| params.value("notifications", wanted);
+        let fill = |params: &mut ParamsWriter<'_>| params.value("notifications", wanted);
         let body = session.dialect.request(id, method, &fill, None, false);
         let inbound = Arc::clone(&self.inner.inbound);
         let runtime = self.inner.inbound.runtime.clone();
         let mut listening = runtime.spawn(async move {
-            let _heard = inbound.subscribe(id, listener);
+            let _heard = inbound.register_listener(id, listener);
             let underway = Underway::new(&inbound, &session, id);
             let reply = session.link.request(&Outgoing::request(id, method, body, true)).await;
-            underway.done();
+            underway.finish_request();
             reply?.into_result(method, || session.link.address(), false).map(drop)
         });
         let time = self.inner.options.limits.call_time;
@@ -150,9 +150,9 @@ impl Drop for Subscription {
     }
 }
 
-type Listening = JoinHandle<Result<(), ClientError>>;
+type ListeningFuture = JoinHandle<Result<(), ClientError>>;
 
-fn give_up(listening: Listening, reason: &str) -> ClientError {
+fn give_up(listening: ListeningFuture, reason: &str) -> ClientError {
     listening.abort();
     ClientError::bad_reply("subscriptions/listen", reason)
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use mcpace_wire::mcp::{InputResponses, Json, Task, TaskStatus};
 
-use crate::client::{Ask, Client, Inner, Outcome};
-use crate::rounds::answers;
+use crate::client::{Client, ClientInner, RequestOutcome, UnsentRequest};
+use crate::rounds::answer_all;
 use crate::{CallOptions, ClientError, Raw, RpcError};
-use mcpace_client_protocol::{Members, Outgoing};
+use mcpace_client_protocol::{Outgoing, ParamsWriter};
 
 /// How long to wait between two looks where the server doesn't say, and at least and at most.
 const POLL: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn task(&self, id: &str) -> Result<Task, ClientError> {
-        self.inner.task(id).await
+        self.inner.get_task(id).await
     }
 
     /// Gives a task the input that it waits for.
@@ -35,19 +35,19 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn cancel_task(&self, id: &str) -> Result<(), ClientError> {
-        let fill = |params: &mut Members<'_>| params.value("taskId", id);
+        let fill = |params: &mut ParamsWriter<'_>| params.value("taskId", id);
         self.inner.task_request("tasks/cancel", id, &fill, false).await.map(drop)
     }
 }
 
-impl Inner {
-    async fn task(&self, id: &str) -> Result<Task, ClientError> {
-        let fill = |params: &mut Members<'_>| params.value("taskId", id);
+impl ClientInner {
+    async fn get_task(&self, id: &str) -> Result<Task, ClientError> {
+        let fill = |params: &mut ParamsWriter<'_>| params.value("taskId", id);
         self.task_request("tasks/get", id, &fill, true).await?.read("tasks/get")
     }
 
     async fn update_task(&self, id: &str, responses: &InputResponses) -> Result<(), ClientError> {
-        let fill = |params: &mut Members<'_>| {
+        let fill = |params: &mut ParamsWriter<'_>| {
             params.value("taskId", id);
             params.value("inputResponses", responses);
         };
@@ -58,23 +58,23 @@ impl Inner {
         &self,
         method: &'static str,
         id: &str,
-        fill: &(dyn Fn(&mut Members<'_>) + Sync),
+        fill: &(dyn Fn(&mut ParamsWriter<'_>) + Sync),
         repeatable: bool,
     ) -> Result<Raw, ClientError> {
-        let revision = self.session()?.info.revision;
+        let revision = self.current_session()?.info.revision;
         if !revision.is_modern() {
             return Err(ClientError::NotInRevision { method, revision });
         }
         let options = &CallOptions::default();
-        let ask = Ask { method, name: Some(id), arguments: None, fill, repeatable, options };
-        match self.ask(&ask).await? {
-            Outcome::Complete(raw, _) => Ok(raw),
+        let ask = UnsentRequest { method, name: Some(id), arguments: None, fill, repeatable, options };
+        match self.send_request(&ask).await? {
+            RequestOutcome::Complete(raw, _) => Ok(raw),
             _ => Err(ClientError::bad_reply(method, "its result is not complete")),
         }
     }
 
     /// Follows a task that `method` became to its end, giving it the input that it asks for. Given up, it is cancelled.
-    pub(crate) async fn follow(&self, method: &'static str, mut task: Task) -> Result<Raw, ClientError> {
+    pub(crate) async fn follow_task(&self, method: &'static str, mut task: Task) -> Result<Raw, ClientError> {
         let mut given_up = GivenUp { inner: self, id: Some(task.task_id.clone()) };
         loop {
             match task.status {
@@ -91,13 +91,13 @@ impl Inner {
                 }
                 TaskStatus::Cancelled => {
                     given_up.id = None;
-                    let reason = task.status_message.as_deref().map(mcpace_wire::quoted);
+                    let reason = task.status_message.as_deref().map(mcpace_wire::quote_printable);
                     return Err(ClientError::TaskCancelled { method, reason });
                 }
                 TaskStatus::InputRequired => {
                     let requests = task.input_requests.take().unwrap_or_default();
                     if !requests.is_empty() {
-                        let responses = answers(&self.options.callbacks, method, requests).await?;
+                        let responses = answer_all(&self.options.callbacks, method, requests).await?;
                         self.update_task(&task.task_id, &responses).await?;
                     }
                 }
@@ -105,22 +105,22 @@ impl Inner {
             }
             let wait = task.poll_interval_ms.map_or(POLL, Duration::from_millis);
             tokio::time::sleep(wait.clamp(POLL_BOUNDS.0, POLL_BOUNDS.1)).await;
-            task = self.task(&task.task_id).await?;
+            task = self.get_task(&task.task_id).await?;
         }
     }
 }
 
 /// Cancels a task that nobody waits for any more.
 struct GivenUp<'a> {
-    inner: &'a Inner,
+    inner: &'a ClientInner,
     id: Option<String>,
 }
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
-        let (Some(id), Ok(session)) = (self.id.take(), self.inner.session()) else { return };
+        let (Some(id), Ok(session)) = (self.id.take(), self.inner.current_session()) else { return };
         let request = self.inner.next_id();
-        let fill = |params: &mut Members<'_>| params.value("taskId", &id);
+        let fill = |params: &mut ParamsWriter<'_>| params.value("taskId", &id);
         let body = session.dialect.request(request, "tasks/cancel", &fill, None, false);
         let mut message = Outgoing::request(request, "tasks/cancel", body, false);
         message.add_target_headers(&id, None, &[]);

@@ -4,23 +4,23 @@
 use mcpace_client_protocol::Outgoing;
 
 use crate::inbound::Inbound;
-use crate::session::Session;
+use crate::session::ConnectedSession;
 use crate::transport::Link;
 
 pub(crate) struct Underway<'a> {
     inbound: &'a Inbound,
-    session: &'a Session,
+    session: &'a ConnectedSession,
     id: i64,
     armed: bool,
 }
 
 impl<'a> Underway<'a> {
-    pub(crate) fn new(inbound: &'a Inbound, session: &'a Session, id: i64) -> Self {
+    pub(crate) fn new(inbound: &'a Inbound, session: &'a ConnectedSession, id: i64) -> Self {
         Self { inbound, session, id, armed: true }
     }
 
     /// It was answered, or can't be any more.
-    pub(crate) fn done(mut self) {
+    pub(crate) fn finish_request(mut self) {
         self.armed = false;
     }
 }
@@ -32,10 +32,10 @@ impl Drop for Underway<'_> {
             return;
         }
         let Outgoing { body, .. } = Outgoing::cancelled(self.id);
-        let (back, limit) = (self.session.link.back(), self.inbound.limits.close_time);
+        let (back, limit) = (self.session.link.message_sender(), self.inbound.limits.close_time);
         // A courtesy: a server that doesn't take it has been given up anyway.
         drop(self.inbound.runtime.spawn(async move {
-            drop(tokio::time::timeout(limit, back.tell(body)).await);
+            drop(tokio::time::timeout(limit, back.send_unanswered(body)).await);
         }));
     }
 }

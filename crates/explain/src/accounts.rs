@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::Parts;
 use crate::findings::Stalls;
-use crate::ledger::sweep;
+use crate::ledger::sweep_call;
 use crate::split::ServerSplit;
-use crate::view::{Call, Outcome, Positions, View};
+use crate::view::{Call, PackedOutcome, Positions, View};
 
 /// One call and where its time went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,19 +41,19 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn of<'a>(view: &View<'a>, stalls: &Stalls) -> Self {
+    pub(crate) fn from_view<'a>(view: &View<'a>, stalls: &Stalls) -> Self {
         let mut operations: Numbered<&'a str> = Numbered::default();
-        let mut outcomes: Numbered<Option<Outcome<'a>>> = Numbered::default();
+        let mut outcomes: Numbered<Option<PackedOutcome<'a>>> = Numbered::default();
         let mut account = |call: &Call<'a>| {
-            let swept = sweep(view, stalls, call);
+            let swept = sweep_call(view, stalls, call);
             Account {
                 call: call.id,
                 start: call.start.at,
                 end: swept.end,
                 parts: Parts::of(&swept.segments),
-                layers: swept.layers(view, call).map(Box::new),
-                operation: operations.number(call.operation),
-                outcome: outcomes.number(call.outcome),
+                layers: swept.server_layers(view, call).map(Box::new),
+                operation: operations.number_of(call.operation),
+                outcome: outcomes.number_of(call.outcome),
             }
         };
         Self {
@@ -103,7 +103,7 @@ impl Accounts {
     #[must_use]
     pub fn sum(&self, calls: impl IntoIterator<Item = CallId>) -> AccountSum {
         let mut sum = AccountSum::default();
-        calls.into_iter().filter_map(|call| self.get(call)).for_each(|account| sum.add(account));
+        calls.into_iter().filter_map(|call| self.get(call)).for_each(|account| sum.add_account(account));
         sum
     }
 }
@@ -127,7 +127,7 @@ pub struct AccountSum {
 }
 
 impl AccountSum {
-    fn add(&mut self, account: &Account) {
+    fn add_account(&mut self, account: &Account) {
         self.calls += 1;
         self.parts = self.parts + account.parts;
         let Some((told, split)) = account.layers.as_deref() else {
@@ -163,7 +163,7 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T: Copy + Eq + Hash> Numbered<T> {
-    fn number(&mut self, value: T) -> u32 {
+    fn number_of(&mut self, value: T) -> u32 {
         *self.numbers.entry(value).or_insert_with(|| {
             self.values.push(value);
             // There are no more of them than events, which are counted with as many bits.

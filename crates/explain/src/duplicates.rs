@@ -51,17 +51,17 @@ struct Sender<'a> {
 }
 
 /// All repeats, in the order of their start.
-pub(crate) fn duplicates(view: &View<'_>) -> Vec<Duplicate> {
+pub(crate) fn find_duplicates(view: &View<'_>) -> Vec<Duplicate> {
     let mut found = Vec::new();
-    let sendings = sendings(view);
+    let sendings = request_sendings(view);
     for equal in sendings.chunk_by(|one, next| one.digest == next.digest).filter(|equal| equal.len() > 1) {
         let mut last: HashMap<Sender<'_>, &Sending> = HashMap::new();
         let mut original: HashMap<u32, u32> = HashMap::new();
         for sending in equal {
-            let exchange = sending.exchange(view);
-            let Some(previous) = last.insert(sender(exchange), sending) else { continue };
+            let exchange = sending.exchange_in(view);
+            let Some(previous) = last.insert(sender_of(exchange), sending) else { continue };
             let consecutive = sending.order == previous.order + 1;
-            if let Some((basis, after_end)) = ties(previous.exchange(view), exchange, consecutive) {
+            if let Some((basis, after_end)) = tie_basis(previous.exchange_in(view), exchange, consecutive) {
                 let origin = original.get(&previous.at).copied().unwrap_or(previous.at);
                 original.insert(sending.at, origin);
                 let [original, previous, repeat] = [origin, previous.at, sending.at].map(|at| at as usize);
@@ -83,13 +83,13 @@ struct Sending {
 }
 
 impl Sending {
-    fn exchange<'v, 'a>(&self, view: &'v View<'a>) -> &'v Exchange<'a> {
+    fn exchange_in<'v, 'a>(&self, view: &'v View<'a>) -> &'v Exchange<'a> {
         &view.exchanges[self.at as usize]
     }
 }
 
 /// All of them; equal bodies stand together, in the order of their start.
-fn sendings(view: &View<'_>) -> Vec<Sending> {
+fn request_sendings(view: &View<'_>) -> Vec<Sending> {
     let carries = |exchange: &&Exchange<'_>| exchange.method() == "POST" || exchange.transport == Transport::Stdio;
     let counting = (0_u32..).zip(&view.exchanges).filter(|(_, exchange)| carries(exchange) && exchange.is_message());
     let counting = counting.filter_map(|(at, exchange)| Some((at, exchange.digest?)));
@@ -112,11 +112,11 @@ pub(crate) fn repeats_stream(first: &Exchange<'_>, second: &Exchange<'_>) -> boo
         && back_to_back(first, second)
 }
 
-fn sender<'a>(exchange: &Exchange<'a>) -> Sender<'a> {
+fn sender_of<'a>(exchange: &Exchange<'a>) -> Sender<'a> {
     Sender { target: exchange.target(), session: exchange.session_sent(), authorization: exchange.authorization() }
 }
 
-fn ties(first: &Exchange<'_>, second: &Exchange<'_>, consecutive: bool) -> Option<(Basis, bool)> {
+fn tie_basis(first: &Exchange<'_>, second: &Exchange<'_>, consecutive: bool) -> Option<(Basis, bool)> {
     if !went_well(first) {
         return None;
     }

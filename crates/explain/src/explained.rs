@@ -2,9 +2,9 @@
 
 use mcpace_record::{CallId, CallOutcome, Events, Nanos, RecordError, Recording};
 
-use crate::findings::{found, stalls};
-use crate::methods::{Method, methods};
-use crate::view::{Process, Texts, View, exchanges, exchanges_of_file};
+use crate::findings::{causes_of_view, proven_stalls};
+use crate::methods::{Method, count_methods};
+use crate::view::{Process, Texts, View, exchanges_of_file, join_events};
 use crate::waterfall::waterfall_of;
 use crate::{Accounts, Finding, Waterfall};
 
@@ -16,7 +16,7 @@ pub struct Explained {
     /// All causes, worst first.
     pub findings: Vec<Finding>,
     /// One waterfall for each operation, of the call that is worth a look, in the order in which operations first
-    /// occur: see [`shown`].
+    /// occur: see [`slowest_calls`].
     pub waterfalls: Vec<Waterfall>,
     /// The client's requests by method, in the order in which methods first occur.
     pub methods: Vec<Method>,
@@ -32,9 +32,9 @@ pub struct Explained {
 
 /// Explains `recording`; of a gateway too, where `behind` was recorded between it and the servers that it asks.
 #[must_use]
-pub fn explained(recording: &Recording, behind: Option<&Recording>) -> Explained {
+pub fn explain_recording(recording: &Recording, behind: Option<&Recording>) -> Explained {
     let texts = Texts::default();
-    explain(&exchanges(recording, &texts), behind)
+    explain_view(&join_events(recording, &texts), behind)
 }
 
 /// Explains a recording as it is read: of its events nothing is kept but what rules ask for.
@@ -43,21 +43,21 @@ pub fn explained(recording: &Recording, behind: Option<&Recording>) -> Explained
 /// Those of reading.
 pub fn explained_file(events: &mut Events<'_>, behind: Option<&Recording>) -> Result<Explained, RecordError> {
     let texts = Texts::default();
-    Ok(explain(&exchanges_of_file(events, &texts)?, behind))
+    Ok(explain_view(&exchanges_of_file(events, &texts)?, behind))
 }
 
-fn explain(view: &View<'_>, behind: Option<&Recording>) -> Explained {
+fn explain_view(view: &View<'_>, behind: Option<&Recording>) -> Explained {
     let texts = Texts::default();
-    let behind = behind.map(|behind| exchanges(behind, &texts));
-    let findings = found(view, behind.as_ref());
-    let accounts = Accounts::of(view, &stalls(view));
-    let waterfalls = shown(&accounts).into_iter().filter_map(|call| waterfall_of(view, call)).collect();
-    let starts = starts(view);
+    let behind = behind.map(|behind| join_events(behind, &texts));
+    let findings = causes_of_view(view, behind.as_ref());
+    let accounts = Accounts::from_view(view, &proven_stalls(view));
+    let waterfalls = slowest_calls(&accounts).into_iter().filter_map(|call| waterfall_of(view, call)).collect();
+    let starts = call_starts(view);
     Explained {
         accounts,
         findings,
         waterfalls,
-        methods: methods(view),
+        methods: count_methods(view),
         starts,
         events: view.events,
         lost: view.lost,
@@ -65,7 +65,7 @@ fn explain(view: &View<'_>, behind: Option<&Recording>) -> Explained {
     }
 }
 
-fn starts(view: &View<'_>) -> Vec<Nanos> {
+fn call_starts(view: &View<'_>) -> Vec<Nanos> {
     let first_answer = |process: &Process<'_>| {
         let mut exchanges = process.exchanges.iter().filter_map(|id| view.exchange(*id));
         let first = exchanges.find(|exchange| exchange.asks())?;
@@ -78,7 +78,7 @@ fn starts(view: &View<'_>) -> Vec<Nanos> {
 const OPERATIONS: usize = 64;
 
 /// The slowest call of each operation that returned a result. The first one is cold, and shown only where it is alone.
-fn shown(accounts: &Accounts) -> Vec<CallId> {
+fn slowest_calls(accounts: &Accounts) -> Vec<CallId> {
     let mut slowest: Vec<(&str, bool, Nanos, CallId)> = Vec::new();
     for account in accounts.iter().filter(|account| accounts.outcome(account) == Some(&CallOutcome::Ok)) {
         let took = account.end.since(account.start);

@@ -12,10 +12,10 @@
 use mcpace_record::{CallId, CallOutcome, ExchangeId, Nanos, Recording, ServerTiming};
 use serde::Serialize;
 
-use crate::findings::{Stalls, stalls};
+use crate::findings::{Stalls, proven_stalls};
 use crate::name::Names;
-use crate::split::{ServerSplit, split};
-use crate::view::{Call, Connection, Exchange, Leg, Texts, Transport, View, exchanges};
+use crate::split::{ServerSplit, split_server};
+use crate::view::{Call, Connection, Exchange, Leg, Texts, Transport, View, join_events};
 use crate::{Name, Part, Parts, Segment};
 
 /// One call's time by layer.
@@ -51,21 +51,21 @@ pub struct Ledger {
 
 /// The ledger of every call, in the order of their starts.
 #[must_use]
-pub fn ledgers(recording: &Recording) -> Vec<Ledger> {
+pub fn call_ledgers(recording: &Recording) -> Vec<Ledger> {
     let texts = Texts::default();
-    let view = exchanges(recording, &texts);
+    let view = join_events(recording, &texts);
     let mut names = Names::default();
-    let stalls = stalls(&view);
-    view.calls.iter().map(|call| ledger(&view, &stalls, call, &mut names)).collect()
+    let stalls = proven_stalls(&view);
+    view.calls.iter().map(|call| call_ledger(&view, &stalls, call, &mut names)).collect()
 }
 
-fn ledger<'a>(view: &View<'a>, stalls: &Stalls, call: &Call<'a>, names: &mut Names<'a>) -> Ledger {
-    let swept = sweep(view, stalls, call);
-    let (told, split) = swept.layers(view, call).unzip();
+fn call_ledger<'a>(view: &View<'a>, stalls: &Stalls, call: &Call<'a>, names: &mut Names<'a>) -> Ledger {
+    let swept = sweep_call(view, stalls, call);
+    let (told, split) = swept.server_layers(view, call).unzip();
     Ledger {
         call: call.id,
-        operation: names.of(call.operation),
-        tool: call.tool.map(|tool| names.of(tool)),
+        operation: names.name_of(call.operation),
+        tool: call.tool.map(|tool| names.name_of(tool)),
         start: call.start.at,
         end: swept.end,
         outcome: call.outcome.map(CallOutcome::from),
@@ -86,12 +86,12 @@ pub(crate) struct Swept {
     pub(crate) segments: Vec<Segment>,
 }
 
-pub(crate) fn sweep(view: &View<'_>, stalls: &Stalls, call: &Call<'_>) -> Swept {
+pub(crate) fn sweep_call(view: &View<'_>, stalls: &Stalls, call: &Call<'_>) -> Swept {
     let mut sweep = Sweep::new(call.start.at, view.end_of(call), stalls);
-    let acts = acts(view, call);
+    let acts = working_acts(view, call);
     for (position, act) in acts.iter().enumerate() {
-        let next = acts.get(position + 1).map(Act::begins);
-        sweep.act(view, act, next);
+        let next = acts.get(position + 1).map(Act::begin_time);
+        sweep.sweep_act(view, act, next);
     }
     sweep.return_to_caller(!acts.is_empty() || !view.incomplete);
     Swept { end: sweep.end, segments: sweep.segments }
@@ -100,7 +100,7 @@ pub(crate) fn sweep(view: &View<'_>, stalls: &Stalls, call: &Call<'_>) -> Swept 
 impl Swept {
     /// Server's own timing of its layers, summed over the call's exchanges, and the server's part split by these layers
     /// as far as the timing can be true.
-    pub(crate) fn layers(&self, view: &View<'_>, call: &Call<'_>) -> Option<(ServerTiming, ServerSplit)> {
+    pub(crate) fn server_layers(&self, view: &View<'_>, call: &Call<'_>) -> Option<(ServerTiming, ServerSplit)> {
         let exchanges = || call.exchanges.iter().filter_map(|id| view.exchange(*id));
         let told = exchanges().filter_map(Exchange::told).reduce(|sum, timing| ServerTiming {
             transport: sum.transport + timing.transport,
@@ -108,7 +108,7 @@ impl Swept {
             service: sum.service + timing.service,
             malformed: sum.malformed || timing.malformed,
         });
-        told.zip(split(exchanges(), &self.segments, self.end))
+        told.zip(split_server(exchanges(), &self.segments, self.end))
     }
 }
 
@@ -121,7 +121,7 @@ enum Act<'v, 'a> {
 }
 
 impl Act<'_, '_> {
-    fn begins(&self) -> Nanos {
+    fn begin_time(&self) -> Nanos {
         match self {
             Act::Exchange(_, from) | Act::FailedConnect(_, from) => *from,
         }
@@ -130,7 +130,7 @@ impl Act<'_, '_> {
 
 /// The call's working exchanges and failed connects by their start. The server's own stream is no work of a call, and a
 /// session's end is work of `disconnect` only.
-fn acts<'v, 'a>(view: &'v View<'a>, call: &Call<'a>) -> Vec<Act<'v, 'a>> {
+fn working_acts<'v, 'a>(view: &'v View<'a>, call: &Call<'a>) -> Vec<Act<'v, 'a>> {
     let working = |exchange: &&Exchange<'_>| {
         !exchange.is_standalone_stream() && (exchange.method() != "DELETE" || call.operation == "disconnect")
     };
@@ -140,7 +140,7 @@ fn acts<'v, 'a>(view: &'v View<'a>, call: &Call<'a>) -> Vec<Act<'v, 'a>> {
     let failed = call.failed_connects.iter();
     let failed = failed.filter_map(|id| view.connection(*id));
     acts.extend(failed.filter_map(|c| Some(Act::FailedConnect(c, c.begun()?.at))));
-    acts.sort_by_key(Act::begins);
+    acts.sort_by_key(Act::begin_time);
     acts
 }
 
@@ -175,19 +175,19 @@ impl<'s> Sweep<'s> {
         Self { stalls, cursor: start, end, limit: end, segments: Vec::new(), reading: None, last: None }
     }
 
-    fn act(&mut self, view: &View<'_>, act: &Act<'_, '_>, next: Option<Nanos>) {
+    fn sweep_act(&mut self, view: &View<'_>, act: &Act<'_, '_>, next: Option<Nanos>) {
         match act {
             Act::FailedConnect(connection, from) => {
-                self.gap(*from, None);
-                self.fill(Part::Connect, connection.failed.map(|f| f.at), None);
+                self.fill_gap(*from, None);
+                self.fill_part(Part::Connect, connection.failed.map(|f| f.at), None);
                 self.reading = None;
             }
             Act::Exchange(exchange, from) => {
-                self.gap(*from, Some(exchange.id));
+                self.fill_gap(*from, Some(exchange.id));
                 let due = exchange.asks() || !exchange.is_message();
                 let yields = !due || exchange.back().is_none();
                 self.limit = next.filter(|_| yields).unwrap_or(self.end).min(self.end);
-                self.exchange(view, exchange);
+                self.sweep_exchange(view, exchange);
                 self.limit = self.end;
                 self.last = Some(exchange.id);
                 let result = exchange.near().and_then(|near| near.result_end);
@@ -197,44 +197,44 @@ impl<'s> Sweep<'s> {
     }
 
     /// The client's own time up to its next act: still reading where the last reply is open, else preparing.
-    fn gap(&mut self, until: Nanos, next: Option<ExchangeId>) {
+    fn fill_gap(&mut self, until: Nanos, next: Option<ExchangeId>) {
         if let Some((exchange, end)) = self.reading {
             let open_until = end.map_or(until, |end| end.min(until));
-            self.fill(Part::ClientReceive, Some(open_until), Some(exchange));
+            self.fill_part(Part::ClientReceive, Some(open_until), Some(exchange));
         }
-        self.fill(Part::ClientSend, Some(until), next);
+        self.fill_part(Part::ClientSend, Some(until), next);
     }
 
-    fn exchange(&mut self, view: &View<'_>, exchange: &Exchange<'_>) {
+    fn sweep_exchange(&mut self, view: &View<'_>, exchange: &Exchange<'_>) {
         let id = Some(exchange.id);
         let Some(near) = exchange.near() else { return };
         let request_end = near.request_end.or(near.reply_head).or(near.end);
         let request_end = request_end.map(|stamp| stamp.at);
         match (exchange.front(), exchange.back()) {
             (Some(_), Some(back)) => {
-                self.fill(Part::Request, request_end, id);
-                self.connect(view, exchange, Part::Unaccounted);
+                self.fill_part(Part::Request, request_end, id);
+                self.sweep_connect(view, exchange, Part::Unaccounted);
                 let passed = back.request_end.or(back.request_start);
-                self.fill(Part::Unaccounted, passed.map(|stamp| stamp.at), id);
+                self.fill_part(Part::Unaccounted, passed.map(|stamp| stamp.at), id);
             }
             (None, Some(back)) => {
-                self.connect(view, exchange, Part::ClientSend);
+                self.sweep_connect(view, exchange, Part::ClientSend);
                 let begins = back.request_start.map(|stamp| stamp.at);
-                self.fill(Part::ClientSend, begins, id);
-                self.fill(Part::Request, request_end, id);
+                self.fill_part(Part::ClientSend, begins, id);
+                self.fill_part(Part::Request, request_end, id);
             }
-            (_, None) => self.fill(Part::Request, request_end, id),
+            (_, None) => self.fill_part(Part::Request, request_end, id),
         }
         match exchange.back() {
-            Some(back) if back.request_start.is_some() => self.reply(exchange, &back),
+            Some(back) if back.request_start.is_some() => self.sweep_reply(exchange, &back),
             // It never reached the server: what passes until its end is nobody's that we can name.
-            _ => self.fill(Part::Unaccounted, Some(ended(near.end)), id),
+            _ => self.fill_part(Part::Unaccounted, Some(end_or_zero(near.end)), id),
         }
         let completed = exchange.completed().map(|stamp| stamp.at);
-        self.fill(Part::Unaccounted, completed, id);
+        self.fill_part(Part::Unaccounted, completed, id);
     }
 
-    fn connect(&mut self, view: &View<'_>, exchange: &Exchange<'_>, before: Part) {
+    fn sweep_connect(&mut self, view: &View<'_>, exchange: &Exchange<'_>, before: Part) {
         let id = Some(exchange.id);
         let Some(connection) = view.opened_for(exchange) else {
             return;
@@ -245,26 +245,26 @@ impl<'s> Sweep<'s> {
         };
         let from = if exchange.front().is_some() { from } else { connection.begun().map_or(from, |begun| begun.at) };
         if let Some(ready) = connection.ready().or(connection.failed) {
-            self.fill(before, Some(from.min(ready.at)), id);
-            self.fill(Part::Connect, Some(ready.at), id);
+            self.fill_part(before, Some(from.min(ready.at)), id);
+            self.fill_part(Part::Connect, Some(ready.at), id);
         }
     }
 
-    fn reply(&mut self, exchange: &Exchange<'_>, back: &Leg) {
+    fn sweep_reply(&mut self, exchange: &Exchange<'_>, back: &Leg) {
         let id = Some(exchange.id);
         match (back.result_start, back.result_end) {
             (Some(first), Some(last)) => {
                 if let Some(stall) = self.stalls.get(&exchange.id) {
-                    self.fill(Part::Server, Some(stall.from.min(first.at)), id);
-                    self.fill(Part::Response, Some(stall.to), id);
+                    self.fill_part(Part::Server, Some(stall.from.min(first.at)), id);
+                    self.fill_part(Part::Response, Some(stall.to), id);
                 }
-                self.fill(Part::Server, Some(first.at), id);
-                self.fill(Part::Response, Some(last.at), id);
+                self.fill_part(Part::Server, Some(first.at), id);
+                self.fill_part(Part::Response, Some(last.at), id);
             }
             // No result: the server's until the reply's end, on whichever side that was seen, or until nobody waits.
             _ => {
                 let end = back.end.or(exchange.ended());
-                self.fill(Part::Server, Some(ended(end)), id);
+                self.fill_part(Part::Server, Some(end_or_zero(end)), id);
             }
         }
     }
@@ -276,11 +276,11 @@ impl<'s> Sweep<'s> {
             (None, true) => Part::ClientSend,
             (None, false) => Part::Unaccounted,
         };
-        self.fill(part, Some(self.end), self.last);
+        self.fill_part(part, Some(self.end), self.last);
     }
 
     /// Hands the time from the cursor up to `until` to `part`; the only place where the cursor moves.
-    fn fill(&mut self, part: Part, until: Option<Nanos>, exchange: Option<ExchangeId>) {
+    fn fill_part(&mut self, part: Part, until: Option<Nanos>, exchange: Option<ExchangeId>) {
         let Some(until) = until else { return };
         let until = until.min(self.limit);
         if until <= self.cursor {
@@ -294,6 +294,6 @@ impl<'s> Sweep<'s> {
     }
 }
 
-fn ended(end: Option<crate::view::Stamp>) -> Nanos {
+fn end_or_zero(end: Option<crate::view::Stamp>) -> Nanos {
     end.map_or(Nanos(u64::MAX), |end| end.at)
 }

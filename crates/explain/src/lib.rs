@@ -57,15 +57,15 @@ mod view;
 mod waterfall;
 
 pub use accounts::{Account, AccountSum, Accounts};
-pub use explained::{Explained, explained, explained_file};
+pub use explained::{Explained, explain_recording, explained_file};
 pub use findings::*;
-pub use ledger::{Ledger, ledgers};
+pub use ledger::{Ledger, call_ledgers};
 pub use methods::Method;
 pub use name::Name;
 pub use parts::{Part, Parts, Segment};
 pub use split::{Doubt, ServerSplit};
 pub use view::{
-    Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, Outcome, Process, ReplyShape, Stamp, StreamEvent,
-    Texts, Transport, Usage, View, exchanges, exchanges_of_file,
+    Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, Stamp,
+    StreamEvent, Texts, Transport, Usage, View, exchanges_of_file, join_events,
 };
-pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, waterfall};
+pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, call_waterfall};

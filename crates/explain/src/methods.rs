@@ -38,7 +38,7 @@ pub struct Method {
 }
 
 /// The requests of the client by method, in the order in which methods first occur.
-pub(crate) fn methods(view: &View<'_>) -> Vec<Method> {
+pub(crate) fn count_methods(view: &View<'_>) -> Vec<Method> {
     let mut known: HashMap<(&str, Option<&str>), usize> = HashMap::new();
     let mut found: Vec<(Method, Vec<Nanos>)> = Vec::new();
     for exchange in &view.exchanges {
@@ -56,13 +56,13 @@ pub(crate) fn methods(view: &View<'_>) -> Vec<Method> {
             found.len() - 1
         });
         let (entry, times) = &mut found[at];
-        entry.add(exchange, times);
+        entry.add_exchange(exchange, times);
     }
-    found.into_iter().map(|(method, times)| method.timed(times)).collect()
+    found.into_iter().map(|(method, times)| method.with_times(times)).collect()
 }
 
 impl Method {
-    fn add(&mut self, exchange: &Exchange<'_>, times: &mut Vec<Nanos>) {
+    fn add_exchange(&mut self, exchange: &Exchange<'_>, times: &mut Vec<Nanos>) {
         self.requests += 1;
         self.request_bytes = self.request_bytes.saturating_add(exchange.request_bytes);
         self.reply_bytes = self.reply_bytes.saturating_add(exchange.reply_bytes);
@@ -76,7 +76,7 @@ impl Method {
         }
     }
 
-    fn timed(mut self, mut times: Vec<Nanos>) -> Self {
+    fn with_times(mut self, mut times: Vec<Nanos>) -> Self {
         times.sort_unstable();
         self.median = times.get(times.len().saturating_sub(1) / 2).copied();
         self.slowest = times.last().copied();

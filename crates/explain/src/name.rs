@@ -41,7 +41,7 @@ impl Serialize for Name {
 pub(crate) struct Names<'a>(HashMap<&'a str, Name>);
 
 impl<'a> Names<'a> {
-    pub(crate) fn of(&mut self, text: &'a str) -> Name {
+    pub(crate) fn name_of(&mut self, text: &'a str) -> Name {
         self.0.entry(text).or_insert_with(|| Name(text.into())).clone()
     }
 }

@@ -90,7 +90,7 @@ impl Parts {
     pub fn of(segments: &[Segment]) -> Self {
         let mut parts = Parts::default();
         for segment in segments {
-            let part = parts.part(segment.part);
+            let part = parts.part_mut(segment.part);
             *part = *part + segment.to.since(segment.from);
         }
         parts
@@ -108,7 +108,7 @@ impl Parts {
             + self.unaccounted
     }
 
-    fn part(&mut self, part: Part) -> &mut Nanos {
+    fn part_mut(&mut self, part: Part) -> &mut Nanos {
         match part {
             Part::ClientSend => &mut self.client_send,
             Part::Connect => &mut self.connect,

@@ -43,7 +43,7 @@ pub enum Doubt {
 }
 
 /// Splits what the segments gave to `server`. `None` where no exchange told anything.
-pub(crate) fn split<'v, 'a: 'v>(
+pub(crate) fn split_server<'v, 'a: 'v>(
     exchanges: impl Iterator<Item = &'v Exchange<'a>>,
     segments: &[Segment],
     end: Nanos,
@@ -62,10 +62,10 @@ pub(crate) fn split<'v, 'a: 'v>(
     }
     let mut split = ServerSplit::default();
     for (exchange, timing) in told {
-        if let Some(doubt) = doubt(exchange, timing, end) {
+        if let Some(doubt) = timing_doubt(exchange, timing, end) {
             split.doubt.get_or_insert(doubt);
         } else {
-            split.add(timing, own.remove(&exchange.id).unwrap_or_default());
+            split.add_timing(timing, own.remove(&exchange.id).unwrap_or_default());
         }
     }
     split.rest = whole.since(split.transport + split.dispatch + split.service);
@@ -75,7 +75,7 @@ pub(crate) fn split<'v, 'a: 'v>(
 impl ServerSplit {
     /// Adds an account, cut to the time that was the server's: what lies over it was reading and writing, seen in its
     /// neighbours, so that it comes off the transport first.
-    fn add(&mut self, told: ServerTiming, server: Nanos) {
+    fn add_timing(&mut self, told: ServerTiming, server: Nanos) {
         let service = told.service.min(server);
         let dispatch = told.dispatch.min(server.since(service));
         let transport = told.transport.min(server.since(service + dispatch));
@@ -86,7 +86,7 @@ impl ServerSplit {
 }
 
 /// The stamps of both ends are of one clock, or apart by a way there and back that only makes the exchange longer.
-fn doubt(exchange: &Exchange<'_>, told: ServerTiming, end: Nanos) -> Option<Doubt> {
+fn timing_doubt(exchange: &Exchange<'_>, told: ServerTiming, end: Nanos) -> Option<Doubt> {
     if told.malformed {
         return Some(Doubt::Malformed);
     }

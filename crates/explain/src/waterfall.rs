@@ -6,8 +6,8 @@ use mcpace_record::{CallId, Closer, ConnectionId, ExchangeId, MessageKind, Nanos
 use serde::Serialize;
 
 use crate::closed::closed;
-use crate::duplicates::duplicates;
-use crate::view::{Connection, Exchange, Note, Stamp, StreamEvent, Texts, View, exchanges};
+use crate::duplicates::find_duplicates;
+use crate::view::{Connection, Exchange, Note, Stamp, StreamEvent, Texts, View, join_events};
 
 /// One call's connections and exchanges. Times are nanoseconds after the call's start, negative before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -123,16 +123,16 @@ pub struct Moment {
 
 /// The picture of `call`; `None` where the recording has no such call.
 #[must_use]
-pub fn waterfall(recording: &Recording, call: CallId) -> Option<Waterfall> {
+pub fn call_waterfall(recording: &Recording, call: CallId) -> Option<Waterfall> {
     let texts = Texts::default();
-    waterfall_of(&exchanges(recording, &texts), call)
+    waterfall_of(&join_events(recording, &texts), call)
 }
 
 pub(crate) fn waterfall_of(view: &View<'_>, call: CallId) -> Option<Waterfall> {
     let found = view.call(call)?;
-    let clock = Clock { start: found.start.at, end: view.end };
+    let clock = RelativeClock { start: found.start.at, end: view.end };
     let originals: HashMap<ExchangeId, ExchangeId> =
-        duplicates(view).iter().map(|d| (view.exchanges[d.repeat].id, view.exchanges[d.original].id)).collect();
+        find_duplicates(view).iter().map(|d| (view.exchanges[d.repeat].id, view.exchanges[d.original].id)).collect();
     let ids: Vec<ExchangeId> = [found.in_flight, found.exchanges].concat();
     let rows = ids.iter().filter_map(|id| view.exchange(*id)).map(|e| {
         let mut row = exchange_row(view, e, &clock);
@@ -145,36 +145,36 @@ pub(crate) fn waterfall_of(view: &View<'_>, call: CallId) -> Option<Waterfall> {
         operation: found.operation.to_owned(),
         tool: found.tool.map(str::to_owned),
         start: 0,
-        end: clock.relative(found.end.map_or(view.end, |end| end.at)),
+        end: clock.relative_time(found.end.map_or(view.end, |end| end.at)),
         exchanges: rows.collect(),
         connections: connection_rows(view, &ids, &clock),
     })
 }
 
 /// Makes times relative to the call.
-struct Clock {
+struct RelativeClock {
     start: Nanos,
     end: Nanos,
 }
 
-impl Clock {
-    fn relative(&self, at: Nanos) -> i64 {
+impl RelativeClock {
+    fn relative_time(&self, at: Nanos) -> i64 {
         let distance = i128::from(at.0) - i128::from(self.start.0);
         i64::try_from(distance).unwrap_or(if distance < 0 { i64::MIN } else { i64::MAX })
     }
 
-    fn stamp(&self, stamp: Option<Stamp>) -> Option<i64> {
-        stamp.map(|stamp| self.relative(stamp.at))
+    fn relative_stamp(&self, stamp: Option<Stamp>) -> Option<i64> {
+        stamp.map(|stamp| self.relative_time(stamp.at))
     }
 
-    fn phase(&self, phase: Phase, from: Option<Stamp>, to: Option<Stamp>) -> Option<PhaseRow> {
-        let from = self.stamp(from)?;
-        let to = self.stamp(to).unwrap_or(self.relative(self.end));
+    fn phase_row(&self, phase: Phase, from: Option<Stamp>, to: Option<Stamp>) -> Option<PhaseRow> {
+        let from = self.relative_stamp(from)?;
+        let to = self.relative_stamp(to).unwrap_or(self.relative_time(self.end));
         (to > from).then_some(PhaseRow { phase, from, to })
     }
 }
 
-fn connection_rows(view: &View<'_>, ids: &[ExchangeId], clock: &Clock) -> Vec<ConnectionRow> {
+fn connection_rows(view: &View<'_>, ids: &[ExchangeId], clock: &RelativeClock) -> Vec<ConnectionRow> {
     let legs = ids.iter().filter_map(|id| view.exchange(*id));
     let legs = legs.flat_map(|e| [e.front(), e.back()]).flatten();
     let used: BTreeSet<ConnectionId> = legs.filter_map(|leg| leg.conn).collect();
@@ -182,19 +182,19 @@ fn connection_rows(view: &View<'_>, ids: &[ExchangeId], clock: &Clock) -> Vec<Co
     rows.map(|connection| connection_row(connection, clock)).collect()
 }
 
-fn connection_row(connection: &Connection<'_>, clock: &Clock) -> ConnectionRow {
+fn connection_row(connection: &Connection<'_>, clock: &RelativeClock) -> ConnectionRow {
     ConnectionRow {
         conn: connection.id,
         side: connection.side,
         address: connection.address.to_owned(),
-        opened: clock.stamp(connection.begun()),
-        ready: clock.stamp(connection.ready()),
-        closed: clock.stamp(connection.closed),
+        opened: clock.relative_stamp(connection.begun()),
+        ready: clock.relative_stamp(connection.ready()),
+        closed: clock.relative_stamp(connection.closed),
         closed_by: connection.closed_by,
     }
 }
 
-fn exchange_row(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> ExchangeRow {
+fn exchange_row(view: &View<'_>, exchange: &Exchange<'_>, clock: &RelativeClock) -> ExchangeRow {
     let first = exchange.messages.first();
     let text = |of: fn(&Note<'_>) -> Option<String>| first.and_then(of);
     ExchangeRow {
@@ -206,20 +206,20 @@ fn exchange_row(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Exch
         rpc_id: text(|message| message.id.map(str::to_owned)),
         rpc_name: text(|message| message.name().map(str::to_owned)),
         status: exchange.status,
-        phases: phases(view, exchange, clock),
-        events: moments(exchange, clock),
+        phases: phase_rows(view, exchange, clock),
+        events: exchange_moments(exchange, clock),
         duplicate_of: None,
         in_flight: false,
     }
 }
 
-fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseRow> {
+fn phase_rows(view: &View<'_>, exchange: &Exchange<'_>, clock: &RelativeClock) -> Vec<PhaseRow> {
     let near = exchange.near().unwrap_or_default();
     let back = exchange.back().unwrap_or_default();
     let connection = view.opened_for(exchange);
     let connect = connection.and_then(|c| {
         let done = c.ready().or(c.failed);
-        done.and_then(|_| clock.phase(Phase::Connect, c.begun(), done))
+        done.and_then(|_| clock.phase_row(Phase::Connect, c.begun(), done))
     });
     let answered = back.result_start.or(back.end).or(near.end);
     let open = near.result_end.filter(|result| {
@@ -228,10 +228,10 @@ fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseR
     });
     [
         connect,
-        clock.phase(Phase::Request, near.request_start, near.request_end.or(near.request_start)),
-        clock.phase(Phase::Server, back.request_end, answered),
-        back.result_end.and_then(|_| clock.phase(Phase::Response, back.result_start, back.result_end)),
-        clock.phase(Phase::StreamOpen, open, near.end),
+        clock.phase_row(Phase::Request, near.request_start, near.request_end.or(near.request_start)),
+        clock.phase_row(Phase::Server, back.request_end, answered),
+        back.result_end.and_then(|_| clock.phase_row(Phase::Response, back.result_start, back.result_end)),
+        clock.phase_row(Phase::StreamOpen, open, near.end),
     ]
     .into_iter()
     .flatten()
@@ -241,20 +241,20 @@ fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseR
 /// Events of a stream that are shown one by one; a stream of a million would make a picture that nobody can load.
 const EVENTS: usize = 500;
 
-fn moments(exchange: &Exchange<'_>, clock: &Clock) -> Vec<Moment> {
+fn exchange_moments(exchange: &Exchange<'_>, clock: &RelativeClock) -> Vec<Moment> {
     let near = exchange.near();
     let moment =
-        |stamp: Option<Stamp>, label: String| stamp.map(|stamp| Moment { at: clock.relative(stamp.at), label });
+        |stamp: Option<Stamp>, label: String| stamp.map(|stamp| Moment { at: clock.relative_time(stamp.at), label });
     let seen = |event: &StreamEvent<'_>| event.passed().or(event.read());
     let head = moment(near.and_then(|near| near.reply_head), "reply-head".to_owned());
     let (shown, rest) = exchange.events.split_at(exchange.events.len().min(EVENTS));
-    let events = shown.iter().filter_map(|event| moment(seen(event), label(event).to_owned()));
+    let events = shown.iter().filter_map(|event| moment(seen(event), event_label(event).to_owned()));
     let more = rest.first().and_then(|first| moment(seen(first), format!("{} more events", rest.len())));
     let end = moment(exchange.ended(), "reply-end".to_owned());
     head.into_iter().chain(events).chain(more).chain(end).collect()
 }
 
-fn label<'a>(event: &StreamEvent<'a>) -> &'a str {
+fn event_label<'a>(event: &StreamEvent<'a>) -> &'a str {
     let Some(message) = event.messages.last() else {
         return event.event.unwrap_or("priming");
     };

@@ -29,13 +29,13 @@ impl<'a> Said<'a> {
     pub(crate) fn reply_body(&self) -> Option<Cow<'a, str>> {
         match self.reply_text {
             Some(text) => Some(Cow::Borrowed(text)),
-            None => (!self.reply_events.is_empty()).then(|| Cow::Owned(framed(&self.reply_events))),
+            None => (!self.reply_events.is_empty()).then(|| Cow::Owned(frame_events(&self.reply_events))),
         }
     }
 }
 
 /// Headers and bodies of all exchanges, by their ids.
-pub(crate) fn bodies(recording: &Recording) -> HashMap<ExchangeId, Said<'_>> {
+pub(crate) fn exchange_bodies(recording: &Recording) -> HashMap<ExchangeId, Said<'_>> {
     let mut said: HashMap<ExchangeId, Said<'_>> = HashMap::new();
     for event in recording.events() {
         match &event.kind {
@@ -62,7 +62,7 @@ pub(crate) fn bodies(recording: &Recording) -> HashMap<ExchangeId, Said<'_>> {
 }
 
 /// As the HTML standard frames server-sent events.
-fn framed(events: &[StreamEvent<'_>]) -> String {
+fn frame_events(events: &[StreamEvent<'_>]) -> String {
     let mut text = String::new();
     for StreamEvent { event, id, data } in events {
         for (name, value) in [("event", event), ("id", id)] {
@@ -81,7 +81,7 @@ fn framed(events: &[StreamEvent<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mcpace_record::{Body, Event, Instrument, Nanos, RecordingHead, ReplyEnding, Side, digest};
+    use mcpace_record::{Body, Event, Instrument, Nanos, RecordingHead, ReplyEnding, Side, digest_bytes};
 
     use super::*;
 
@@ -100,7 +100,7 @@ mod tests {
 
     fn recording() -> Recording {
         let head = RecordingHead::bare(Instrument::Client);
-        let (side, ex, bytes, digest, ending) = (Side::Back, WHOLE, 2, digest(b"{}"), ReplyEnding::Complete);
+        let (side, ex, bytes, digest, ending) = (Side::Back, WHOLE, 2, digest_bytes(b"{}"), ReplyEnding::Complete);
         let end = EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages: Vec::new(), body: body("{}") };
         let kinds = [event(0, None, Some("7"), ""), event(1, Some("message"), None, "one\ntwo"), end];
         Recording::new(head, kinds.into_iter().map(|kind| Event { at: Nanos(2), kind }).collect())
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn a_streams_events_are_framed_as_they_were_sent() {
         let recording = recording();
-        let said = &bodies(&recording)[&STREAM];
+        let said = &exchange_bodies(&recording)[&STREAM];
         assert_eq!(said.reply_body().unwrap(), "id: 7\ndata: \n\nevent: message\ndata: one\ndata: two\n\n");
     }
 
     #[test]
     fn a_whole_reply_is_not_copied() {
         let recording = recording();
-        let said = &bodies(&recording)[&WHOLE];
+        let said = &exchange_bodies(&recording)[&WHOLE];
         assert!(matches!(said.reply_body(), Some(Cow::Borrowed("{}"))));
     }
 }

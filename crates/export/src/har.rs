@@ -6,24 +6,28 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use mcpace_explain::{Exchange, Texts, Transport, View, exchanges};
+use mcpace_explain::{Exchange, Texts, Transport, View, join_events};
 use mcpace_record::{ExchangeId, Header, Instrument, MessageKind, Nanos, Recording, ReplyEnding};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Value, json};
 
-use crate::bodies::{Said, bodies};
-use crate::{ExportError, Wall, millis};
+use crate::bodies::{Said, exchange_bodies};
+use crate::{ExportError, Wall, to_millis};
 
 /// Writes all HTTP exchanges of `recording`.
-pub fn har(recording: &Recording, mut into: impl Write) -> Result<(), ExportError> {
+pub fn write_har(recording: &Recording, mut into: impl Write) -> Result<(), ExportError> {
     if recording.head.instrument == Instrument::StdioRecorder {
         return Err(ExportError::NoHttp);
     }
     let texts = Texts::default();
-    let view = exchanges(recording, &texts);
-    let entries =
-        Entries { view: &view, said: bodies(recording), wall: Wall::of(recording), origin: origin(recording) };
-    if !view.exchanges.is_empty() && entries.all().next().is_none() {
+    let view = join_events(recording, &texts);
+    let entries = Entries {
+        view: &view,
+        said: exchange_bodies(recording),
+        wall: Wall::wall_clock(recording),
+        origin: recording_origin(recording),
+    };
+    if !view.exchanges.is_empty() && entries.all_exchanges().next().is_none() {
         return Err(ExportError::NoHttp);
     }
     let creator = json!({"name": "mcpace", "version": recording.head.mcpace});
@@ -36,7 +40,7 @@ pub fn har(recording: &Recording, mut into: impl Write) -> Result<(), ExportErro
 }
 
 /// `http://host:port` of what was reached; targets are paths mostly.
-fn origin(recording: &Recording) -> &str {
+fn recording_origin(recording: &Recording) -> &str {
     let upstream = recording.head.upstream.as_str();
     let host = upstream.find("://").map_or(0, |at| at + 3);
     upstream[host..].find(['/', '?', '#']).map_or(upstream, |at| &upstream[..host + at])
@@ -50,21 +54,21 @@ struct Entries<'v, 'a> {
 }
 
 impl<'v, 'a> Entries<'v, 'a> {
-    fn all(&self) -> impl Iterator<Item = &'v Exchange<'a>> {
+    fn all_exchanges(&self) -> impl Iterator<Item = &'v Exchange<'a>> {
         self.view.exchanges.iter().filter(|exchange| exchange.transport == Transport::Http)
     }
 
-    fn entry(&self, exchange: &Exchange<'a>) -> Value {
+    fn exchange_entry(&self, exchange: &Exchange<'a>) -> Value {
         let nothing = Said::default();
         let said = self.said.get(&exchange.id).unwrap_or(&nothing);
-        let times = Times::of(self.view, exchange);
+        let times = Times::exchange_times(self.view, exchange);
         let mut entry = json!({
-            "startedDateTime": self.wall.rfc3339(times.from),
-            "time": times.total(),
-            "request": self.request(exchange, said),
-            "response": response(exchange, said),
+            "startedDateTime": self.wall.to_rfc3339(times.from),
+            "time": times.total_ms(),
+            "request": self.request_entry(exchange, said),
+            "response": response_entry(exchange, said),
             "cache": {},
-            "timings": times.timings(),
+            "timings": times.timings_entry(),
         });
         if let Some(conn) = exchange.near().and_then(|leg| leg.conn) {
             entry["connection"] = json!(conn.0.to_string());
@@ -75,17 +79,17 @@ impl<'v, 'a> Entries<'v, 'a> {
             entry["_mcp"] = json!({"method": asked.method(), "id": asked.id, "name": asked.name()});
         }
         if let Some(result) = exchange.near().and_then(|leg| leg.result_end) {
-            entry["_result_ms"] = json!(millis(result.at.since(times.from)));
+            entry["_result_ms"] = json!(to_millis(result.at.since(times.from)));
         }
         entry
     }
 
-    fn request(&self, exchange: &Exchange<'_>, said: &Said<'_>) -> Value {
+    fn request_entry(&self, exchange: &Exchange<'_>, said: &Said<'_>) -> Value {
         let target = exchange.target();
         let url = if target.starts_with("http") { target.to_owned() } else { format!("{}{target}", self.origin) };
         let mut request = json!({
             "method": exchange.method(), "url": url, "httpVersion": "HTTP/1.1", "cookies": [],
-            "headers": headers(said.request_headers), "queryString": query(target),
+            "headers": header_entries(said.request_headers), "queryString": query_entries(target),
             "headersSize": -1, "bodySize": exchange.request_bytes,
         });
         if let Some(body) = said.request_body {
@@ -98,21 +102,21 @@ impl<'v, 'a> Entries<'v, 'a> {
 impl Serialize for Entries<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut entries = serializer.serialize_seq(None)?;
-        for exchange in self.all() {
-            entries.serialize_element(&self.entry(exchange))?;
+        for exchange in self.all_exchanges() {
+            entries.serialize_element(&self.exchange_entry(exchange))?;
         }
         entries.end()
     }
 }
 
-fn response(exchange: &Exchange<'_>, said: &Said<'_>) -> Value {
+fn response_entry(exchange: &Exchange<'_>, said: &Said<'_>) -> Value {
     let mut content = json!({"size": exchange.reply_bytes, "mimeType": media_type(said.reply_headers)});
     if let Some(body) = said.reply_body() {
         content["text"] = json!(body);
     }
     let mut response = json!({
         "status": exchange.status.unwrap_or(0), "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [],
-        "headers": headers(said.reply_headers), "content": content, "redirectURL": value(said.reply_headers, "location"),
+        "headers": header_entries(said.reply_headers), "content": content, "redirectURL": header_value(said.reply_headers, "location"),
         "headersSize": -1, "bodySize": exchange.reply_bytes,
     });
     // Chrome's own member for a request without a (whole) reply.
@@ -129,19 +133,19 @@ fn response(exchange: &Exchange<'_>, said: &Said<'_>) -> Value {
     response
 }
 
-fn headers(headers: &[Header]) -> Vec<Value> {
+fn header_entries(headers: &[Header]) -> Vec<Value> {
     headers.iter().map(|Header(name, value)| json!({"name": name, "value": value})).collect()
 }
 
-fn value<'a>(headers: &'a [Header], wanted: &str) -> &'a str {
+fn header_value<'a>(headers: &'a [Header], wanted: &str) -> &'a str {
     headers.iter().find(|Header(name, _)| name.eq_ignore_ascii_case(wanted)).map_or("", |Header(_, value)| value)
 }
 
 fn media_type(headers: &[Header]) -> &str {
-    value(headers, "content-type")
+    header_value(headers, "content-type")
 }
 
-fn query(target: &str) -> Vec<Value> {
+fn query_entries(target: &str) -> Vec<Value> {
     let Some((_, query)) = target.split_once('?') else { return Vec::new() };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -161,7 +165,7 @@ struct Times {
 }
 
 impl Times {
-    fn of(view: &View<'_>, exchange: &Exchange<'_>) -> Self {
+    fn exchange_times(view: &View<'_>, exchange: &Exchange<'_>) -> Self {
         let start = exchange.start.at;
         let at = |stamp: Option<mcpace_explain::Stamp>, or: Nanos| stamp.map_or(or, |stamp| stamp.at);
         let (sent, head, end) = exchange.near().map_or((start, start, start), |leg| {
@@ -184,15 +188,18 @@ impl Times {
     }
 
     /// `ssl` is a part of `connect`.
-    fn total(&self) -> f64 {
-        millis(self.connect.unwrap_or(Nanos::ZERO)) + millis(self.send) + millis(self.wait) + millis(self.receive)
+    fn total_ms(&self) -> f64 {
+        to_millis(self.connect.unwrap_or(Nanos::ZERO))
+            + to_millis(self.send)
+            + to_millis(self.wait)
+            + to_millis(self.receive)
     }
 
-    fn timings(&self) -> Value {
-        let or_none = |span: Option<Nanos>| span.map_or(-1.0, millis);
+    fn timings_entry(&self) -> Value {
+        let or_none = |span: Option<Nanos>| span.map_or(-1.0, to_millis);
         json!({
             "blocked": -1.0, "dns": -1.0, "connect": or_none(self.connect), "ssl": or_none(self.ssl),
-            "send": millis(self.send), "wait": millis(self.wait), "receive": millis(self.receive),
+            "send": to_millis(self.send), "wait": to_millis(self.wait), "receive": to_millis(self.receive),
         })
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     /// The row of a thing that takes from `from` to `to`.
-    pub(crate) fn place(&mut self, from: Nanos, to: Nanos) -> u64 {
+    pub(crate) fn place_span(&mut self, from: Nanos, to: Nanos) -> u64 {
         while let Some(Reverse((end, row))) = self.busy.peek().copied()
             && end <= from
         {
@@ -41,10 +41,10 @@ mod tests {
     #[test]
     fn what_overlaps_lies_in_different_rows_and_what_follows_in_the_first_that_is_free() {
         let mut lanes = Lanes::default();
-        assert_eq!(lanes.place(Nanos(0), Nanos(10)), 0);
-        assert_eq!(lanes.place(Nanos(5), Nanos(20)), 1);
-        assert_eq!(lanes.place(Nanos(10), Nanos(12)), 0);
-        assert_eq!(lanes.place(Nanos(11), Nanos(13)), 2);
-        assert_eq!(lanes.place(Nanos(30), Nanos(31)), 0);
+        assert_eq!(lanes.place_span(Nanos(0), Nanos(10)), 0);
+        assert_eq!(lanes.place_span(Nanos(5), Nanos(20)), 1);
+        assert_eq!(lanes.place_span(Nanos(10), Nanos(12)), 0);
+        assert_eq!(lanes.place_span(Nanos(11), Nanos(13)), 2);
+        assert_eq!(lanes.place_span(Nanos(30), Nanos(31)), 0);
     }
 }

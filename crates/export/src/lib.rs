@@ -18,9 +18,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use mcpace_record::{Nanos, Recording};
 
-pub use har::har;
-pub use otlp::otlp;
-pub use trace::trace;
+pub use har::write_har;
+pub use otlp::write_otlp;
+pub use trace::write_trace;
 
 /// Why a recording can't be written in a format.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ struct Wall {
 }
 
 impl Wall {
-    fn of(recording: &Recording) -> Self {
+    fn wall_clock(recording: &Recording) -> Self {
         let started = humantime::parse_rfc3339(&recording.head.started).unwrap_or(UNIX_EPOCH);
         let unix = started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let first = recording.events().first().map_or(Nanos::ZERO, |event| event.at);
@@ -62,7 +62,7 @@ impl Wall {
     }
 
     /// RFC 3339, to the microsecond.
-    fn rfc3339(self, at: Nanos) -> String {
+    fn to_rfc3339(self, at: Nanos) -> String {
         // A hostile stamp past the year 9999 can't be written; it is as good as any other then.
         const LAST: u64 = 253_402_300_799;
         let ns = self.unix_ns(at).min(LAST.saturating_mul(1_000_000_000));
@@ -72,6 +72,6 @@ impl Wall {
 }
 
 /// Milliseconds, as HAR has them.
-fn millis(span: Nanos) -> f64 {
+fn to_millis(span: Nanos) -> f64 {
     span.0 as f64 / 1e6
 }

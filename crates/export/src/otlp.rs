@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use mcpace_explain::{Exchange, Ledger, Texts, exchanges, ledgers};
-use mcpace_record::{CallOutcome, ExchangeId, MessageKind, Nanos, Recording, digest};
+use mcpace_explain::{Exchange, Ledger, Texts, call_ledgers, join_events};
+use mcpace_record::{CallOutcome, ExchangeId, MessageKind, Nanos, Recording, digest_bytes};
 use serde_json::{Value, json};
 
 use crate::{ExportError, Wall};
@@ -28,22 +28,22 @@ const CLIENT: u8 = 3;
 const FAILED: u8 = 2;
 
 /// Writes all operations and exchanges of `recording`.
-pub fn otlp(recording: &Recording, into: impl Write) -> Result<(), ExportError> {
+pub fn write_otlp(recording: &Recording, into: impl Write) -> Result<(), ExportError> {
     let texts = Texts::default();
-    let view = exchanges(recording, &texts);
-    let ledgers = ledgers(recording);
+    let view = join_events(recording, &texts);
+    let ledgers = call_ledgers(recording);
     let mut calls: HashMap<ExchangeId, &Ledger> = HashMap::new();
     for ledger in &ledgers {
         calls.extend(ledger.exchanges.iter().map(|id| (*id, ledger)));
     }
-    let mut lines = Lines { into, recording, wall: Wall::of(recording), spans: Vec::new(), bytes: 0 };
+    let mut lines = OtlpLines { into, recording, wall: Wall::wall_clock(recording), spans: Vec::new(), bytes: 0 };
     for ledger in &ledgers {
-        lines.operation(ledger)?;
+        lines.write_operation(ledger)?;
     }
     for exchange in &view.exchanges {
-        lines.exchange(exchange, calls.get(&exchange.id).copied())?;
+        lines.write_exchange(exchange, calls.get(&exchange.id).copied())?;
     }
-    lines.flush()?;
+    lines.flush_line()?;
     Ok(lines.into.flush()?)
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn name_of(exchange: &Exchange<'_>) -> String {
     }
 }
 
-struct Lines<'a, W> {
+struct OtlpLines<'a, W> {
     into: W,
     recording: &'a Recording,
     wall: Wall,
@@ -66,10 +66,10 @@ struct Lines<'a, W> {
     bytes: usize,
 }
 
-impl<W: Write> Lines<'_, W> {
-    fn operation(&mut self, ledger: &Ledger) -> Result<(), ExportError> {
-        let mut attributes = vec![text("mcpace.operation", &ledger.operation)];
-        attributes.extend(ledger.tool.as_deref().map(|tool| text("gen_ai.tool.name", tool)));
+impl<W: Write> OtlpLines<'_, W> {
+    fn write_operation(&mut self, ledger: &Ledger) -> Result<(), ExportError> {
+        let mut attributes = vec![text_attribute("mcpace.operation", &ledger.operation)];
+        attributes.extend(ledger.tool.as_deref().map(|tool| text_attribute("gen_ai.tool.name", tool)));
         let failure = match &ledger.outcome {
             Some(CallOutcome::Failed(words)) => Some(words.as_str()),
             Some(CallOutcome::ToolError) => Some("tool_error"),
@@ -78,33 +78,43 @@ impl<W: Write> Lines<'_, W> {
         let key = ("call", ledger.call.0);
         let name =
             ledger.tool.as_ref().map_or(ledger.operation.to_string(), |tool| format!("{} {tool}", ledger.operation));
-        let mut span = self.span(key, key, None, &name, INTERNAL, ledger.start, ledger.end, attributes);
+        let mut span = self.span_value(key, key, None, &name, INTERNAL, ledger.start, ledger.end, attributes);
         if let Some(failure) = failure {
-            span["status"] = json!({"code": FAILED, "message": cut(failure)});
+            span["status"] = json!({"code": FAILED, "message": cut_text(failure)});
         }
-        self.add(span)?;
+        self.add_span(span)?;
         for (place, segment) in ledger.segments.iter().enumerate().filter(|(_, segment)| segment.from < segment.to) {
             let own = (segment.part.name(), ledger.call.0 << 20 | place as u64);
-            let about = segment.exchange.map(|exchange| number("mcpace.exchange", exchange.0)).into_iter().collect();
-            let span = self.span(key, own, Some(key), segment.part.name(), INTERNAL, segment.from, segment.to, about);
-            self.add(span)?;
+            let about =
+                segment.exchange.map(|exchange| number_attribute("mcpace.exchange", exchange.0)).into_iter().collect();
+            let span =
+                self.span_value(key, own, Some(key), segment.part.name(), INTERNAL, segment.from, segment.to, about);
+            self.add_span(span)?;
         }
         Ok(())
     }
 
-    fn exchange(&mut self, exchange: &Exchange<'_>, ledger: Option<&Ledger>) -> Result<(), ExportError> {
+    fn write_exchange(&mut self, exchange: &Exchange<'_>, ledger: Option<&Ledger>) -> Result<(), ExportError> {
         let own = ("exchange", exchange.id.0);
         let call = ledger.map(|ledger| ("call", ledger.call.0));
         let from = exchange.sent().at;
         let near = exchange.near();
         let end = near.and_then(|leg| leg.end.or(leg.result_end).or(leg.reply_head)).map_or(from, |stamp| stamp.at);
-        let mut span =
-            self.span(call.unwrap_or(own), own, call, &name_of(exchange), CLIENT, from, end, about(exchange));
+        let mut span = self.span_value(
+            call.unwrap_or(own),
+            own,
+            call,
+            &name_of(exchange),
+            CLIENT,
+            from,
+            end,
+            exchange_attributes(exchange),
+        );
         let mut events = exchange.events.iter().filter_map(|event| {
             let at = event.passed().or(event.read())?.at;
             let unix = self.wall.unix_ns(at).to_string();
-            let attributes = [number("mcpace.sse.bytes", event.bytes)];
-            Some(json!({"timeUnixNano": unix, "name": cut(event.event.unwrap_or("message")), "attributes": attributes}))
+            let attributes = [number_attribute("mcpace.sse.bytes", event.bytes)];
+            Some(json!({"timeUnixNano": unix, "name": cut_text(event.event.unwrap_or("message")), "attributes": attributes}))
         });
         let listed: Vec<Value> = events.by_ref().take(EVENTS_A_SPAN).collect();
         if !listed.is_empty() {
@@ -119,11 +129,11 @@ impl<W: Write> Lines<'_, W> {
         if failed {
             span["status"] = json!({"code": FAILED});
         }
-        self.add(span)
+        self.add_span(span)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a span has as many parts")]
-    fn span(
+    fn span_value(
         &self,
         trace: (&str, u64),
         own: (&str, u64),
@@ -135,47 +145,48 @@ impl<W: Write> Lines<'_, W> {
         attributes: Vec<Value>,
     ) -> Value {
         let mut span = json!({
-            "traceId": format!("{}{}", self.id("trace", trace), self.id("trace'", trace)),
-            "spanId": self.id("span", own),
-            "name": cut(name),
+            "traceId": format!("{}{}", self.span_id("trace", trace), self.span_id("trace'", trace)),
+            "spanId": self.span_id("span", own),
+            "name": cut_text(name),
             "kind": kind,
             "startTimeUnixNano": self.wall.unix_ns(from).to_string(),
             "endTimeUnixNano": self.wall.unix_ns(to.max(from)).to_string(),
             "attributes": attributes,
         });
         if let Some(parent) = parent {
-            span["parentSpanId"] = json!(self.id("span", parent));
+            span["parentSpanId"] = json!(self.span_id("span", parent));
         }
         span
     }
 
     /// Eight bytes in hexadecimal, the same each time that this recording is exported: sent twice, it is one trace.
-    fn id(&self, kind: &str, (group, number): (&str, u64)) -> String {
+    fn span_id(&self, kind: &str, (group, number): (&str, u64)) -> String {
         let head = &self.recording.head;
         let first = self.recording.events().first().map_or(0, |event| event.at.0);
         let whole = format!("{kind} {group} {number} {} {} {first}", head.started, head.upstream);
         // All zeros would be no id, and no digest is.
-        format!("{:016x}", digest(whole.as_bytes()).value())
+        format!("{:016x}", digest_bytes(whole.as_bytes()).value())
     }
 
-    fn add(&mut self, span: Value) -> Result<(), ExportError> {
+    fn add_span(&mut self, span: Value) -> Result<(), ExportError> {
         let span = span.to_string();
         if self.bytes + span.len() > BYTES_A_LINE {
-            self.flush()?;
+            self.flush_line()?;
         }
         self.bytes += span.len();
         self.spans.push(span);
-        if self.spans.len() >= SPANS_A_LINE { self.flush() } else { Ok(()) }
+        if self.spans.len() >= SPANS_A_LINE { self.flush_line() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), ExportError> {
+    fn flush_line(&mut self) -> Result<(), ExportError> {
         if self.spans.is_empty() {
             return Ok(());
         }
         let head = &self.recording.head;
-        let resource = [text("service.name", "mcpace recording"), text("server.address", &head.upstream)];
+        let resource =
+            [text_attribute("service.name", "mcpace recording"), text_attribute("server.address", &head.upstream)];
         let resource = json!({"attributes": resource});
-        let scope = json!({"name": "mcpace", "version": cut(&head.mcpace)});
+        let scope = json!({"name": "mcpace", "version": cut_text(&head.mcpace)});
         self.bytes = 0;
         // The spans are JSON already.
         let spans = std::mem::take(&mut self.spans).join(",");
@@ -187,46 +198,46 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-fn about(exchange: &Exchange<'_>) -> Vec<Value> {
+fn exchange_attributes(exchange: &Exchange<'_>) -> Vec<Value> {
     let mut told = Vec::new();
     if !exchange.method().is_empty() {
-        told.push(text("http.request.method", exchange.method()));
-        told.push(text("url.path", exchange.target()));
+        told.push(text_attribute("http.request.method", exchange.method()));
+        told.push(text_attribute("url.path", exchange.target()));
     }
-    told.extend(exchange.status.map(|status| number("http.response.status_code", u64::from(status))));
+    told.extend(exchange.status.map(|status| number_attribute("http.response.status_code", u64::from(status))));
     let asked = exchange.messages.iter().find(|m| matches!(m.kind(), MessageKind::Request | MessageKind::Notification));
     if let Some(asked) = asked {
-        told.extend(asked.method().map(|method| text("mcp.method.name", method)));
-        told.extend(asked.name().map(|name| text("gen_ai.tool.name", name)));
-        told.extend(asked.id.map(|id| text("jsonrpc.request.id", id)));
+        told.extend(asked.method().map(|method| text_attribute("mcp.method.name", method)));
+        told.extend(asked.name().map(|name| text_attribute("gen_ai.tool.name", name)));
+        told.extend(asked.id.map(|id| text_attribute("jsonrpc.request.id", id)));
     }
     if let Some(code) = exchange.answer.and_then(|answer| answer.code()) {
-        told.push(text("rpc.response.status_code", &code.to_string()));
+        told.push(text_attribute("rpc.response.status_code", &code.to_string()));
     }
-    told.push(number("http.request.body.size", exchange.request_bytes));
-    told.push(number("http.response.body.size", exchange.reply_bytes));
+    told.push(number_attribute("http.request.body.size", exchange.request_bytes));
+    told.push(number_attribute("http.response.body.size", exchange.reply_bytes));
     if let Some(timing) = exchange.told() {
         let layers = [("transport", timing.transport), ("dispatch", timing.dispatch), ("service", timing.service)];
-        told.extend(layers.map(|(layer, time)| number(&format!("mcpace.server.{layer}_ns"), time.0)));
+        told.extend(layers.map(|(layer, time)| number_attribute(&format!("mcpace.server.{layer}_ns"), time.0)));
     }
     if let Some(conn) = exchange.near().and_then(|leg| leg.conn) {
-        told.push(number("mcpace.connection", conn.0));
+        told.push(number_attribute("mcpace.connection", conn.0));
     }
     told
 }
 
-fn text(key: &str, value: &str) -> Value {
-    json!({"key": key, "value": {"stringValue": cut(value)}})
+fn text_attribute(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": cut_text(value)}})
 }
 
 /// A peer's words, of bounded length.
-fn cut(words: &str) -> &str {
+fn cut_text(words: &str) -> &str {
     let most = words.len().min(LONGEST_TEXT);
     let end = (0..=most).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
     &words[..end]
 }
 
-fn number(key: &str, value: u64) -> Value {
+fn number_attribute(key: &str, value: u64) -> Value {
     // 64-bit integers are strings in the protocol's JSON.
     json!({"key": key, "value": {"intValue": value.to_string()}})
 }
@@ -266,7 +277,7 @@ mod tests {
 
     fn lines(recording: &Recording) -> Vec<String> {
         let mut written = Vec::new();
-        otlp(recording, &mut written).unwrap();
+        write_otlp(recording, &mut written).unwrap();
         String::from_utf8(written).unwrap().lines().map(str::to_owned).collect()
     }
 
@@ -300,8 +311,8 @@ mod tests {
 
     #[test]
     fn words_are_cut_between_characters() {
-        assert_eq!(cut("short"), "short");
-        assert_eq!(cut(&"é".repeat(2_000)).len(), LONGEST_TEXT);
-        assert_eq!(cut(&format!("a{}", "é".repeat(2_000))).len(), LONGEST_TEXT - 1);
+        assert_eq!(cut_text("short"), "short");
+        assert_eq!(cut_text(&"é".repeat(2_000)).len(), LONGEST_TEXT);
+        assert_eq!(cut_text(&format!("a{}", "é".repeat(2_000))).len(), LONGEST_TEXT - 1);
     }
 }

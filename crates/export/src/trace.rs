@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use mcpace_explain::{Exchange, Ledger, Leg, Texts, Transport, exchanges, ledgers};
+use mcpace_explain::{Exchange, Ledger, Leg, Texts, Transport, call_ledgers, join_events};
 use mcpace_record::{ConnectionId, Nanos, Recording};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,8 +23,9 @@ const SERVER: u64 = 3;
 const NO_CONNECTION: u64 = 1 << 40;
 
 /// Writes all operations and exchanges of `recording`.
-pub fn trace(recording: &Recording, into: impl Write) -> Result<(), ExportError> {
-    let mut file = File { into, first: true, origin: recording.events().first().map_or(Nanos::ZERO, |event| event.at) };
+pub fn write_trace(recording: &Recording, into: impl Write) -> Result<(), ExportError> {
+    let mut file =
+        TraceFile { into, first: true, origin: recording.events().first().map_or(Nanos::ZERO, |event| event.at) };
     file.into.write_all(br#"{"displayTimeUnit":"ms","traceEvents":["#)?;
     let groups = [
         (OPERATIONS, "operations of the client"),
@@ -32,23 +33,23 @@ pub fn trace(recording: &Recording, into: impl Write) -> Result<(), ExportError>
         (SERVER, "exchanges, server's side"),
     ];
     for (pid, name) in groups {
-        file.event(&json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}))?;
-        file.event(
+        file.write_event(&json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}))?;
+        file.write_event(
             &json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}}),
         )?;
     }
     let mut lanes = Lanes::default();
-    for ledger in ledgers(recording) {
-        file.operation(&ledger, lanes.place(ledger.start, ledger.end))?;
+    for ledger in call_ledgers(recording) {
+        file.write_operation(&ledger, lanes.place_span(ledger.start, ledger.end))?;
     }
     let texts = Texts::default();
-    let view = exchanges(recording, &texts);
+    let view = join_events(recording, &texts);
     let mut rows: HashMap<u64, Rows> = HashMap::new();
     for exchange in &view.exchanges {
         for (pid, leg) in [(CLIENT, exchange.near()), (SERVER, exchange.front().and(exchange.back()))] {
             if let Some(leg) = leg {
-                let tid = rows.entry(pid).or_default().of(exchange, &leg);
-                file.exchange(pid, tid, exchange, &leg)?;
+                let tid = rows.entry(pid).or_default().row_of(exchange, &leg);
+                file.write_exchange(pid, tid, exchange, &leg)?;
             }
         }
     }
@@ -68,8 +69,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(&mut self, exchange: &Exchange<'_>, leg: &Leg) -> u64 {
-        let (from, to) = window(exchange, leg);
+    fn row_of(&mut self, exchange: &Exchange<'_>, leg: &Leg) -> u64 {
+        let (from, to) = leg_window(exchange, leg);
         if let Some(conn) = leg.conn.filter(|_| exchange.transport == Transport::Http) {
             let last = self.last.entry(conn).or_default();
             if *last <= from {
@@ -77,17 +78,17 @@ impl Rows {
                 return conn.0.saturating_add(1);
             }
         }
-        NO_CONNECTION + self.others.place(from, to)
+        NO_CONNECTION + self.others.place_span(from, to)
     }
 }
 
-fn window(exchange: &Exchange<'_>, leg: &Leg) -> (Nanos, Nanos) {
+fn leg_window(exchange: &Exchange<'_>, leg: &Leg) -> (Nanos, Nanos) {
     let stamps = [leg.request_end, leg.reply_head, leg.body_start, leg.result_end, leg.end];
     let from = leg.request_start.map_or(exchange.start.at, |stamp| stamp.at);
     (from, stamps.into_iter().flatten().map(|stamp| stamp.at).fold(from, Nanos::max))
 }
 
-struct File<W> {
+struct TraceFile<W> {
     into: W,
     first: bool,
     origin: Nanos,
@@ -107,15 +108,15 @@ struct Slice<'a> {
     args: Value,
 }
 
-impl<W: Write> File<W> {
-    fn event(&mut self, event: &impl Serialize) -> Result<(), ExportError> {
+impl<W: Write> TraceFile<W> {
+    fn write_event(&mut self, event: &impl Serialize) -> Result<(), ExportError> {
         self.into.write_all(if self.first { b"\n" } else { b",\n" })?;
         self.first = false;
         Ok(serde_json::to_writer(&mut self.into, event)?)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a slice has as many parts")]
-    fn slice(
+    fn write_slice(
         &mut self,
         pid: u64,
         tid: u64,
@@ -127,35 +128,35 @@ impl<W: Write> File<W> {
     ) -> Result<(), ExportError> {
         let micros = |span: Nanos| span.0 as f64 / 1e3;
         let (ts, dur) = (micros(from.since(self.origin)), micros(to.since(from)));
-        self.event(&Slice { ph: "X", pid, tid, name, cat, ts, dur, args })
+        self.write_event(&Slice { ph: "X", pid, tid, name, cat, ts, dur, args })
     }
 
-    fn operation(&mut self, ledger: &Ledger, tid: u64) -> Result<(), ExportError> {
+    fn write_operation(&mut self, ledger: &Ledger, tid: u64) -> Result<(), ExportError> {
         let name =
             ledger.tool.as_ref().map_or(ledger.operation.to_string(), |tool| format!("{} {tool}", ledger.operation));
         let args = json!({"outcome": ledger.outcome, "parts_ns": ledger.parts});
-        self.slice(OPERATIONS, tid, "operation", &name, ledger.start, ledger.end, args)?;
+        self.write_slice(OPERATIONS, tid, "operation", &name, ledger.start, ledger.end, args)?;
         for segment in ledger.segments.iter().filter(|segment| segment.from < segment.to) {
             let args = segment.exchange.map_or(Value::Null, |exchange| json!({"exchange": exchange}));
-            self.slice(OPERATIONS, tid, "ledger", segment.part.name(), segment.from, segment.to, args)?;
+            self.write_slice(OPERATIONS, tid, "ledger", segment.part.name(), segment.from, segment.to, args)?;
         }
         Ok(())
     }
 
-    fn exchange(&mut self, pid: u64, tid: u64, exchange: &Exchange<'_>, leg: &Leg) -> Result<(), ExportError> {
-        let (from, to) = window(exchange, leg);
+    fn write_exchange(&mut self, pid: u64, tid: u64, exchange: &Exchange<'_>, leg: &Leg) -> Result<(), ExportError> {
+        let (from, to) = leg_window(exchange, leg);
         let args = json!({
             "exchange": exchange.id, "http": [exchange.method(), exchange.target()], "status": exchange.status,
             "sent_bytes": exchange.request_bytes, "received_bytes": exchange.reply_bytes, "ending": exchange.ending,
         });
-        self.slice(pid, tid, "exchange", &name_of(exchange), from, to, args)?;
+        self.write_slice(pid, tid, "exchange", &name_of(exchange), from, to, args)?;
         // Each phase lasts until the next one that was seen.
         let marks = [("send", leg.request_start), ("wait", leg.request_end), ("receive", leg.reply_head)];
         let seen: Vec<(&str, Nanos)> =
             marks.into_iter().filter_map(|(name, stamp)| Some((name, stamp?.at.max(from).min(to)))).collect();
         for (place, (name, begun)) in seen.iter().enumerate() {
             let until = seen.get(place + 1).map_or(to, |(_, next)| *next).max(*begun);
-            self.slice(pid, tid, "phase", name, *begun, until, Value::Null)?;
+            self.write_slice(pid, tid, "phase", name, *begun, until, Value::Null)?;
         }
         for event in &exchange.events {
             let stamp = if pid == CLIENT { event.passed().or(event.read()) } else { event.read() };
@@ -163,7 +164,7 @@ impl<W: Write> File<W> {
                 let ts = stamp.at.since(self.origin).0 as f64 / 1e3;
                 let name = event.event.unwrap_or("message");
                 let args = json!({"seq": event.seq, "bytes": event.bytes});
-                self.event(&json!({"ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "cat": "sse", "ts": ts, "args": args}))?;
+                self.write_event(&json!({"ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "cat": "sse", "ts": ts, "args": args}))?;
             }
         }
         Ok(())
@@ -183,7 +184,7 @@ mod tests {
         let (conn, ex) = (ConnectionId(u64::MAX), ExchangeId(u64::MAX));
         let kind = EventKind::RequestHead { side: Side::Front, conn, ex, method, target, headers: Vec::new() };
         let mut written = Vec::new();
-        trace(&Recording::new(head, vec![Event { at: Nanos(u64::MAX), kind }]), &mut written).unwrap();
+        write_trace(&Recording::new(head, vec![Event { at: Nanos(u64::MAX), kind }]), &mut written).unwrap();
         let written: Value = serde_json::from_slice(&written).unwrap();
         let rows: Vec<&Value> = written["traceEvents"].as_array().unwrap().iter().map(|event| &event["tid"]).collect();
         assert!(rows.contains(&&json!(u64::MAX)), "{rows:?}");

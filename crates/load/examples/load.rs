@@ -12,7 +12,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failure> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
-    let run = mcpace_load::start(mcpace_load::Plan::parse(&text)?)?;
+    let run = mcpace_load::start_run(mcpace_load::Plan::parse(&text)?)?;
     while !run.wait(Duration::from_secs(1)) {
         for second in run.progress() {
             eprintln!("{}", serde_json::to_string(&second)?);

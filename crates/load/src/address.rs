@@ -8,7 +8,7 @@ use crate::plan::error::PlanError;
 
 /// The parts of a target's URL that a client needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct TargetAddress {
     /// Over TLS.
     pub(crate) secure: bool,
     /// The name or the number, without brackets.
@@ -20,7 +20,7 @@ pub(crate) struct Address {
     pub(crate) path: String,
 }
 
-impl Address {
+impl TargetAddress {
     pub(crate) fn parse(text: &str) -> Result<Self, PlanError> {
         let impossible = |why: &str| PlanError::Impossible(format!("the target's URL {why}"));
         let url = Url::parse(text).map_err(|error| impossible(&format!("can't be read: {error}")))?;
@@ -53,20 +53,20 @@ impl Address {
 
 #[cfg(test)]
 mod tests {
-    use super::Address;
+    use super::TargetAddress;
 
     #[test]
     fn a_url_is_taken_apart() {
-        let address = Address::parse("http://[::1]:8080/mcp?x=1").unwrap();
+        let address = TargetAddress::parse("http://[::1]:8080/mcp?x=1").unwrap();
         assert_eq!((address.host.as_str(), address.port), ("::1", 8080));
         assert_eq!((address.authority.as_str(), address.path.as_str()), ("[::1]:8080", "/mcp?x=1"));
-        assert_eq!(Address::parse("https://example.org").unwrap().authority, "example.org");
+        assert_eq!(TargetAddress::parse("https://example.org").unwrap().authority, "example.org");
     }
 
     #[test]
     fn other_urls_are_refused_with_the_reason() {
         for (url, why) in [("ftp://a", "ftp://"), ("nonsense", "can't be read"), ("http://u:p@a/", "password")] {
-            assert!(Address::parse(url).unwrap_err().to_string().contains(why), "{url}");
+            assert!(TargetAddress::parse(url).unwrap_err().to_string().contains(why), "{url}");
         }
     }
 }

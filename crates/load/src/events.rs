@@ -17,12 +17,12 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// The data of the next whole event in `bytes`, which is all of the stream since it began (or since [`Scan::forget`]).
+    /// The data of the next whole event in `bytes`, which is all of the stream since it began (or since [`Scan::forget_bytes`]).
     /// Events without data are passed over. Data of several lines is joined in `joined`.
-    pub(crate) fn next<'a>(&mut self, bytes: &'a [u8], joined: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    pub(crate) fn next_event<'a>(&mut self, bytes: &'a [u8], joined: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         loop {
-            let block = self.block(bytes)?;
-            let mut lines = Lines(block).filter_map(data);
+            let block = self.next_block(bytes)?;
+            let mut lines = EventLines(block).filter_map(data_value);
             let Some(first) = lines.next() else { continue };
             let Some(second) = lines.next() else {
                 if first.is_empty() {
@@ -41,19 +41,19 @@ impl Scan {
     }
 
     /// How many bytes at the beginning are not needed any more.
-    pub(crate) fn done(&self) -> usize {
+    pub(crate) fn done_bytes(&self) -> usize {
         self.block
     }
 
     /// Adjusts the positions after `bytes` bytes were removed from the beginning of the buffer.
-    pub(crate) fn forget(&mut self, bytes: usize) {
+    pub(crate) fn forget_bytes(&mut self, bytes: usize) {
         self.block -= bytes;
         self.line -= bytes;
         self.searched -= bytes;
     }
 
     /// The lines up to the next blank one.
-    fn block<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    fn next_block<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         loop {
             let Some(length) = memchr2(b'\n', b'\r', bytes.get(self.searched..)?) else {
                 self.searched = bytes.len();
@@ -82,9 +82,9 @@ impl Scan {
 }
 
 /// Lines, each without its end.
-struct Lines<'a>(&'a [u8]);
+struct EventLines<'a>(&'a [u8]);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for EventLines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -100,7 +100,7 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 /// The value of a `data` field.
-fn data(line: &[u8]) -> Option<&[u8]> {
+fn data_value(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"data")?;
     match rest.split_first() {
         None => Some(rest),
@@ -120,7 +120,7 @@ mod tests {
         let (mut scan, mut found, mut joined, mut end) = (Scan::default(), Vec::new(), Vec::new(), 0);
         for piece in pieces.iter().copied().chain([stream.len()]) {
             end = (end + piece).min(stream.len());
-            while let Some(data) = scan.next(&stream[..end], &mut joined) {
+            while let Some(data) = scan.next_event(&stream[..end], &mut joined) {
                 found.push(String::from_utf8_lossy(data).into_owned());
             }
         }

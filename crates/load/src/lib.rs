@@ -34,6 +34,6 @@ mod tls;
 mod user;
 mod worker;
 
-pub use outcome::Outcome;
+pub use outcome::LoadOutcome;
 pub use plan::{Plan, PlanError};
-pub use run::{Run, start};
+pub use run::{Run, start_run};

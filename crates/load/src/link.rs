@@ -14,20 +14,20 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use rustls::ClientConfig;
 
 use crate::outcome::ErrorKind;
-use crate::plan::Target;
-use crate::tls::Tls;
+use crate::plan::LoadTarget;
+use crate::tls::TlsSocket;
 
 /// A connection, or a process.
 #[derive(Debug)]
-pub(crate) enum Link {
+pub(crate) enum TargetLink {
     Tcp(TcpStream),
-    Tls(Box<Tls>),
-    Process(Box<Process>),
+    Tls(Box<TlsSocket>),
+    Process(Box<ProgramPipes>),
 }
 
 /// A program that speaks over its pipes.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ProgramPipes {
     /// Always there, but while it is handed over.
     child: Option<Child>,
     stdin: Option<ChildStdin>,
@@ -37,7 +37,7 @@ pub(crate) struct Process {
 /// The bit of an event's number that says that it is about a program's standard input.
 pub(crate) const STDIN_BIT: u64 = 1 << 63;
 
-impl Link {
+impl TargetLink {
     /// Begins to connect: the event for `number` tells when there is something new.
     pub(crate) fn connect(
         address: SocketAddr,
@@ -58,13 +58,13 @@ impl Link {
         let socket = TcpStream::from(socket);
         Ok(match tls {
             None => Self::Tcp(socket),
-            Some((config, host)) => Self::Tls(Box::new(Tls::new(socket, config, host)?)),
+            Some((config, host)) => Self::Tls(Box::new(TlsSocket::new(socket, config, host)?)),
         })
     }
 
     /// Starts a program, in a process group of its own.
-    pub(crate) fn spawn(target: &Target, epoll: impl AsFd, number: u64) -> io::Result<Self> {
-        let Target::Stdio { command, env, cwd } = target else { return Err(io::ErrorKind::InvalidInput.into()) };
+    pub(crate) fn spawn_program(target: &LoadTarget, epoll: impl AsFd, number: u64) -> io::Result<Self> {
+        let LoadTarget::Stdio { command, env, cwd } = target else { return Err(io::ErrorKind::InvalidInput.into()) };
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).envs(env).process_group(0);
@@ -76,7 +76,7 @@ impl Link {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let process = Process { child: Some(child), stdin: Some(stdin), stdout };
+        let process = ProgramPipes { child: Some(child), stdin: Some(stdin), stdout };
         rustix::io::ioctl_fionbio(&process.stdout, true)?;
         let events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         epoll::add(&epoll, &process.stdout, epoll::EventData::new_u64(number), events)?;
@@ -100,7 +100,7 @@ impl Link {
             return Ok(None);
         }
         match self {
-            Self::Tls(tls) => Ok(tls.shake()?.then_some(())),
+            Self::Tls(tls) => Ok(tls.continue_handshake()?.then_some(())),
             _ => Ok(Some(())),
         }
     }
@@ -136,7 +136,7 @@ impl Link {
     }
 
     /// Acknowledges what came at once, this time: the kernel takes the wish back by itself.
-    pub(crate) fn acknowledge(&self) {
+    pub(crate) fn acknowledge_now(&self) {
         let socket = match self {
             Self::Tcp(socket) => socket,
             Self::Tls(tls) => &tls.socket,
@@ -147,7 +147,7 @@ impl Link {
     }
 }
 
-impl Process {
+impl ProgramPipes {
     /// Closes its input, which asks it to end, and hands it over.
     pub(crate) fn ask_to_end(mut self) -> Option<Child> {
         self.stdin = None;
@@ -155,7 +155,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ProgramPipes {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             end_program(child);

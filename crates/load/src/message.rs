@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use mcpace_wire::quoted;
+use mcpace_wire::quote_printable;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
@@ -26,10 +26,10 @@ pub(crate) enum Seen {
 }
 
 /// Reads a message.
-pub(crate) fn see(text: &[u8], id: u64) -> Seen {
-    let message = match read(text) {
+pub(crate) fn classify_message(text: &[u8], id: u64) -> Seen {
+    let message = match read_message(text) {
         Ok(message) => message,
-        Err(error) => return Seen::Rubbish(quoted(&format!("no JSON-RPC message: {error}"))),
+        Err(error) => return Seen::Rubbish(quote_printable(&format!("no JSON-RPC message: {error}"))),
     };
     if message.jsonrpc != "2.0" {
         return Seen::Rubbish("no JSON-RPC 2.0".to_owned());
@@ -44,11 +44,13 @@ pub(crate) fn see(text: &[u8], id: u64) -> Seen {
         return Seen::OtherId;
     }
     match (message.result, message.error) {
-        (Some(Outline { is_error: Some(true), .. }), _) => Seen::ToolError("the tool's result has isError".to_owned()),
-        (Some(Outline { result_type: Some(kind), .. }), _) if kind != "complete" => {
-            Seen::ToolError(quoted(&format!("the result is not complete: {kind}")))
+        (Some(ResultOutline { is_error: Some(true), .. }), _) => {
+            Seen::ToolError("the tool's result has isError".to_owned())
         }
-        (_, Some(error)) => Seen::Error(quoted(&format!("{}: {}", error.code, error.message))),
+        (Some(ResultOutline { result_type: Some(kind), .. }), _) if kind != "complete" => {
+            Seen::ToolError(quote_printable(&format!("the result is not complete: {kind}")))
+        }
+        (_, Some(error)) => Seen::Error(quote_printable(&format!("{}: {}", error.code, error.message))),
         _ => Seen::Result,
     }
 }
@@ -56,7 +58,7 @@ pub(crate) fn see(text: &[u8], id: u64) -> Seen {
 /// Protocol version in the reply to `initialize`.
 pub(crate) fn agreed_version(text: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Reply {
+    struct InitializeReply {
         result: Agreed,
     }
     #[derive(Deserialize)]
@@ -64,18 +66,18 @@ pub(crate) fn agreed_version(text: &[u8]) -> Option<String> {
         #[serde(rename = "protocolVersion")]
         version: String,
     }
-    let version = serde_json::from_slice::<Reply>(text).ok()?.result.version;
+    let version = serde_json::from_slice::<InitializeReply>(text).ok()?.result.version;
     // It goes into a header of each request. The protocol's are dates; a little longer may be somebody's draft.
     let is_fit = version.len() <= 64 && version.bytes().all(|byte| byte.is_ascii_graphic());
     is_fit.then_some(version)
 }
 
-fn read(text: &[u8]) -> Result<Message<'_>, Box<dyn std::error::Error>> {
+fn read_message(text: &[u8]) -> Result<ReplyMessage<'_>, Box<dyn std::error::Error>> {
     Ok(serde_json::from_str(std::str::from_utf8(text)?)?)
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct ReplyMessage<'a> {
     #[serde(borrow, default)]
     jsonrpc: Cow<'a, str>,
     #[serde(default)]
@@ -83,13 +85,13 @@ struct Message<'a> {
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    result: Option<Outline<'a>>,
+    result: Option<ResultOutline<'a>>,
     #[serde(borrow, default)]
     error: Option<ErrorObject<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Outline<'a> {
+struct ResultOutline<'a> {
     #[serde(default, rename = "isError")]
     is_error: Option<bool>,
     #[serde(borrow, default, rename = "resultType")]
@@ -144,11 +146,11 @@ impl Visitor<'_> for IdVisitor {
 
 #[cfg(test)]
 mod tests {
-    use super::{Seen, agreed_version, see};
+    use super::{Seen, agreed_version, classify_message};
 
     #[test]
     fn every_kind_is_told_apart() {
-        let seen = |text: &str| see(text.as_bytes(), 5);
+        let seen = |text: &str| classify_message(text.as_bytes(), 5);
         assert_eq!(seen(r#"{"jsonrpc":"2.0","id":5,"result":{"content":[]}}"#), Seen::Result);
         assert_eq!(
             seen(r#"{"id":5,"result":{"isError":false,"resultType":"complete"},"jsonrpc":"2.0"}"#),
@@ -180,7 +182,7 @@ mod tests {
             b"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"a\":\"\xff\"}}",
         ];
         for text in texts {
-            assert!(matches!(see(text, 5), Seen::Rubbish(_)), "{}", String::from_utf8_lossy(text));
+            assert!(matches!(classify_message(text, 5), Seen::Rubbish(_)), "{}", String::from_utf8_lossy(text));
         }
     }
 

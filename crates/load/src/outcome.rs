@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use mcpace_stats::Summary;
+use mcpace_stats::HistogramSummary;
 use serde::{Deserialize, Serialize};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// Why it failed, in one sentence.
     pub failure: Option<String>,
     /// When it began: `CLOCK_MONOTONIC`.
@@ -42,7 +42,7 @@ pub struct Outcome {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum RunEnd {
     /// As planned.
     Done,
     /// Earlier, on request.
@@ -68,11 +68,11 @@ pub struct OperationOutcome {
     /// The first error's details; the target's words are shortened and made printable.
     pub first_error: Option<String>,
     /// Latency of good calls, measured from the time at which they were due.
-    pub latency: Summary,
+    pub latency: HistogramSummary,
     /// Service time of good calls, measured from the time at which they were sent.
-    pub service: Summary,
+    pub service: HistogramSummary,
     /// Latency of failed calls, measured from the time at which they were due.
-    pub failed: Summary,
+    pub failed: HistogramSummary,
     /// Bytes of requests, heads included.
     pub sent_bytes: u64,
     /// Bytes of replies, heads included.

@@ -6,15 +6,15 @@
 //! number `k` is due at `N⁻¹(k)`. For constant arrivals `k` are the whole numbers; for Poisson arrivals they are exponentially
 //! far apart, which makes, through the same `N⁻¹`, an inhomogeneous Poisson process (Cinlar 1975).
 
-use crate::plan::{Arrivals, Model, Plan};
+use crate::plan::{Arrivals, LoadModel, Plan};
 use crate::random::Random;
 
 /// A level (users, or calls a second) over time: straight lines, one after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Profile(Vec<Line>);
+pub(crate) struct Profile(Vec<RateLine>);
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct RateLine {
     /// Its beginning, in seconds.
     at: f64,
     duration: f64,
@@ -24,56 +24,56 @@ struct Line {
     before: f64,
 }
 
-impl Line {
-    fn slope(&self) -> f64 {
+impl RateLine {
+    fn line_slope(&self) -> f64 {
         (self.to - self.from) / self.duration
     }
 
-    fn area(&self) -> f64 {
+    fn line_area(&self) -> f64 {
         (self.from + self.to) / 2.0 * self.duration
     }
 
     /// Where the area from the line's beginning is `area`.
-    fn inverse(&self, area: f64) -> f64 {
+    fn inverse_area(&self, area: f64) -> f64 {
         // The root of slope/2·x² + from·x = area, in the form that doesn't cancel when the slope is small.
-        let root = (self.from * self.from + 2.0 * self.slope() * area).max(0.0).sqrt();
+        let root = (self.from * self.from + 2.0 * self.line_slope() * area).max(0.0).sqrt();
         if self.from + root > 0.0 { (2.0 * area / (self.from + root)).min(self.duration) } else { 0.0 }
     }
 }
 
 impl Profile {
     /// The plan's load: the warm-up at the model's own figure, then the stages or the same figure to the end.
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn from_plan(plan: &Plan) -> Self {
         let own = match plan.model {
-            Model::Closed { vus } => f64::from(vus),
-            Model::Open { rate, .. } => rate,
+            LoadModel::Closed { vus } => f64::from(vus),
+            LoadModel::Open { rate, .. } => rate,
         };
         let mut profile = Self(Vec::new());
-        profile.line(plan.warm_up_s, own, own);
+        profile.add_line(plan.warm_up_s, own, own);
         if let Some(duration) = plan.duration_s {
-            profile.line(duration, own, own);
+            profile.add_line(duration, own, own);
         }
         let mut from = own;
         for stage in &plan.stages {
-            profile.line(stage.duration_s, from, stage.to);
+            profile.add_line(stage.duration_s, from, stage.to);
             from = stage.to;
         }
         profile
     }
 
-    fn line(&mut self, duration: f64, from: f64, to: f64) {
+    fn add_line(&mut self, duration: f64, from: f64, to: f64) {
         if duration > 0.0 {
             let (at, before) =
-                self.0.last().map_or((0.0, 0.0), |line| (line.at + line.duration, line.before + line.area()));
-            self.0.push(Line { at, duration, from, to, before });
+                self.0.last().map_or((0.0, 0.0), |line| (line.at + line.duration, line.before + line.line_area()));
+            self.0.push(RateLine { at, duration, from, to, before });
         }
     }
 
     /// The level at a time. At the end of a stage without length it is already the next one's.
-    pub(crate) fn level(&self, ns: u64) -> f64 {
+    pub(crate) fn level_at(&self, ns: u64) -> f64 {
         let t = ns as f64 / 1e9;
         match self.0.iter().rev().find(|line| line.at <= t) {
-            Some(line) => line.from + line.slope() * (t - line.at).min(line.duration),
+            Some(line) => line.from + line.line_slope() * (t - line.at).min(line.duration),
             None => 0.0,
         }
     }
@@ -85,7 +85,7 @@ impl Profile {
     }
 
     /// The highest level.
-    pub(crate) fn peak(&self) -> f64 {
+    pub(crate) fn peak_level(&self) -> f64 {
         self.0.iter().fold(0.0, |peak, line| peak.max(line.from).max(line.to))
     }
 }
@@ -96,11 +96,11 @@ pub(crate) struct Schedule {
     profile: Profile,
     /// The line that the last arrival was on.
     line: usize,
-    kind: Kind,
+    kind: ScheduleKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ScheduleKind {
     /// Each `step`th call, the next one being number `next`.
     Constant { next: u64, step: u64 },
     /// `count` is where the last one was; a thread has `1/threads` of the rate, since independent processes add up.
@@ -111,26 +111,28 @@ impl Schedule {
     /// The part of the thread number `thread` of `threads`.
     pub(crate) fn new(profile: Profile, arrivals: Arrivals, thread: usize, threads: usize, seed: u64) -> Self {
         let kind = match arrivals {
-            Arrivals::Constant => Kind::Constant { next: thread as u64, step: threads as u64 },
+            Arrivals::Constant => ScheduleKind::Constant { next: thread as u64, step: threads as u64 },
             Arrivals::Poisson => {
                 let random = Random::new(seed ^ (thread as u64 + 1).wrapping_mul(0xD134_2543_DE82_EF95));
-                Kind::Poisson { count: 0.0, threads: threads as f64, random }
+                ScheduleKind::Poisson { count: 0.0, threads: threads as f64, random }
             }
         };
         Self { profile, line: 0, kind }
     }
 
     /// When `count` calls have become due, in nanoseconds. `None` when that is not before the end.
-    fn time(&mut self, count: f64) -> Option<u64> {
+    fn due_time(&mut self, count: f64) -> Option<u64> {
         // Counts rise, so that earlier lines are never needed again. The allowance is for sums of lines' areas, whose rounding
         // must not make one call too many.
         let lines = &self.profile.0;
-        while lines.get(self.line).is_some_and(|line| count >= line.before + line.area() - 1e-9 * (1.0 + count * 1e-6))
+        while lines
+            .get(self.line)
+            .is_some_and(|line| count >= line.before + line.line_area() - 1e-9 * (1.0 + count * 1e-6))
         {
             self.line += 1;
         }
         let line = lines.get(self.line)?;
-        Some(((line.at + line.inverse((count - line.before).max(0.0))) * 1e9).round() as u64)
+        Some(((line.at + line.inverse_area((count - line.before).max(0.0))) * 1e9).round() as u64)
     }
 }
 
@@ -140,22 +142,22 @@ impl Iterator for Schedule {
 
     fn next(&mut self) -> Option<u64> {
         let count = match &mut self.kind {
-            Kind::Constant { next, step } => {
+            ScheduleKind::Constant { next, step } => {
                 let count = *next as f64;
                 *next += *step;
                 count
             }
-            Kind::Poisson { count, threads, random } => {
-                *count += random.exponential() * *threads;
+            ScheduleKind::Poisson { count, threads, random } => {
+                *count += random.exponential_one() * *threads;
                 *count
             }
         };
-        self.time(count)
+        self.due_time(count)
     }
 }
 
 /// One thread's share of `total`: the shares differ by at most one and add up.
-pub(crate) fn share(total: u64, thread: usize, threads: usize) -> u64 {
+pub(crate) fn thread_share(total: u64, thread: usize, threads: usize) -> u64 {
     let (thread, threads) = (thread as u64, threads as u64);
     total / threads + u64::from(thread < total % threads)
 }
@@ -164,12 +166,12 @@ pub(crate) fn share(total: u64, thread: usize, threads: usize) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Profile, Schedule, share};
+    use super::{Profile, Schedule, thread_share};
     use crate::plan::Arrivals;
 
     fn profile(lines: &[(f64, f64, f64)]) -> Profile {
         let mut profile = Profile(Vec::new());
-        lines.iter().for_each(|(duration, from, to)| profile.line(*duration, *from, *to));
+        lines.iter().for_each(|(duration, from, to)| profile.add_line(*duration, *from, *to));
         profile
     }
 
@@ -194,8 +196,8 @@ mod tests {
         assert_eq!(times.len(), 600);
         // Half of the time is a quarter of the area.
         assert_eq!(times.iter().filter(|ns| **ns < 5_000_000_000).count(), 125);
-        assert!((ramp.level(5_000_000_000) - 50.0).abs() < 1e-9);
-        assert!((ramp.level(10_500_000_000) - 100.0).abs() < 1e-9);
+        assert!((ramp.level_at(5_000_000_000) - 50.0).abs() < 1e-9);
+        assert!((ramp.level_at(10_500_000_000) - 100.0).abs() < 1e-9);
     }
 
     #[test]
@@ -230,7 +232,7 @@ mod tests {
 
         #[test]
         fn shares_add_up(total in 0u64..100_000, threads in 1usize..64) {
-            let shares: Vec<u64> = (0..threads).map(|thread| share(total, thread, threads)).collect();
+            let shares: Vec<u64> = (0..threads).map(|thread| thread_share(total, thread, threads)).collect();
             prop_assert_eq!(shares.iter().sum::<u64>(), total);
             prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
         }

@@ -6,28 +6,28 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use rustls::ClientConfig;
 
-use crate::address::Address;
+use crate::address::TargetAddress;
 use crate::outcome::OutcomeKind;
-use crate::plan::{Model, OperationKind, Order, Plan, PlanError, Session, Target};
+use crate::plan::{LoadModel, LoadTarget, OperationKind, Order, Plan, PlanError, SessionMode};
 use crate::random::Random;
-use crate::request::{Body, Head};
+use crate::request::{MessageBody, RequestHead};
 use crate::tls;
 
 /// Plan made ready to run. All threads read it, and none changes it.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) plan: Plan,
-    pub(crate) address: Option<Address>,
+    pub(crate) address: Option<TargetAddress>,
     /// The target's numbers, in the order in which they are tried.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// The plan's operations.
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<PreparedRequest>,
     /// Up to which point of the sum of all weights an operation is chosen.
     chances: Vec<f64>,
-    pub(crate) initialize: Call,
-    pub(crate) initialized: Call,
-    pub(crate) delete: Option<Head>,
+    pub(crate) initialize: PreparedRequest,
+    pub(crate) initialized: PreparedRequest,
+    pub(crate) delete: Option<RequestHead>,
     pub(crate) warm_up_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) timeout_ns: u64,
@@ -37,15 +37,15 @@ pub(crate) struct Program {
 
 /// A request, ready but for what differs from call to call.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) body: Body,
-    pub(crate) head: Option<Head>,
+pub(crate) struct PreparedRequest {
+    pub(crate) body: MessageBody,
+    pub(crate) head: Option<RequestHead>,
     pub(crate) expect: Option<Finder<'static>>,
 }
 
 /// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RequestPurpose {
     /// The plan's operation of this number.
     Operation(u16),
     Initialize,
@@ -57,27 +57,26 @@ impl Program {
     /// Makes a plan ready. `Err` is a sentence for the user: names are looked up and certificates read here.
     pub(crate) fn new(plan: Plan) -> Result<Self, String> {
         let (address, addresses, tls) = match &plan.target {
-            Target::Http { url, ca, insecure, .. } => {
-                let address = Address::parse(url).map_err(|error| error.to_string())?;
+            LoadTarget::Http { url, ca, insecure, .. } => {
+                let address = TargetAddress::parse(url).map_err(|error| error.to_string())?;
                 let unknown = |why: String| format!("the target's name {} can't be looked up: {why}", address.host);
                 let addresses = address.resolve().map_err(|error| unknown(error.to_string()))?;
                 if addresses.is_empty() {
                     return Err(unknown("it has no address".to_owned()));
                 }
-                let tls = address.secure.then(|| tls::config(ca.as_deref(), *insecure)).transpose()?;
+                let tls = address.secure.then(|| tls::client_config(ca.as_deref(), *insecure)).transpose()?;
                 (Some(address), addresses, tls)
             }
-            Target::Stdio { .. } => (None, Vec::new(), None),
+            LoadTarget::Stdio { .. } => (None, Vec::new(), None),
         };
-        let call = |body: Body, expect: Option<&String>| Call {
-            head: address.as_ref().map(|address| Head::post(&plan, address, &body)),
+        let call = |body: MessageBody, expect: Option<&String>| PreparedRequest {
+            head: address.as_ref().map(|address| RequestHead::post_head(&plan, address, &body)),
             body,
             expect: expect.map(|text| Finder::new(text.as_bytes()).into_owned()),
         };
-        let compiled = plan
-            .operations
-            .iter()
-            .map(|operation| Ok(call(Body::compile(operation, plan.revision, &plan.data)?, operation.expect.as_ref())));
+        let compiled = plan.operations.iter().map(|operation| {
+            Ok(call(MessageBody::compile_operation(operation, plan.revision, &plan.data)?, operation.expect.as_ref()))
+        });
         let calls = compiled.collect::<Result<Vec<_>, PlanError>>().map_err(|error| error.to_string())?;
         let chances = plan.operations.iter().scan(0.0, |sum, operation| {
             *sum += operation.weight;
@@ -87,9 +86,9 @@ impl Program {
         Ok(Self {
             calls,
             chances: chances.collect(),
-            initialize: call(Body::initialize(plan.revision), None),
-            initialized: call(Body::initialized(), None),
-            delete: address.as_ref().map(|address| Head::delete(&plan, address)),
+            initialize: call(MessageBody::initialize(plan.revision), None),
+            initialized: call(MessageBody::initialized(), None),
+            delete: address.as_ref().map(|address| RequestHead::delete_head(&plan, address)),
             warm_up_ns: ns(plan.warm_up_s),
             end_ns: ns(plan.load_s()),
             timeout_ns: ns(plan.timeout_s),
@@ -103,7 +102,7 @@ impl Program {
     }
 
     /// Chooses an operation: by the weights, or the one whose turn it is for a user.
-    pub(crate) fn choose(&self, random: &mut Random, turn: &mut u16) -> u16 {
+    pub(crate) fn choose_operation(&self, random: &mut Random, turn: &mut u16) -> u16 {
         if self.plan.order == Order::Sequence {
             let chosen = *turn;
             *turn = if usize::from(chosen) + 1 < self.calls.len() { chosen + 1 } else { 0 };
@@ -113,7 +112,7 @@ impl Program {
         if self.chances.len() == 1 {
             return 0;
         }
-        let point = random.unit() * total;
+        let point = random.unit_float() * total;
         self.chances.iter().position(|chance| point < *chance).unwrap_or_default() as u16
     }
 
@@ -122,11 +121,11 @@ impl Program {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.plan.model, Model::Open { .. })
+        matches!(self.plan.model, LoadModel::Open { .. })
     }
 
     pub(crate) fn has_sessions(&self) -> bool {
-        self.plan.session != Session::None
+        self.plan.session != SessionMode::None
     }
 
     /// Whether a call that is due then counts.
@@ -135,22 +134,22 @@ impl Program {
     }
 
     /// How many rows the outcome's operations have.
-    pub(crate) fn rows(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         self.calls.len() + 3
     }
 
     /// The row of a request.
-    pub(crate) fn row(&self, what: What) -> usize {
+    pub(crate) fn request_row(&self, what: RequestPurpose) -> usize {
         match what {
-            What::Operation(number) => usize::from(number),
-            What::Initialize => self.calls.len(),
-            What::Initialized => self.calls.len() + 1,
-            What::Delete => self.calls.len() + 2,
+            RequestPurpose::Operation(number) => usize::from(number),
+            RequestPurpose::Initialize => self.calls.len(),
+            RequestPurpose::Initialized => self.calls.len() + 1,
+            RequestPurpose::Delete => self.calls.len() + 2,
         }
     }
 
     /// The names of the rows. The session's own come last.
-    pub(crate) fn names(&self) -> Vec<(String, OutcomeKind)> {
+    pub(crate) fn row_names(&self) -> Vec<(String, OutcomeKind)> {
         let kind = |kind| match kind {
             OperationKind::Call => OutcomeKind::Call,
             OperationKind::List => OutcomeKind::List,

@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(crate) fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -20,17 +20,17 @@ impl Random {
     }
 
     /// From 0 up to, but without, 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    pub(crate) fn unit_float(&mut self) -> f64 {
+        (self.next_bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// From 0 up to, but without, `end`. The bias of the multiplication is below 2⁻³² for all that is chosen from here.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    pub(crate) fn below_end(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next_bits()) * u128::from(end)) >> 64) as u64
     }
 
     /// Exponentially distributed with mean 1.
-    pub(crate) fn exponential(&mut self) -> f64 {
-        -(1.0 - self.unit()).ln()
+    pub(crate) fn exponential_one(&mut self) -> f64 {
+        -(1.0 - self.unit_float()).ln()
     }
 }

@@ -11,24 +11,24 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::outcome::{Ended, Engine, Outcome, Second};
+use crate::outcome::{Engine, LoadOutcome, RunEnd, Second};
 use crate::plan::{Plan, PlanError};
 use crate::program::Program;
-use crate::tally::{Part, Tally};
-use crate::user::Clock;
-use crate::worker::{Report, Worker};
+use crate::tally::{SecondPart, ThreadTally};
+use crate::user::RunClock;
+use crate::worker::{LoadWorker, ThreadReport};
 
 /// Starts a run, on threads of its own.
 ///
 /// # Errors
 /// [`PlanError`] where the plan can't be run. That a target can't be found or reached is part of the outcome.
-pub fn start(plan: Plan) -> Result<Run, PlanError> {
+pub fn start_run(plan: Plan) -> Result<Run, PlanError> {
     plan.check()?;
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(RunShared::default());
     let own = Arc::clone(&shared);
     let spawned = thread::Builder::new().name("mcpace-load".to_owned()).spawn(move || {
-        let outcome = conduct(plan, &own);
-        own.state().outcome = Some(outcome);
+        let outcome = conduct_plan(plan, &own);
+        own.lock_state().outcome = Some(outcome);
         own.changed.notify_all();
     });
     if let Err(error) = spawned {
@@ -39,14 +39,14 @@ pub fn start(plan: Plan) -> Result<Run, PlanError> {
 
 /// A run under way. Dropped, it ends, and what it measured is lost.
 pub struct Run {
-    shared: Arc<Shared>,
+    shared: Arc<RunShared>,
 }
 
 impl Run {
     /// Waits until the run is over, or for so long. Says whether it is over.
     #[must_use]
     pub fn wait(&self, longest: Duration) -> bool {
-        let state = self.shared.state();
+        let state = self.shared.lock_state();
         let waited = self.shared.changed.wait_timeout_while(state, longest, |state| state.outcome.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.outcome.is_some()
     }
@@ -54,7 +54,7 @@ impl Run {
     /// The whole seconds that have ended since this was asked last.
     #[must_use]
     pub fn progress(&self) -> Vec<Second> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.lock_state();
         let to = state.seconds.len();
         let from = std::mem::replace(&mut state.told, to);
         state.seconds[from..].to_vec()
@@ -67,8 +67,8 @@ impl Run {
 
     /// The result, once the run is over.
     #[must_use]
-    pub fn result(&self) -> Option<Outcome> {
-        self.shared.state().outcome.clone()
+    pub fn result(&self) -> Option<LoadOutcome> {
+        self.shared.lock_state().outcome.clone()
     }
 }
 
@@ -80,123 +80,125 @@ impl Drop for Run {
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("over", &self.shared.state().outcome.is_some()).finish()
+        f.debug_struct("Run").field("over", &self.shared.lock_state().outcome.is_some()).finish()
     }
 }
 
 #[derive(Default)]
-struct Shared {
+struct RunShared {
     stop: Arc<AtomicBool>,
-    state: Mutex<State>,
+    state: Mutex<RunState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct RunState {
     seconds: Vec<Second>,
     /// How many of them were told.
     told: usize,
-    outcome: Option<Outcome>,
+    outcome: Option<LoadOutcome>,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl RunShared {
+    fn lock_state(&self) -> MutexGuard<'_, RunState> {
         // Nothing under this lock can leave the state half-changed, so a poisoned one is sound.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Runs the plan and makes its outcome.
-fn conduct(plan: Plan, shared: &Shared) -> Outcome {
+fn conduct_plan(plan: Plan, shared: &RunShared) -> LoadOutcome {
     raise_descriptors();
     let threads = plan.threads;
     // The lookup of names comes before: it is none of the load's time.
     let program = Program::new(plan);
-    let clock = Clock(Instant::now());
+    let clock = RunClock(Instant::now());
     let started = clock_gettime(ClockId::Monotonic);
     let started_ns = started.tv_sec.cast_unsigned() * 1_000_000_000 + started.tv_nsec.cast_unsigned();
     let program = match program {
         Ok(program) => Arc::new(program),
-        Err(failure) => return failed(failure, started_ns, threads),
+        Err(failure) => return failed_outcome(failure, started_ns, threads),
     };
     let (sender, reports) = channel();
     let mut handles = Vec::new();
     for number in 0..threads {
         let (program, stop, sender) = (Arc::clone(&program), Arc::clone(&shared.stop), sender.clone());
         let spawned = thread::Builder::new().name(format!("mcpace-load-{number}")).spawn(move || {
-            match Worker::new(program, clock, number, stop, sender.clone()) {
+            match LoadWorker::new(program, clock, number, stop, sender.clone()) {
                 Ok(worker) => worker.run(),
                 // Nobody listens any more where the run was dropped.
-                Err(error) => drop(sender.send(Report::Failed(format!("a thread of the engine failed: {error}")))),
+                Err(error) => {
+                    drop(sender.send(ThreadReport::Failed(format!("a thread of the engine failed: {error}"))))
+                }
             }
         });
         match spawned {
             Ok(handle) => handles.push(handle),
             Err(error) => {
                 shared.stop.store(true, Ordering::Relaxed);
-                return failed(format!("no thread can be started: {error}"), started_ns, threads);
+                return failed_outcome(format!("no thread can be started: {error}"), started_ns, threads);
             }
         }
     }
     drop(sender);
-    let mut gathered = gather(&reports, &program, shared);
+    let mut gathered = gather_reports(&reports, &program, shared);
     for handle in handles {
         if handle.join().is_err() {
             gathered.failure.get_or_insert_with(|| "a thread of the engine panicked".to_owned());
         }
     }
-    gathered.outcome(&program, shared, started_ns, clock.now())
+    gathered.into_outcome(&program, shared, started_ns, clock.now())
 }
 
 /// Results of all threads together.
 struct Gathered {
-    tally: Tally,
+    tally: ThreadTally,
     measured_end_ns: u64,
     failure: Option<String>,
 }
 
 /// Takes the threads' reports until the last of them has ended, and publishes each second when all have told theirs.
-fn gather(reports: &Receiver<Report>, program: &Program, shared: &Shared) -> Gathered {
-    let mut gathered = Gathered { tally: Tally::new(program.rows()), measured_end_ns: 0, failure: None };
-    let mut open: BTreeMap<u64, (Part, usize)> = BTreeMap::new();
+fn gather_reports(reports: &Receiver<ThreadReport>, program: &Program, shared: &RunShared) -> Gathered {
+    let mut gathered = Gathered { tally: ThreadTally::new(program.row_count()), measured_end_ns: 0, failure: None };
+    let mut open: BTreeMap<u64, (SecondPart, usize)> = BTreeMap::new();
     for report in reports {
         match report {
-            Report::Second(part) => {
-                let (merged, told) = open.entry(part.second).or_insert_with(|| (Part::new(part.second), 0));
-                merged.merge(&part);
+            ThreadReport::Second(part) => {
+                let (merged, told) = open.entry(part.second).or_insert_with(|| (SecondPart::new(part.second), 0));
+                merged.merge_part(&part);
                 *told += 1;
                 while let Some(entry) = open.first_entry().filter(|entry| entry.get().1 == program.plan.threads) {
-                    let second = entry.remove().0.outcome(program.plan.warm_up_s);
-                    shared.state().seconds.push(second);
+                    let second = entry.remove().0.second_outcome(program.plan.warm_up_s);
+                    shared.lock_state().seconds.push(second);
                 }
             }
-            Report::Done { tally, measured_end_ns } => {
-                gathered.tally.merge(*tally);
+            ThreadReport::Done { tally, measured_end_ns } => {
+                gathered.tally.merge_tally(*tally);
                 gathered.measured_end_ns = gathered.measured_end_ns.max(measured_end_ns);
             }
-            Report::Failed(why) => {
+            ThreadReport::Failed(why) => {
                 gathered.failure.get_or_insert(why);
                 shared.stop.store(true, Ordering::Relaxed);
             }
         }
     }
     // Threads end a moment apart, so that the last seconds may be some threads' only.
-    let rest = open.into_values().map(|(part, _)| part.outcome(program.plan.warm_up_s));
-    shared.state().seconds.extend(rest);
+    let rest = open.into_values().map(|(part, _)| part.second_outcome(program.plan.warm_up_s));
+    shared.lock_state().seconds.extend(rest);
     gathered
 }
 
 impl Gathered {
-    fn outcome(self, program: &Program, shared: &Shared, started_ns: u64, now: u64) -> Outcome {
+    fn into_outcome(self, program: &Program, shared: &RunShared, started_ns: u64, now: u64) -> LoadOutcome {
         let Self { tally, measured_end_ns, failure } = self;
         let is_stopped = shared.stop.load(Ordering::Relaxed) && measured_end_ns < program.end_ns;
         let ended = match (&failure, is_stopped) {
-            (Some(_), _) => Ended::Failed,
-            (None, true) => Ended::Stopped,
-            (None, false) => Ended::Done,
+            (Some(_), _) => RunEnd::Failed,
+            (None, true) => RunEnd::Stopped,
+            (None, false) => RunEnd::Done,
         };
-        let reason = tally.saturation(program.is_open());
-        let mut seconds = shared.state().seconds.clone();
+        let reason = tally.engine_saturation(program.is_open());
+        let mut seconds = shared.lock_state().seconds.clone();
         // The last, partial one, where nothing happened in it.
         if seconds.last().is_some_and(|last| last.ok + last.errors + last.intended == 0) {
             seconds.pop();
@@ -204,15 +206,15 @@ impl Gathered {
         let engine = Engine {
             threads: program.plan.threads,
             cpu_s: tally.cpu_ns as f64 / 1e9,
-            busy: tally.busy(),
+            busy: tally.busy_share(),
             late_p99_s: tally.lateness.quantile(0.99) as f64 / 1e9,
             saturated: reason.is_some(),
             reason,
         };
-        let rows = program.names().into_iter().zip(tally.operations).enumerate();
+        let rows = program.row_names().into_iter().zip(tally.operations).enumerate();
         // The session's own requests are left out where there were none.
-        let rows = rows.filter(|(at, (_, counts))| *at < program.calls.len() || counts.count() > 0);
-        Outcome {
+        let rows = rows.filter(|(at, (_, counts))| *at < program.calls.len() || counts.ended_calls() > 0);
+        LoadOutcome {
             ended,
             failure,
             started_ns,
@@ -223,7 +225,7 @@ impl Gathered {
             dropped: tally.intended.saturating_sub(tally.begun),
             late: tally.late,
             unfinished: tally.unfinished,
-            operations: rows.map(|(_, ((name, kind), counts))| counts.outcome(name, kind)).collect(),
+            operations: rows.map(|(_, ((name, kind), counts))| counts.into_outcome(name, kind)).collect(),
             connections: tally.connections,
             seconds,
             engine,
@@ -231,9 +233,9 @@ impl Gathered {
     }
 }
 
-fn failed(why: String, started_ns: u64, threads: usize) -> Outcome {
-    Outcome {
-        ended: Ended::Failed,
+fn failed_outcome(why: String, started_ns: u64, threads: usize) -> LoadOutcome {
+    LoadOutcome {
+        ended: RunEnd::Failed,
         failure: Some(why),
         started_ns,
         elapsed_s: 0.0,

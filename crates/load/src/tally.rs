@@ -1,17 +1,17 @@
 //! Counts of one thread, and the sum of all threads' counts as one outcome.
 //!
-//! Constraint: pure. All counts of a call are made in one place ([`Tally::call`]), so that none can be lost or be counted twice.
+//! Constraint: pure. All counts of a call are made in one place ([`ThreadTally::count_call`]), so that none can be lost or be counted twice.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use mcpace_stats::{Histogram, Summary};
+use mcpace_stats::{Histogram, HistogramSummary};
 
 use crate::outcome::{Connections, ErrorKind, OperationOutcome, OutcomeKind, Quantiles, Saturation, Second};
 
 /// Everything that one thread counts.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct ThreadTally {
     /// The plan's operations, then `initialize`, `initialized`, `delete`.
     pub(crate) operations: Vec<Counts>,
     pub(crate) connections: Connections,
@@ -50,7 +50,7 @@ struct Times {
 
 /// A call that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedCall {
     /// Since it was due, and since it was sent.
     pub(crate) latency_ns: u64,
     pub(crate) service_ns: u64,
@@ -69,7 +69,7 @@ pub(crate) enum Form {
     Events,
 }
 
-impl Tally {
+impl ThreadTally {
     pub(crate) fn new(operations: usize) -> Self {
         Self {
             operations: (0..operations).map(|_| Counts::default()).collect(),
@@ -86,7 +86,7 @@ impl Tally {
     }
 
     /// Counts a call that has ended.
-    pub(crate) fn call(&mut self, operation: usize, ended: Ended) {
+    pub(crate) fn count_call(&mut self, operation: usize, ended: EndedCall) {
         let counts = &mut self.operations[operation];
         let times = counts.times.get_or_insert_default();
         match ended.failure {
@@ -111,13 +111,13 @@ impl Tally {
     }
 
     /// Adds another thread's.
-    pub(crate) fn merge(&mut self, other: Self) {
+    pub(crate) fn merge_tally(&mut self, other: Self) {
         // The busiest thread is what limits: the others' idle time doesn't help its users.
-        if other.busy() > self.busy() || self.measured_ns == 0 {
+        if other.busy_share() > self.busy_share() || self.measured_ns == 0 {
             (self.measured_ns, self.idle_ns) = (other.measured_ns, other.idle_ns);
         }
         for (own, others) in self.operations.iter_mut().zip(other.operations) {
-            own.merge(others);
+            own.merge_counts(others);
         }
         let (own, others) = (&mut self.connections, other.connections);
         own.opened += others.opened;
@@ -133,13 +133,13 @@ impl Tally {
     }
 
     /// The share of the measured time in which the thread had something to do.
-    pub(crate) fn busy(&self) -> f64 {
-        busy(self.measured_ns, self.idle_ns)
+    pub(crate) fn busy_share(&self) -> f64 {
+        busy_share(self.measured_ns, self.idle_ns)
     }
 
     /// Whether the engine was the limit. In the open model its calls must begin when they are due; in the closed model nothing
     /// is late, but a thread without a free moment leaves replies unread.
-    pub(crate) fn saturation(&self, is_open: bool) -> Option<Saturation> {
+    pub(crate) fn engine_saturation(&self, is_open: bool) -> Option<Saturation> {
         const LATE_NS: u64 = 1_000_000;
         /// In less time a thread is busy or not by chance.
         const LEAST_NS: u64 = 100_000_000;
@@ -154,13 +154,13 @@ impl Tally {
         if is_open && calls >= FEWEST_LATE && self.lateness.quantile(1.0 - share) > LATE_NS {
             Some(Saturation::LateStarts)
         } else {
-            (self.busy() >= most_busy).then_some(Saturation::ThreadsBusy)
+            (self.busy_share() >= most_busy).then_some(Saturation::ThreadsBusy)
         }
     }
 }
 
 impl Counts {
-    fn merge(&mut self, other: Self) {
+    fn merge_counts(&mut self, other: Self) {
         self.ok += other.ok;
         for (own, others) in self.errors.iter_mut().zip(other.errors) {
             *own += others;
@@ -182,13 +182,13 @@ impl Counts {
     }
 
     /// Calls that ended.
-    pub(crate) fn count(&self) -> u64 {
+    pub(crate) fn ended_calls(&self) -> u64 {
         self.ok + self.errors.iter().sum::<u64>()
     }
 
     /// As it goes out.
-    pub(crate) fn outcome(self, name: String, kind: OutcomeKind) -> OperationOutcome {
-        let count = self.count();
+    pub(crate) fn into_outcome(self, name: String, kind: OutcomeKind) -> OperationOutcome {
+        let count = self.ended_calls();
         let times = self.times.unwrap_or_default();
         OperationOutcome {
             name,
@@ -197,9 +197,9 @@ impl Counts {
             ok: self.ok,
             errors: ErrorKind::ALL.into_iter().zip(self.errors).collect::<BTreeMap<_, _>>(),
             first_error: self.first_error.map(|(_, words)| words.into_owned()),
-            latency: Summary::from(&times.latency),
-            service: Summary::from(&times.service),
-            failed: Summary::from(&times.failed),
+            latency: HistogramSummary::from(&times.latency),
+            service: HistogramSummary::from(&times.service),
+            failed: HistogramSummary::from(&times.failed),
             sent_bytes: self.sent_bytes,
             received_bytes: self.received_bytes,
             json_replies: self.json_replies,
@@ -210,7 +210,7 @@ impl Counts {
 
 /// One thread's part of one second.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SecondPart {
     /// The number of the second, from 0.
     pub(crate) second: u64,
     pub(crate) users: u64,
@@ -223,14 +223,14 @@ pub(crate) struct Part {
     pub(crate) idle_ns: u64,
 }
 
-impl Part {
+impl SecondPart {
     pub(crate) fn new(second: u64) -> Self {
         let latency = Histogram::new();
         Self { second, users: 0, intended: 0, ok: 0, errors: 0, latency, length_ns: 0, idle_ns: 0 }
     }
 
     /// Adds another thread's part of the same second.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge_part(&mut self, other: &Self) {
         self.users += other.users;
         self.intended += other.intended;
         self.ok += other.ok;
@@ -241,7 +241,7 @@ impl Part {
     }
 
     /// As it goes out.
-    pub(crate) fn outcome(&self, warm_up_s: f64) -> Second {
+    pub(crate) fn second_outcome(&self, warm_up_s: f64) -> Second {
         let at = |q| self.latency.quantile(q) as f64 / 1e9;
         Second {
             at_s: self.second as f64,
@@ -256,35 +256,35 @@ impl Part {
                 p99_s: at(0.99),
                 max_s: self.latency.max() as f64 / 1e9,
             },
-            engine_busy: busy(self.length_ns, self.idle_ns),
+            engine_busy: busy_share(self.length_ns, self.idle_ns),
         }
     }
 }
 
-fn busy(whole_ns: u64, idle_ns: u64) -> f64 {
+fn busy_share(whole_ns: u64, idle_ns: u64) -> f64 {
     if whole_ns == 0 { 0.0 } else { (1.0 - idle_ns as f64 / whole_ns as f64).clamp(0.0, 1.0) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Ended, Tally};
+    use super::{EndedCall, ThreadTally};
     use crate::outcome::{ErrorKind, OutcomeKind, Saturation};
 
-    fn ended(at_ns: u64, failure: Option<ErrorKind>) -> Ended {
+    fn ended(at_ns: u64, failure: Option<ErrorKind>) -> EndedCall {
         let failure = failure.map(|kind| (kind, format!("at {at_ns}").into()));
-        Ended { latency_ns: 5, service_ns: 3, at_ns, sent_bytes: 1, received_bytes: 2, form: None, failure }
+        EndedCall { latency_ns: 5, service_ns: 3, at_ns, sent_bytes: 1, received_bytes: 2, form: None, failure }
     }
 
     #[test]
     fn no_call_is_lost_in_merging() {
-        let (mut one, mut two) = (Tally::new(1), Tally::new(1));
+        let (mut one, mut two) = (ThreadTally::new(1), ThreadTally::new(1));
         for (at, kind) in ErrorKind::ALL.into_iter().enumerate() {
-            one.call(0, ended(100 + at as u64, Some(kind)));
-            two.call(0, ended(50 + at as u64, Some(kind)));
-            two.call(0, ended(1, None));
+            one.count_call(0, ended(100 + at as u64, Some(kind)));
+            two.count_call(0, ended(50 + at as u64, Some(kind)));
+            two.count_call(0, ended(1, None));
         }
-        one.merge(two);
-        let outcome = one.operations.remove(0).outcome("x".to_owned(), OutcomeKind::Call);
+        one.merge_tally(two);
+        let outcome = one.operations.remove(0).into_outcome("x".to_owned(), OutcomeKind::Call);
         let kinds = ErrorKind::ALL.len() as u64;
         assert_eq!((outcome.count, outcome.ok), (3 * kinds, kinds));
         assert!(outcome.errors.values().all(|count| *count == 2));
@@ -294,17 +294,23 @@ mod tests {
 
     #[test]
     fn the_engine_says_when_it_was_the_limit() {
-        let mut tally = Tally::new(0);
+        let mut tally = ThreadTally::new(0);
         (tally.measured_ns, tally.idle_ns) = (10_000_000, 0);
-        assert_eq!((tally.saturation(true), tally.saturation(false)), (None, None), "too short to tell");
+        assert_eq!((tally.engine_saturation(true), tally.engine_saturation(false)), (None, None), "too short to tell");
         (tally.measured_ns, tally.idle_ns) = (1_000_000_000, 80_000_000);
-        assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::ThreadsBusy), None));
+        assert_eq!(
+            (tally.engine_saturation(true), tally.engine_saturation(false)),
+            (Some(Saturation::ThreadsBusy), None)
+        );
         tally.idle_ns = 500_000_000;
-        assert_eq!(tally.saturation(true), None);
+        assert_eq!(tally.engine_saturation(true), None);
         (0..150).for_each(|_| tally.lateness.record(1_000));
         (0..3).for_each(|_| tally.lateness.record(2_000_000));
-        assert_eq!(tally.saturation(true), None, "by chance");
+        assert_eq!(tally.engine_saturation(true), None, "by chance");
         (0..3).for_each(|_| tally.lateness.record(2_000_000));
-        assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::LateStarts), None));
+        assert_eq!(
+            (tally.engine_saturation(true), tally.engine_saturation(false)),
+            (Some(Saturation::LateStarts), None)
+        );
     }
 }

@@ -31,7 +31,7 @@ impl Deadlines {
     }
 
     /// Sets the user's time.
-    pub(crate) fn set(&mut self, user: u32, at: u64) {
+    pub(crate) fn set_deadline(&mut self, user: u32, at: u64) {
         let deadline = &mut self.users[user as usize];
         deadline.at = at;
         if at < deadline.entry {
@@ -41,12 +41,12 @@ impl Deadlines {
     }
 
     /// The user has none.
-    pub(crate) fn clear(&mut self, user: u32) {
+    pub(crate) fn clear_deadline(&mut self, user: u32) {
         self.users[user as usize].at = NEVER;
     }
 
     /// The next user whose time has come.
-    pub(crate) fn pop(&mut self, now: u64) -> Option<u32> {
+    pub(crate) fn pop_due(&mut self, now: u64) -> Option<u32> {
         while let Some(Reverse((at, user))) = self.heap.peek().copied() {
             if at > now {
                 return None;
@@ -80,12 +80,12 @@ impl Deadlines {
 pub(crate) struct Pauses(BinaryHeap<Reverse<(u64, u32)>>);
 
 impl Pauses {
-    pub(crate) fn add(&mut self, user: u32, until: u64) {
+    pub(crate) fn add_pause(&mut self, user: u32, until: u64) {
         self.0.push(Reverse((until, user)));
     }
 
     /// The next user whose pause is over, and when it was.
-    pub(crate) fn pop(&mut self, now: u64) -> Option<(u64, u32)> {
+    pub(crate) fn pop_due(&mut self, now: u64) -> Option<(u64, u32)> {
         let Reverse((at, user)) = self.0.peek().copied()?;
         (at <= now).then(|| self.0.pop()).flatten().map(|_| (at, user))
     }
@@ -105,11 +105,11 @@ mod tests {
     fn put_off_for_ever_it_takes_one_entry() {
         let mut deadlines = Deadlines::default();
         deadlines.add_user();
-        (1..10_000).for_each(|at| deadlines.set(0, at));
+        (1..10_000).for_each(|at| deadlines.set_deadline(0, at));
         assert_eq!(deadlines.heap.len(), 1);
-        assert_eq!(deadlines.pop(9_998), None);
-        assert_eq!(deadlines.pop(9_999), Some(0));
-        assert_eq!((deadlines.pop(NEVER), deadlines.earliest()), (None, NEVER));
+        assert_eq!(deadlines.pop_due(9_998), None);
+        assert_eq!(deadlines.pop_due(9_999), Some(0));
+        assert_eq!((deadlines.pop_due(NEVER), deadlines.earliest()), (None, NEVER));
     }
 
     proptest! {
@@ -119,15 +119,15 @@ mod tests {
             (0..3).for_each(|_| deadlines.add_user());
             for (user, ahead, clear) in steps {
                 if clear {
-                    deadlines.clear(user);
+                    deadlines.clear_deadline(user);
                     table[user as usize] = NEVER;
                 } else {
-                    deadlines.set(user, now + ahead);
+                    deadlines.set_deadline(user, now + ahead);
                     table[user as usize] = now + ahead;
                 }
                 now += 7;
                 let mut fired = Vec::new();
-                while let Some(user) = deadlines.pop(now) {
+                while let Some(user) = deadlines.pop_due(now) {
                     fired.push(user);
                 }
                 fired.sort_unstable();

@@ -11,12 +11,12 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 
 /// A socket with TLS over it.
 #[derive(Debug)]
-pub(crate) struct Tls {
+pub(crate) struct TlsSocket {
     pub(crate) socket: TcpStream,
     session: ClientConnection,
 }
 
-impl Tls {
+impl TlsSocket {
     pub(crate) fn new(socket: TcpStream, config: &Arc<ClientConfig>, host: &str) -> io::Result<Self> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let mut session = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
@@ -25,13 +25,13 @@ impl Tls {
     }
 
     /// Goes on with the handshake; whether it is over.
-    pub(crate) fn shake(&mut self) -> io::Result<bool> {
+    pub(crate) fn continue_handshake(&mut self) -> io::Result<bool> {
         loop {
             self.flush()?;
             if !self.session.is_handshaking() {
                 return Ok(true);
             }
-            match self.fill() {
+            match self.read_records() {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
@@ -48,12 +48,12 @@ impl Tls {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 done => return done,
             }
-            self.fill()?;
+            self.read_records()?;
             self.flush()?;
         }
     }
 
-    /// Takes all bytes; sends what the socket takes, the rest with [`Tls::flush`].
+    /// Takes all bytes; sends what the socket takes, the rest with [`TlsSocket::flush`].
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.session.writer().write_all(bytes)?;
         self.flush()?;
@@ -71,7 +71,7 @@ impl Tls {
         Ok(())
     }
 
-    fn fill(&mut self) -> io::Result<usize> {
+    fn read_records(&mut self) -> io::Result<usize> {
         let read = self.session.read_tls(&mut self.socket)?;
         self.session.process_new_packets().map_err(io::Error::other)?;
         Ok(read)
@@ -79,7 +79,7 @@ impl Tls {
 }
 
 /// TLS settings that trust the system's certificates and those of `ca`, or any certificate if `insecure`.
-pub(crate) fn config(ca: Option<&str>, insecure: bool) -> Result<Arc<ClientConfig>, String> {
+pub(crate) fn client_config(ca: Option<&str>, insecure: bool) -> Result<Arc<ClientConfig>, String> {
     let trusted = mcpace_trust::client_config(ca.filter(|_| !insecure));
     let mut config = trusted.map_err(|error| format!("the certificates to trust: {error}"))?;
     if insecure {

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use crate::events::Scan;
-use crate::link::Link;
-use crate::program::What;
-use crate::reader::Reader;
+use crate::link::TargetLink;
+use crate::program::RequestPurpose;
+use crate::reader::ReplyReader;
 
 /// A virtual user. In the open model, a slot for a call.
 #[derive(Debug)]
@@ -14,8 +14,8 @@ pub(crate) struct User {
     pub(crate) number: u64,
     /// Goes up with each connection, so that an event of an old one is known.
     pub(crate) generation: u32,
-    pub(crate) state: State,
-    pub(crate) link: Option<Link>,
+    pub(crate) state: UserActivity,
+    pub(crate) link: Option<TargetLink>,
     /// Whether the connection has had a request.
     pub(crate) is_used: bool,
     /// How many of the target's addresses were tried in vain.
@@ -34,8 +34,8 @@ pub(crate) struct User {
     pub(crate) is_leaving: bool,
     /// The call that it is to make.
     pub(crate) job: Option<Job>,
-    pub(crate) request: Request,
-    pub(crate) reader: Reader,
+    pub(crate) request: SentRequest,
+    pub(crate) reader: ReplyReader,
     pub(crate) scan: Scan,
     /// Over stdio, a line in progress. Over HTTP, nothing.
     pub(crate) line: Vec<u8>,
@@ -49,7 +49,7 @@ pub(crate) struct User {
 
 /// Current activity of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum UserActivity {
     /// Nothing: it isn't there (any more).
     Parked,
     /// Nothing: it is free.
@@ -74,8 +74,8 @@ pub(crate) struct Job {
 
 /// The request that was sent last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
-    pub(crate) what: What,
+pub(crate) struct SentRequest {
+    pub(crate) what: RequestPurpose,
     pub(crate) id: u64,
     pub(crate) sent_ns: u64,
     pub(crate) sent_bytes: u64,
@@ -87,7 +87,7 @@ impl User {
         Self {
             number,
             generation: 0,
-            state: State::Parked,
+            state: UserActivity::Parked,
             link: None,
             is_used: false,
             tried: 0,
@@ -98,8 +98,8 @@ impl User {
             turn: 0,
             is_leaving: false,
             job: None,
-            request: Request { what: What::Delete, id: 0, sent_ns: 0, sent_bytes: 0, received_bytes: 0 },
-            reader: Reader::default(),
+            request: SentRequest { what: RequestPurpose::Delete, id: 0, sent_ns: 0, sent_bytes: 0, received_bytes: 0 },
+            reader: ReplyReader::default(),
             scan: Scan::default(),
             line: Vec::new(),
             unsent: Vec::new(),
@@ -121,15 +121,15 @@ impl User {
     }
 
     /// Drops the connection and all that was on its way over it. A process's session goes with it.
-    pub(crate) fn disconnect(&mut self) -> Option<Link> {
+    pub(crate) fn drop_connection(&mut self) -> Option<TargetLink> {
         self.generation = self.generation.wrapping_add(1);
         self.is_used = false;
-        self.reader.reset();
+        self.reader.reset_reply();
         self.scan = Scan::default();
         self.line = Vec::new();
         self.unsent = Vec::new();
         let link = self.link.take();
-        if matches!(link, Some(Link::Process(_))) {
+        if matches!(link, Some(TargetLink::Process(_))) {
             self.forget_session();
         }
         link
@@ -138,9 +138,9 @@ impl User {
 
 /// The time since the run's start, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(pub(crate) Instant);
+pub(crate) struct RunClock(pub(crate) Instant);
 
-impl Clock {
+impl RunClock {
     pub(crate) fn now(self) -> u64 {
         // 584 years fit.
         self.0.elapsed().as_nanos() as u64

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use mcpace_net::client::{Auth, Client, ClientError, ClientOptions, Endpoint, Secret};
+use mcpace_net::client::{Auth, Client, ClientError, ClientOptions, Secret, ServerEndpoint};
 use mcpace_net::{Sink, SinkOptions};
 use mcpace_record::{Instrument, RecordingHead};
 use serde_json::value::RawValue;
@@ -73,13 +73,13 @@ async fn measure(
     Ok(())
 }
 
-fn endpoint(target: &str) -> Result<Endpoint, Box<dyn Error>> {
+fn endpoint(target: &str) -> Result<ServerEndpoint, Box<dyn Error>> {
     match target.strip_prefix("stdio:") {
         Some(command) => {
             let mut words = command.split_whitespace().map(Into::into);
             let program = words.next().ok_or("stdio: names no program")?;
-            Ok(Endpoint::Stdio { program, args: words.collect(), environment: Vec::new() })
+            Ok(ServerEndpoint::Stdio { program, args: words.collect(), environment: Vec::new() })
         }
-        None => Ok(Endpoint::Http(target.parse()?)),
+        None => Ok(ServerEndpoint::Http(target.parse()?)),
     }
 }

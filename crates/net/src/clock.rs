@@ -5,7 +5,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Now on `CLOCK_MONOTONIC`, the clock that Python's `time.monotonic_ns`, Go's runtime and Node's `process.hrtime` read.
 #[must_use]
-pub fn now() -> Nanos {
+pub fn monotonic_now() -> Nanos {
     let time = clock_gettime(ClockId::Monotonic);
     // CLOCK_MONOTONIC counts from boot: neither part is ever negative.
     Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())

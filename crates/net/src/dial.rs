@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mcpace_oauth::shown;
+use mcpace_oauth::printable_url;
 use mcpace_record::{ConnectionId, EventKind, Side};
 use mcpace_trust::NotTrusted;
 use rustls::pki_types::ServerName;
@@ -34,8 +34,8 @@ impl Origin {
     ///
     /// # Errors
     /// [`NetError::BadUrl`] for another scheme or a URL without a host.
-    pub(crate) fn of(url: &Url) -> Result<Self, NetError> {
-        let bad = |reason: &str| NetError::BadUrl { url: shown(url), reason: reason.to_owned() };
+    pub(crate) fn from_url(url: &Url) -> Result<Self, NetError> {
+        let bad = |reason: &str| NetError::BadUrl { url: printable_url(url), reason: reason.to_owned() };
         let tls = match url.scheme() {
             "http" => false,
             "https" => true,
@@ -59,7 +59,7 @@ impl Origin {
 
     /// As a URL without a path: `https://host:port`.
     #[must_use]
-    pub(crate) fn url(&self) -> String {
+    pub(crate) fn to_url(&self) -> String {
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
     }
 }
@@ -103,7 +103,7 @@ impl Dialer {
     ///
     /// # Errors
     /// The last address's error; a time limit; TLS refused.
-    pub(crate) async fn dial(
+    pub(crate) async fn dial_origin(
         &self,
         origin: &Origin,
         serves: Option<ConnectionId>,
@@ -137,7 +137,9 @@ impl Dialer {
             let conn = self.sink.connection();
             self.sink.note(EventKind::ConnectStart { conn, address: address.to_string() });
             match TcpStream::connect(address).await {
-                Ok(stream) => return self.ready(stream, origin, *address, conn, serves).await.map(|s| (s, conn)),
+                Ok(stream) => {
+                    return self.prepare_stream(stream, origin, *address, conn, serves).await.map(|s| (s, conn));
+                }
                 Err(error) => {
                     let reason = error.to_string();
                     let address = address.to_string();
@@ -149,7 +151,7 @@ impl Dialer {
         Err(last)
     }
 
-    async fn ready(
+    async fn prepare_stream(
         &self,
         stream: TcpStream,
         origin: &Origin,
@@ -236,7 +238,7 @@ impl AsyncWrite for Stream {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use mcpace_explain::findings;
+    use mcpace_explain::find_causes;
     use mcpace_record::{Instrument, RecordingHead};
     use tokio::net::{TcpListener, TcpSocket};
 
@@ -272,7 +274,7 @@ mod tests {
 
     fn codes(dialer: &Dialer) -> Vec<&'static str> {
         let recording = dialer.sink.recording();
-        findings(&recording).iter().map(|finding| finding.cause.code()).collect()
+        find_causes(&recording).iter().map(|finding| finding.cause.code()).collect()
     }
 
     #[tokio::test]

@@ -41,7 +41,7 @@ pub enum NetError {
         reason: String,
     },
     /// A limit of time ran out.
-    #[error("{what} took longer than {}", human(*limit))]
+    #[error("{what} took longer than {}", human_duration(*limit))]
     TimeLimit {
         /// Name of the event that was waited for.
         what: &'static str,
@@ -61,7 +61,7 @@ pub enum NetError {
     Record(#[from] mcpace_record::RecordError),
 }
 
-fn human(limit: Duration) -> String {
+fn human_duration(limit: Duration) -> String {
     format!("{} s", limit.as_secs_f64())
 }
 

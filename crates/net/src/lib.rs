@@ -18,7 +18,7 @@ mod stdio_lines;
 pub mod stdio_recorder;
 mod tap;
 
-pub use clock::now;
+pub use clock::monotonic_now;
 pub(crate) use dial::{Dialer, Origin, Stream};
 pub use error::NetError;
 pub(crate) use observe::{ReplyObserver, RequestObserver};

@@ -8,8 +8,8 @@ use mcpace_record::{Digester, EventKind, ExchangeId, Nanos, ReplyEnding, ServerT
 use mcpace_wire::http::MediaType;
 use mcpace_wire::sse;
 
-use crate::headers::recorded;
-use crate::{Sink, now};
+use crate::headers::recorded_headers;
+use crate::{Sink, monotonic_now};
 
 /// Bodies and events past this size are counted and digested, but not read as messages.
 const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
@@ -34,14 +34,14 @@ impl RequestObserver {
     }
 
     /// The next piece of the body.
-    pub(crate) fn read(&mut self, chunk: &[u8]) {
+    pub(crate) fn read_chunk(&mut self, chunk: &[u8]) {
         self.bytes += chunk.len() as u64;
         self.digester.update(chunk);
-        keep(&mut self.text, chunk);
+        append_bounded(&mut self.text, chunk);
     }
 
     /// The body ended at `at`; `passed` is when its last byte was handed on to the back side, in the recorder.
-    pub(crate) fn end(self, at: Nanos, passed: Option<Nanos>) {
+    pub(crate) fn end_body(self, at: Nanos, passed: Option<Nanos>) {
         let (sink, ex, bytes, digest) = (self.sink, self.ex, self.bytes, self.digester.finish());
         let messages = sink.redactor().messages(&self.text);
         let mut body = sink.redactor().body(&self.content_type, &self.text, sink.body_limit());
@@ -58,7 +58,7 @@ impl RequestObserver {
 /// Notes a reply's head, read from the server at `at`, and what it tells of the server's own times.
 pub(crate) fn note_reply_head(sink: &Sink, at: Nanos, ex: ExchangeId, status: StatusCode, headers: &HeaderMap) {
     let (side, status) = (Side::Back, status.as_u16());
-    sink.note_at(at, EventKind::ReplyHead { side, ex, status, headers: recorded(headers, sink) });
+    sink.note_at(at, EventKind::ReplyHead { side, ex, status, headers: recorded_headers(headers, sink) });
     let told = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
     if let Some(timing) = ServerTiming::from_headers(told) {
         sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
@@ -71,7 +71,7 @@ pub(crate) struct ReplyObserver {
     ex: ExchangeId,
     both_sides: bool,
     content_type: String,
-    shape: Shape,
+    shape: BodyShape,
     digester: Digester,
     bytes: u64,
     /// The body has begun on the back side, but not yet on the front side.
@@ -79,7 +79,7 @@ pub(crate) struct ReplyObserver {
     ended: bool,
 }
 
-enum Shape {
+enum BodyShape {
     /// Boxed: its decoder is large.
     Events(Box<EventStream>),
     Whole(Vec<u8>),
@@ -100,7 +100,7 @@ impl ReplyObserver {
     #[must_use]
     pub(crate) fn new(sink: Arc<Sink>, ex: ExchangeId, content_type: &str, both_sides: bool) -> Self {
         let shape = if MediaType::of(content_type) == MediaType::EventStream {
-            Shape::Events(Box::new(EventStream {
+            BodyShape::Events(Box::new(EventStream {
                 decoder: sse::Decoder::new(MESSAGE_LIMIT),
                 seq: 0,
                 began: None,
@@ -108,7 +108,7 @@ impl ReplyObserver {
                 broken: false,
             }))
         } else {
-            Shape::Whole(Vec::new())
+            BodyShape::Whole(Vec::new())
         };
         let content_type = content_type.to_owned();
         Self {
@@ -125,7 +125,7 @@ impl ReplyObserver {
     }
 
     /// A piece of the body was read at `at`. Returns the events that it completed, for whoever consumes the stream.
-    pub(crate) fn read(&mut self, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
+    pub(crate) fn read_chunk(&mut self, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
         if chunk.is_empty() {
             return Vec::new();
         }
@@ -136,12 +136,12 @@ impl ReplyObserver {
         self.bytes += chunk.len() as u64;
         self.digester.update(chunk);
         match &mut self.shape {
-            Shape::Whole(text) => {
-                keep(text, chunk);
+            BodyShape::Whole(text) => {
+                append_bounded(text, chunk);
                 Vec::new()
             }
-            Shape::Events(stream) => {
-                let complete = stream.read(&self.sink, self.ex, at, chunk);
+            BodyShape::Events(stream) => {
+                let complete = stream.read_events(&self.sink, self.ex, at, chunk);
                 if !self.both_sides {
                     stream.waiting.clear();
                 }
@@ -155,7 +155,7 @@ impl ReplyObserver {
         if std::mem::take(&mut self.body_passes) {
             self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Front, ex: self.ex });
         }
-        let Shape::Events(stream) = &mut self.shape else {
+        let BodyShape::Events(stream) = &mut self.shape else {
             return;
         };
         for (seq, bytes) in stream.waiting.drain(..) {
@@ -175,8 +175,8 @@ impl ReplyObserver {
     }
 
     /// The reply ended at `at`. Later calls are ignored, so that a dropped body can't overrule an orderly end.
-    pub(crate) fn end(&mut self, at: Nanos, ending: ReplyEnding) {
-        self.end_passed(at, now(), ending);
+    pub(crate) fn end_reply(&mut self, at: Nanos, ending: ReplyEnding) {
+        self.end_passed(at, monotonic_now(), ending);
     }
 
     /// The reply ended at `at` on the back side, and at `passed` on the front side.
@@ -186,8 +186,8 @@ impl ReplyObserver {
         }
         let (ex, bytes, digest) = (self.ex, self.bytes, self.digester.finish());
         let (messages, body) = match &self.shape {
-            Shape::Events(_) => (Vec::new(), None),
-            Shape::Whole(text) => {
+            BodyShape::Events(_) => (Vec::new(), None),
+            BodyShape::Whole(text) => {
                 let mut body = self.sink.redactor().body(&self.content_type, text, self.sink.body_limit());
                 mark_cut(&mut body, text.len(), bytes);
                 (self.sink.redactor().messages(text), body)
@@ -202,25 +202,25 @@ impl ReplyObserver {
 
     /// The retry time that the event stream named last, in milliseconds.
     #[must_use]
-    pub(crate) fn retry(&self) -> Option<u64> {
+    pub(crate) fn retry_ms(&self) -> Option<u64> {
         match &self.shape {
-            Shape::Events(stream) => stream.decoder.retry(),
-            Shape::Whole(_) => None,
+            BodyShape::Events(stream) => stream.decoder.retry(),
+            BodyShape::Whole(_) => None,
         }
     }
 
     /// The whole body of a reply that is no event stream, as far as it was kept.
     #[must_use]
-    pub(crate) fn text(&self) -> &[u8] {
+    pub(crate) fn kept_text(&self) -> &[u8] {
         match &self.shape {
-            Shape::Whole(text) => text,
-            Shape::Events(_) => &[],
+            BodyShape::Whole(text) => text,
+            BodyShape::Events(_) => &[],
         }
     }
 }
 
 impl EventStream {
-    fn read(&mut self, sink: &Sink, ex: ExchangeId, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
+    fn read_events(&mut self, sink: &Sink, ex: ExchangeId, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
         let mut complete = Vec::new();
         if self.broken {
             return complete;
@@ -230,7 +230,7 @@ impl EventStream {
             match self.decoder.next_event() {
                 Ok(Some(event)) => {
                     let began = self.began.take().unwrap_or(at);
-                    self.note(sink, ex, at, began, &event);
+                    self.note_event(sink, ex, at, began, &event);
                     complete.push(event);
                 }
                 Ok(None) => break,
@@ -245,7 +245,7 @@ impl EventStream {
         complete
     }
 
-    fn note(&mut self, sink: &Sink, ex: ExchangeId, at: Nanos, began: Nanos, event: &sse::Event) {
+    fn note_event(&mut self, sink: &Sink, ex: ExchangeId, at: Nanos, began: Nanos, event: &sse::Event) {
         let bytes = self.decoder.last_event_bytes() as u64;
         let seq = self.seq;
         self.seq += 1;
@@ -265,7 +265,7 @@ impl EventStream {
     }
 }
 
-fn keep(text: &mut Vec<u8>, chunk: &[u8]) {
+fn append_bounded(text: &mut Vec<u8>, chunk: &[u8]) {
     let room = MESSAGE_LIMIT.saturating_sub(text.len());
     text.extend_from_slice(&chunk[..chunk.len().min(room)]);
 }

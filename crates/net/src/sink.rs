@@ -11,9 +11,9 @@ use mcpace_record::{
     CallId, ConnectionId, Event, EventKind, ExchangeId, Nanos, RecordError, Recording, RecordingHead, Redactor, Writer,
 };
 
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 use crate::private::create_private;
-use crate::{NetError, now};
+use crate::{NetError, monotonic_now};
 
 /// How long events may wait before the writer thread takes them: what a kill can lose.
 const WRITE_PERIOD: Duration = Duration::from_millis(50);
@@ -41,7 +41,7 @@ impl Default for SinkOptions {
 
 /// Collects the events of one instrument. Cheap to share and to push to; writing happens on its own thread.
 pub struct Sink {
-    shared: Arc<Shared>,
+    shared: Arc<SinkShared>,
     head: RecordingHead,
     redactor: Redactor,
     body_limit: usize,
@@ -52,16 +52,16 @@ pub struct Sink {
 }
 
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct SinkShared {
+    queue: Mutex<EventQueue>,
     wake: Condvar,
     failed: AtomicBool,
 }
 
 #[derive(Default)]
-struct Queue {
+struct EventQueue {
     /// Events that no writer has taken yet.
-    fresh: Events,
+    fresh: BoundedEvents,
     /// Batches that the writer took, for [`Sink::recording`]; shared with it, so that they can be seen while they are
     /// being written.
     kept: Vec<Arc<Vec<Event>>>,
@@ -78,14 +78,14 @@ struct Queue {
 
 /// Events up to a limit of memory, and how many came after it.
 #[derive(Default)]
-struct Events {
+struct BoundedEvents {
     events: Vec<Event>,
     size: usize,
     lost: u64,
 }
 
-impl Events {
-    fn push(&mut self, event: Event, size: usize, limit: usize) {
+impl BoundedEvents {
+    fn push_event(&mut self, event: Event, size: usize, limit: usize) {
         let size = self.size.saturating_add(size);
         if size > limit {
             self.lost += 1;
@@ -96,20 +96,20 @@ impl Events {
     }
 
     /// All of them, with a last one that tells how many are missing.
-    fn told(mut self) -> Vec<Event> {
+    fn with_missing(mut self) -> Vec<Event> {
         if self.lost > 0 {
-            self.events.push(Event { at: now(), kind: EventKind::EventsLost { count: self.lost } });
+            self.events.push(Event { at: monotonic_now(), kind: EventKind::EventsLost { count: self.lost } });
         }
         self.events
     }
 }
 
-impl Queue {
+impl EventQueue {
     /// Takes the batch that the writer writes next.
-    fn take(&mut self) -> Arc<Vec<Event>> {
+    fn take_batch(&mut self) -> Arc<Vec<Event>> {
         let fresh = std::mem::take(&mut self.fresh);
         let size = self.kept_size.saturating_add(fresh.size);
-        let batch = Arc::new(fresh.told());
+        let batch = Arc::new(fresh.with_missing());
         if self.keep && size > self.limit {
             self.unkept += batch.len() as u64;
         } else if self.keep {
@@ -130,9 +130,9 @@ impl Sink {
     }
 
     fn with_memory(head: RecordingHead, options: SinkOptions, limit: usize) -> Result<Arc<Self>, NetError> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SinkShared::default());
         {
-            let mut queue = lock(&shared.queue);
+            let mut queue = lock_mutex(&shared.queue);
             queue.keep = options.keep;
             queue.writing = options.file.is_some();
             queue.limit = limit;
@@ -163,7 +163,7 @@ impl Sink {
 
     /// Appends an event that happens now and returns its stamp.
     pub fn note(&self, kind: EventKind) -> Nanos {
-        let at = now();
+        let at = monotonic_now();
         self.note_at(at, kind);
         at
     }
@@ -173,12 +173,12 @@ impl Sink {
         let event = Event { at, kind };
         // Every thread that is measured takes this lock: what can be done before is done before.
         let size = event.size();
-        let mut queue = lock(&self.shared.queue);
+        let mut queue = lock_mutex(&self.shared.queue);
         if queue.ended || !(queue.keep || queue.writing) {
             return;
         }
         let limit = queue.limit;
-        queue.fresh.push(event, size, limit);
+        queue.fresh.push_event(event, size, limit);
     }
 
     /// A fresh connection id.
@@ -223,12 +223,12 @@ impl Sink {
     /// A copy of what was recorded so far, where the sink keeps events.
     #[must_use]
     pub fn recording(&self) -> Recording {
-        let queue = lock(&self.shared.queue);
+        let queue = lock_mutex(&self.shared.queue);
         let mut events: Vec<Event> = queue.kept.iter().flat_map(|batch| batch.iter()).cloned().collect();
         events.extend(queue.fresh.events.iter().cloned());
         let lost = queue.fresh.lost + queue.unkept;
         if lost > 0 {
-            events.push(Event { at: now(), kind: EventKind::EventsLost { count: lost } });
+            events.push(Event { at: monotonic_now(), kind: EventKind::EventsLost { count: lost } });
         }
         let mut recording = Recording::new(self.head.clone(), events);
         recording.partial = !queue.ended;
@@ -240,9 +240,9 @@ impl Sink {
     /// # Errors
     /// Writing the file failed, now or earlier.
     pub fn finish(&self) -> Result<(), NetError> {
-        lock(&self.shared.queue).ended = true;
+        lock_mutex(&self.shared.queue).ended = true;
         self.shared.wake.notify_all();
-        let writer = lock(&self.writer).take();
+        let writer = lock_mutex(&self.writer).take();
         match writer.map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error.into()),
@@ -260,18 +260,18 @@ impl Drop for Sink {
     }
 }
 
-fn write_until_ended(shared: &Shared, mut writer: Writer<File>) -> Result<(), RecordError> {
+fn write_until_ended(shared: &SinkShared, mut writer: Writer<File>) -> Result<(), RecordError> {
     loop {
         let (batch, ended) = {
-            let queue = lock(&shared.queue);
+            let queue = lock_mutex(&shared.queue);
             // The whole period, whatever comes meanwhile: small batches would compress badly and cost a write each.
             let waited = shared.wake.wait_timeout_while(queue, WRITE_PERIOD, |queue| !queue.ended);
             let mut queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-            (queue.take(), queue.ended)
+            (queue.take_batch(), queue.ended)
         };
         if let Err(error) = write_batch(&mut writer, &batch) {
             shared.failed.store(true, Ordering::Relaxed);
-            lock(&shared.queue).writing = false;
+            lock_mutex(&shared.queue).writing = false;
             return Err(error);
         }
         // Once ended nothing is added, so that was the last batch.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::Context;
 
 use mcpace_child_process::{ChildProcess, Descendants, Pipes, ProcessEvent};
-use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest};
+use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest_bytes};
 use mcpace_wire::lines;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::runtime::Handle;
 
-use crate::{Sink, now};
+use crate::{Sink, monotonic_now};
 
 /// Starts a server's program. Its start and its end are recorded.
 pub(crate) fn start_server(
@@ -32,11 +32,11 @@ pub(crate) fn start_server(
 
 /// Writes it all and returns when the last of it was handed to the pipe.
 pub(crate) async fn hand_over(target: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> io::Result<Nanos> {
-    let mut at = now();
+    let mut at = monotonic_now();
     while !bytes.is_empty() {
         let write = |cx: &mut Context<'_>| {
             // Stamped before the call: the other process may already be running when it returns.
-            at = now();
+            at = monotonic_now();
             Pin::new(&mut *target).poll_write(cx, bytes)
         };
         match poll_fn(write).await? {
@@ -63,13 +63,13 @@ impl TimedLines {
     }
 
     /// The next bytes, read at `at`. Take all lines out before the next ones.
-    pub(crate) fn feed(&mut self, at: Nanos, bytes: &[u8]) {
+    pub(crate) fn feed_bytes(&mut self, at: Nanos, bytes: &[u8]) {
         self.at = at;
         self.decoder.feed(bytes);
     }
 
     /// The next whole line.
-    pub(crate) fn next(&mut self) -> Result<Option<(Nanos, Vec<u8>)>, lines::LineError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<(Nanos, Vec<u8>)>, lines::LineError> {
         // A line past the limit leaves no beginning behind for the one after it.
         let line = self.decoder.next_line().inspect_err(|_| self.began = None)?;
         if line.is_none() {
@@ -79,7 +79,7 @@ impl TimedLines {
     }
 
     /// A last line without its end.
-    pub(crate) fn finish(&mut self) -> Option<(Nanos, Vec<u8>)> {
+    pub(crate) fn take_rest(&mut self) -> Option<(Nanos, Vec<u8>)> {
         let line = self.decoder.finish()?;
         Some((self.began.take().unwrap_or(self.at), line))
     }
@@ -92,6 +92,6 @@ pub(crate) fn line_event(sink: &Sink, side: Side, from: LineFrom, began: Nanos, 
         LineFrom::Client | LineFrom::Server => ("application/json", sink.redactor().messages(line)),
     };
     let body = sink.redactor().body(content_type, line, sink.body_limit());
-    let (bytes, digest) = (line.len() as u64, digest(line));
+    let (bytes, digest) = (line.len() as u64, digest_bytes(line));
     EventKind::StdioLine { side, from, began, bytes, digest, messages, body, blocked: Nanos::ZERO }
 }

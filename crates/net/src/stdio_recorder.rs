@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_child_process::{ChildProcess, Descendants, Pipes};
-use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest};
+use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest_bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::stdio_lines::{TimedLines, hand_over, line_event, start_server};
-use crate::{NetError, Sink, now};
+use crate::{NetError, Sink, monotonic_now};
 
 pub use mcpace_child_process::ProcessEnd;
 
@@ -117,11 +117,11 @@ async fn record_until(
     stop: impl Future<Output = ()>,
 ) -> Result<ProcessEnd, NetError> {
     let mut stop = pin!(stop);
-    let (server, Pipes { stdin, stdout, stderr }) = start(options, &sink)?;
+    let (server, Pipes { stdin, stdout, stderr }) = start_program(options, &sink)?;
     let mut pumps = JoinSet::new();
-    let client = pumps.spawn(pump(input, stdin, Lines::new(&sink, LineFrom::Client, usize::MAX)));
-    pumps.spawn(pump(stdout, output, Lines::new(&sink, LineFrom::Server, usize::MAX)));
-    pumps.spawn(pump(stderr, errors, Lines::new(&sink, LineFrom::ServerStderr, options.stderr_limit)));
+    let client = pumps.spawn(pump_bytes(input, stdin, LineRecorder::new(&sink, LineFrom::Client, usize::MAX)));
+    pumps.spawn(pump_bytes(stdout, output, LineRecorder::new(&sink, LineFrom::Server, usize::MAX)));
+    pumps.spawn(pump_bytes(stderr, errors, LineRecorder::new(&sink, LineFrom::ServerStderr, options.stderr_limit)));
     let stopped = [Duration::ZERO, STOPPED_LIMIT];
     let (mut ended, mut limits) = (None, [options.exit_limit, options.terminate_limit]);
     while ended.is_none() {
@@ -154,7 +154,7 @@ async fn record_until(
     Ok(ended)
 }
 
-fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<(ChildProcess, Pipes), NetError> {
+fn start_program(options: &StdioOptions, sink: &Arc<Sink>) -> Result<(ChildProcess, Pipes), NetError> {
     let failed = |reason| NetError::Io { what: "could not start the server process", reason };
     let [program, arguments @ ..] = options.command.as_slice() else {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")));
@@ -176,10 +176,10 @@ enum Pumped {
 }
 
 /// Passes bytes as they come; drops `target` at the end, which closes it.
-async fn pump(
+async fn pump_bytes(
     mut source: impl AsyncRead + Unpin,
     mut target: impl AsyncWrite + Unpin,
-    mut lines: Lines,
+    mut lines: LineRecorder,
 ) -> (LineFrom, Pumped) {
     let from = lines.from;
     let mut chunk = vec![0; CHUNK];
@@ -188,22 +188,22 @@ async fn pump(
             Ok(0) | Err(_) => break Pumped::SourceEnded,
             Ok(size) => size,
         };
-        let read = now();
+        let read = monotonic_now();
         let handed = hand_over(&mut target, &chunk[..size]).await;
-        lines.blocked = lines.blocked + now().since(read);
-        lines.passed(read, *handed.as_ref().unwrap_or(&read), &chunk[..size]);
+        lines.blocked = lines.blocked + monotonic_now().since(read);
+        lines.pass_chunk(read, *handed.as_ref().unwrap_or(&read), &chunk[..size]);
         if handed.is_err() {
             break Pumped::TargetEnded;
         }
     };
-    lines.end();
+    lines.end_stream();
     // The other end may be gone already.
     let _ = target.shutdown().await;
     (from, ended)
 }
 
 /// Makes events out of the lines that have passed.
-struct Lines {
+struct LineRecorder {
     sink: Arc<Sink>,
     from: LineFrom,
     lines: TimedLines,
@@ -214,33 +214,33 @@ struct Lines {
     blocked: Nanos,
 }
 
-impl Lines {
+impl LineRecorder {
     fn new(sink: &Arc<Sink>, from: LineFrom, room: usize) -> Self {
         Self { sink: Arc::clone(sink), from, lines: TimedLines::new(LINE_LIMIT), room, lost: 0, blocked: Nanos::ZERO }
     }
 
-    fn passed(&mut self, read: Nanos, passed: Nanos, chunk: &[u8]) {
-        self.lines.feed(read, chunk);
+    fn pass_chunk(&mut self, read: Nanos, passed: Nanos, chunk: &[u8]) {
+        self.lines.feed_bytes(read, chunk);
         loop {
-            match self.lines.next() {
-                Ok(Some((began, line))) => self.note(began, read, passed, &line),
+            match self.lines.next_line() {
+                Ok(Some((began, line))) => self.note_line(began, read, passed, &line),
                 Ok(None) => break,
                 Err(_) => self.lost += 1,
             }
         }
     }
 
-    fn end(&mut self) {
-        if let Some((began, line)) = self.lines.finish() {
-            let at = now();
-            self.note(began, at, at, &line);
+    fn end_stream(&mut self) {
+        if let Some((began, line)) = self.lines.take_rest() {
+            let at = monotonic_now();
+            self.note_line(began, at, at, &line);
         }
         if self.lost > 0 {
             self.sink.note(EventKind::EventsLost { count: self.lost });
         }
     }
 
-    fn note(&mut self, began: Nanos, read: Nanos, passed: Nanos, line: &[u8]) {
+    fn note_line(&mut self, began: Nanos, read: Nanos, passed: Nanos, line: &[u8]) {
         let Some(room) = self.room.checked_sub(line.len()) else {
             self.lost += 1;
             return;
@@ -253,7 +253,7 @@ impl Lines {
         };
         self.sink.note_at(read, line_event(&self.sink, seen, from, began, line));
         // On the other side there are only stamps.
-        let (bytes, digest, messages, body) = (line.len() as u64, digest(line), Vec::new(), None);
+        let (bytes, digest, messages, body) = (line.len() as u64, digest_bytes(line), Vec::new(), None);
         let blocked = std::mem::take(&mut self.blocked);
         let kind = EventKind::StdioLine { side: other, from, began: passed, bytes, digest, messages, body, blocked };
         self.sink.note_at(passed, kind);

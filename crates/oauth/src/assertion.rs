@@ -17,9 +17,9 @@ pub(crate) const KIND: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-b
 const LIFETIME: u64 = 120;
 
 /// The assertion of `client` for the server `audience`, signed with a PKCS #8 key in PEM.
-pub(crate) fn assertion(client: &str, audience: &str, key: &Secret) -> Result<Secret, OAuthError> {
+pub(crate) fn signed_assertion(client: &str, audience: &str, key: &Secret) -> Result<Secret, OAuthError> {
     let random = SystemRandom::new();
-    let key = pkcs8(key.reveal()).ok_or(OAuthError::UnusableKey)?;
+    let key = pkcs8_bytes(key.reveal()).ok_or(OAuthError::UnusableKey)?;
     let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key, &random)
         .map_err(|_| OAuthError::UnusableKey)?;
     // A clock before 1970 makes an assertion that no server takes; there is nothing better to do.
@@ -42,7 +42,7 @@ pub(crate) fn assertion(client: &str, audience: &str, key: &Secret) -> Result<Se
 }
 
 /// The key's bytes out of its PEM.
-fn pkcs8(pem: &str) -> Option<Vec<u8>> {
+fn pkcs8_bytes(pem: &str) -> Option<Vec<u8>> {
     let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
     STANDARD.decode(body.split_ascii_whitespace().collect::<String>()).ok()
@@ -61,7 +61,7 @@ mod tests {
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random).unwrap();
         let body = STANDARD.encode(made.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n{}\n-----END PRIVATE KEY-----\n", &body[..64], &body[64..]);
-        let token = assertion("me", "https://as", &Secret::new(pem)).unwrap();
+        let token = signed_assertion("me", "https://as", &Secret::new(pem)).unwrap();
         let (signed, signature) = token.reveal().rsplit_once('.').unwrap();
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.public_key().as_ref());
         public.verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
@@ -69,6 +69,6 @@ mod tests {
         let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
         assert_eq!((claims["iss"].as_str(), claims["aud"].as_str()), (Some("me"), Some("https://as")));
         assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), LIFETIME);
-        assert_eq!(assertion("me", "x", &Secret::new("no key")), Err(OAuthError::UnusableKey));
+        assert_eq!(signed_assertion("me", "x", &Secret::new("no key")), Err(OAuthError::UnusableKey));
     }
 }

@@ -8,19 +8,19 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use mcpace_wire::quoted;
+use mcpace_wire::quote_printable;
 use mcpace_wire::revision::Revision;
 use tokio::sync::{Mutex, MutexGuard};
 use url::Url;
 
-use super::assertion::assertion;
+use super::assertion::signed_assertion;
 use super::consent::Consenting;
 use super::dpop::{ALGORITHM, Prover};
 use super::metadata::{self, ResourceMetadata, ServerMetadata};
 use super::request::{self, Pending, Registration, TokenAuth};
 use super::token::{self, TokenRequest, Tokens};
 use super::{
-    Asserted, Auth, AuthKind, Exchange, Fetch, Fetched, IdentityProvider, OAuthError, OAuthOptions, Refusal, Secret,
+    Asserted, Auth, AuthKind, Fetch, Fetched, HttpExchange, IdentityProvider, OAuthError, OAuthOptions, Refusal, Secret,
 };
 
 /// The header with a proof, and the error that asks for another nonce in it (RFC 9449).
@@ -38,13 +38,13 @@ pub struct Authorizer {
 
 #[derive(Default)]
 struct Memory {
-    grant: Option<Grant>,
+    grant: Option<TokenGrant>,
     /// By issuer, with the redirect URI that each was registered for.
     clients: HashMap<String, (Url, Registration)>,
 }
 
 /// A token and all that is needed to renew it.
-struct Grant {
+struct TokenGrant {
     tokens: Tokens,
     metadata: ServerMetadata,
     client: Registration,
@@ -80,7 +80,7 @@ impl Authorizer {
     ///
     /// # Errors
     /// [`OAuthError::UnusableToken`], or the exchange's own.
-    pub async fn headers<X: Exchange>(
+    pub async fn headers<X: HttpExchange>(
         &self,
         method: &Method,
         url: &Url,
@@ -98,7 +98,7 @@ impl Authorizer {
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
         if let Some(prover) = self.prover.as_ref().filter(|_| is_bound) {
-            headers.insert(PROOF, prover.proof(method, url, Some(&token)).ok_or(OAuthError::UnusableKey)?);
+            headers.insert(PROOF, prover.proof_header(method, url, Some(&token)).ok_or(OAuthError::UnusableKey)?);
         }
         Ok((headers, Some(token)))
     }
@@ -117,14 +117,14 @@ impl Authorizer {
     ///
     /// # Errors
     /// The exchange's own, when the renewal gets no reply.
-    pub async fn token<X: Exchange>(&self, http: &X) -> Result<Option<Secret>, X::Error> {
+    pub async fn token<X: HttpExchange>(&self, http: &X) -> Result<Option<Secret>, X::Error> {
         match &self.auth {
             Auth::None => Ok(None),
             Auth::Bearer(token) => Ok(Some(token.clone())),
             Auth::OAuth(_) => {
                 let mut memory = self.memory.lock().await;
                 if memory.grant.as_ref().is_some_and(|grant| grant.tokens.has_expired(Instant::now())) {
-                    self.renew(&mut memory, http).await?;
+                    self.renew_token(&mut memory, http).await?;
                 }
                 Ok(memory.grant.as_ref().map(|grant| grant.tokens.access.clone()))
             }
@@ -135,7 +135,7 @@ impl Authorizer {
     ///
     /// # Errors
     /// [`OAuthError`], or the exchange's own.
-    pub async fn authorize<X: Exchange>(&self, refusal: &Refusal, http: &X) -> Result<bool, X::Error> {
+    pub async fn authorize<X: HttpExchange>(&self, refusal: &Refusal, http: &X) -> Result<bool, X::Error> {
         let Auth::OAuth(options) = &self.auth else { return Ok(false) };
         let mut memory = self.memory.lock().await;
         let had = memory.grant.as_ref();
@@ -143,10 +143,10 @@ impl Authorizer {
             let wanted = refusal.challenge.scope.as_deref();
             let steps_up = refusal.challenge.error.as_deref() == Some("insufficient_scope");
             let held = had.and_then(|grant| grant.scope.as_deref());
-            let Some(scope) = wanted.filter(|_| steps_up).and_then(|wanted| union(held, wanted)) else {
+            let Some(scope) = wanted.filter(|_| steps_up).and_then(|wanted| scope_union(held, wanted)) else {
                 return Ok(false);
             };
-            return self.grant(options, refusal, Some(scope), &mut memory, http).await.map(|()| true);
+            return self.obtain_grant(options, refusal, Some(scope), &mut memory, http).await.map(|()| true);
         }
         if let (Some(prover), Some(nonce)) = (&self.prover, &refusal.nonce)
             && refusal.challenge.error.as_deref() == Some(WANTS_NONCE)
@@ -158,20 +158,24 @@ impl Authorizer {
         if had.is_some_and(|grant| refusal.token.as_ref() != Some(&grant.tokens.access)) {
             return Ok(true);
         }
-        if had.is_some() && self.renew(&mut memory, http).await? {
+        if had.is_some() && self.renew_token(&mut memory, http).await? {
             return Ok(true);
         }
-        self.grant(options, refusal, None, &mut memory, http).await.map(|()| true)
+        self.obtain_grant(options, refusal, None, &mut memory, http).await.map(|()| true)
     }
 
     /// Renews the token by its refresh token (RFC 6749 §6). Without success the grant is forgotten.
-    async fn renew<X: Exchange>(&self, memory: &mut MutexGuard<'_, Memory>, http: &X) -> Result<bool, X::Error> {
+    async fn renew_token<X: HttpExchange>(
+        &self,
+        memory: &mut MutexGuard<'_, Memory>,
+        http: &X,
+    ) -> Result<bool, X::Error> {
         let Some(grant) = memory.grant.take() else { return Ok(false) };
         let Some(refresh) = grant.tokens.refresh.clone() else { return Ok(false) };
         let request = token::refresh_request(&grant.client, &refresh, grant.resource.as_deref());
-        match self.tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await? {
+        match self.request_tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await? {
             Ok(tokens) => {
-                memory.grant = Some(Grant { tokens, ..grant });
+                memory.grant = Some(TokenGrant { tokens, ..grant });
                 Ok(true)
             }
             Err(OAuthError::Refused { .. }) => Ok(false),
@@ -180,7 +184,7 @@ impl Authorizer {
     }
 
     /// The whole way from a refusal to a token.
-    async fn grant<X: Exchange>(
+    async fn obtain_grant<X: HttpExchange>(
         &self,
         options: &OAuthOptions,
         refusal: &Refusal,
@@ -189,57 +193,57 @@ impl Authorizer {
         http: &X,
     ) -> Result<(), X::Error> {
         memory.grant = None;
-        let found = self.discover(refusal, http).await?;
+        let found = self.discover_servers(refusal, http).await?;
         let scope = match wider.or_else(|| options.scope.clone()) {
             Some(scope) => Some(scope),
-            None => lasting(refusal.challenge.scope.clone().or(found.scopes), &found.metadata, options),
+            None => refreshable_scope(refusal.challenge.scope.clone().or(found.scopes), &found.metadata, options),
         };
         if let Some(asserted) = &options.asserted {
             let (resource, metadata) = (found.resource, found.metadata);
             let known = options.registered.as_ref().ok_or(OAuthError::NoCredentials)?;
-            let client = request::known(known, &metadata);
+            let client = request::known_registration(known, &metadata);
             let assertion = match asserted {
                 Asserted::Jwt(assertion) => assertion.clone(),
                 Asserted::ByIdentityProvider(provider) => {
-                    exchange(provider, &metadata.issuer, resource.as_deref(), scope.as_deref(), http).await?
+                    exchange_assertion(provider, &metadata.issuer, resource.as_deref(), scope.as_deref(), http).await?
                 }
             };
             let request = token::assertion_request(&client, &assertion, resource.as_deref(), scope.as_deref());
-            let tokens = self.tokens(http, &metadata, request, "the token", None).await??;
-            memory.grant = Some(Grant { tokens, metadata, client, resource, scope });
+            let tokens = self.request_tokens(http, &metadata, request, "the token", None).await??;
+            memory.grant = Some(TokenGrant { tokens, metadata, client, resource, scope });
             return Ok(());
         }
         if options.client_credentials {
             let (resource, metadata) = (found.resource, found.metadata);
             let known = options.registered.as_ref().ok_or(OAuthError::NoCredentials)?;
-            let client = request::known(known, &metadata);
+            let client = request::known_registration(known, &metadata);
             let key = options.private_key.as_ref();
-            let assertion = key.map(|key| assertion(&client.id, &metadata.issuer, key)).transpose()?;
+            let assertion = key.map(|key| signed_assertion(&client.id, &metadata.issuer, key)).transpose()?;
             if assertion.is_none() && client.secret.is_none() {
                 return Err(OAuthError::NoCredentials.into());
             }
             let request =
                 token::credentials_request(&client, assertion.as_ref(), resource.as_deref(), scope.as_deref());
-            let tokens = self.tokens(http, &metadata, request, "the token", None).await??;
-            memory.grant = Some(Grant { tokens, metadata, client, resource, scope });
+            let tokens = self.request_tokens(http, &metadata, request, "the token", None).await??;
+            memory.grant = Some(TokenGrant { tokens, metadata, client, resource, scope });
             return Ok(());
         }
-        let consent = Consenting::prepare(&options.consent).await?;
+        let consent = Consenting::prepare_consent(&options.consent).await?;
         let redirect_uri = consent.redirect_uri()?;
-        let client = register(options, &found.metadata, &redirect_uri, scope.as_deref(), memory, http).await?;
+        let client = register_client(options, &found.metadata, &redirect_uri, scope.as_deref(), memory, http).await?;
         let pending = Pending::new(redirect_uri);
         let resource = found.resource;
         let url = request::authorization_url(&found.metadata, &client, &pending, resource.as_deref(), scope.as_deref());
-        let redirect = consent.obtain(&url, &pending, &found.metadata, &refusal.server, http).await?;
+        let redirect = consent.obtain_redirect(&url, &pending, &found.metadata, &refusal.server, http).await?;
         let code = request::code_of(&redirect, &pending, &found.metadata)?;
         let request = token::code_request(&client, &pending, &code, resource.as_deref());
-        let tokens = self.tokens(http, &found.metadata, request, "the token", None).await??;
-        memory.grant = Some(Grant { tokens, metadata: found.metadata, client, resource, scope });
+        let tokens = self.request_tokens(http, &found.metadata, request, "the token", None).await??;
+        memory.grant = Some(TokenGrant { tokens, metadata: found.metadata, client, resource, scope });
         Ok(())
     }
 
     /// Asks an authorization server for tokens, with a proof where it knows DPoP.
-    async fn tokens<X: Exchange>(
+    async fn request_tokens<X: HttpExchange>(
         &self,
         http: &X,
         metadata: &ServerMetadata,
@@ -250,10 +254,10 @@ impl Authorizer {
         let knows_dpop = metadata.dpop_signing_alg_values_supported.iter().any(|name| name == ALGORITHM);
         let prover = self.prover.as_ref().filter(|_| knows_dpop);
         let text = post_form(http, &metadata.token_endpoint, request, what, prover).await?;
-        Ok(text.and_then(|text| Tokens::read(&text, Instant::now(), refresh)))
+        Ok(text.and_then(|text| Tokens::read_tokens(&text, Instant::now(), refresh)))
     }
 
-    async fn discover<X: Exchange>(&self, refusal: &Refusal, http: &X) -> Result<Discovered, X::Error> {
+    async fn discover_servers<X: HttpExchange>(&self, refusal: &Refusal, http: &X) -> Result<Discovered, X::Error> {
         let server = &refusal.server;
         let origin = server.origin().ascii_serialization();
         let old = self.revision.is_some_and(|revision| revision <= Revision::V2025_03_26);
@@ -263,7 +267,7 @@ impl Authorizer {
             return Err(OAuthError::BadMetadata(reason).into());
         }
         let candidates = metadata::resource_candidates(server, named);
-        let resource: Option<ResourceMetadata> = document(http, &candidates, "the resource's metadata").await?;
+        let resource: Option<ResourceMetadata> = first_document(http, &candidates, "the resource's metadata").await?;
         if let Some(resource) = &resource {
             metadata::check_resource(resource, server)?;
         }
@@ -273,13 +277,14 @@ impl Authorizer {
             // Before 2025-06-18 the server is its own authorization server.
             None => (origin.clone(), true),
         };
-        let issuer_url = Url::parse(&issuer)
-            .map_err(|_| OAuthError::BadMetadata(format!("the authorization server is no URL: {}", quoted(&issuer))))?;
+        let issuer_url = Url::parse(&issuer).map_err(|_| {
+            OAuthError::BadMetadata(format!("the authorization server is no URL: {}", quote_printable(&issuer)))
+        })?;
         if let Err(reason) = metadata::check_address(&issuer_url, server.as_str(), server) {
             return Err(OAuthError::BadMetadata(format!("the authorization server is {reason}")).into());
         }
         let candidates = metadata::server_candidates(&issuer_url);
-        let metadata = match document(http, &candidates, "the authorization server's metadata").await? {
+        let metadata = match first_document(http, &candidates, "the authorization server's metadata").await? {
             Some(metadata) => {
                 metadata::check_server(&metadata, &issuer, server, self.revision)?;
                 metadata
@@ -306,7 +311,7 @@ impl Authorizer {
     }
 }
 
-async fn register<X: Exchange>(
+async fn register_client<X: HttpExchange>(
     options: &OAuthOptions,
     metadata: &ServerMetadata,
     redirect_uri: &Url,
@@ -315,7 +320,7 @@ async fn register<X: Exchange>(
     http: &X,
 ) -> Result<Registration, X::Error> {
     if let Some(client) = &options.registered {
-        return Ok(request::known(client, metadata));
+        return Ok(request::known_registration(client, metadata));
     }
     if let Some(url) = options.metadata_url.as_ref().filter(|_| metadata.client_id_metadata_document_supported) {
         return Ok(Registration { id: url.to_string(), secret: None, method: TokenAuth::None });
@@ -331,14 +336,14 @@ async fn register<X: Exchange>(
     let body = Bytes::from(request::registration_body(metadata, redirect_uri, scope));
     let what = "the registration";
     let fetched = http.fetch(Fetch { method: Method::POST, url: endpoint, headers, body, what }).await?;
-    let text = accepted(fetched, what)?;
-    let client = request::registration(&text)?;
+    let text = accepted_body(fetched, what)?;
+    let client = request::read_registration(&text)?;
     memory.clients.insert(metadata.issuer.clone(), (redirect_uri.clone(), client.clone()));
     Ok(client)
 }
 
 /// Has an identity provider make an assertion for the authorization server `audience`.
-async fn exchange<X: Exchange>(
+async fn exchange_assertion<X: HttpExchange>(
     provider: &IdentityProvider,
     audience: &str,
     resource: Option<&str>,
@@ -353,11 +358,11 @@ async fn exchange<X: Exchange>(
     let request = token::exchange_request(provider, audience, resource, scope);
     let what = "the identity provider's assertion";
     let text = post_form(http, url, request, what, None).await?;
-    Ok(text.and_then(|text| token::exchanged(&text))?)
+    Ok(text.and_then(|text| token::read_exchanged(&text))?)
 }
 
 /// Sends a form to a token endpoint; the text of its reply.
-async fn post_form<X: Exchange>(
+async fn post_form<X: HttpExchange>(
     http: &X,
     url: &Url,
     request: TokenRequest,
@@ -376,7 +381,7 @@ async fn post_form<X: Exchange>(
     loop {
         let mut headers = headers.clone();
         if let Some(prover) = prover {
-            headers.insert(PROOF, prover.proof(&Method::POST, url, None).ok_or(OAuthError::UnusableKey)?);
+            headers.insert(PROOF, prover.proof_header(&Method::POST, url, None).ok_or(OAuthError::UnusableKey)?);
         }
         let fetched = http.fetch(Fetch { method: Method::POST, url, headers, body: body.clone(), what }).await?;
         let nonce = prover.zip(fetched.nonce.as_deref());
@@ -386,7 +391,7 @@ async fn post_form<X: Exchange>(
         // RFC 9449 §8: the server says which nonce it wants once the first request has come without.
         let wants_nonce = nonce.is_some() && fetched.status >= 400 && is_error(&fetched.text, WANTS_NONCE);
         if !(is_first && wants_nonce) {
-            return Ok(accepted(fetched, what));
+            return Ok(accepted_body(fetched, what));
         }
         is_first = false;
     }
@@ -397,7 +402,7 @@ fn is_error(text: &[u8], code: &str) -> bool {
     serde_json::from_slice::<serde_json::Value>(text).is_ok_and(|reply| reply["error"] == code)
 }
 
-fn accepted(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError> {
+fn accepted_body(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError> {
     match fetched.status {
         200..300 => Ok(fetched.text),
         status => Err(OAuthError::Refused { what, status, reason: request::refusal_of(&fetched.text) }),
@@ -406,7 +411,7 @@ fn accepted(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError>
 
 /// The first of the candidates that is there. One that is there and can't be read is an error: guessing on would let
 /// a broken document decide where credentials go.
-async fn document<X: Exchange, T: serde::de::DeserializeOwned>(
+async fn first_document<X: HttpExchange, T: serde::de::DeserializeOwned>(
     http: &X,
     candidates: &[Url],
     what: &'static str,
@@ -423,7 +428,7 @@ async fn document<X: Exchange, T: serde::de::DeserializeOwned>(
                 OAuthError::BadMetadata(format!(
                     "{what} at {} can't be read: {}",
                     url.path(),
-                    quoted(&error.to_string())
+                    quote_printable(&error.to_string())
                 ))
             };
             return Ok(Some(parsed.map_err(bad)?));
@@ -434,7 +439,7 @@ async fn document<X: Exchange, T: serde::de::DeserializeOwned>(
 
 /// With the scope that a refresh token wants, where the server has it (OpenID Connect §11). A program without a user asks
 /// anew instead.
-fn lasting(scope: Option<String>, metadata: &ServerMetadata, options: &OAuthOptions) -> Option<String> {
+fn refreshable_scope(scope: Option<String>, metadata: &ServerMetadata, options: &OAuthOptions) -> Option<String> {
     const OFFLINE: &str = "offline_access";
     let offered = metadata.scopes_supported.as_ref().is_some_and(|scopes| scopes.iter().any(|scope| scope == OFFLINE));
     if !offered || options.client_credentials || options.asserted.is_some() {
@@ -448,7 +453,7 @@ fn lasting(scope: Option<String>, metadata: &ServerMetadata, options: &OAuthOpti
 }
 
 /// All scopes of both, or `None` where `wanted` brings nothing new.
-fn union(held: Option<&str>, wanted: &str) -> Option<String> {
+fn scope_union(held: Option<&str>, wanted: &str) -> Option<String> {
     let mut scopes: Vec<&str> = held.unwrap_or_default().split_whitespace().collect();
     let before = scopes.len();
     for scope in wanted.split_whitespace() {
@@ -469,7 +474,7 @@ mod tests {
     #[derive(Default)]
     struct WithNonce(Mutex<Vec<Option<String>>>);
 
-    impl Exchange for WithNonce {
+    impl HttpExchange for WithNonce {
         type Error = OAuthError;
 
         async fn fetch(&self, fetch: Fetch<'_>) -> Result<Fetched, OAuthError> {
@@ -494,7 +499,7 @@ mod tests {
         for _ in 0..2 {
             let request = TokenRequest { form: "grant_type=refresh_token".to_owned(), authorization: None };
             let text = post_form(&server, &url, request, "the token", Some(&prover)).await.unwrap().unwrap();
-            assert!(Tokens::read(&text, Instant::now(), None).unwrap().is_bound);
+            assert!(Tokens::read_tokens(&text, Instant::now(), None).unwrap().is_bound);
         }
         // The nonce is kept for later requests.
         assert_eq!(*server.0.lock().unwrap(), [None, Some("n".to_owned()), Some("n".to_owned())]);
@@ -502,8 +507,8 @@ mod tests {
 
     #[test]
     fn a_step_up_asks_for_the_earlier_scopes_too() {
-        assert_eq!(union(Some("a b"), "b c").as_deref(), Some("a b c"));
-        assert_eq!(union(None, "c").as_deref(), Some("c"));
-        assert_eq!(union(Some("a b"), "b"), None);
+        assert_eq!(scope_union(Some("a b"), "b c").as_deref(), Some("a b c"));
+        assert_eq!(scope_union(None, "c").as_deref(), Some("c"));
+        assert_eq!(scope_union(Some("a b"), "b"), None);
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Callback {
 }
 
 impl Callback {
-    pub(crate) async fn listen(port: u16) -> Result<Self, OAuthError> {
+    pub(crate) async fn listen_local(port: u16) -> Result<Self, OAuthError> {
         let failed = |error: std::io::Error| OAuthError::Callback(error.to_string());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
@@ -38,7 +38,7 @@ impl Callback {
 
     /// Waits for the redirect that has our `state`. Other requests are answered and ignored: web pages probe ports, and
     /// browsers ask for an icon.
-    pub(crate) async fn redirect(&self, state: &Secret, limit: Duration) -> Result<Url, OAuthError> {
+    pub(crate) async fn wait_redirect(&self, state: &Secret, limit: Duration) -> Result<Url, OAuthError> {
         let visited = async {
             // One that says nothing holds nobody else up.
             let mut visitors = JoinSet::new();
@@ -46,7 +46,7 @@ impl Callback {
                 tokio::select! {
                     accepted = self.listener.accept(), if visitors.len() < MOST_VISITORS => {
                         let (stream, _) = accepted.map_err(|error| OAuthError::Callback(error.to_string()))?;
-                        let visit = visit(stream, self.redirect_uri.clone(), state.clone());
+                        let visit = answer_visitor(stream, self.redirect_uri.clone(), state.clone());
                         visitors.spawn(tokio::time::timeout(VISITOR_LIMIT, visit));
                     }
                     Some(visit) = visitors.join_next() => {
@@ -62,9 +62,9 @@ impl Callback {
 }
 
 /// Answers one visitor. Returns the redirect's URL where it brought that.
-async fn visit(mut stream: TcpStream, redirect_uri: Url, state: Secret) -> Option<Url> {
+async fn answer_visitor(mut stream: TcpStream, redirect_uri: Url, state: Secret) -> Option<Url> {
     let line = first_line(&mut stream).await?;
-    let visited = Visited::of(&line, &redirect_uri, &state);
+    let visited = Visited::parse_visit(&line, &redirect_uri, &state);
     let (status, text) = match visited {
         Visited::Redirect(_) => ("200 OK", "Done. You can close this page and go back to mcpace.\n"),
         Visited::Foreign => ("400 Bad Request", "This is not the redirect that mcpace waits for.\n"),
@@ -112,7 +112,7 @@ enum Visited {
 }
 
 impl Visited {
-    fn of(line: &str, redirect_uri: &Url, state: &Secret) -> Self {
+    fn parse_visit(line: &str, redirect_uri: &Url, state: &Secret) -> Self {
         let target = line.strip_prefix("GET ").and_then(|rest| rest.split(' ').next());
         let url = target.and_then(|target| redirect_uri.join(target).ok());
         match url.filter(|url| url.path() == redirect_uri.path() && url.origin() == redirect_uri.origin()) {
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn only_a_get_for_our_path_with_our_state_is_the_redirect() {
         let ours = Url::parse("http://127.0.0.1:7/callback").unwrap();
-        let visited = |line: &str| Visited::of(line, &ours, &Secret::new("s"));
+        let visited = |line: &str| Visited::parse_visit(line, &ours, &Secret::new("s"));
         assert!(matches!(visited("GET /callback?code=c&state=s HTTP/1.1"), Visited::Redirect(_)));
         for line in ["GET /callback HTTP/1.1", "GET /callback?code=c&state=x HTTP/1.1", "GET /callback?state HTTP/1.1"]
         {
@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn strangers_neither_end_the_wait_nor_hold_it_up() {
-        let callback = Callback::listen(0).await.unwrap();
+        let callback = Callback::listen_local(0).await.unwrap();
         let port = callback.redirect_uri.port().unwrap();
         assert_eq!(callback.redirect_uri.host_str(), Some("127.0.0.1"));
         let visitors = async {
@@ -172,7 +172,7 @@ mod tests {
             drop(silent);
         };
         let state = Secret::new("ours");
-        let (redirect, ()) = tokio::join!(callback.redirect(&state, Duration::from_secs(60)), visitors);
+        let (redirect, ()) = tokio::join!(callback.wait_redirect(&state, Duration::from_secs(60)), visitors);
         assert_eq!(redirect.unwrap().query(), Some("code=c&state=ours"));
     }
 }

@@ -24,7 +24,7 @@ pub enum AuthKind {
 pub struct Refusal {
     pub(crate) status: u16,
     pub(crate) server: Url,
-    pub(crate) challenge: Challenge,
+    pub(crate) challenge: BearerChallenge,
     /// The token that was refused.
     pub(crate) token: Option<Secret>,
     /// The nonce that the next proof has to carry (RFC 9449 §9).
@@ -33,7 +33,7 @@ pub struct Refusal {
 
 /// The parameters of a bearer challenge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Challenge {
+pub(crate) struct BearerChallenge {
     pub(crate) resource_metadata: Option<Url>,
     pub(crate) scope: Option<String>,
     pub(crate) error: Option<String>,
@@ -45,7 +45,7 @@ impl Refusal {
     #[must_use]
     pub fn new(status: u16, headers: &HeaderMap, server: &Url, token: Option<Secret>) -> Self {
         let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
-        let challenge = values.filter_map(Challenge::of).next().unwrap_or_default();
+        let challenge = values.filter_map(BearerChallenge::of).next().unwrap_or_default();
         let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()).map(str::to_owned);
         Self { status, server: server.clone(), challenge, token, nonce }
     }
@@ -60,7 +60,7 @@ impl Refusal {
     #[must_use]
     pub fn words(&self) -> Option<String> {
         let words = self.challenge.description.as_deref().or(self.challenge.error.as_deref());
-        words.map(mcpace_wire::quoted)
+        words.map(mcpace_wire::quote_printable)
     }
 
     /// Advice to the user when the client could not get a token by itself.
@@ -76,7 +76,7 @@ impl Refusal {
     }
 }
 
-impl Challenge {
+impl BearerChallenge {
     /// The bearer or DPoP challenge of one header. Other schemes are passed over, and so is a header that can't be read: the
     /// well-known addresses are left to try.
     fn of(value: &str) -> Option<Self> {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_bearer_challenge_is_read_wherever_it_stands() {
-        let read = Challenge::of(
+        let read = BearerChallenge::of(
             r#"Basic realm="a, Bearer x", Bearer error="invalid_token", error_description="say no", resource_metadata="https://h/meta?a=b,c", scope="a b""#,
         )
         .unwrap();
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn what_is_no_bearer_challenge_or_no_url_is_passed_over() {
-        assert_eq!(Challenge::of("Basic realm=x"), None);
-        assert_eq!(Challenge::of("Bearer"), Some(Challenge::default()));
-        assert_eq!(Challenge::of("Bearer resource_metadata=nonsense"), Some(Challenge::default()));
+        assert_eq!(BearerChallenge::of("Basic realm=x"), None);
+        assert_eq!(BearerChallenge::of("Bearer"), Some(BearerChallenge::default()));
+        assert_eq!(BearerChallenge::of("Bearer resource_metadata=nonsense"), Some(BearerChallenge::default()));
     }
 }

@@ -7,7 +7,7 @@ use url::Url;
 use super::browser::Callback;
 use super::metadata::{self, ServerMetadata};
 use super::request::{self, Pending};
-use super::{BrowserConsent, Consent, Exchange, Fetch, OAuthError};
+use super::{BrowserConsent, Consent, Fetch, HttpExchange, OAuthError};
 
 /// Where the redirect goes when the client follows it itself: nothing listens there.
 const FOLLOWED_REDIRECT: &str = "http://localhost:33418/callback";
@@ -21,10 +21,10 @@ pub(crate) enum Consenting<'a> {
 }
 
 impl<'a> Consenting<'a> {
-    pub(crate) async fn prepare(consent: &'a Consent) -> Result<Self, OAuthError> {
+    pub(crate) async fn prepare_consent(consent: &'a Consent) -> Result<Self, OAuthError> {
         match consent {
             Consent::Follow => Ok(Consenting::Followed),
-            Consent::Browser(browser) => Ok(Consenting::Browser(browser, Callback::listen(browser.port).await?)),
+            Consent::Browser(browser) => Ok(Consenting::Browser(browser, Callback::listen_local(browser.port).await?)),
         }
     }
 
@@ -38,7 +38,7 @@ impl<'a> Consenting<'a> {
     }
 
     /// The URL that the authorization server redirects to.
-    pub(crate) async fn obtain<X: Exchange>(
+    pub(crate) async fn obtain_redirect<X: HttpExchange>(
         &self,
         url: &Url,
         pending: &Pending,
@@ -47,16 +47,16 @@ impl<'a> Consenting<'a> {
         http: &X,
     ) -> Result<Url, X::Error> {
         match self {
-            Consenting::Followed => follow(url, pending, metadata, server, http).await,
+            Consenting::Followed => follow_redirects(url, pending, metadata, server, http).await,
             Consenting::Browser(browser, callback) => {
                 (browser.open)(url);
-                Ok(callback.redirect(&pending.state, browser.limit).await?)
+                Ok(callback.wait_redirect(&pending.state, browser.limit).await?)
             }
         }
     }
 }
 
-async fn follow<X: Exchange>(
+async fn follow_redirects<X: HttpExchange>(
     url: &Url,
     pending: &Pending,
     metadata: &ServerMetadata,

@@ -45,7 +45,7 @@ impl Prover {
     }
 
     /// The proof for one request (RFC 9449 §4.2), with the token that the request shows.
-    pub(crate) fn proof(&self, method: &Method, url: &Url, token: Option<&Secret>) -> Option<HeaderValue> {
+    pub(crate) fn proof_header(&self, method: &Method, url: &Url, token: Option<&Secret>) -> Option<HeaderValue> {
         let mut target = url.clone();
         target.set_query(None);
         target.set_fragment(None);
@@ -61,7 +61,7 @@ impl Prover {
         if let Some(token) = token {
             claims["ath"] = URL_SAFE_NO_PAD.encode(digest(&SHA256, token.reveal().as_bytes())).into();
         }
-        if let Some(nonce) = self.nonces().get(&url.origin().ascii_serialization()) {
+        if let Some(nonce) = self.lock_nonces().get(&url.origin().ascii_serialization()) {
             claims["nonce"] = nonce.as_str().into();
         }
         let head = json!({"typ": "dpop+jwt", "alg": ALGORITHM, "jwk": self.jwk});
@@ -73,14 +73,14 @@ impl Prover {
 
     /// Remembers the nonce that a server wants in the next proof.
     pub(crate) fn note_nonce(&self, url: &Url, nonce: &str) {
-        let mut nonces = self.nonces();
+        let mut nonces = self.lock_nonces();
         if nonces.len() >= MOST_NONCES {
             nonces.clear();
         }
         nonces.insert(url.origin().ascii_serialization(), nonce.to_owned());
     }
 
-    fn nonces(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
+    fn lock_nonces(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
         // Nothing under the lock can panic half way.
         self.nonces.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,11 +107,11 @@ mod tests {
         let prover = Prover::new().unwrap();
         let url = Url::parse("https://h/mcp?a=b#c").unwrap();
         let token = Secret::new("token");
-        let first = claims(&prover, &prover.proof(&Method::POST, &url, Some(&token)).unwrap());
+        let first = claims(&prover, &prover.proof_header(&Method::POST, &url, Some(&token)).unwrap());
         assert_eq!((&first["htm"], &first["htu"]), (&json!("POST"), &json!("https://h/mcp")));
         assert_eq!(first["ath"], json!("PEaenWxYddN6Q_NT1PiOYfz4EsZu7jRXRlpAsNpBU-A"));
         prover.note_nonce(&Url::parse("https://h/token").unwrap(), "n");
-        let second = claims(&prover, &prover.proof(&Method::POST, &url, None).unwrap());
+        let second = claims(&prover, &prover.proof_header(&Method::POST, &url, None).unwrap());
         assert_eq!((&second["nonce"], second.get("ath")), (&json!("n"), None));
         assert_ne!(first["jti"], second["jti"]);
     }

@@ -9,7 +9,7 @@ use url::Url;
 use super::OAuthError;
 
 /// Carries out requests to any server, without the MCP server's token.
-pub trait Exchange: Sync {
+pub trait HttpExchange: Sync {
     /// Error of a request. It includes OAuth's own errors.
     type Error: From<OAuthError> + Send;
 
@@ -17,7 +17,7 @@ pub trait Exchange: Sync {
     fn fetch(&self, fetch: Fetch<'_>) -> impl Future<Output = Result<Fetched, Self::Error>> + Send;
 }
 
-/// A request for [`Exchange::fetch`].
+/// A request for [`HttpExchange::fetch`].
 #[derive(Debug)]
 pub struct Fetch<'a> {
     /// GET or POST.

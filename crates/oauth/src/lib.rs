@@ -1,6 +1,6 @@
 //! The client's side of OAuth 2.1 as MCP asks for it (specification: basic/authorization of each revision).
 //!
-//! Constraint: no sockets but the callback port of a browser's consent; HTTP is [`Exchange`], which the caller has. Split in
+//! Constraint: no sockets but the callback port of a browser's consent; HTTP is [`HttpExchange`], which the caller has. Split in
 //! two: what is sent, read and believed is pure (`metadata`, `request`, `token`, `challenge`); `authorizer` and `consent`
 //! only walk through it.
 //!
@@ -28,8 +28,8 @@ mod urls;
 pub use authorizer::Authorizer;
 pub use challenge::{AuthKind, NONCE, Refusal};
 pub use error::OAuthError;
-pub use exchange::{Exchange, Fetch, Fetched};
+pub use exchange::{Fetch, Fetched, HttpExchange};
 pub use options::{Asserted, Auth, BrowserConsent, Consent, IdentityProvider, OAuthOptions, RegisteredClient};
-pub use redirect::{RefusedRedirect, redirected};
+pub use redirect::{RefusedRedirect, redirect_target};
 pub use secret::Secret;
-pub use urls::{is_loopback, reason_of, shown};
+pub use urls::{is_loopback, printable_url, reason_of};

@@ -7,7 +7,7 @@ use mcpace_wire::revision::Revision;
 use serde::Deserialize;
 use url::Url;
 
-use super::urls::Place;
+use super::urls::HostKind;
 use super::{OAuthError, is_loopback};
 
 /// Document at `/.well-known/oauth-protected-resource` (RFC 9728 §2): the members that a client needs.
@@ -50,7 +50,7 @@ pub(crate) fn resource_candidates(server: &Url, named: Option<&Url>) -> Vec<Url>
     let mut candidates: Vec<Url> = named.into_iter().cloned().collect();
     candidates.push(well_known(server, "oauth-protected-resource", server.path()));
     candidates.push(well_known(server, "oauth-protected-resource", ""));
-    distinct(candidates)
+    distinct_urls(candidates)
 }
 
 /// Where an authorization server's metadata may be (2025-11-25, "Authorization Server Metadata Discovery").
@@ -59,17 +59,17 @@ pub(crate) fn server_candidates(issuer: &Url) -> Vec<Url> {
     let mut candidates =
         vec![well_known(issuer, "oauth-authorization-server", path), well_known(issuer, "openid-configuration", path)];
     if !path.is_empty() {
-        let mut appended = bare(issuer);
+        let mut appended = bare_url(issuer);
         appended.set_path(&format!("{path}/.well-known/openid-configuration"));
         candidates.push(appended);
     }
-    distinct(candidates)
+    distinct_urls(candidates)
 }
 
 /// 2025-03-26, "Fallbacks for Servers without Metadata Discovery": the endpoints at the origin's root.
 pub(crate) fn without_metadata(server: &Url) -> ServerMetadata {
     let at = |path: &str| {
-        let mut url = bare(server);
+        let mut url = bare_url(server);
         url.set_path(path);
         url
     };
@@ -90,7 +90,9 @@ pub(crate) fn without_metadata(server: &Url) -> ServerMetadata {
 /// Whether a document of the resource speaks for the server that we talk to (RFC 9728 §3.3): the same origin, and the
 /// server's path at or below the resource's.
 pub(crate) fn check_resource(metadata: &ResourceMetadata, server: &Url) -> Result<(), OAuthError> {
-    let bad = |reason: &str| OAuthError::BadMetadata(format!("{reason} ({})", mcpace_wire::quoted(&metadata.resource)));
+    let bad = |reason: &str| {
+        OAuthError::BadMetadata(format!("{reason} ({})", mcpace_wire::quote_printable(&metadata.resource)))
+    };
     let resource = Url::parse(&metadata.resource).map_err(|_| bad("its resource is no URL"))?;
     let (wide, narrow) = (resource.path().trim_end_matches('/'), server.path().trim_end_matches('/'));
     let below = narrow.strip_prefix(wide).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -113,7 +115,10 @@ pub(crate) fn check_server(
     let exact = metadata.issuer == issuer;
     let alike = metadata.issuer.trim_end_matches('/') == issuer.trim_end_matches('/');
     if !(exact || (alike && (revision.is_legacy() || is_root(issuer)))) {
-        return Err(OAuthError::BadMetadata(format!("its issuer is {}", mcpace_wire::quoted(&metadata.issuer))));
+        return Err(OAuthError::BadMetadata(format!(
+            "its issuer is {}",
+            mcpace_wire::quote_printable(&metadata.issuer)
+        )));
     }
     for endpoint in [
         Some(&metadata.authorization_endpoint),
@@ -152,7 +157,7 @@ pub(crate) fn check_address(url: &Url, issuer: &str, server: &Url) -> Result<(),
     if !protected {
         return Err("neither https nor on this machine");
     }
-    if !Place::of(server).may_name(Place::of(url)) {
+    if !HostKind::of(server).may_name(HostKind::of(url)) {
         return Err("on this machine or in a private network, where the MCP server is not");
     }
     Ok(())
@@ -164,19 +169,19 @@ fn is_root(issuer: &str) -> bool {
 }
 
 fn well_known(of: &Url, name: &str, path: &str) -> Url {
-    let mut url = bare(of);
+    let mut url = bare_url(of);
     url.set_path(&format!("/.well-known/{name}{}", path.trim_end_matches('/')));
     url
 }
 
-fn bare(url: &Url) -> Url {
+fn bare_url(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
     url
 }
 
-fn distinct(candidates: Vec<Url>) -> Vec<Url> {
+fn distinct_urls(candidates: Vec<Url>) -> Vec<Url> {
     let mut seen: Vec<Url> = Vec::new();
     for candidate in candidates {
         if !seen.contains(&candidate) {

@@ -6,7 +6,7 @@
 use http::{Method, StatusCode};
 use url::Url;
 
-use crate::shown;
+use crate::printable_url;
 
 /// Redirects that one request follows at most.
 const MOST: usize = 3;
@@ -27,7 +27,7 @@ pub struct RefusedRedirect {
 ///
 /// # Errors
 /// [`RefusedRedirect`].
-pub fn redirected(
+pub fn redirect_target(
     from: &Url,
     status: StatusCode,
     method: &Method,
@@ -43,8 +43,8 @@ pub fn redirected(
         Some(_) if followed >= MOST => "there were three redirects before it",
         Some(to) => return Ok(to.clone()),
     };
-    let to = to.map_or_else(|| "nowhere".to_owned(), |to| mcpace_wire::quoted(&shown(&to)));
-    Err(RefusedRedirect { from: shown(from), to, reason })
+    let to = to.map_or_else(|| "nowhere".to_owned(), |to| mcpace_wire::quote_printable(&printable_url(&to)));
+    Err(RefusedRedirect { from: printable_url(from), to, reason })
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
 
     fn follow(status: u16, method: Method, location: Option<&str>, followed: usize) -> Result<Url, RefusedRedirect> {
         let from = Url::parse("http://u:SECRET@a:1/mcp?key=SECRET").unwrap();
-        redirected(&from, StatusCode::from_u16(status).unwrap(), &method, location, followed)
+        redirect_target(&from, StatusCode::from_u16(status).unwrap(), &method, location, followed)
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Pending {
     }
 
     /// RFC 7636 §4.2: BASE64URL(SHA256(verifier)).
-    fn challenge(&self) -> String {
+    fn code_challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.reveal()))
     }
 }
@@ -56,12 +56,12 @@ impl TokenAuth {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         [TokenAuth::None, TokenAuth::Post, TokenAuth::Basic].into_iter().find(|method| method.as_str() == name)
     }
 
     /// The best that the server offers: a program on a user's machine keeps no secret (RFC 8252 §8.5).
-    fn offered(metadata: &ServerMetadata) -> Self {
+    fn best_offered(metadata: &ServerMetadata) -> Self {
         let Some(offered) = &metadata.token_endpoint_auth_methods_supported else { return TokenAuth::None };
         let has = |method: &TokenAuth| offered.iter().any(|name| name == method.as_str());
         [TokenAuth::None, TokenAuth::Post, TokenAuth::Basic].into_iter().find(has).unwrap_or(TokenAuth::None)
@@ -75,7 +75,7 @@ pub(crate) fn registration_body(metadata: &ServerMetadata, redirect_uri: &Url, s
         "redirect_uris": [redirect_uri.as_str()],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": TokenAuth::offered(metadata).as_str(),
+        "token_endpoint_auth_method": TokenAuth::best_offered(metadata).as_str(),
         "application_type": "native",
     });
     if let Some(scope) = scope {
@@ -85,16 +85,16 @@ pub(crate) fn registration_body(metadata: &ServerMetadata, redirect_uri: &Url, s
 }
 
 /// Reads the registration response (RFC 7591 §3.2.1).
-pub(crate) fn registration(text: &[u8]) -> Result<Registration, OAuthError> {
+pub(crate) fn read_registration(text: &[u8]) -> Result<Registration, OAuthError> {
     #[derive(Deserialize)]
-    struct Registered {
+    struct RegisteredMembers {
         client_id: String,
         client_secret: Option<String>,
         token_endpoint_auth_method: Option<String>,
     }
-    let registered: Registered = serde_json::from_slice(text)
+    let registered: RegisteredMembers = serde_json::from_slice(text)
         .map_err(|_| OAuthError::BadMetadata("the registration's answer has no client_id".to_owned()))?;
-    let named = registered.token_endpoint_auth_method.as_deref().and_then(TokenAuth::named);
+    let named = registered.token_endpoint_auth_method.as_deref().and_then(TokenAuth::from_name);
     let unnamed = if registered.client_secret.is_some() { TokenAuth::Basic } else { TokenAuth::None };
     Ok(Registration {
         id: registered.client_id,
@@ -104,7 +104,7 @@ pub(crate) fn registration(text: &[u8]) -> Result<Registration, OAuthError> {
 }
 
 /// A client that the caller registered.
-pub(crate) fn known(client: &super::RegisteredClient, metadata: &ServerMetadata) -> Registration {
+pub(crate) fn known_registration(client: &super::RegisteredClient, metadata: &ServerMetadata) -> Registration {
     let method = match (&client.secret, &metadata.token_endpoint_auth_methods_supported) {
         (None, _) => TokenAuth::None,
         (Some(_), Some(offered)) if offered.iter().any(|name| name == "client_secret_post") => TokenAuth::Post,
@@ -128,7 +128,7 @@ pub(crate) fn authorization_url(
         .append_pair("client_id", &client.id)
         .append_pair("redirect_uri", pending.redirect_uri.as_str())
         .append_pair("state", pending.state.reveal())
-        .append_pair("code_challenge", &pending.challenge())
+        .append_pair("code_challenge", &pending.code_challenge())
         .append_pair("code_challenge_method", "S256");
     if let Some(resource) = resource {
         query.append_pair("resource", resource);
@@ -165,7 +165,7 @@ pub(crate) fn code_of(redirect: &Url, pending: &Pending, metadata: &ServerMetada
     }
     if let Some(error) = parameter("error")? {
         let description = parameter("error_description")?.unwrap_or_default();
-        return Err(OAuthError::Denied(mcpace_wire::quoted(&format!("{error} {description}"))));
+        return Err(OAuthError::Denied(mcpace_wire::quote_printable(&format!("{error} {description}"))));
     }
     parameter("code")?.map(Secret::new).ok_or(OAuthError::BadRedirect("it has no code"))
 }
@@ -173,16 +173,16 @@ pub(crate) fn code_of(redirect: &Url, pending: &Pending, metadata: &ServerMetada
 /// The words of an OAuth error body (RFC 6749 §5.2), or the body's beginning.
 pub(crate) fn refusal_of(text: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct RegistrationRefusal {
         error: String,
         error_description: Option<String>,
     }
-    let words = match serde_json::from_slice::<Refusal>(text) {
-        Ok(Refusal { error, error_description: Some(description) }) => format!("{error} ({description})"),
-        Ok(Refusal { error, error_description: None }) => error,
+    let words = match serde_json::from_slice::<RegistrationRefusal>(text) {
+        Ok(RegistrationRefusal { error, error_description: Some(description) }) => format!("{error} ({description})"),
+        Ok(RegistrationRefusal { error, error_description: None }) => error,
         Err(_) => String::from_utf8_lossy(text).into_owned(),
     };
-    mcpace_wire::quoted(&words)
+    mcpace_wire::quote_printable(&words)
 }
 
 /// 256 random bits in characters that are safe in URLs (43 of them, as RFC 7636 §4.1 advises).
@@ -210,7 +210,7 @@ mod tests {
         let mut pending = Pending::new(url("http://localhost:1/callback"));
         // RFC 7636 appendix B.
         pending.verifier = Secret::new("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
-        assert_eq!(pending.challenge(), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+        assert_eq!(pending.code_challenge(), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }
 
     #[test]
@@ -266,8 +266,8 @@ mod tests {
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["application_type"], "native");
         assert_eq!(body["token_endpoint_auth_method"], "none");
-        let read = registration(br#"{"client_id":"x","client_secret":"y"}"#).unwrap();
+        let read = read_registration(br#"{"client_id":"x","client_secret":"y"}"#).unwrap();
         assert_eq!((read.method, read.secret.is_some()), (TokenAuth::Basic, true));
-        assert!(registration(b"{}").is_err());
+        assert!(read_registration(b"{}").is_err());
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn exchange_request(
 }
 
 /// The assertion in an identity provider's reply (RFC 8693 §2.2.1).
-pub(crate) fn exchanged(text: &[u8]) -> Result<Secret, OAuthError> {
+pub(crate) fn read_exchanged(text: &[u8]) -> Result<Secret, OAuthError> {
     #[derive(Deserialize)]
     struct Exchanged {
         access_token: String,
@@ -142,7 +142,7 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     /// Reads a token response (RFC 6749 §5.1) that came at `now`. A refresh token that isn't renewed stays.
-    pub(crate) fn read(text: &[u8], now: Instant, refresh: Option<Secret>) -> Result<Self, OAuthError> {
+    pub(crate) fn read_tokens(text: &[u8], now: Instant, refresh: Option<Secret>) -> Result<Self, OAuthError> {
         #[derive(Deserialize)]
         struct Granted {
             access_token: String,
@@ -200,16 +200,16 @@ mod tests {
     #[test]
     fn an_assertion_for_another_server_is_told_by_its_type() {
         let reply = |kind: &str| format!(r#"{{"access_token":"jag","issued_token_type":"{kind}","token_type":"N_A"}}"#);
-        assert_eq!(exchanged(reply(ID_JAG).as_bytes()).unwrap().reveal(), "jag");
-        assert!(exchanged(reply("urn:ietf:params:oauth:token-type:access_token").as_bytes()).is_err());
-        assert!(exchanged(br#"{"access_token":"jag"}"#).is_err());
+        assert_eq!(read_exchanged(reply(ID_JAG).as_bytes()).unwrap().reveal(), "jag");
+        assert!(read_exchanged(reply("urn:ietf:params:oauth:token-type:access_token").as_bytes()).is_err());
+        assert!(read_exchanged(br#"{"access_token":"jag"}"#).is_err());
     }
 
     #[test]
     fn tokens_expire_a_little_early_and_keep_their_refresh_token() {
         let text = br#"{"access_token":"a","token_type":"bearer","expires_in":60}"#;
         let now = Instant::now();
-        let tokens = Tokens::read(text, now, Some(Secret::new("old"))).unwrap();
+        let tokens = Tokens::read_tokens(text, now, Some(Secret::new("old"))).unwrap();
         let after = |seconds| now + Duration::from_secs(seconds);
         assert!(!tokens.has_expired(after(54)) && tokens.has_expired(after(55)));
         assert_eq!(tokens.refresh.unwrap().reveal(), "old");
@@ -219,9 +219,9 @@ mod tests {
             br#"{"access_token":"a\r\nX: y","token_type":"bearer"}"#,
             b"<html>",
         ] {
-            assert!(Tokens::read(bad, now, None).is_err());
+            assert!(Tokens::read_tokens(bad, now, None).is_err());
         }
         let forever = br#"{"access_token":"a","token_type":"Bearer","expires_in":1e300}"#;
-        assert!(!Tokens::read(forever, now, None).unwrap().has_expired(after(1 << 40)));
+        assert!(!Tokens::read_tokens(forever, now, None).unwrap().has_expired(after(1 << 40)));
     }
 }

@@ -7,7 +7,7 @@ use url::{Host, Url};
 
 /// A URL as it may stand in messages: without credentials, query and fragment.
 #[must_use]
-pub fn shown(url: &Url) -> String {
+pub fn printable_url(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -30,7 +30,7 @@ pub fn is_loopback(url: &Url) -> bool {
 
 /// Where a URL leads, by its own word: names aren't resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum HostKind {
     /// This machine.
     Loopback,
     /// A link: clouds have services there that answer their own machines alone (169.254.169.254).
@@ -41,7 +41,7 @@ pub(crate) enum Place {
     Public,
 }
 
-impl Place {
+impl HostKind {
     pub(crate) fn of(url: &Url) -> Self {
         match url.host() {
             Some(Host::Ipv4(address)) => Self::of_v4(address),
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn secrets_of_a_url_are_not_shown() {
         let url = Url::parse("https://me:hunter2@id.example:8443/a/b?code=SECRET#SECRET").unwrap();
-        assert_eq!(shown(&url), "https://id.example:8443/a/b");
-        assert_eq!(shown(&Url::parse("mailto:a@b?x").unwrap()), "mailto:a@b");
+        assert_eq!(printable_url(&url), "https://id.example:8443/a/b");
+        assert_eq!(printable_url(&Url::parse("mailto:a@b?x").unwrap()), "mailto:a@b");
     }
 
     #[test]
@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn a_server_sends_a_client_no_nearer_than_it_is_itself() {
-        let place = |host: &str| Place::of(&Url::parse(&format!("http://{host}/")).unwrap());
+        let place = |host: &str| HostKind::of(&Url::parse(&format!("http://{host}/")).unwrap());
         for (hosts, is_it) in [
             (
                 &["localhost", "a.localhost", "LOCALHOST.", "127.1", "0.0.0.0", "[::1]", "[::]", "[::ffff:7f00:1]"],
-                Place::Loopback,
+                HostKind::Loopback,
             ),
             (
                 &[
@@ -145,21 +145,21 @@ mod tests {
                     "a.internal",
                     "intranet",
                 ],
-                Place::Private,
+                HostKind::Private,
             ),
         ] {
             for host in hosts {
                 assert_eq!(place(host), is_it, "{host}");
             }
         }
-        assert_eq!([place("169.254.169.254"), place("[fe80::1]")], [Place::Link; 2]);
-        assert_eq!([place("172.32.0.1"), place("example.org"), place("localhost.evil.org")], [Place::Public; 3]);
-        let all = [Place::Loopback, Place::Link, Place::Private, Place::Public];
-        assert!(all.iter().all(|other| Place::Loopback.may_name(*other)));
-        for place in [Place::Link, Place::Private, Place::Public] {
+        assert_eq!([place("169.254.169.254"), place("[fe80::1]")], [HostKind::Link; 2]);
+        assert_eq!([place("172.32.0.1"), place("example.org"), place("localhost.evil.org")], [HostKind::Public; 3]);
+        let all = [HostKind::Loopback, HostKind::Link, HostKind::Private, HostKind::Public];
+        assert!(all.iter().all(|other| HostKind::Loopback.may_name(*other)));
+        for place in [HostKind::Link, HostKind::Private, HostKind::Public] {
             assert_eq!(
                 all.map(|other| place.may_name(other)),
-                all.map(|other| other == place || other == Place::Public)
+                all.map(|other| other == place || other == HostKind::Public)
             );
         }
     }

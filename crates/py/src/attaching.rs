@@ -25,16 +25,16 @@ static INSIDE: Mutex<Inside> = Mutex::new(Inside { threads: 0, over: false, proc
 static LEFT: Condvar = Condvar::new();
 
 /// With the interpreter, from a thread of ours. `None` where it is ending, or gone.
-pub(crate) fn attached<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
-    let _inside = Guest::enter()?;
+pub(crate) fn with_interpreter<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
+    let _inside = Guest::enter_interpreter()?;
     Python::try_attach(work)
 }
 
 struct Guest;
 
 impl Guest {
-    fn enter() -> Option<Self> {
-        let mut inside = inside();
+    fn enter_interpreter() -> Option<Self> {
+        let mut inside = lock_inside();
         if inside.over {
             return None;
         }
@@ -45,7 +45,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let mut inside = inside();
+        let mut inside = lock_inside();
         inside.threads = inside.threads.saturating_sub(1);
         if inside.over {
             LEFT.notify_all();
@@ -54,7 +54,7 @@ impl Drop for Guest {
 }
 
 /// Count of this process: a forked child has a copy of the count but not the threads.
-fn inside() -> MutexGuard<'static, Inside> {
+fn lock_inside() -> MutexGuard<'static, Inside> {
     // Nothing under this lock can panic half way.
     let mut inside = INSIDE.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
@@ -73,7 +73,7 @@ pub(crate) fn at_exit(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn close(py: Python<'_>) {
     py.detach(|| {
-        let mut inside = inside();
+        let mut inside = lock_inside();
         inside.over = true;
         drop(LEFT.wait_timeout_while(inside, PATIENCE, |inside| inside.threads > 0));
     });

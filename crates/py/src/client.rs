@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcpace_net::client::{Auth, BrowserConsent, ClientError, ClientOptions, Consent, Endpoint, OAuthOptions, Secret};
+use mcpace_net::client::{
+    Auth, BrowserConsent, ClientError, ClientOptions, Consent, OAuthOptions, Secret, ServerEndpoint,
+};
 use mcpace_net::{Sink, SinkOptions};
 use mcpace_record::Instrument;
 use mcpace_wire::revision::UnknownRevision;
@@ -15,10 +17,10 @@ use url::Url;
 
 use crate::json;
 use crate::problem::{ClientProblem, OrRaise, UsageProblem};
-use crate::recorder::{head, parse_url};
+use crate::recorder::{parse_url, recording_head};
 use crate::recording::Recording;
-use crate::runtime::{run_as_task, runtime, wait};
-use crate::seconds::seconds;
+use crate::runtime::{run_as_task, shared_runtime, wait_detached};
+use crate::seconds::parse_seconds;
 
 /// How long a person may take to consent in the browser; the operation's own limit applies too.
 const CONSENT_LIMIT: Duration = Duration::from_secs(300);
@@ -50,7 +52,7 @@ impl Client {
         extra_root: Option<String>,
         headers: Vec<(String, String)>,
     ) -> PyResult<Self> {
-        let limit = seconds("limit_s", limit_s)?;
+        let limit = parse_seconds("limit_s", limit_s)?;
         let (endpoint, upstream) = parse_endpoint(endpoint, environment)?;
         let revision = revision
             .map(str::parse)
@@ -68,8 +70,8 @@ impl Client {
             ..ClientOptions::default()
         };
         // The client spawns tasks as it is made and used: both happen inside the runtime.
-        let _inside = runtime()?.enter();
-        let sink = Sink::new(head(Instrument::Client, &upstream), SinkOptions::default()).or_raise()?;
+        let _inside = shared_runtime()?.enter();
+        let sink = Sink::new(recording_head(Instrument::Client, &upstream), SinkOptions::default()).or_raise()?;
         let client = mcpace_net::client::Client::new(endpoint, options, Arc::clone(&sink)).map_err(into_problem)?;
         Ok(Self { inner: Arc::new(Mutex::new(client)), sink })
     }
@@ -113,34 +115,37 @@ impl Client {
 
     /// The access token that requests carry now; `None` where there is none.
     fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let token = wait(py, async { self.inner.lock().await.token().await })?.map_err(into_problem)?;
+        let token = wait_detached(py, async { self.inner.lock().await.token().await })?.map_err(into_problem)?;
         Ok(token.map(|token| token.reveal().to_owned()))
     }
 
     /// Ends the session; bounded in time. Does nothing where there is none.
     fn disconnect(&self, py: Python<'_>) -> PyResult<()> {
-        wait(py, async { self.inner.lock().await.disconnect().await })
+        wait_detached(py, async { self.inner.lock().await.disconnect().await })
     }
 
     /// The recording so far. It is complete once the client is disconnected: no event can follow.
     fn recording(&self, py: Python<'_>) -> PyResult<Recording> {
-        let is_idle = wait(py, async { self.inner.lock().await.server().is_none() })?;
+        let is_idle = wait_detached(py, async { self.inner.lock().await.server().is_none() })?;
         let mut recording = py.detach(|| self.sink.recording());
         recording.partial &= !is_idle;
         Ok(Recording::new(recording))
     }
 }
 
-fn parse_endpoint(endpoint: &Bound<'_, PyAny>, environment: Vec<(String, String)>) -> PyResult<(Endpoint, String)> {
+fn parse_endpoint(
+    endpoint: &Bound<'_, PyAny>,
+    environment: Vec<(String, String)>,
+) -> PyResult<(ServerEndpoint, String)> {
     if let Ok(url) = endpoint.extract::<String>() {
-        return Ok((Endpoint::Http(parse_url(&url)?), url));
+        return Ok((ServerEndpoint::Http(parse_url(&url)?), url));
     }
     let command: Vec<String> = endpoint.extract()?;
     let mut words = command.into_iter();
     let program = words.next().ok_or_else(|| UsageProblem::new_err("there is no command to run"))?;
     let environment = environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     let endpoint =
-        Endpoint::Stdio { program: program.clone().into(), args: words.map(Into::into).collect(), environment };
+        ServerEndpoint::Stdio { program: program.clone().into(), args: words.map(Into::into).collect(), environment };
     Ok((endpoint, program))
 }
 

@@ -1,14 +1,14 @@
 //! `Explained`: what a recording tells. It may have a million calls, so sums over them are made here, and Python is handed
 //! the calls of one operation at a time, as plain tuples.
 
-use mcpace_explain::{Account, CallCost, explained, explained_file};
+use mcpace_explain::{Account, CallCost, explain_recording, explained_file};
 use mcpace_record::{CallId, CallOutcome, Reader, RecordError};
 use pyo3::prelude::*;
 
 use crate::json;
 use crate::problem::OrRaise;
-use crate::recording_files::{beside, open};
-use crate::runtime::aside;
+use crate::recording_files::{open_recording, read_together};
+use crate::runtime::run_detached;
 
 /// One operation of one kind: its id, seconds from its start to its return, how it ended, and the program's words where it
 /// failed.
@@ -29,7 +29,7 @@ impl Explained {
     }
 
     /// Costs of the finding at `finding` for those of `calls` that have one.
-    fn paid<'c>(&'c self, finding: usize, calls: &'c [u64]) -> impl Iterator<Item = &'c CallCost> {
+    fn call_costs<'c>(&'c self, finding: usize, calls: &'c [u64]) -> impl Iterator<Item = &'c CallCost> {
         let costs = self.costs.get(finding).map_or(&[][..], Vec::as_slice);
         let cost = move |call: &u64| costs.binary_search_by_key(&CallId(*call), |cost| cost.call).ok();
         calls.iter().filter_map(cost).map(move |at| &costs[at])
@@ -102,12 +102,12 @@ impl Explained {
 
     /// Those of `calls` that pay for a finding.
     fn payers(&self, finding: usize, calls: Vec<u64>) -> Vec<u64> {
-        self.paid(finding, &calls).map(|cost| cost.call.0).collect()
+        self.call_costs(finding, &calls).map(|cost| cost.call.0).collect()
     }
 
     /// How many of `calls` pay for a finding, and what together: nanoseconds, requests, bytes.
     fn cost(&self, finding: usize, calls: Vec<u64>) -> (u64, u64, u64, u64) {
-        self.paid(finding, &calls).fold((0, 0, 0, 0), |(payers, time, requests, bytes), cost| {
+        self.call_costs(finding, &calls).fold((0, 0, 0, 0), |(payers, time, requests, bytes), cost| {
             (
                 payers + 1,
                 cost.time.0.saturating_add(time),
@@ -137,11 +137,11 @@ impl Trials {
         let mut rest = accounts.iter().enumerate().skip(self.next);
         let (at, account) = rest.find(|(_, account)| accounts.operation(account) == self.operation)?;
         self.next = at + 1;
-        Some(trial(account, accounts.outcome(account)))
+        Some(trial_of(account, accounts.outcome(account)))
     }
 }
 
-fn trial(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
+fn trial_of(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
     let (ended, message) = match outcome {
         Some(CallOutcome::Ok) => ("ok", None),
         Some(CallOutcome::ToolError) => ("tool-error", None),
@@ -162,14 +162,14 @@ pub(crate) fn catalogue(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 #[pyfunction]
 #[pyo3(name = "explained", signature = (paths, *, behind=Vec::new()))]
 pub(crate) fn explained_at(py: Python<'_>, paths: Vec<String>, behind: Vec<String>) -> PyResult<Explained> {
-    aside(py, move || {
-        let behind = if behind.is_empty() { None } else { Some(beside(&behind)?) };
+    run_detached(py, move || {
+        let behind = if behind.is_empty() { None } else { Some(read_together(&behind)?) };
         if let [path] = paths.as_slice() {
-            match explained_file(&mut Reader::events(open(path)?).or_raise()?, behind.as_ref()) {
+            match explained_file(&mut Reader::events(open_recording(path)?).or_raise()?, behind.as_ref()) {
                 Err(RecordError::OutOfOrder) => {}
                 told => return told.map(Explained::new).or_raise(),
             }
         }
-        Ok(Explained::new(explained(&beside(&paths)?, behind.as_ref())))
+        Ok(Explained::new(explain_recording(&read_together(&paths)?, behind.as_ref())))
     })
 }

@@ -20,14 +20,14 @@ pub(crate) struct Load {
 impl Load {
     #[new]
     fn new(py: Python<'_>, plan: &str) -> PyResult<Self> {
-        py.detach(|| mcpace_load::start(Plan::parse(plan)?))
+        py.detach(|| mcpace_load::start_run(Plan::parse(plan)?))
             .map(|run| Self { run })
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// Waits for the end, so long at most; whether it is there. A signal's exception leaves the load under way.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
-        let longest = crate::seconds::seconds("wait", seconds)?;
+        let longest = crate::seconds::parse_seconds("wait", seconds)?;
         let begun = Instant::now();
         loop {
             let left = longest.saturating_sub(begun.elapsed());
@@ -43,7 +43,7 @@ impl Load {
 
     /// The seconds that have ended since this was asked last, as JSON.
     fn progress(&self, py: Python<'_>) -> PyResult<String> {
-        text(&py.detach(|| self.run.progress()))
+        json_text(&py.detach(|| self.run.progress()))
     }
 
     /// Ends it early; what was measured is kept.
@@ -54,12 +54,12 @@ impl Load {
     /// The outcome as JSON, once it is over.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         match py.detach(|| self.run.result()) {
-            Some(outcome) => text(&outcome),
+            Some(outcome) => json_text(&outcome),
             None => Err(Problem::new_err("the load is not over yet")),
         }
     }
 }
 
-fn text<T: Serialize>(value: &T) -> PyResult<String> {
+fn json_text<T: Serialize>(value: &T) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| Problem::new_err(error.to_string()))
 }

@@ -15,7 +15,7 @@ use url::Url;
 use crate::client::parse_headers;
 use crate::problem::{OrRaise, UsageProblem};
 use crate::recording::Recording;
-use crate::runtime::wait;
+use crate::runtime::wait_detached;
 
 /// The proxy between any client and an HTTP server, on threads of its own.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -48,7 +48,8 @@ impl Recorder {
         options.quickack = quickack;
         options.headers = parse_headers(&headers)?;
         py.detach(|| {
-            let sink = Sink::new(head(Instrument::Recorder, upstream), SinkOptions { keep, file, body_limit })?;
+            let sink =
+                Sink::new(recording_head(Instrument::Recorder, upstream), SinkOptions { keep, file, body_limit })?;
             let running = mcpace_net::recorder::Recorder::start(options, Arc::clone(&sink))?;
             Ok::<_, NetError>(Self { running, sink })
         })
@@ -86,7 +87,7 @@ impl Recorder {
 
     /// Waits until a signal comes.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        wait(py, std::future::pending())
+        wait_detached(py, std::future::pending())
     }
 
     /// Ends it, completes the file, and returns what was seen.
@@ -108,7 +109,7 @@ pub(crate) fn record_stdio(py: Python<'_>, command: Vec<String>, file: PathBuf, 
     let program = command.first().cloned().ok_or_else(|| UsageProblem::new_err("there is no command to run"))?;
     py.detach(|| {
         let options = SinkOptions { keep: false, file: Some(file), body_limit };
-        let sink = Sink::new(head(Instrument::StdioRecorder, &program), options)?;
+        let sink = Sink::new(recording_head(Instrument::StdioRecorder, &program), options)?;
         let end = record_own_stdio(&StdioOptions::new(command), &sink);
         sink.finish()?;
         end.map(ProcessEnd::exit_code)
@@ -122,10 +123,10 @@ pub(crate) fn parse_url(text: &str) -> PyResult<Url> {
 }
 
 /// The first line of a recording that starts now.
-pub(crate) fn head(instrument: Instrument, upstream: &str) -> RecordingHead {
+pub(crate) fn recording_head(instrument: Instrument, upstream: &str) -> RecordingHead {
     let started = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
     // Masked values of the head need not be recognised again, so the seed need not be secret.
     let upstream = Redactor::new(0).target(upstream).into_owned();
-    let started_at = Some(mcpace_net::now());
+    let started_at = Some(mcpace_net::monotonic_now());
     RecordingHead { instrument, started, started_at, mcpace: env!("CARGO_PKG_VERSION").to_owned(), upstream }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpace_explain::{explained, findings, ledgers, waterfall};
+use mcpace_explain::{call_ledgers, call_waterfall, explain_recording, find_causes};
 use mcpace_export::ExportError;
 use mcpace_net::create_private;
 use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Writer};
@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use crate::explained::Explained;
 use crate::json;
 use crate::problem::{EnvironmentProblem, UsageProblem};
-use crate::recording_files::{beside, read};
-use crate::runtime::aside;
+use crate::recording_files::{read_recording, read_together};
+use crate::runtime::run_detached;
 
 /// Events of one recording, with the client program's own stamps added to them.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -29,7 +29,7 @@ impl Recording {
         Self { inner: Mutex::new(recording) }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, mcpace_record::Recording> {
+    pub(crate) fn lock_recording(&self) -> MutexGuard<'_, mcpace_record::Recording> {
         // A recording is only ever replaced whole, so a panic elsewhere can't have left it half changed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -41,14 +41,14 @@ impl Recording {
     #[staticmethod]
     fn load(py: Python<'_>, path: &str) -> PyResult<Self> {
         let path = path.to_owned();
-        aside(py, move || read(&path)).map(Self::new)
+        run_detached(py, move || read_recording(&path)).map(Self::new)
     }
 
     /// Reads several stdio recordings, one a server process, as one.
     #[staticmethod]
     fn merge(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
-        aside(py, move || {
-            let mut parts = paths.iter().map(|path| read(path));
+        run_detached(py, move || {
+            let mut parts = paths.iter().map(|path| read_recording(path));
             let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to merge"))??;
             for part in parts {
                 let part = part?;
@@ -76,7 +76,7 @@ impl Recording {
             "failed" => CallOutcome::failed(&message.unwrap_or_default()),
             other => return Err(UsageProblem::new_err(format!("no outcome is called {other:?}"))),
         };
-        let mut recording = self.lock();
+        let mut recording = self.lock_recording();
         let last = recording.events().iter().filter_map(|event| match event.kind {
             EventKind::CallStart { call, .. } => Some(call.0),
             _ => None,
@@ -94,7 +94,7 @@ impl Recording {
         py.detach(|| {
             let cannot =
                 |error: &dyn std::fmt::Display| EnvironmentProblem::new_err(format!("cannot write {path}: {error}"));
-            let recording = self.lock();
+            let recording = self.lock_recording();
             let file = create_private(Path::new(path)).map_err(|error| cannot(&error))?;
             let mut writer = Writer::new(file, &recording.head).map_err(|error| cannot(&error))?;
             for event in recording.events() {
@@ -107,13 +107,13 @@ impl Recording {
     /// Writes it to a file in another tool's format: `har`, `trace` (Chrome's) or `otlp` (JSON lines).
     fn export(&self, py: Python<'_>, format: &str, path: &str) -> PyResult<()> {
         let write: fn(&mcpace_record::Recording, BufWriter<File>) -> Result<(), ExportError> = match format {
-            "har" => mcpace_export::har,
-            "trace" => mcpace_export::trace,
-            "otlp" => mcpace_export::otlp,
+            "har" => mcpace_export::write_har,
+            "trace" => mcpace_export::write_trace,
+            "otlp" => mcpace_export::write_otlp,
             other => return Err(UsageProblem::new_err(format!("no format is called {other:?}"))),
         };
         py.detach(|| {
-            let recording = self.lock();
+            let recording = self.lock_recording();
             let file = create_private(Path::new(path));
             let file = file.map_err(|error| EnvironmentProblem::new_err(format!("cannot write {path}: {error}")))?;
             write(&recording, BufWriter::new(file)).map_err(|error| match error {
@@ -125,13 +125,13 @@ impl Recording {
 
     /// A ledger for each operation.
     fn ledgers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let found = py.detach(|| ledgers(&self.lock()));
+        let found = py.detach(|| call_ledgers(&self.lock_recording()));
         json::to_python(py, &found)
     }
 
     /// Findings of the recording.
     fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let found = py.detach(|| findings(&self.lock()));
+        let found = py.detach(|| find_causes(&self.lock_recording()));
         json::to_python(py, &found)
     }
 
@@ -142,15 +142,15 @@ impl Recording {
             return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
         }
         Ok(Explained::new(py.detach(|| match behind {
-            Some(behind) => explained(&self.lock(), Some(&behind.lock())),
-            None => explained(&self.lock(), None),
+            Some(behind) => explain_recording(&self.lock_recording(), Some(&behind.lock_recording())),
+            None => explain_recording(&self.lock_recording(), None),
         })))
     }
 
     /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.
     #[staticmethod]
     fn beside(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
-        aside(py, move || beside(&paths)).map(Self::new)
+        run_detached(py, move || read_together(&paths)).map(Self::new)
     }
 
     /// Adds what a process was seen to use: `samples` are (clock, processor time, resident bytes, threads), times in
@@ -165,34 +165,34 @@ impl Recording {
             at: Nanos(at),
             kind: EventKind::ProcessSample { of, pid, cpu: Nanos(cpu), resident, threads },
         };
-        self.lock().add(samples.into_iter().map(event).collect());
+        self.lock_recording().add(samples.into_iter().map(event).collect());
         Ok(())
     }
 
     /// One operation's exchanges on a time axis; `None` where there is no such operation.
     fn waterfall<'py>(&self, py: Python<'py>, call: u64) -> PyResult<Bound<'py, PyAny>> {
-        let shape = py.detach(|| waterfall(&self.lock(), CallId(call)));
+        let shape = py.detach(|| call_waterfall(&self.lock_recording(), CallId(call)));
         json::to_python(py, &shape)
     }
 
     /// All events, earliest first.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.lock().events())
+        json::to_python(py, &self.lock_recording().events())
     }
 
     /// Whether its end is missing.
     #[getter]
     fn partial(&self) -> bool {
-        self.lock().partial
+        self.lock_recording().partial
     }
 
     /// How many events could not be kept.
     #[getter]
     fn lost(&self) -> u64 {
-        self.lock().lost()
+        self.lock_recording().lost()
     }
 
     fn __len__(&self) -> usize {
-        self.lock().events().len()
+        self.lock_recording().events().len()
     }
 }

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use crate::problem::{OrRaise, UsageProblem};
 
 /// Reads several recordings as one. Each keeps its connections, exchanges and operations to itself.
-pub(crate) fn beside(paths: &[String]) -> PyResult<mcpace_record::Recording> {
-    let mut parts = paths.iter().map(|path| read(path));
+pub(crate) fn read_together(paths: &[String]) -> PyResult<mcpace_record::Recording> {
+    let mut parts = paths.iter().map(|path| read_recording(path));
     let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to put beside another"))??;
     for part in parts {
         whole.beside(part?);
@@ -19,12 +19,12 @@ pub(crate) fn beside(paths: &[String]) -> PyResult<mcpace_record::Recording> {
 }
 
 /// Reads a recording whole.
-pub(crate) fn read(path: &str) -> PyResult<mcpace_record::Recording> {
-    Reader::read(open(path)?).or_raise()
+pub(crate) fn read_recording(path: &str) -> PyResult<mcpace_record::Recording> {
+    Reader::read(open_recording(path)?).or_raise()
 }
 
 /// Opens a file for reading.
-pub(crate) fn open(path: &str) -> PyResult<BufReader<File>> {
+pub(crate) fn open_recording(path: &str) -> PyResult<BufReader<File>> {
     let file = File::open(path).map_err(|error| UsageProblem::new_err(format!("cannot read {path}: {error}")))?;
     Ok(BufReader::new(file))
 }

@@ -16,7 +16,7 @@ pub(crate) const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
 /// The runtime; its threads start with the first instrument and live as long as the process. A forked child, which has none of
 /// them, has one of its own.
-pub(crate) fn runtime() -> PyResult<&'static Runtime> {
+pub(crate) fn shared_runtime() -> PyResult<&'static Runtime> {
     static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
     // Held for a moment, and only by who has the interpreter, as has who forks.
     let mut made = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,12 +34,12 @@ pub(crate) fn runtime() -> PyResult<&'static Runtime> {
 
 /// Runs `work` on a thread of its own, without the interpreter's lock. A signal's exception leaves it behind: the process is
 /// about to end, and nothing waits for that thread.
-pub(crate) fn aside<T, W>(py: Python<'_>, work: W) -> PyResult<T>
+pub(crate) fn run_detached<T, W>(py: Python<'_>, work: W) -> PyResult<T>
 where
     T: Send + 'static,
     W: FnOnce() -> PyResult<T> + Send + 'static,
 {
-    let ended = wait(py, runtime()?.spawn_blocking(work))?;
+    let ended = wait_detached(py, shared_runtime()?.spawn_blocking(work))?;
     ended.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }
 
@@ -50,8 +50,8 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let mut task = AbortOnDrop(runtime()?.spawn(future));
-    let ended = wait(py, &mut task.0)?;
+    let mut task = AbortOnDrop(shared_runtime()?.spawn(future));
+    let ended = wait_detached(py, &mut task.0)?;
     Ok(ended.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())))
 }
 
@@ -64,12 +64,12 @@ impl<T> Drop for AbortOnDrop<T> {
 }
 
 /// Runs `future` to its end without the interpreter's lock. A signal's exception (KeyboardInterrupt) drops it.
-pub(crate) fn wait<F>(py: Python<'_>, future: F) -> PyResult<F::Output>
+pub(crate) fn wait_detached<F>(py: Python<'_>, future: F) -> PyResult<F::Output>
 where
     F: Future + Send,
     F::Output: Send,
 {
-    let runtime = runtime()?;
+    let runtime = shared_runtime()?;
     let mut future = pin!(future);
     loop {
         let waited =

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::json;
 use crate::problem::{IntoPython, OrRaise, Problem, UsageProblem};
-use crate::runtime::wait;
-use crate::seconds::seconds;
+use crate::runtime::wait_detached;
+use crate::seconds::parse_seconds;
 
 /// Raises `UsageProblem` for faults that no target would take.
 #[pyfunction]
@@ -48,7 +48,7 @@ impl Target {
         let mut options = Options::new(profile);
         options.host = IpAddr::V4(Ipv4Addr::LOCALHOST);
         options.port = port;
-        options.hold = seconds("hold_s", hold_s)?;
+        options.hold = parse_seconds("hold_s", hold_s)?;
         options.faults = Faults::parse(&faults).map_err(mcpace_target::TargetError::from).or_raise()?;
         options.tls = tls;
         options.server_timing = server_timing;
@@ -61,7 +61,7 @@ impl Target {
                 return Err(UsageProblem::new_err(format!("response takes json or sse, not {other:?}")));
             }
         }
-        let target = wait(py, mcpace_target::Target::start(options))?.or_raise()?;
+        let target = wait_detached(py, mcpace_target::Target::start(options))?.or_raise()?;
         Ok(Self {
             url: target.url().to_owned(),
             certificate_pem: target.certificate_pem().map(str::to_owned),
@@ -78,14 +78,14 @@ impl Target {
 
     /// Waits until a signal comes.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        wait(py, std::future::pending())
+        wait_detached(py, std::future::pending())
     }
 
     /// Ends it; bounded in time. Does nothing the second time.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let target = self.running.lock().map_err(|_| Problem::new_err("the target is broken"))?.take();
         match target {
-            Some(target) => wait(py, target.stop()),
+            Some(target) => wait_detached(py, target.stop()),
             None => Ok(()),
         }
     }

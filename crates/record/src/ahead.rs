@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use crate::lines::{Batch, Lines};
+use crate::lines::{LineBatch, Lines};
 use crate::{Event, Events, RecordError};
 
 /// Threads that take lines apart, batch by batch in turns.
@@ -37,7 +37,7 @@ impl Events<'_> {
                 parsed.push(from);
                 taken.push(back);
             }
-            scope.spawn(move || read(reading, &full, &empty));
+            scope.spawn(move || read_batches(reading, &full, &empty));
             let mut half = false;
             let mut done = Vec::new();
             // In the turns in which they were read, until one has no more: then no other has.
@@ -46,7 +46,7 @@ impl Events<'_> {
                 let (mut events, cut) = part?;
                 half |= cut;
                 for (size, event) in events.drain(..) {
-                    order.put(size, event)?;
+                    order.put_event(size, event)?;
                     while let Some(event) = order.next_of_many() {
                         take(&event)?;
                         done.push(event);
@@ -55,7 +55,7 @@ impl Events<'_> {
                 // Back to where its memory came from; at the end nobody waits for it.
                 drop(taken.send(std::mem::take(&mut done)));
             }
-            while let Some(event) = order.next() {
+            while let Some(event) = order.next_event() {
                 take(&event)?;
             }
             Ok::<bool, RecordError>(half)
@@ -66,21 +66,25 @@ impl Events<'_> {
 }
 
 /// Ends with the lines, with the first error, or when nobody takes them any more.
-fn read(lines: &mut Lines<'_>, full: &[SyncSender<Result<Batch, RecordError>>], empty: &Receiver<Batch>) {
+fn read_batches(
+    lines: &mut Lines<'_>,
+    full: &[SyncSender<Result<LineBatch, RecordError>>],
+    empty: &Receiver<LineBatch>,
+) {
     for full in full.iter().cycle() {
         let mut batch = empty.try_recv().unwrap_or_default();
-        let read = lines.batch(&mut batch).map(|()| batch);
-        let ended = read.as_ref().map_or(true, Batch::is_empty);
+        let read = lines.fill_batch(&mut batch).map(|()| batch);
+        let ended = read.as_ref().map_or(true, LineBatch::is_empty);
         if full.send(read).is_err() || ended {
             return;
         }
     }
 }
 
-/// Ends as [`read`] does, whose batches it takes apart and hands back by `emptied`.
+/// Ends as [`read_batches`] does, whose batches it takes apart and hands back by `emptied`.
 fn take_apart(
-    batches: &Receiver<Result<Batch, RecordError>>,
-    emptied: &Sender<Batch>,
+    batches: &Receiver<Result<LineBatch, RecordError>>,
+    emptied: &Sender<LineBatch>,
     apart: &SyncSender<Parsed>,
     freed: &Receiver<Vec<Event>>,
 ) {
@@ -88,7 +92,7 @@ fn take_apart(
         freed.try_iter().for_each(drop);
         let parsed = batch.and_then(|batch| {
             let mut events = Vec::new();
-            let half = batch.parse(&mut events)?;
+            let half = batch.parse_events(&mut events)?;
             // At the end nobody waits for it.
             drop(emptied.send(batch));
             Ok((events, half))

@@ -4,11 +4,11 @@ use std::num::NonZeroU64;
 
 /// Identity of a byte string inside one recording: XXH3-64. Tells equal bodies from different ones; proves nothing else.
 #[must_use]
-pub fn digest(bytes: &[u8]) -> Digest {
+pub fn digest_bytes(bytes: &[u8]) -> Digest {
     Digest::new(xxhash_rust::xxh3::xxh3_64(bytes))
 }
 
-/// Incremental form of [`digest`], for bodies that pass in pieces.
+/// Incremental form of [`digest_bytes`], for bodies that pass in pieces.
 #[derive(Default)]
 pub struct Digester(xxhash_rust::xxh3::Xxh3Default);
 
@@ -25,7 +25,7 @@ impl Digester {
     }
 }
 
-/// Identity of a byte string, as [`digest`] makes it. Written as 16 hexadecimal digits. Never zero, so that an absent one
+/// Identity of a byte string, as [`digest_bytes`] makes it. Written as 16 hexadecimal digits. Never zero, so that an absent one
 /// takes no memory of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(NonZeroU64);

@@ -36,7 +36,7 @@ impl Event {
         };
         let headers: usize =
             headers.iter().map(|Header(name, value)| size_of::<Header>() + name.len() + value.len()).sum();
-        let messages: usize = messages.iter().map(MessageNote::size).sum();
+        let messages: usize = messages.iter().map(MessageNote::memory_size).sum();
         size_of::<Self>() + headers + messages + body.map_or(0, |body| body.text.len())
     }
 }

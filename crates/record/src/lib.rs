@@ -21,7 +21,7 @@ mod secret_names;
 mod time;
 mod timing;
 
-pub use digest::{Digest, Digester, digest};
+pub use digest::{Digest, Digester, digest_bytes};
 pub use error::RecordError;
 pub use event::{
     Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, Peer, ReplyEnding,

@@ -15,7 +15,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// How much a file may hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct RecordingBounds {
     /// Bytes of one line. A longer one is no event of ours: bodies are cut long before.
     pub(crate) line: u64,
     /// Bytes of all lines.
@@ -31,7 +31,7 @@ pub(crate) struct Bounds {
     pub(crate) ahead: u64,
 }
 
-pub(crate) const BOUNDS: Bounds = Bounds {
+pub(crate) const BOUNDS: RecordingBounds = RecordingBounds {
     line: 64 << 20,
     text: 32 << 30,
     events: 100_000_000,
@@ -53,17 +53,17 @@ pub(crate) struct Lines<'r> {
     unfolded: u64,
     /// Bytes of the file so far.
     taken: Arc<AtomicU64>,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: RecordingBounds,
 }
 
 impl<'r> Lines<'r> {
-    pub(crate) fn open(mut source: impl Read + Send + 'r, bounds: Bounds) -> Result<Self, RecordError> {
+    pub(crate) fn open_source(mut source: impl Read + Send + 'r, bounds: RecordingBounds) -> Result<Self, RecordError> {
         const BUFFER: usize = 128 * 1024;
         let mut magic = [0; 4];
         let got = read_up_to(&mut source, &mut magic)?;
         let taken = Arc::new(AtomicU64::new(0));
         let whole =
-            Counted { source: io::Cursor::new(magic).take(got as u64).chain(source), taken: Arc::clone(&taken) };
+            CountingReader { source: io::Cursor::new(magic).take(got as u64).chain(source), taken: Arc::clone(&taken) };
         let mut source: Box<dyn BufRead + Send + 'r> = if magic == ZSTD {
             Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(whole)?))
         } else {
@@ -71,16 +71,16 @@ impl<'r> Lines<'r> {
         };
         let mut text = String::new();
         let head = match next_line(&mut source, &mut text, bounds.line)? {
-            Next::Line | Next::CutLine if !text.trim().is_empty() => parse_head(&text)?,
+            LineEnd::Line | LineEnd::CutLine if !text.trim().is_empty() => parse_head(&text)?,
             _ => return Err(RecordError::NotARecording("it is empty or starts with something else".to_owned())),
         };
         Ok(Self { head, source, text, number: 1, partial: false, ended: false, unfolded: 0, taken, bounds })
     }
 
     /// The next event as the file has it; `None` at its end.
-    pub(crate) fn event(&mut self) -> Result<Option<Event>, RecordError> {
-        let Some(cut) = self.line()? else { return Ok(None) };
-        let event = parse(&self.text, self.number, cut)?;
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, RecordError> {
+        let Some(cut) = self.read_line()? else { return Ok(None) };
+        let event = parse_event(&self.text, self.number, cut)?;
         if event.is_none() {
             (self.partial, self.ended) = (true, true);
         }
@@ -88,12 +88,12 @@ impl<'r> Lines<'r> {
     }
 
     /// Fills `batch` with the next lines; an empty one is the end.
-    pub(crate) fn batch(&mut self, batch: &mut Batch) -> Result<(), RecordError> {
+    pub(crate) fn fill_batch(&mut self, batch: &mut LineBatch) -> Result<(), RecordError> {
         (batch.first, batch.cut) = (self.number + 1, false);
         batch.text.clear();
         batch.ends.clear();
         while batch.ends.len() < BATCH_LINES && batch.text.len() < BATCH_BYTES {
-            let Some(cut) = self.line()? else { break };
+            let Some(cut) = self.read_line()? else { break };
             batch.text.push_str(&self.text);
             batch.ends.push(batch.text.len());
             batch.cut = cut;
@@ -103,7 +103,7 @@ impl<'r> Lines<'r> {
 
     /// Reads the next line; `None` at the end, else whether its line end is missing: the last one's, whole in a hand-made
     /// file, half in one that was cut.
-    fn line(&mut self) -> Result<Option<bool>, RecordError> {
+    fn read_line(&mut self) -> Result<Option<bool>, RecordError> {
         if self.ended {
             return Ok(None);
         }
@@ -111,20 +111,20 @@ impl<'r> Lines<'r> {
         let next = next_line(&mut self.source, &mut self.text, self.bounds.line)?;
         self.check_bounds()?;
         Ok(match next {
-            Next::Line => Some(false),
-            Next::CutLine => {
+            LineEnd::Line => Some(false),
+            LineEnd::CutLine => {
                 self.ended = true;
                 Some(true)
             }
-            Next::CutStream | Next::End => {
-                (self.partial, self.ended) = (matches!(next, Next::CutStream), true);
+            LineEnd::CutStream | LineEnd::End => {
+                (self.partial, self.ended) = (matches!(next, LineEnd::CutStream), true);
                 None
             }
         })
     }
 
     fn check_bounds(&mut self) -> Result<(), RecordError> {
-        let Bounds { text, events, crowded, few, .. } = self.bounds;
+        let RecordingBounds { text, events, crowded, few, .. } = self.bounds;
         self.unfolded = self.unfolded.saturating_add(self.text.len() as u64);
         if self.unfolded > text {
             return Err(too_large(format!("{} GiB of text", text >> 30)));
@@ -149,7 +149,7 @@ pub(crate) fn too_large(what: String) -> RecordError {
 }
 
 /// The event of a line; `None` where it is half of one.
-fn parse(text: &str, number: usize, cut: bool) -> Result<Option<Event>, RecordError> {
+fn parse_event(text: &str, number: usize, cut: bool) -> Result<Option<Event>, RecordError> {
     match serde_json::from_str(text) {
         Ok(event) => Ok(Some(event)),
         Err(_) if cut => Ok(None),
@@ -159,13 +159,13 @@ fn parse(text: &str, number: usize, cut: bool) -> Result<Option<Event>, RecordEr
 
 /// Bytes that `event`, of a line of `text` bytes, takes: no fewer than its line has, for [`Event::size`] doesn't count what is
 /// short in any event of ours, such as an address.
-pub(crate) fn size(event: &Event, text: usize) -> u64 {
+pub(crate) fn memory_size(event: &Event, text: usize) -> u64 {
     event.size().max(text) as u64
 }
 
 /// Some lines of a file, as they stand there.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct LineBatch {
     text: String,
     /// Where each ends in the text.
     ends: Vec<usize>,
@@ -178,19 +178,19 @@ pub(crate) struct Batch {
 const BATCH_LINES: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
 
-impl Batch {
+impl LineBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// Takes the lines apart into events with their sizes, up to the first that is none; says whether the last one was half.
-    pub(crate) fn parse(&self, events: &mut Vec<(u64, Event)>) -> Result<bool, RecordError> {
+    pub(crate) fn parse_events(&self, events: &mut Vec<(u64, Event)>) -> Result<bool, RecordError> {
         let mut from = 0;
         for (at, to) in self.ends.iter().enumerate() {
             let text = &self.text[from..*to];
             let last = at + 1 == self.ends.len();
-            let Some(event) = parse(text, self.first + at, self.cut && last)? else { return Ok(true) };
-            events.push((size(&event, text.len()), event));
+            let Some(event) = parse_event(text, self.first + at, self.cut && last)? else { return Ok(true) };
+            events.push((memory_size(&event, text.len()), event));
             from = *to;
         }
         Ok(false)
@@ -198,12 +198,12 @@ impl Batch {
 }
 
 /// Counts what passes.
-struct Counted<R> {
+struct CountingReader<R> {
     source: R,
     taken: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
         self.taken.fetch_add(count as u64, Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-enum Next {
+enum LineEnd {
     Line,
     /// Text without a line end, then the end.
     CutLine,
@@ -220,13 +220,13 @@ enum Next {
     End,
 }
 
-fn next_line(lines: &mut impl BufRead, text: &mut String, limit: u64) -> Result<Next, RecordError> {
+fn next_line(lines: &mut impl BufRead, text: &mut String, limit: u64) -> Result<LineEnd, RecordError> {
     text.clear();
     match lines.take(limit).read_line(text) {
-        Ok(0) => Ok(Next::End),
-        Ok(_) if text.ends_with('\n') => Ok(Next::Line),
-        Ok(_) => Ok(Next::CutLine),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Next::CutStream),
+        Ok(0) => Ok(LineEnd::End),
+        Ok(_) if text.ends_with('\n') => Ok(LineEnd::Line),
+        Ok(_) => Ok(LineEnd::CutLine),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(LineEnd::CutStream),
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Other) => {
             Err(RecordError::NotARecording(error.to_string()))
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::ServerTiming;
-use crate::digest::{Digest, digest};
+use crate::digest::{Digest, digest_bytes};
 
 /// The four kinds of JSON-RPC 2.0 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl MessageNote {
     }
 
     /// Bytes of memory that it takes, nearly.
-    pub(crate) fn size(&self) -> usize {
+    pub(crate) fn memory_size(&self) -> usize {
         let texts = [&self.id, &self.method, &self.name].into_iter().flatten();
         size_of::<Self>() + texts.map(String::len).sum::<usize>()
     }
@@ -106,13 +106,13 @@ impl MessageNote {
             Message::Request(request) => {
                 note.kind = MessageKind::Request;
                 note.id = Some(request.id.to_string());
-                note.asked(&request.method, request.params);
+                note.note_request(&request.method, request.params);
             }
-            Message::Notification(notification) => note.asked(&notification.method, notification.params),
+            Message::Notification(notification) => note.note_request(&notification.method, notification.params),
             Message::Response(response) => {
                 note.id = response.id.as_ref().map(ToString::to_string);
                 match &response.outcome {
-                    Outcome::Result(result) => note.resulted(result),
+                    Outcome::Result(result) => note.note_result(result),
                     Outcome::Error(error) => {
                         note.kind = MessageKind::Error;
                         note.code = Some(error.code);
@@ -123,24 +123,24 @@ impl MessageNote {
         note
     }
 
-    fn asked(&mut self, method: &str, params: Option<&RawValue>) {
+    fn note_request(&mut self, method: &str, params: Option<&RawValue>) {
         self.method = Some(method.to_owned());
         if let Some(params) = params {
-            self.content = Some(digest(params.get().as_bytes()));
+            self.content = Some(digest_bytes(params.get().as_bytes()));
             if matches!(method, "tools/call" | "prompts/get" | "resources/read") {
-                let named: Named<'_> = serde_json::from_str(params.get()).unwrap_or_default();
-                self.arguments = named.arguments.map(|arguments| digest(arguments.get().as_bytes()));
+                let named: NamedParams<'_> = serde_json::from_str(params.get()).unwrap_or_default();
+                self.arguments = named.arguments.map(|arguments| digest_bytes(arguments.get().as_bytes()));
                 self.name = named.name.or(named.uri);
             }
         }
     }
 
-    fn resulted(&mut self, result: &RawValue) {
+    fn note_result(&mut self, result: &RawValue) {
         self.kind = MessageKind::Result;
-        self.content = Some(digest(result.get().as_bytes()));
+        self.content = Some(digest_bytes(result.get().as_bytes()));
         let shape: ResultShape<'_> = serde_json::from_str(result.get()).unwrap_or_default();
         self.is_error = shape.is_error;
-        self.tools = shape.tools.and_then(|tools| count(tools.get()));
+        self.tools = shape.tools.and_then(|tools| array_length(tools.get()));
         // Apart, so that a `_meta` that is no good doesn't cost the flag.
         let meta: ResultMeta<'_> =
             shape.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
@@ -150,7 +150,7 @@ impl MessageNote {
 
 /// The part of `params` that names what is asked for.
 #[derive(Default, Deserialize)]
-struct Named<'a> {
+struct NamedParams<'a> {
     name: Option<String>,
     uri: Option<String>,
     #[serde(borrow, default)]
@@ -169,7 +169,7 @@ struct ResultShape<'a> {
 }
 
 /// The length of a JSON array; `None` where it is something else.
-fn count(json: &str) -> Option<u32> {
+fn array_length(json: &str) -> Option<u32> {
     let items: Vec<serde::de::IgnoredAny> = serde_json::from_str(json).ok()?;
     u32::try_from(items.len()).ok()
 }

@@ -11,7 +11,7 @@ pub(crate) struct Numbers {
 
 /// The numbers that an event names.
 #[derive(Default)]
-struct Named<'e> {
+struct EventNumbers<'e> {
     connections: [Option<&'e mut u64>; 2],
     exchange: Option<&'e mut u64>,
     call: Option<&'e mut u64>,
@@ -19,10 +19,10 @@ struct Named<'e> {
 
 impl Numbers {
     /// Past all those that `events` name; changes nothing.
-    pub(crate) fn past(events: &mut [Event]) -> Self {
+    pub(crate) fn past_all(events: &mut [Event]) -> Self {
         let mut past = Self { connections: 0, exchanges: 0, calls: 0 };
         for event in events {
-            let named = Named::of(&mut event.kind);
+            let named = EventNumbers::of(&mut event.kind);
             let after = |most: u64, number: Option<&mut u64>| number.map_or(most, |n| most.max(n.saturating_add(1)));
             let [first, second] = named.connections;
             past.connections = after(after(past.connections, first), second);
@@ -33,8 +33,8 @@ impl Numbers {
     }
 
     /// Moves an event's numbers past these.
-    pub(crate) fn shift(&self, kind: &mut EventKind) {
-        let named = Named::of(kind);
+    pub(crate) fn shift_event(&self, kind: &mut EventKind) {
+        let named = EventNumbers::of(kind);
         let shift = |number: Option<&mut u64>, by: u64| {
             if let Some(number) = number {
                 *number = number.saturating_add(by);
@@ -48,7 +48,7 @@ impl Numbers {
     }
 }
 
-impl<'e> Named<'e> {
+impl<'e> EventNumbers<'e> {
     fn of(kind: &'e mut EventKind) -> Self {
         let mut named = Self::default();
         match kind {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use crate::lines::{BOUNDS, Bounds, Lines, size, too_large};
+use crate::lines::{BOUNDS, Lines, RecordingBounds, memory_size, too_large};
 use crate::{Event, Nanos, RecordError, Recording, RecordingHead};
 
 /// How many events may stand before an earlier one: two threads append a few microseconds out of order.
@@ -22,7 +22,7 @@ impl Reader {
     /// # Errors
     /// No recording, a newer format, a line in its middle that is no event, or more than can be meant.
     pub fn read(source: impl Read + Send) -> Result<Recording, RecordError> {
-        read(source, BOUNDS)
+        read_recording(source, BOUNDS)
     }
 
     /// Reads a recording's events one by one, in the order of their time; see [`Events`].
@@ -30,20 +30,20 @@ impl Reader {
     /// # Errors
     /// No recording, or a newer format.
     pub fn events<'r>(source: impl Read + Send + 'r) -> Result<Events<'r>, RecordError> {
-        events(source, BOUNDS)
+        read_events(source, BOUNDS)
     }
 }
 
-fn events<'r>(source: impl Read + Send + 'r, bounds: Bounds) -> Result<Events<'r>, RecordError> {
-    let lines = Lines::open(source, bounds)?;
-    Ok(Events { lines, order: Order::new(bounds) })
+fn read_events<'r>(source: impl Read + Send + 'r, bounds: RecordingBounds) -> Result<Events<'r>, RecordError> {
+    let lines = Lines::open_source(source, bounds)?;
+    Ok(Events { lines, order: EventOrder::new(bounds) })
 }
 
-fn read(source: impl Read + Send, bounds: Bounds) -> Result<Recording, RecordError> {
-    let mut lines = Lines::open(source, bounds)?;
+fn read_recording(source: impl Read + Send, bounds: RecordingBounds) -> Result<Recording, RecordError> {
+    let mut lines = Lines::open_source(source, bounds)?;
     let (mut events, mut held) = (Vec::new(), 0_u64);
-    while let Some(event) = lines.event()? {
-        held = held.saturating_add(size(&event, lines.text.len()));
+    while let Some(event) = lines.next_event()? {
+        held = held.saturating_add(memory_size(&event, lines.text.len()));
         if held > bounds.held {
             return Err(too_large(format!("the {} GiB of events that are kept in memory", bounds.held >> 30)));
         }
@@ -61,11 +61,11 @@ fn read(source: impl Read + Send, bounds: Bounds) -> Result<Recording, RecordErr
 /// order than is looked ahead, and [`Reader::read`] reads it.
 pub struct Events<'r> {
     pub(crate) lines: Lines<'r>,
-    pub(crate) order: Order,
+    pub(crate) order: EventOrder,
 }
 
 /// Puts events in the order of their time, as far as is looked ahead.
-pub(crate) struct Order {
+pub(crate) struct EventOrder {
     /// Each with the bytes that it takes.
     waiting: VecDeque<(u64, Event)>,
     /// Bytes of those that wait.
@@ -76,8 +76,8 @@ pub(crate) struct Order {
     passed: Nanos,
 }
 
-impl Order {
-    fn new(bounds: Bounds) -> Self {
+impl EventOrder {
+    fn new(bounds: RecordingBounds) -> Self {
         Self { waiting: VecDeque::with_capacity(WINDOW + 1), held: 0, most: bounds.ahead, passed: Nanos::ZERO }
     }
 
@@ -86,7 +86,7 @@ impl Order {
     }
 
     /// Takes an event in, of `size` bytes.
-    pub(crate) fn put(&mut self, size: u64, event: Event) -> Result<(), RecordError> {
+    pub(crate) fn put_event(&mut self, size: u64, event: Event) -> Result<(), RecordError> {
         if event.at < self.passed {
             return Err(RecordError::OutOfOrder);
         }
@@ -103,11 +103,11 @@ impl Order {
 
     /// The next event, where no more need be looked at before it.
     pub(crate) fn next_of_many(&mut self) -> Option<Event> {
-        if self.has_room() { None } else { self.next() }
+        if self.has_room() { None } else { self.next_event() }
     }
 
     /// The next event of those that wait.
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
         let (size, event) = self.waiting.pop_front()?;
         self.held -= size;
         self.passed = event.at;
@@ -130,8 +130,8 @@ impl Events<'_> {
 
     fn look_ahead(&mut self) -> Result<(), RecordError> {
         while self.order.has_room() {
-            let Some(event) = self.lines.event()? else { break };
-            self.order.put(size(&event, self.lines.text.len()), event)?;
+            let Some(event) = self.lines.next_event()? else { break };
+            self.order.put_event(memory_size(&event, self.lines.text.len()), event)?;
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Iterator for Events<'_> {
             self.lines.ended = true;
             return Some(Err(error));
         }
-        self.order.next().map(Ok)
+        self.order.next_event().map(Ok)
     }
 }
 
@@ -154,7 +154,8 @@ impl Iterator for Events<'_> {
 mod tests {
     use super::*;
     use crate::{
-        Body, CallId, CallOutcome, ConnectionId, EventKind, Instrument, LineFrom, MessageNote, Side, Writer, digest,
+        Body, CallId, CallOutcome, ConnectionId, EventKind, Instrument, LineFrom, MessageNote, Side, Writer,
+        digest_bytes,
     };
 
     fn file_of(events: impl IntoIterator<Item = Event>) -> Vec<u8> {
@@ -182,7 +183,7 @@ mod tests {
             from: LineFrom::Server,
             began: Nanos(at - 5_000),
             bytes: text.len() as u64,
-            digest: digest(text.as_bytes()),
+            digest: digest_bytes(text.as_bytes()),
             messages: MessageNote::of(text.as_bytes()),
             body: Some(Body { text: text.to_owned(), cut: false }),
             blocked: Nanos::ZERO,
@@ -226,20 +227,25 @@ mod tests {
     #[test]
     fn a_file_of_more_than_can_be_meant_is_refused_and_said_to_be_too_large() {
         let file = written((0..20_000).map(|number| number * 712_345));
-        let refused = |bounds: Bounds| read(file.as_slice(), bounds).map_err(|error| (error.code(), error.to_string()));
-        let counted = Bounds { few: 0, ..BOUNDS };
+        let refused = |bounds: RecordingBounds| {
+            read_recording(file.as_slice(), bounds).map_err(|error| (error.code(), error.to_string()))
+        };
+        let counted = RecordingBounds { few: 0, ..BOUNDS };
         assert!(refused(counted).is_ok());
         for (bounds, what) in [
-            (Bounds { events: 19_999, ..counted }, "19999 events"),
-            (Bounds { text: 1 << 16, ..counted }, "0 GiB of text"),
-            (Bounds { held: 1 << 16, ..counted }, "0 GiB of events"),
+            (RecordingBounds { events: 19_999, ..counted }, "19999 events"),
+            (RecordingBounds { text: 1 << 16, ..counted }, "0 GiB of text"),
+            (RecordingBounds { held: 1 << 16, ..counted }, "0 GiB of events"),
         ] {
             let (code, text) = refused(bounds).unwrap_err();
             assert!(code == "too-large" && text.contains(what), "{text}");
         }
-        assert!(refused(Bounds { events: 20_000, ..counted }).is_ok());
-        let held = Bounds { held: 1 << 16, ..counted };
-        assert!(events(file.as_slice(), held).unwrap().all(|event| event.is_ok()), "what comes one by one isn't held");
+        assert!(refused(RecordingBounds { events: 20_000, ..counted }).is_ok());
+        let held = RecordingBounds { held: 1 << 16, ..counted };
+        assert!(
+            read_events(file.as_slice(), held).unwrap().all(|event| event.is_ok()),
+            "what comes one by one isn't held"
+        );
     }
 
     #[test]
@@ -247,21 +253,21 @@ mod tests {
         // As few bytes as zstd can make of so many events: all are the same.
         let bomb = file_of((0..100_000).map(|_| end_of(1, 7)));
         assert!(bomb.len() < 2_000, "{} bytes", bomb.len());
-        let bounds = Bounds { few: 1_000, ..BOUNDS };
-        let mut read_so_far = events(bomb.as_slice(), bounds).unwrap();
+        let bounds = RecordingBounds { few: 1_000, ..BOUNDS };
+        let mut read_so_far = read_events(bomb.as_slice(), bounds).unwrap();
         let failed = read_so_far.by_ref().find_map(Result::err).unwrap();
         assert!(failed.code() == "too-large" && failed.to_string().contains("4 events for each byte"), "{failed}");
         assert!(read_so_far.lines.number < 20_000, "{} lines were read", read_so_far.lines.number);
-        assert_eq!(read(bomb.as_slice(), bounds).unwrap_err().code(), "too-large");
-        assert!(read(bomb.as_slice(), BOUNDS).is_ok(), "few may be as alike as they like");
+        assert_eq!(read_recording(bomb.as_slice(), bounds).unwrap_err().code(), "too-large");
+        assert!(read_recording(bomb.as_slice(), BOUNDS).is_ok(), "few may be as alike as they like");
         // Lines that no event of ours is as long as are neither kept whole nor waited for.
         let address = "x".repeat(1 << 20);
         let kind = EventKind::ConnectStart { conn: ConnectionId(1), address };
         let bomb = file_of((0..12).map(|at| Event { at: Nanos(at), kind: kind.clone() }));
         assert!(bomb.len() < 16 << 10, "{} bytes", bomb.len());
-        let bounds = Bounds { held: 10 << 20, ahead: 2 << 20, ..BOUNDS };
-        assert_eq!(read(bomb.as_slice(), bounds).unwrap_err().code(), "too-large");
-        let mut ahead = events(bomb.as_slice(), bounds).unwrap();
+        let bounds = RecordingBounds { held: 10 << 20, ahead: 2 << 20, ..BOUNDS };
+        assert_eq!(read_recording(bomb.as_slice(), bounds).unwrap_err().code(), "too-large");
+        let mut ahead = read_events(bomb.as_slice(), bounds).unwrap();
         while let Some(event) = ahead.next() {
             assert!(event.is_ok() && ahead.order.waiting.len() <= 3, "{} wait", ahead.order.waiting.len());
         }
@@ -272,9 +278,9 @@ mod tests {
         let answers = large_answers(100);
         let file = file_of(answers.iter().cloned());
         assert!(file.len() * 1_000 < answers.iter().map(Event::size).sum(), "{} bytes unfold further", file.len());
-        let counted = Bounds { few: 0, ..BOUNDS };
-        assert_eq!(read(file.as_slice(), counted).unwrap().events(), answers);
-        let one_by_one: Result<Vec<Event>, RecordError> = events(file.as_slice(), counted).unwrap().collect();
+        let counted = RecordingBounds { few: 0, ..BOUNDS };
+        assert_eq!(read_recording(file.as_slice(), counted).unwrap().events(), answers);
+        let one_by_one: Result<Vec<Event>, RecordError> = read_events(file.as_slice(), counted).unwrap().collect();
         assert_eq!(one_by_one.unwrap(), answers);
     }
 
@@ -282,7 +288,7 @@ mod tests {
     fn of_large_events_fewer_are_looked_ahead_at() {
         let answers = large_answers(40);
         let file = file_of(answers.iter().cloned());
-        let mut ahead = events(file.as_slice(), Bounds { ahead: 300_000, ..BOUNDS }).unwrap();
+        let mut ahead = read_events(file.as_slice(), RecordingBounds { ahead: 300_000, ..BOUNDS }).unwrap();
         let mut read = Vec::new();
         while let Some(event) = ahead.next() {
             read.push(event.unwrap());

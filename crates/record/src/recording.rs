@@ -56,23 +56,23 @@ impl Recording {
     #[must_use]
     pub fn new(head: RecordingHead, mut events: Vec<Event>) -> Self {
         // Two threads may append a few microseconds out of order, and a client program's stamps arrive after the fact.
-        sort(&mut events);
+        sort_events(&mut events);
         Self { head, events, partial: false }
     }
 
     /// Adds events that were stamped elsewhere on the same clock, such as a client program's own.
     pub fn add(&mut self, events: Vec<Event>) {
         self.events.extend(events);
-        sort(&mut self.events);
+        sort_events(&mut self.events);
     }
 
     /// Adds another recording of the same machine's clock, its connections, exchanges and operations under numbers of their
     /// own. The head stays this one's.
     pub fn beside(&mut self, other: Recording) {
-        let past = Numbers::past(&mut self.events);
+        let past = Numbers::past_all(&mut self.events);
         self.partial |= other.partial;
         let renumbered = other.events.into_iter().map(|mut event| {
-            past.shift(&mut event.kind);
+            past.shift_event(&mut event.kind);
             event
         });
         self.add(renumbered.collect());
@@ -96,7 +96,7 @@ impl Recording {
 }
 
 /// Stable sort. Events of a file are mostly in order already, and sorting would take half as much memory again.
-fn sort(events: &mut [Event]) {
+fn sort_events(events: &mut [Event]) {
     if !events.is_sorted_by_key(|event| event.at) {
         events.sort_by_key(|event| event.at);
     }

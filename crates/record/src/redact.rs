@@ -52,16 +52,16 @@ impl Redactor {
     #[must_use]
     pub fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
         if !is_secret_header(name) {
-            return self.text(value);
+            return self.redact_text(value);
         }
         match value.split_once(' ') {
             Some((scheme, rest))
                 if name.to_ascii_lowercase().ends_with("authorization")
                     && SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) =>
             {
-                Cow::Owned(format!("{scheme} {}", self.mask(rest)))
+                Cow::Owned(format!("{scheme} {}", self.mask_secret(rest)))
             }
-            _ => Cow::Owned(self.mask(value)),
+            _ => Cow::Owned(self.mask_secret(value)),
         }
     }
 
@@ -75,10 +75,10 @@ impl Redactor {
         }
         let text = std::str::from_utf8(bytes).ok()?;
         let text = match MediaType::of(content_type) {
-            MediaType::Form => Cow::Owned(self.form(text)),
-            _ => self.json(text),
+            MediaType::Form => Cow::Owned(self.redact_form(text)),
+            _ => self.redact_json(text),
         };
-        Some(cut(&text, limit))
+        Some(cut_body(&text, limit))
     }
 
     /// The outlines of all messages in one JSON text, as [`MessageNote::of`], without the secrets of the URIs in them.
@@ -93,33 +93,33 @@ impl Redactor {
         notes
     }
 
-    /// JSON with its secrets masked; any other text as [`Redactor::text`] has it, or withheld.
-    fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    /// JSON with its secrets masked; any other text as [`Redactor::redact_text`] has it, or withheld.
+    fn redact_json<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if text.trim_start().starts_with(['{', '[', '"']) {
             // JSON may spell any letter of a name as an escape.
             if !may_hold_secret(text) && !text.contains("\\u00") {
                 return Cow::Borrowed(text);
             }
             if let Ok(mut value) = serde_json::from_str::<Value>(text) {
-                return match self.value(&mut value, Names::Members) {
+                return match self.mask_value(&mut value, Names::Members) {
                     true => Cow::Owned(value.to_string()),
                     false => Cow::Borrowed(text),
                 };
             }
         }
         match names_a_secret(text) {
-            true => Cow::Owned(self.mask(text)),
-            false => self.text(text),
+            true => Cow::Owned(self.mask_secret(text)),
+            false => self.redact_text(text),
         }
     }
 
-    fn mask(&self, secret: &str) -> String {
+    fn mask_secret(&self, secret: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64_with_seed(secret.as_bytes(), self.seed);
         format!("[redacted {:08x}]", hash >> 32)
     }
 }
 
-fn cut(text: &str, limit: usize) -> Body {
+fn cut_body(text: &str, limit: usize) -> Body {
     if text.len() <= limit {
         return Body { text: text.to_owned(), cut: false };
     }

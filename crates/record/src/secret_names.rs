@@ -106,7 +106,7 @@ const LONGEST_AUTHORITY: usize = 4096;
 
 /// Whether a JSON member of this name holds a secret.
 pub(crate) fn is_secret_member(name: &str) -> bool {
-    member(name.as_bytes())
+    names_secret_member(name.as_bytes())
 }
 
 /// Whether a parameter of a query or a form holds a secret. A name with an escape in it may be any name, so it counts.
@@ -117,19 +117,19 @@ pub(crate) fn is_secret_parameter(name: &str) -> bool {
 
 /// Whether a header holds a secret.
 pub(crate) fn is_secret_header(name: &str) -> bool {
-    has_secret_word(name) || words(name).any(|word| word.eq_ignore_ascii_case(SESSION))
+    has_secret_word(name) || name_words(name).any(|word| word.eq_ignore_ascii_case(SESSION))
 }
 
 /// Whether text may hold a secret: a secret name that is quoted or has a value, headers that were printed, or a URL with
 /// credentials. Looks at the quotation marks and signs of the text only, since each body goes through it.
 pub(crate) fn may_hold_secret(text: &str) -> bool {
     let bytes = text.as_bytes();
-    signs(bytes).any(|at| gives_value(bytes, at) || is_in_url(bytes, at) || quotes_headers(bytes, at))
+    name_ends(bytes).any(|at| gives_value(bytes, at) || is_in_url(bytes, at) || quotes_headers(bytes, at))
 }
 
 /// Whether a member of this name holds HTTP headers.
 pub(crate) fn holds_headers(name: &str) -> bool {
-    may_end_name(name.as_bytes()) && ends(tail(name.as_bytes()), &HEADERS)
+    may_end_name(name.as_bytes()) && has_ending(name_tail(name.as_bytes()), &HEADERS)
 }
 
 /// Whether text that isn't JSON names a secret: it mentions a [`STRONG`] name, or quotes a secret name or gives it a value.
@@ -138,13 +138,13 @@ pub(crate) fn names_a_secret(text: &str) -> bool {
     let mut letters = text.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).map(|byte| byte.to_ascii_lowercase());
     let mentions = letters.any(|letter| {
         tail = tail << 8 | u128::from(letter);
-        STRONG_LAST[usize::from(letter)] && ends(tail, &STRONG_ENDS)
+        STRONG_LAST[usize::from(letter)] && has_ending(tail, &STRONG_ENDS)
     });
-    mentions || signs(text.as_bytes()).any(|at| gives_value(text.as_bytes(), at))
+    mentions || name_ends(text.as_bytes()).any(|at| gives_value(text.as_bytes(), at))
 }
 
 /// Where names end in text, and where user information does.
-fn signs(text: &[u8]) -> impl Iterator<Item = usize> {
+fn name_ends(text: &[u8]) -> impl Iterator<Item = usize> {
     const SIGNS: [bool; 256] = {
         let mut signs = [false; 256];
         let (all, mut at) = (b"\"':>=@", 0);
@@ -160,16 +160,16 @@ fn signs(text: &[u8]) -> impl Iterator<Item = usize> {
 /// Whether a secret's name ends at this byte: it is quoted, or what follows is its value.
 fn gives_value(text: &[u8], at: usize) -> bool {
     match text[at] {
-        b'"' | b'\'' => may_end_name(&text[..at]) && member(quoted_name(&text[..at])),
+        b'"' | b'\'' => may_end_name(&text[..at]) && names_secret_member(quoted_name(&text[..at])),
         // After a quotation mark the name has been looked at.
         b':' | b'>' if at > 0 && text[at - 1] != b'"' => {
             let name = name_before(text[..at].trim_ascii_end());
-            member(name) || (name.contains(&b'-') && std::str::from_utf8(name).is_ok_and(is_secret_header))
+            names_secret_member(name) || (name.contains(&b'-') && std::str::from_utf8(name).is_ok_and(is_secret_header))
         }
         b'=' => {
             let before = text[..at].trim_ascii_end();
             let name = name_before(before);
-            !follows_separator(before, name) && member(name)
+            !follows_separator(before, name) && names_secret_member(name)
         }
         _ => false,
     }
@@ -177,7 +177,7 @@ fn gives_value(text: &[u8], at: usize) -> bool {
 
 /// Whether a name of [`HEADERS`] ends at this byte, in quotation marks.
 fn quotes_headers(text: &[u8], at: usize) -> bool {
-    text[at] == b'"' && may_end_name(&text[..at]) && ends(tail(quoted_name(&text[..at])), &HEADERS)
+    text[at] == b'"' && may_end_name(&text[..at]) && has_ending(name_tail(quoted_name(&text[..at])), &HEADERS)
 }
 
 /// The name before a quotation mark. Within a string that is JSON itself these are escaped, on each level once more.
@@ -216,7 +216,7 @@ fn has_user_information(before: &[u8]) -> bool {
 /// Whether the last letters of text are those of one of the names: the quick answer for nearly every quotation mark.
 fn may_end_name(text: &[u8]) -> bool {
     let length = text.iter().rev().take_while(|byte| matches!(byte, b'0'..=b'9' | b'_' | b'-' | b']' | b'\\')).count();
-    let is_pair = |text: &[u8]| matches!(text, [.., a, b] if LAST_PAIRS[pair(*a, *b)]);
+    let is_pair = |text: &[u8]| matches!(text, [.., a, b] if LAST_PAIRS[letter_pair(*a, *b)]);
     let text = &text[..text.len() - length];
     is_pair(text) || (matches!(text, [.., b's' | b'S']) && is_pair(&text[..text.len() - 1]))
 }
@@ -230,7 +230,7 @@ fn name_before(text: &[u8]) -> &[u8] {
 }
 
 /// Whether a member's name is a secret's.
-fn member(name: &[u8]) -> bool {
+fn names_secret_member(name: &[u8]) -> bool {
     // `password2` and `api_key_1` are names like those without a number.
     let digits = name.iter().rev().take_while(|byte| matches!(byte, b'0'..=b'9' | b'_' | b'-' | b']')).count();
     let name = &name[..name.len() - digits];
@@ -239,29 +239,32 @@ fn member(name: &[u8]) -> bool {
     if !may_end_name(name) {
         return false;
     }
-    let tail = tail(name);
+    let tail = name_tail(name);
     if plural {
         let one = tail >> 8;
         // `tokens` are counted, in limits and usage: only those of a kind are secrets.
-        return ends(one, &STRONG_ENDS) || (ends(one, &WEAK_ENDS) && !ends(one, &TOKEN)) || is_short(name);
+        return has_ending(one, &STRONG_ENDS)
+            || (has_ending(one, &WEAK_ENDS) && !has_ending(one, &TOKEN))
+            || is_short(name);
     }
-    ends(tail, &STRONG_ENDS) || (ends(tail, &WEAK_ENDS) && !ends(tail, &PLAIN_ENDS)) || is_short(name)
+    has_ending(tail, &STRONG_ENDS) || (has_ending(tail, &WEAK_ENDS) && !has_ending(tail, &PLAIN_ENDS)) || is_short(name)
 }
 
 fn is_short(name: &[u8]) -> bool {
-    let last = std::str::from_utf8(name).ok().and_then(|name| words(name).last());
+    let last = std::str::from_utf8(name).ok().and_then(|name| name_words(name).last());
     last.is_some_and(|word| MEMBER_WORDS.iter().any(|secret| word.eq_ignore_ascii_case(secret)))
 }
 
 fn has_secret_word(name: &str) -> bool {
-    words(name).any(|word| {
-        let tail = tail(word.as_bytes());
-        ends(tail, &WORD_END_LETTERS) || (word.len() <= 16 && WORD_LETTERS.iter().any(|(letters, _)| *letters == tail))
+    name_words(name).any(|word| {
+        let tail = name_tail(word.as_bytes());
+        has_ending(tail, &WORD_END_LETTERS)
+            || (word.len() <= 16 && WORD_LETTERS.iter().any(|(letters, _)| *letters == tail))
     })
 }
 
 /// The words of a name, separated by anything but letters and figures, or by a capital after a small letter.
-fn words(name: &str) -> impl Iterator<Item = &str> {
+fn name_words(name: &str) -> impl Iterator<Item = &str> {
     name.split(|character: char| !character.is_ascii_alphanumeric()).flat_map(|part| {
         let mut rest = part;
         std::iter::from_fn(move || {
@@ -277,14 +280,14 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
 /// The end of a name as one number, which holds sixteen letters, and which bits of it count.
 type Ending = (u128, u128);
 
-const STRONG_ENDS: [Ending; STRONG.len()] = endings(STRONG);
-const WEAK_ENDS: [Ending; WEAK.len()] = endings(WEAK);
-const PLAIN_ENDS: [Ending; PLAIN.len()] = endings(PLAIN);
-const TOKEN: [Ending; 1] = endings(["token"]);
-const HEADERS: [Ending; 2] = endings(["header", "headers"]);
+const STRONG_ENDS: [Ending; STRONG.len()] = build_endings(STRONG);
+const WEAK_ENDS: [Ending; WEAK.len()] = build_endings(WEAK);
+const PLAIN_ENDS: [Ending; PLAIN.len()] = build_endings(PLAIN);
+const TOKEN: [Ending; 1] = build_endings(["token"]);
+const HEADERS: [Ending; 2] = build_endings(["header", "headers"]);
 
-const WORD_LETTERS: [Ending; WORDS.len()] = endings(WORDS);
-const WORD_END_LETTERS: [Ending; WORD_ENDS.len()] = endings(WORD_ENDS);
+const WORD_LETTERS: [Ending; WORDS.len()] = build_endings(WORDS);
+const WORD_END_LETTERS: [Ending; WORD_ENDS.len()] = build_endings(WORD_ENDS);
 
 /// Last letters of [`STRONG`].
 const STRONG_LAST: [bool; 256] = {
@@ -297,16 +300,16 @@ const STRONG_LAST: [bool; 256] = {
     letters
 };
 
-/// Pairs of last letters, by [`pair`], of all names of members and of headers.
+/// Pairs of last letters, by [`letter_pair`], of all names of members and of headers.
 const LAST_PAIRS: [bool; 1024] =
     last_pairs(STRONG, last_pairs(WEAK, last_pairs(MEMBER_WORDS, last_pairs(["header"], [false; 1024]))));
 
 /// Five bits of each letter, without their case.
-const fn pair(a: u8, b: u8) -> usize {
+const fn letter_pair(a: u8, b: u8) -> usize {
     ((a & 31) as usize) << 5 | (b & 31) as usize
 }
 
-const fn endings<const N: usize>(names: [&str; N]) -> [Ending; N] {
+const fn build_endings<const N: usize>(names: [&str; N]) -> [Ending; N] {
     let (mut endings, mut index) = ([(0, 0); N], 0);
     while index < N {
         let name = names[index].as_bytes();
@@ -326,18 +329,18 @@ const fn last_pairs<const N: usize>(names: [&str; N], mut pairs: [bool; 1024]) -
     let mut index = 0;
     while index < N {
         let name = names[index].as_bytes();
-        pairs[pair(name[name.len() - 2], name[name.len() - 1])] = true;
+        pairs[letter_pair(name[name.len() - 2], name[name.len() - 1])] = true;
         index += 1;
     }
     pairs
 }
 
-fn ends(tail: u128, endings: &[Ending]) -> bool {
+fn has_ending(tail: u128, endings: &[Ending]) -> bool {
     endings.iter().any(|(letters, mask)| tail & mask == *letters)
 }
 
 /// The last sixteen letters of a name.
-fn tail(name: &[u8]) -> u128 {
+fn name_tail(name: &[u8]) -> u128 {
     let letters = name.iter().rev().filter(|byte| !is_separator(**byte)).take(16).enumerate();
     letters.fold(0, |tail, (at, byte)| tail | u128::from(byte.to_ascii_lowercase()) << (8 * at))
 }

@@ -41,7 +41,7 @@ impl ServerTiming {
     #[must_use]
     pub fn from_json(text: &str) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Members<'a> {
+        struct TimingMembers<'a> {
             #[serde(borrow, default)]
             transport_ns: Option<&'a RawValue>,
             #[serde(borrow, default)]
@@ -53,7 +53,7 @@ impl ServerTiming {
         if !text.trim_start().starts_with('{') {
             return None;
         }
-        let Ok(members) = serde_json::from_str::<Members<'_>>(text) else {
+        let Ok(members) = serde_json::from_str::<TimingMembers<'_>>(text) else {
             // A layer is told twice.
             return Some(Self { malformed: true, ..Self::default() });
         };
@@ -61,7 +61,7 @@ impl ServerTiming {
         let told = [members.transport_ns, members.dispatch_ns, members.service_ns];
         for (at, text) in told.into_iter().enumerate() {
             if let Some(text) = text {
-                timing.set(at, text.get().parse().ok());
+                timing.set_layer(at, text.get().parse().ok());
             }
         }
         told.iter().any(Option::is_some).then_some(timing)
@@ -88,7 +88,7 @@ impl ServerTiming {
             };
             if let Some(text) = parts.find_map(|part| part.strip_prefix("dur=")) {
                 let millis: Option<f64> = text.trim_matches('"').parse().ok();
-                timing.set(layer, millis.map(|millis| millis * 1e6));
+                timing.set_layer(layer, millis.map(|millis| millis * 1e6));
                 found = true;
             }
         }
@@ -96,7 +96,7 @@ impl ServerTiming {
     }
 
     /// `layer` counts from 0 in the order of the members.
-    fn set(&mut self, layer: usize, nanos: Option<f64>) {
+    fn set_layer(&mut self, layer: usize, nanos: Option<f64>) {
         match nanos {
             Some(nanos) if (0.0..=LONGEST_NS).contains(&nanos) => {
                 let layers = [&mut self.transport, &mut self.dispatch, &mut self.service];

@@ -8,14 +8,14 @@ use std::time::Duration;
 use mcpace_serve::store::{Broker, Down, Later, Post, Received, To};
 use redis::{Cmd, FromRedisValue};
 
-use crate::Inner;
+use crate::RedisInner;
 use crate::link::LONGEST_PAUSE;
-use crate::scripts::call;
+use crate::scripts::script_call;
 
 /// Length of the longest message, in bytes: a quarter of what a box holds (`lua/common.lua`).
 const LONGEST: usize = 4 << 20;
 
-impl Broker for Inner {
+impl Broker for RedisInner {
     fn number(&self) -> u32 {
         self.link.number
     }
@@ -35,9 +35,9 @@ impl Broker for Inner {
                 To::Process(number) => number.to_string(),
                 To::Others => String::new(),
             };
-            let mut posting = call(&self.link.scripts.post, self.prefix());
+            let mut posting = script_call(&self.link.scripts.post, self.prefix());
             posting.arg(to).arg(self.link.number).arg(body);
-            self.query(posting).await.map(|taken: i64| taken == 1)
+            self.run_query(posting).await.map(|taken: i64| taken == 1)
         })
     }
 
@@ -64,12 +64,12 @@ impl Broker for Inner {
     }
 }
 
-impl Inner {
+impl RedisInner {
     pub(crate) fn prefix(&self) -> &str {
         &self.link.options.prefix
     }
 
-    pub(crate) async fn query<T: FromRedisValue + Send + 'static>(&self, command: Cmd) -> Result<T, Down> {
-        self.link.run(|mut connection| async move { command.query_async(&mut connection).await }).await
+    pub(crate) async fn run_query<T: FromRedisValue + Send + 'static>(&self, command: Cmd) -> Result<T, Down> {
+        self.link.run_limited(|mut connection| async move { command.query_async(&mut connection).await }).await
     }
 }

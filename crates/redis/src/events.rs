@@ -3,28 +3,30 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpace_serve::store::{Added, Bounds, Cursor, Down, Entry, EventStore, Later, LogId, Opened, Page, What, Writer};
+use mcpace_serve::store::{
+    Added, Bounds, Cursor, Down, EntryContent, EventStore, Later, LogId, Opened, Page, StreamEntry, WriterState,
+};
 use redis::{Cmd, RedisResult, Value};
 
-use crate::Inner;
-use crate::scripts::call;
-use crate::sessions::millis;
+use crate::RedisInner;
+use crate::scripts::script_call;
+use crate::sessions::expiry_millis;
 
 /// Events of one page.
 const PAGE: usize = 64;
 
-impl EventStore for Inner {
-    fn add<'a>(&'a self, entries: &'a [Entry], bounds: &'a Bounds) -> Later<'a, Vec<Added>> {
+impl EventStore for RedisInner {
+    fn add<'a>(&'a self, entries: &'a [StreamEntry], bounds: &'a Bounds) -> Later<'a, Vec<Added>> {
         Box::pin(async move {
             let mut pipe = redis::Pipeline::with_capacity(entries.len());
             pipe.ignore_errors();
             for entry in entries {
-                pipe.add_command(self.adding(entry, bounds));
+                pipe.add_command(self.add_command(entry, bounds));
             }
             let adding =
                 |mut connection| async move { pipe.query_async::<Vec<RedisResult<(i64, u64)>>>(&mut connection).await };
-            let epoch = self.link.epoch();
-            let bytes = entries.iter().map(Entry::size).sum::<usize>();
+            let epoch = self.link.connection_epoch();
+            let bytes = entries.iter().map(StreamEntry::size).sum::<usize>();
             let limit = self.link.options.limit + Duration::from_micros(bytes as u64);
             let results = self.link.run_within(limit, adding).await?;
             let mut added = Vec::with_capacity(results.len());
@@ -42,17 +44,17 @@ impl EventStore for Inner {
 
     fn open<'a>(&'a self, log: LogId, reader: &'a str, from: Cursor, bounds: &'a Bounds) -> Later<'a, Opened> {
         Box::pin(async move {
-            let mut open = call(&self.link.scripts.log_open, self.prefix());
+            let mut open = script_call(&self.link.scripts.log_open, self.prefix());
             let (after, yields) = match from {
                 Cursor::Undelivered => (String::new(), true),
                 Cursor::After(position) => (position.to_string(), false),
                 Cursor::Again(position) => (position.to_string(), true),
             };
-            open.arg(log.to_string()).arg(self.link.number).arg(reader).arg(after).arg(millis(bounds.idle));
+            open.arg(log.to_string()).arg(self.link.number).arg(reader).arg(after).arg(expiry_millis(bounds.idle));
             open.arg(i32::from(log.is_standalone())).arg(i32::from(yields));
-            let opened: Vec<Value> = self.query(open).await?;
+            let opened: Vec<Value> = self.run_query(open).await?;
             Ok(match opened.as_slice() {
-                [Value::Int(0), after] => Opened::After(number(after).unwrap_or_default()),
+                [Value::Int(0), after] => Opened::After(as_number(after).unwrap_or_default()),
                 [Value::Int(1), ..] => Opened::Taken,
                 _ => Opened::Unknown,
             })
@@ -61,45 +63,45 @@ impl EventStore for Inner {
 
     fn is_read(&self, log: LogId) -> Later<'_, bool> {
         Box::pin(async move {
-            let mut asked = call(&self.link.scripts.log_is_read, self.prefix());
+            let mut asked = script_call(&self.link.scripts.log_is_read, self.prefix());
             asked.arg(log.to_string());
-            self.query(asked).await.map(|read: i64| read == 1)
+            self.run_query(asked).await.map(|read: i64| read == 1)
         })
     }
 
     fn read<'a>(&'a self, log: LogId, reader: &'a str, after: Option<u64>, bounds: &'a Bounds) -> Later<'a, Page> {
         Box::pin(async move {
-            let mut read = call(&self.link.scripts.log_read, self.prefix());
+            let mut read = script_call(&self.link.scripts.log_read, self.prefix());
             // An entry's id is one more than its position: Redis has no id 0.
             let from = after.map_or_else(|| "-".to_owned(), |after| format!("({}-0", after.saturating_add(1)));
-            read.arg(log.to_string()).arg(from).arg(PAGE).arg(millis(bounds.idle)).arg(reader);
-            let page: Vec<Value> = self.query(read).await?;
+            read.arg(log.to_string()).arg(from).arg(PAGE).arg(expiry_millis(bounds.idle)).arg(reader);
+            let page: Vec<Value> = self.run_query(read).await?;
             Ok(page_of(page))
         })
     }
 
     fn close<'a>(&'a self, log: LogId, reader: &'a str) -> Later<'a, ()> {
         Box::pin(async move {
-            let mut close = call(&self.link.scripts.log_close, self.prefix());
+            let mut close = script_call(&self.link.scripts.log_close, self.prefix());
             close.arg(log.to_string()).arg(reader);
-            self.query(close).await.map(|_: i64| ())
+            self.run_query(close).await.map(|_: i64| ())
         })
     }
 }
 
-impl Inner {
-    fn adding(&self, entry: &Entry, bounds: &Bounds) -> Cmd {
-        let mut add = call(&self.link.scripts.log_add, self.prefix());
+impl RedisInner {
+    fn add_command(&self, entry: &StreamEntry, bounds: &Bounds) -> Cmd {
+        let mut add = script_call(&self.link.scripts.log_add, self.prefix());
         add.arg(entry.log.to_string()).arg(self.link.number).arg(entry.sequence);
         match &entry.what {
-            What::Begin(asked) => add.arg("begin").arg("").arg(&**asked),
-            What::Event(position, message) => {
+            EntryContent::Begin(asked) => add.arg("begin").arg("").arg(&**asked),
+            EntryContent::Event(position, message) => {
                 let position = position.map(|position| position.to_string()).unwrap_or_default();
                 add.arg("event").arg(position).arg(&message[..])
             }
-            What::End => add.arg("end").arg("").arg(""),
+            EntryContent::End => add.arg("end").arg("").arg(""),
         };
-        add.arg(bounds.events).arg(bounds.bytes).arg(millis(bounds.idle)).arg(millis(bounds.after_end));
+        add.arg(bounds.events).arg(bounds.bytes).arg(expiry_millis(bounds.idle)).arg(expiry_millis(bounds.after_end));
         add.arg(bounds.ended).arg(bounds.ended_bytes);
         add
     }
@@ -107,13 +109,13 @@ impl Inner {
 
 fn page_of(page: Vec<Value>) -> Page {
     let mut values = page.into_iter();
-    let mut flag = || values.next().and_then(|value| number(&value)).unwrap_or_default();
+    let mut flag = || values.next().and_then(|value| as_number(&value)).unwrap_or_default();
     let writer = match flag() {
-        0 => Writer::Anybody,
-        1 => Writer::Alive,
-        2 => Writer::Gone,
+        0 => WriterState::Anybody,
+        1 => WriterState::Alive,
+        2 => WriterState::Gone,
         4 => return Page { taken: true, ..Page::default() },
-        _ => Writer::Unknown,
+        _ => WriterState::Unknown,
     };
     let (ended, has_more) = (flag() == 1, flag() == 1);
     let asked = match values.next() {
@@ -130,7 +132,7 @@ fn page_of(page: Vec<Value>) -> Page {
     Page { events, has_more, ended, writer, asked, taken: false }
 }
 
-fn number(value: &Value) -> Option<u64> {
+fn as_number(value: &Value) -> Option<u64> {
     match value {
         Value::Int(number) => u64::try_from(*number).ok(),
         Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse().ok(),

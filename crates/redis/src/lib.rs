@@ -38,7 +38,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use limiter::RedisLimiter;
-use link::{Link, Outage};
+use link::{Outage, RedisLink};
 use mailbox::Letters;
 
 /// How to use a Redis.
@@ -54,7 +54,7 @@ pub struct Options {
     /// After how long without a word a process counts as gone; 10 s if not said.
     pub alive: Duration,
     /// Is told when Redis goes and when it is back, once each, on the connection's thread. Nothing if not said.
-    pub tell: Arc<dyn Fn(&Event) + Send + Sync>,
+    pub tell: Arc<dyn Fn(&ConnectionEvent) + Send + Sync>,
 }
 
 impl Default for Options {
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Options {
 
 /// Change of the connection's state. Addresses are without user and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// It is of no use any more, or was of none from the beginning.
     Gone {
         /// Which Redis.
@@ -139,12 +139,12 @@ pub enum OpenError {
 /// A Redis, and the thread that talks to it; that ends with the last user.
 #[derive(Clone)]
 pub struct Redis {
-    inner: Arc<Inner>,
+    inner: Arc<RedisInner>,
 }
 
 /// State that the stores share.
-pub(crate) struct Inner {
-    pub(crate) link: Arc<Link>,
+pub(crate) struct RedisInner {
+    pub(crate) link: Arc<RedisLink>,
     pub(crate) received: Mutex<mpsc::Receiver<Letters>>,
     /// How the first attempt to connect went.
     first: First,
@@ -160,7 +160,7 @@ impl Redis {
     /// # Errors
     /// [`OpenError`].
     pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
-        Inner::open(url, options, true).map(|inner| Self { inner })
+        RedisInner::open_inner(url, options, true).map(|inner| Self { inner })
     }
 
     /// For [`mcpace_serve::http::Options::store`] of one server.
@@ -189,16 +189,16 @@ impl Redis {
     }
 }
 
-impl Inner {
+impl RedisInner {
     /// See [`Redis::open`]. `hears`: whether anybody wants to know what other processes say.
-    fn open(url: &str, options: Options, hears: bool) -> Result<Arc<Self>, OpenError> {
+    fn open_inner(url: &str, options: Options, hears: bool) -> Result<Arc<Self>, OpenError> {
         let info = url.into_connection_info().map_err(|error| OpenError::Url(error.to_string()))?;
         if matches!(info.addr(), ConnectionAddr::TcpTls { insecure: true, .. }) {
             return Err(OpenError::Url("#insecure is not supported".to_owned()));
         }
         let client = Client::open(info).map_err(|error| OpenError::Url(error.to_string()))?;
         let (on_down, limit) = (options.on_down, options.limit);
-        let inner = Self::begin(client, options, hears)?;
+        let inner = Self::begin_inner(client, options, hears)?;
         let mut first = inner.first.clone();
         let begun = Instant::now();
         let outcome = loop {
@@ -221,7 +221,7 @@ impl Inner {
     }
 
     /// Sets the stores up without waiting for the connection.
-    fn begin(client: Client, options: Options, hears: bool) -> io::Result<Self> {
+    fn begin_inner(client: Client, options: Options, hears: bool) -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let number = loop {
             // Others would have to draw the same of two thousand million.
@@ -230,17 +230,17 @@ impl Inner {
                 number => break number,
             }
         };
-        let link = Link::new(client, options, number, runtime.handle().clone());
+        let link = RedisLink::new(client, options, number, runtime.handle().clone());
         let (known, first) = watch::channel(None);
         let (sender, received) = mpsc::channel(link::RECEIVED);
         let over = CancellationToken::new();
-        let keeping = Arc::clone(&link).keep(known, hears.then_some(sender), over.clone());
+        let keeping = Arc::clone(&link).keep_connected(known, hears.then_some(sender), over.clone());
         thread::Builder::new().name("mcpace-redis".to_owned()).spawn(move || runtime.block_on(keeping))?;
         Ok(Self { link, received: Mutex::new(received), first, over: Some(over.drop_guard()) })
     }
 
     /// Waits until it is known how the first attempt to connect went, for so long only.
-    pub(crate) async fn begun(&self) {
+    pub(crate) async fn first_attempt(&self) {
         if self.first.borrow().is_some() || !self.link.is_here() {
             return;
         }
@@ -254,7 +254,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for RedisInner {
     fn drop(&mut self) {
         // In a forked child there is no thread to end, and its parent's may have been in the middle of something.
         if !self.link.is_here() {

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use mcpace_serve::PerProcess;
 use mcpace_serve::guard::{Algorithm, Exceeded, Limiter, LimiterDown, MemoryLimiter, RateLimit, Taking};
-use mcpace_serve::store::{Broker as _, Name, OnDown};
+use mcpace_serve::store::{Broker as _, OnDown, SessionName};
 use redis::Cmd;
 use std::time::Duration;
 
-use crate::scripts::call;
-use crate::{Inner, OpenError, Options};
+use crate::scripts::script_call;
+use crate::{OpenError, Options, RedisInner};
 
 /// Rate limiter over all processes that share a Redis. Cheap to clone.
 #[derive(Clone)]
 pub struct RedisLimiter {
     /// `None` where a child gets no thread for it.
-    own: Arc<PerProcess<Option<Arc<Inner>>>>,
+    own: Arc<PerProcess<Option<Arc<RedisInner>>>>,
     /// Counts while Redis is away, where that is wanted.
     memory: Option<Arc<MemoryLimiter>>,
 }
@@ -32,17 +32,17 @@ impl RedisLimiter {
     /// # Errors
     /// [`OpenError`].
     pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
-        Inner::open(url, options, false).map(|inner| Self::new(&inner))
+        RedisInner::open_inner(url, options, false).map(|inner| Self::new(&inner))
     }
 
-    pub(crate) fn new(inner: &Arc<Inner>) -> Self {
+    pub(crate) fn new(inner: &Arc<RedisInner>) -> Self {
         let memory = (inner.link.options.on_down == OnDown::Memory).then(Arc::default);
         let (client, options) = (inner.link.client.clone(), inner.link.options.clone());
-        let anew = move || Inner::begin(client.clone(), options.clone(), false).ok().map(Arc::new);
+        let anew = move || RedisInner::begin_inner(client.clone(), options.clone(), false).ok().map(Arc::new);
         Self { own: Arc::new(PerProcess::with(Some(Arc::clone(inner)), anew)), memory }
     }
 
-    fn taking(inner: &Inner, rule: &RateLimit, key: &str) -> Cmd {
+    fn take_command(inner: &RedisInner, rule: &RateLimit, key: &str) -> Cmd {
         let scripts = &inner.link.scripts;
         let (script, burst) = match rule.algorithm {
             Algorithm::FixedWindow => (&scripts.limit_fixed, None),
@@ -51,10 +51,10 @@ impl RedisLimiter {
         };
         let per = u64::try_from(rule.per.as_micros()).unwrap_or(u64::MAX).clamp(1, 1 << 50);
         let rule_name = format!("{} {:?} {} {per} ", rule.name, rule.algorithm, rule.calls);
-        let mut take = call(script, inner.prefix());
-        take.arg(Name::of(&format!("{rule_name}{key}")).to_string()).arg(rule.calls).arg(per);
+        let mut take = script_call(script, inner.prefix());
+        take.arg(SessionName::of(&format!("{rule_name}{key}")).to_string()).arg(rule.calls).arg(per);
         take.arg(burst.map(|burst| burst.to_string()).unwrap_or_default());
-        take.arg(Name::of(&rule_name).to_string()).arg(KEYS);
+        take.arg(SessionName::of(&rule_name).to_string()).arg(KEYS);
         take
     }
 }
@@ -69,11 +69,11 @@ impl Limiter for RedisLimiter {
         let Some(inner) = own.as_ref().clone() else {
             return Taking::Later(Box::pin(async { Err(LimiterDown) }));
         };
-        let take = Self::taking(&inner, rule, key);
+        let take = Self::take_command(&inner, rule, key);
         let spare = self.memory.clone().map(|memory| (memory, rule.clone(), key.to_owned()));
         Taking::Later(Box::pin(async move {
-            inner.begun().await;
-            match (inner.query::<u64>(take).await, spare) {
+            inner.first_attempt().await;
+            match (inner.run_query::<u64>(take).await, spare) {
                 (Ok(0), _) => Ok(Ok(())),
                 (Ok(micros), _) => Ok(Err(Exceeded { retry_after: Duration::from_micros(micros) })),
                 (Err(_), Some((memory, rule, key))) => match memory.take(&rule, &key) {

@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mailbox::{Letters, Mailbox};
 use crate::scripts::Scripts;
-use crate::{Event, Options};
+use crate::{ConnectionEvent, Options};
 
 /// Connection to Redis with its state, shared by all stores.
-pub(crate) struct Link {
+pub(crate) struct RedisLink {
     pub(crate) client: Client,
     pub(crate) options: Options,
     pub(crate) scripts: Scripts,
@@ -70,7 +70,7 @@ pub(crate) struct Outage {
 impl Outage {
     pub(crate) fn of(error: &RedisError) -> Self {
         let answers = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
-        Self { answers, reason: sentence(error) }
+        Self { answers, reason: error_sentence(error) }
     }
 
     pub(crate) fn late() -> Self {
@@ -78,7 +78,7 @@ impl Outage {
     }
 }
 
-impl Link {
+impl RedisLink {
     pub(crate) fn new(client: Client, options: Options, number: u32, runtime: Handle) -> Arc<Self> {
         Arc::new(Self {
             client,
@@ -116,7 +116,10 @@ impl Link {
     }
 
     /// Has Redis do something, within the limit. Can be awaited on any runtime.
-    pub(crate) async fn run<T, F>(self: &Arc<Self>, act: impl FnOnce(MultiplexedConnection) -> F) -> Result<T, Down>
+    pub(crate) async fn run_limited<T, F>(
+        self: &Arc<Self>,
+        act: impl FnOnce(MultiplexedConnection) -> F,
+    ) -> Result<T, Down>
     where
         F: Future<Output = RedisResult<T>> + Send + 'static,
         T: Send + 'static,
@@ -138,7 +141,7 @@ impl Link {
             return Err(Down);
         }
         let epoch = self.epoch.load(Relaxed);
-        let connection = lock(&self.connection).clone().ok_or(Down)?;
+        let connection = lock_mutex(&self.connection).clone().ok_or(Down)?;
         let task = self.runtime.spawn(tokio::time::timeout(limit, act(connection)));
         match task.await {
             Ok(Ok(Ok(value))) => return Ok(value),
@@ -159,30 +162,30 @@ impl Link {
             return true;
         }
         let text = error.to_string();
-        let mut complained = lock(&self.complained);
+        let mut complained = lock_mutex(&self.complained);
         if complained.as_ref() != Some(&text) {
             tracing::error!(error = text, "Redis answers with an error");
-            (self.options.tell)(&Event::Refused { address: self.address(), reason: text.clone() });
+            (self.options.tell)(&ConnectionEvent::Refused { address: self.address(), reason: text.clone() });
             *complained = Some(text);
         }
         false
     }
 
     /// Which connection there is.
-    pub(crate) fn epoch(&self) -> u64 {
+    pub(crate) fn connection_epoch(&self) -> u64 {
         self.epoch.load(Relaxed)
     }
 
     fn report_broken(&self, epoch: u64, outage: Outage) {
-        if self.epoch() == epoch {
-            *lock(&self.why) = Some(outage);
+        if self.connection_epoch() == epoch {
+            *lock_mutex(&self.why) = Some(outage);
             self.broken.notify_one();
         }
     }
 
     /// Keeps the connection until `over`. `first` learns how the first attempt went; `received` takes what other processes tell
     /// this one, where anybody wants to hear it.
-    pub(crate) async fn keep(
+    pub(crate) async fn keep_connected(
         self: Arc<Self>,
         first: watch::Sender<Option<Result<(), Outage>>>,
         received: Option<mpsc::Sender<Letters>>,
@@ -193,21 +196,21 @@ impl Link {
         let mut pause = PAUSE;
         let keeping = async {
             loop {
-                let outage = match self.connect(mailbox.as_mut()).await {
+                let outage = match self.open_connection(mailbox.as_mut()).await {
                     Ok(waiting) => {
                         // Before it is said: who hears it may ask.
                         self.up.store(true, Relaxed);
                         if std::mem::take(&mut is_said) {
                             tracing::warn!(address = self.address(), "Redis is back");
-                            (self.options.tell)(&Event::Back { address: self.address() });
+                            (self.options.tell)(&ConnectionEvent::Back { address: self.address() });
                         }
                         // The mailbox knows of it by the connection's being another.
                         self.emptied.store(false, Relaxed);
                         self.say_emptied();
                         pause = PAUSE;
-                        *lock(&self.complained) = None;
+                        *lock_mutex(&self.complained) = None;
                         first.send_replace(Some(Ok(())));
-                        self.hold(mailbox.as_mut().zip(waiting)).await
+                        self.hold_connection(mailbox.as_mut().zip(waiting)).await
                     }
                     Err(outage) => {
                         first.send_if_modified(|first| {
@@ -221,7 +224,7 @@ impl Link {
                 if !std::mem::replace(&mut is_said, true) && !is_told {
                     let Outage { answers, reason } = outage;
                     tracing::warn!(address = self.address(), answers, reason, "Redis is away");
-                    (self.options.tell)(&Event::Gone { address: self.address(), answers, reason });
+                    (self.options.tell)(&ConnectionEvent::Gone { address: self.address(), answers, reason });
                 }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -231,30 +234,30 @@ impl Link {
             () = keeping => {}
             () = over.cancelled() => {}
         }
-        self.leave().await;
+        self.announce_leave().await;
     }
 
     /// Reads what others tell this process, where it hears them, and says that it lives, until the connection is of no use any more.
-    async fn hold(&self, hearing: Option<(&mut Mailbox, MultiplexedConnection)>) -> Outage {
+    async fn hold_connection(&self, hearing: Option<(&mut Mailbox, MultiplexedConnection)>) -> Outage {
         let hearing = async {
             match hearing {
-                Some((mailbox, waiting)) => mailbox.read(waiting).await,
+                Some((mailbox, waiting)) => mailbox.read_posts(waiting).await,
                 None => pending().await,
             }
         };
         let outage = tokio::select! {
             outage = hearing => outage,
-            outage = self.stay() => outage,
-            () = self.broken.notified() => lock(&self.why).take().unwrap_or_else(Outage::late),
+            outage = self.stay_alive() => outage,
+            () = self.broken.notified() => lock_mutex(&self.why).take().unwrap_or_else(Outage::late),
         };
         self.up.store(false, Relaxed);
-        *lock(&self.connection) = None;
+        *lock_mutex(&self.connection) = None;
         outage
     }
 
     /// Connects, loads the scripts and says that this process lives. Where there is a mailbox: once more, for the connection that
     /// waits.
-    async fn connect(&self, mailbox: Option<&mut Mailbox>) -> Result<Option<MultiplexedConnection>, Outage> {
+    async fn open_connection(&self, mailbox: Option<&mut Mailbox>) -> Result<Option<MultiplexedConnection>, Outage> {
         let connecting = async {
             // Answers have their limit where they are waited for: some may take longer than others.
             let config = AsyncConnectionConfig::new()
@@ -264,10 +267,10 @@ impl Link {
             for script in self.scripts.all() {
                 script.load_async(&mut connection).await?;
             }
-            self.live(&mut connection).await?;
+            self.announce_life(&mut connection).await?;
             let waiting = match mailbox {
                 Some(mailbox) => {
-                    mailbox.begin(&mut connection).await?;
+                    mailbox.begin_reading(&mut connection).await?;
                     Some(self.client.get_multiplexed_async_connection_with_config(&config).await?)
                 }
                 None => None,
@@ -279,7 +282,7 @@ impl Link {
                 // A permit of the connection before.
                 let _ = tokio::time::timeout(Duration::ZERO, self.broken.notified()).await;
                 self.epoch.fetch_add(1, Relaxed);
-                *lock(&self.connection) = Some(connection);
+                *lock_mutex(&self.connection) = Some(connection);
                 Ok(waiting)
             }
             Ok(Err(error)) => Err(Outage::of(&error)),
@@ -288,11 +291,11 @@ impl Link {
     }
 
     /// Says again and again that this process lives. Ends when it can't.
-    async fn stay(&self) -> Outage {
+    async fn stay_alive(&self) -> Outage {
         loop {
             tokio::time::sleep(self.options.alive / 3).await;
-            let Some(mut connection) = lock(&self.connection).clone() else { continue };
-            match tokio::time::timeout(self.options.limit, self.live(&mut connection)).await {
+            let Some(mut connection) = lock_mutex(&self.connection).clone() else { continue };
+            match tokio::time::timeout(self.options.limit, self.announce_life(&mut connection)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return Outage::of(&error),
                 Err(_) => return Outage::late(),
@@ -302,16 +305,16 @@ impl Link {
     }
 
     /// This process lives, and Redis is the one that it was.
-    async fn live(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    async fn announce_life(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let millis = u64::try_from(self.options.alive.as_millis()).unwrap_or(u64::MAX);
         let era = format!("{}era", self.options.prefix);
         let mut pipe = redis::pipe();
-        pipe.cmd("SET").arg(self.life()).arg(1).arg("PX").arg(millis).ignore();
+        pipe.cmd("SET").arg(self.life_value()).arg(1).arg("PX").arg(millis).ignore();
         pipe.cmd("SET").arg(&era).arg(rand::random::<u64>()).arg("NX").arg("PX").arg(ERA_MS).ignore();
         pipe.cmd("PEXPIRE").arg(&era).arg(ERA_MS).ignore();
         pipe.cmd("GET").arg(&era);
         let (now,): (String,) = pipe.query_async(connection).await?;
-        let before = lock(&self.era).replace(now.clone());
+        let before = lock_mutex(&self.era).replace(now.clone());
         if before.is_some_and(|before| before != now) {
             self.emptied.store(true, Relaxed);
             self.unsaid.store(true, Relaxed);
@@ -325,21 +328,21 @@ impl Link {
             return;
         }
         tracing::warn!(address = self.address(), "Redis has lost what it knew");
-        (self.options.tell)(&Event::Emptied { address: self.address() });
+        (self.options.tell)(&ConnectionEvent::Emptied { address: self.address() });
     }
 
     /// The others needn't wait to learn that this process is gone.
-    async fn leave(&self) {
+    async fn announce_leave(&self) {
         self.up.store(false, Relaxed);
-        let connection = lock(&self.connection).take();
+        let connection = lock_mutex(&self.connection).take();
         if let Some(mut connection) = connection {
             let mut del = redis::cmd("DEL");
-            del.arg(self.life());
+            del.arg(self.life_value());
             let _ = tokio::time::timeout(self.options.limit, del.query_async::<Value>(&mut connection)).await;
         }
     }
 
-    fn life(&self) -> String {
+    fn life_value(&self) -> String {
         format!("{}up:{}", self.options.prefix, self.number)
     }
 }
@@ -364,11 +367,11 @@ fn is_lasting(detail: &str) -> bool {
 }
 
 /// One sentence, whatever it is that answers there.
-fn sentence(error: &RedisError) -> String {
+fn error_sentence(error: &RedisError) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing under these locks can panic half way.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,8 +13,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult, Value};
 use tokio::sync::mpsc;
 
-use crate::link::{Link, Outage};
-use crate::scripts::call;
+use crate::link::{Outage, RedisLink};
+use crate::scripts::script_call;
 
 /// How long Redis holds the question for news. Then it is asked again: a connection that died silently is found so.
 const HOLD: Duration = Duration::from_secs(1);
@@ -33,9 +33,9 @@ pub(crate) type Letters = (Received, usize);
 
 /// Reader of the two streams.
 pub(crate) struct Mailbox {
-    link: Arc<Link>,
-    own: Source,
-    all: Source,
+    link: Arc<RedisLink>,
+    own: PostSource,
+    all: PostSource,
     received: mpsc::Sender<Letters>,
     /// How many messages are asked for.
     count: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Mailbox {
     renewed: bool,
 }
 
-struct Source {
+struct PostSource {
     key: String,
     /// The id of the last message read; `None` before the first look.
     last: Option<String>,
@@ -57,16 +57,16 @@ struct Source {
 type Streams = Vec<(String, Vec<(String, Vec<Vec<u8>>)>)>;
 
 impl Mailbox {
-    pub(crate) fn new(link: Arc<Link>, received: mpsc::Sender<Letters>) -> Self {
+    pub(crate) fn new(link: Arc<RedisLink>, received: mpsc::Sender<Letters>) -> Self {
         let prefix = &link.options.prefix;
-        let source = |key: String, number| Source { key, last: None, number, read: (0, 0) };
+        let source = |key: String, number| PostSource { key, last: None, number, read: (0, 0) };
         let own = source(format!("{prefix}box:{}", link.number), Some(0));
         let all = source(format!("{prefix}all"), None);
         Self { link, own, all, received, count: MOST, renewed: false }
     }
 
     /// Before anything is read on a new connection: what is there already for all is for those who were here.
-    pub(crate) async fn begin(&mut self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    pub(crate) async fn begin_reading(&mut self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let is_first = self.own.last.is_none();
         self.own.last.get_or_insert_with(|| BEGINNING.to_owned());
         if self.all.last.is_none() {
@@ -90,8 +90,8 @@ impl Mailbox {
             let mut newest = redis::cmd("XREVRANGE");
             newest.arg(&source.key).arg("+").arg("-").arg("COUNT").arg(1);
             let entries: Vec<(String, Value)> = newest.query_async(connection).await?;
-            let newest = entries.first().map(|(id, _)| parts(id));
-            if newest.is_none_or(|newest| source.last.as_deref().map(parts) > Some(newest)) {
+            let newest = entries.first().map(|(id, _)| id_parts(id));
+            if newest.is_none_or(|newest| source.last.as_deref().map(id_parts) > Some(newest)) {
                 source.last = Some(BEGINNING.to_owned());
             }
         }
@@ -99,7 +99,7 @@ impl Mailbox {
     }
 
     /// Reads until the connection fails; why it did.
-    pub(crate) async fn read(&mut self, mut connection: MultiplexedConnection) -> Outage {
+    pub(crate) async fn read_posts(&mut self, mut connection: MultiplexedConnection) -> Outage {
         loop {
             if self.link.emptied.swap(false, Relaxed) {
                 self.renewed = true;
@@ -137,7 +137,7 @@ impl Mailbox {
                 let source = if key == self.own.key { &mut self.own } else { &mut self.all };
                 for (id, fields) in entries {
                     bytes += fields.iter().map(Vec::len).sum::<usize>();
-                    self.renewed |= source.take(id, &fields, &self.link, &mut posts);
+                    self.renewed |= source.take_entry(id, &fields, &self.link, &mut posts);
                 }
             }
             self.hand_over(posts, bytes);
@@ -167,25 +167,25 @@ impl Mailbox {
         }
         self.own.read = (0, 0);
         let link = Arc::clone(&self.link);
-        let mut taken = call(&link.scripts.box_taken, &link.options.prefix);
+        let mut taken = script_call(&link.scripts.box_taken, &link.options.prefix);
         taken.arg(link.number).arg(&self.own.last);
         self.link.runtime.spawn(async move {
             let taking = |mut connection| async move { taken.query_async::<Value>(&mut connection).await };
             // Where Redis is away they go with the next.
-            let _ = link.run(taking).await;
+            let _ = link.run_limited(taking).await;
         });
     }
 }
 
 /// Parts of an id, which compare in the order of ids.
-fn parts(id: &str) -> (u64, u64) {
+fn id_parts(id: &str) -> (u64, u64) {
     let (time, number) = id.split_once('-').unwrap_or((id, "0"));
     (time.parse().unwrap_or_default(), number.parse().unwrap_or_default())
 }
 
-impl Source {
+impl PostSource {
     /// Takes an entry in; whether others before it are missing.
-    fn take(&mut self, id: String, fields: &[Vec<u8>], link: &Link, posts: &mut Vec<Post>) -> bool {
+    fn take_entry(&mut self, id: String, fields: &[Vec<u8>], link: &RedisLink, posts: &mut Vec<Post>) -> bool {
         self.last = Some(id);
         self.read = (self.read.0 + 1, self.read.1 + fields.iter().map(Vec::len).sum::<usize>());
         let field = |name: &[u8]| fields.chunks_exact(2).find(|pair| pair[0] == name).map(|pair| pair[1].as_slice());

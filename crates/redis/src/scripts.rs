@@ -44,7 +44,7 @@ scripts! {
 }
 
 /// A call of a script; its arguments follow. The keys are made within, of the prefix: no cluster is served.
-pub(crate) fn call(script: &Script, prefix: &str) -> Cmd {
+pub(crate) fn script_call(script: &Script, prefix: &str) -> Cmd {
     let mut call = redis::cmd("EVALSHA");
     call.arg(script.get_hash()).arg(0).arg(prefix);
     call

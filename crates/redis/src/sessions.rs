@@ -1,84 +1,84 @@
 //! Sessions: a hash each, with what its client set in another.
 
-use mcpace_serve::store::{Change, Down, Found, Later, Life, Name, Put, Record, SessionStore};
+use mcpace_serve::store::{Down, FoundSession, Later, Life, Put, Record, SessionName, SessionStore, SettingChange};
 use redis::Value;
 use std::time::Duration;
 
-use crate::Inner;
-use crate::scripts::call;
+use crate::RedisInner;
+use crate::scripts::script_call;
 
-impl SessionStore for Inner {
-    fn put<'a>(&'a self, name: Name, record: &'a Record, life: Life) -> Later<'a, Put> {
+impl SessionStore for RedisInner {
+    fn put<'a>(&'a self, name: SessionName, record: &'a Record, life: Life) -> Later<'a, Put> {
         Box::pin(async move {
             let record = serde_json::to_string(record).map_err(|_| Down)?;
-            let mut put = call(&self.link.scripts.session_put, self.prefix());
-            let whole = life.whole.map(|whole| millis(whole).to_string()).unwrap_or_default();
-            put.arg(name.to_string()).arg(record).arg(millis(life.idle)).arg(whole);
-            let kept: i64 = self.query(put).await?;
+            let mut put = script_call(&self.link.scripts.session_put, self.prefix());
+            let whole = life.whole.map(|whole| expiry_millis(whole).to_string()).unwrap_or_default();
+            put.arg(name.to_string()).arg(record).arg(expiry_millis(life.idle)).arg(whole);
+            let kept: i64 = self.run_query(put).await?;
             Ok(if kept == 1 { Put::Kept } else { Put::Ended })
         })
     }
 
-    fn find(&self, name: Name) -> Later<'_, Found> {
+    fn find(&self, name: SessionName) -> Later<'_, FoundSession> {
         Box::pin(async move {
-            let mut find = call(&self.link.scripts.session_find, self.prefix());
+            let mut find = script_call(&self.link.scripts.session_find, self.prefix());
             find.arg(name.to_string());
-            let found: Vec<Value> = self.query(find).await?;
-            Ok(read(&found).unwrap_or(Found::Unknown))
+            let found: Vec<Value> = self.run_query(find).await?;
+            Ok(read_session(&found).unwrap_or(FoundSession::Unknown))
         })
     }
 
-    fn touch<'a>(&'a self, names: &'a [Name], life: Life) -> Later<'a, ()> {
+    fn touch<'a>(&'a self, names: &'a [SessionName], life: Life) -> Later<'a, ()> {
         Box::pin(async move {
             if names.is_empty() {
                 return Ok(());
             }
-            let mut touch = call(&self.link.scripts.session_touch, self.prefix());
-            touch.arg(millis(life.idle));
+            let mut touch = script_call(&self.link.scripts.session_touch, self.prefix());
+            touch.arg(expiry_millis(life.idle));
             for name in names {
                 touch.arg(name.to_string());
             }
-            self.query(touch).await.map(|_: i64| ())
+            self.run_query(touch).await.map(|_: i64| ())
         })
     }
 
-    fn change<'a>(&'a self, name: Name, changes: &'a [Change]) -> Later<'a, ()> {
+    fn change<'a>(&'a self, name: SessionName, changes: &'a [SettingChange]) -> Later<'a, ()> {
         Box::pin(async move {
-            let mut change = call(&self.link.scripts.session_change, self.prefix());
+            let mut change = script_call(&self.link.scripts.session_change, self.prefix());
             change.arg(name.to_string());
             for one in changes {
                 let text = serde_json::to_string(one).map_err(|_| Down)?;
                 match one {
-                    Change::LogLevel(_) => change.arg("level").arg(text),
-                    Change::Watch(uri) => change.arg(watched(uri)).arg(text),
-                    Change::Unwatch(uri) => change.arg(watched(uri)).arg(""),
+                    SettingChange::LogLevel(_) => change.arg("level").arg(text),
+                    SettingChange::Watch(uri) => change.arg(watched_field(uri)).arg(text),
+                    SettingChange::Unwatch(uri) => change.arg(watched_field(uri)).arg(""),
                 };
             }
-            self.query(change).await.map(|_: i64| ())
+            self.run_query(change).await.map(|_: i64| ())
         })
     }
 
-    fn end(&self, name: Name, life: Life) -> Later<'_, ()> {
+    fn end(&self, name: SessionName, life: Life) -> Later<'_, ()> {
         Box::pin(async move {
-            let mut end = call(&self.link.scripts.session_end, self.prefix());
-            end.arg(name.to_string()).arg(millis(life.idle));
-            self.query(end).await.map(|_: i64| ())
+            let mut end = script_call(&self.link.scripts.session_end, self.prefix());
+            end.arg(name.to_string()).arg(expiry_millis(life.idle));
+            self.run_query(end).await.map(|_: i64| ())
         })
     }
 }
 
 /// The field of a watched resource: its URI may be long, and stands in the value.
-fn watched(uri: &str) -> String {
-    format!("watch {}", Name::of(uri))
+fn watched_field(uri: &str) -> String {
+    format!("watch {}", SessionName::of(uri))
 }
 
 /// Reads the script's reply. `None` where the record can't be read: it is of another release.
-fn read(found: &[Value]) -> Option<Found> {
+fn read_session(found: &[Value]) -> Option<FoundSession> {
     let mut values = found.iter();
     match values.next()? {
-        Value::Int(2) => return Some(Found::Ended),
+        Value::Int(2) => return Some(FoundSession::Ended),
         Value::Int(1) => {}
-        _ => return Some(Found::Unknown),
+        _ => return Some(FoundSession::Unknown),
     }
     let Value::BulkString(record) = values.next()? else { return None };
     let mut record: Record = serde_json::from_slice(record).ok()?;
@@ -92,11 +92,11 @@ fn read(found: &[Value]) -> Option<Found> {
             _ => None,
         })
         .collect();
-    Some(Found::Session(Box::new(record), left.map(Duration::from_millis)))
+    Some(FoundSession::Session(Box::new(record), left.map(Duration::from_millis)))
 }
 
 /// At least one: Redis takes none for an expiry.
-pub(crate) fn millis(time: Duration) -> u64 {
+pub(crate) fn expiry_millis(time: Duration) -> u64 {
     // Lua counts in doubles.
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).clamp(1, 1 << 50)
 }

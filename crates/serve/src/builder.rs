@@ -26,7 +26,7 @@ use crate::tasks::Tasks;
 
 /// Components that the author registered, not yet checked.
 #[derive(Default)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredParts {
     pub(crate) tools: Vec<Tool>,
     pub(crate) resources: Vec<Resource>,
     pub(crate) templates: Vec<ResourceTemplate>,
@@ -34,17 +34,17 @@ pub(crate) struct Registered {
     pub(crate) completions: Vec<Completion>,
 }
 
-impl Registered {
-    pub(crate) fn check(self) -> Result<Definitions, BuildError> {
-        fn all<T, U>(parts: Vec<T>, check: fn(T) -> Result<U, BuildError>) -> Result<Vec<Arc<U>>, BuildError> {
+impl RegisteredParts {
+    pub(crate) fn check_parts(self) -> Result<Definitions, BuildError> {
+        fn check_all<T, U>(parts: Vec<T>, check: fn(T) -> Result<U, BuildError>) -> Result<Vec<Arc<U>>, BuildError> {
             parts.into_iter().map(|part| check(part).map(Arc::new)).collect()
         }
         Ok(Definitions {
-            tools: all(self.tools, ToolEntry::check)?,
-            resources: all(self.resources, ResourceEntry::check)?,
-            templates: all(self.templates, TemplateEntry::check)?,
-            prompts: all(self.prompts, PromptEntry::check)?,
-            completions: all(self.completions, CompletionEntry::check)?,
+            tools: check_all(self.tools, ToolEntry::from_tool)?,
+            resources: check_all(self.resources, ResourceEntry::from_resource)?,
+            templates: check_all(self.templates, TemplateEntry::from_template)?,
+            prompts: check_all(self.prompts, PromptEntry::from_prompt)?,
+            completions: check_all(self.completions, CompletionEntry::from_completion)?,
             completer: None,
         })
     }
@@ -75,7 +75,7 @@ impl Server {
 /// Settings and components of a server. [`Server::builder`] starts one.
 pub struct Builder {
     pub(crate) tell: Tell,
-    pub(crate) registered: Registered,
+    pub(crate) registered: RegisteredParts,
     pub(crate) limits: Limits,
     pub(crate) state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) tell_failures: bool,
@@ -98,7 +98,7 @@ impl Builder {
                 extensions: Extra::new(),
                 is_open: false,
             },
-            registered: Registered::default(),
+            registered: RegisteredParts::default(),
             limits: Limits::default(),
             state: HashMap::new(),
             tell_failures: false,
@@ -275,7 +275,7 @@ impl Builder {
         if tell.revisions.is_empty() {
             return Err(BuildError::NoRevision);
         }
-        let catalogue = Catalogue::build(registered.check()?, &tell, 0)?;
+        let catalogue = Catalogue::build(registered.check_parts()?, &tell, 0)?;
         let info = serde_json::to_string(&tell.info).map_err(|error| BuildError::Unwritable {
             kind: "server",
             name: tell.info.name.clone(),

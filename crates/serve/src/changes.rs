@@ -7,7 +7,7 @@ use mcpace_wire::mcp;
 
 use crate::build_error::BuildError;
 use crate::catalogue::{Definitions, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
-use crate::listeners::Change;
+use crate::listeners::ListChange;
 use crate::service::{
     Completed, CompletionRequest, Context, Handler, HandlerError, Prompt, Resource, ResourceTemplate, Tool,
 };
@@ -39,7 +39,7 @@ impl Changes {
 
     /// Adds or replaces a tool.
     pub fn tool(&mut self, tool: Tool) {
-        if let Some(entry) = keep_first_error(&mut self.mistake, ToolEntry::check(tool)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, ToolEntry::from_tool(tool)) {
             self.tools = true;
             insert_or_replace(&mut self.definitions.tools, entry);
         }
@@ -52,7 +52,7 @@ impl Changes {
 
     /// Adds or replaces a resource.
     pub fn resource(&mut self, resource: Resource) {
-        if let Some(entry) = keep_first_error(&mut self.mistake, ResourceEntry::check(resource)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, ResourceEntry::from_resource(resource)) {
             self.resources = true;
             insert_or_replace(&mut self.definitions.resources, entry);
         }
@@ -65,7 +65,7 @@ impl Changes {
 
     /// Adds or replaces a family of resources.
     pub fn resource_template(&mut self, template: ResourceTemplate) {
-        if let Some(entry) = keep_first_error(&mut self.mistake, TemplateEntry::check(template)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, TemplateEntry::from_template(template)) {
             self.resources = true;
             insert_or_replace(&mut self.definitions.templates, entry);
         }
@@ -79,7 +79,7 @@ impl Changes {
 
     /// Adds or replaces a prompt.
     pub fn prompt(&mut self, prompt: Prompt) {
-        if let Some(entry) = keep_first_error(&mut self.mistake, PromptEntry::check(prompt)) {
+        if let Some(entry) = keep_first_error(&mut self.mistake, PromptEntry::from_prompt(prompt)) {
             self.prompts = true;
             insert_or_replace(&mut self.definitions.prompts, entry);
         }
@@ -102,8 +102,12 @@ impl Changes {
     }
 
     /// Lists that have changed, which clients are notified of.
-    pub(crate) fn changed_lists(&self) -> impl Iterator<Item = Change<'static>> {
-        let all = [(self.tools, Change::Tools), (self.prompts, Change::Prompts), (self.resources, Change::Resources)];
+    pub(crate) fn changed_lists(&self) -> impl Iterator<Item = ListChange<'static>> {
+        let all = [
+            (self.tools, ListChange::Tools),
+            (self.prompts, ListChange::Prompts),
+            (self.resources, ListChange::Resources),
+        ];
         all.into_iter().filter_map(|(changed, change)| changed.then_some(change))
     }
 }
@@ -115,7 +119,7 @@ fn keep_first_error<T>(mistake: &mut Option<BuildError>, checked: Result<T, Buil
 
 fn insert_or_replace<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, entry: T) {
     let entry = Arc::new(entry);
-    match entries.iter_mut().find(|known| known.key() == entry.key()) {
+    match entries.iter_mut().find(|known| known.lookup_key() == entry.lookup_key()) {
         Some(known) => *known = entry,
         None => entries.push(entry),
     }
@@ -123,6 +127,6 @@ fn insert_or_replace<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, ent
 
 fn remove_entry<T: crate::catalogue::Listed>(entries: &mut Vec<Arc<T>>, name: &str) -> bool {
     let before = entries.len();
-    entries.retain(|entry| entry.key() != name);
+    entries.retain(|entry| entry.lookup_key() != name);
     entries.len() < before
 }

@@ -48,7 +48,7 @@ impl Incoming<'_> {
         match (&self.peer.session, &self.peer.principal) {
             (Some(session), _) => Arc::as_ptr(session).addr() as u64,
             (None, Some(principal)) => FxBuildHasher.hash_one(&principal.subject),
-            (None, None) => self.channel.connection(),
+            (None, None) => self.channel.connection_number(),
         }
     }
 }
@@ -94,7 +94,7 @@ impl TransportKind {
 /// The way back to the client for what a handler says before its result. Opened only when it speaks.
 pub trait Channel {
     /// A handle that outlives the call into dispatch. Messages sent on it reach the client in order, before the reply.
-    fn open(&self) -> Arc<dyn Outlet>;
+    fn open_outlet(&self) -> Arc<dyn Outlet>;
 
     /// The id of the session that the message belongs to, where the transport has given it one.
     fn session_id(&self) -> Option<&str> {
@@ -112,12 +112,12 @@ pub trait Channel {
     }
 
     /// Fires when the connection ends, where nobody else could ask for the tasks that it began.
-    fn closed(&self) -> Option<CancellationToken> {
+    fn connection_closed(&self) -> Option<CancellationToken> {
         None
     }
 
     /// A number that all messages of one connection have in common; 0 where it isn't known.
-    fn connection(&self) -> u64 {
+    fn connection_number(&self) -> u64 {
         0
     }
 }

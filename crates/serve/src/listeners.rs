@@ -15,16 +15,16 @@ use crate::tasks::Running;
 /// All open subscriptions.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    open: Arc<Mutex<Vec<Arc<Entry>>>>,
+    open: Arc<Mutex<Vec<Arc<ListenerEntry>>>>,
 }
 
 /// One of them; it ends when this is dropped.
 pub(crate) struct Listener {
-    entry: Arc<Entry>,
-    among: Arc<Mutex<Vec<Arc<Entry>>>>,
+    entry: Arc<ListenerEntry>,
+    among: Arc<Mutex<Vec<Arc<ListenerEntry>>>>,
 }
 
-struct Entry {
+struct ListenerEntry {
     /// `_meta` of each message: the listen request's id, its type kept.
     meta: Extra,
     tools: bool,
@@ -40,27 +40,27 @@ struct Entry {
 
 /// A change that clients can be notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change<'a> {
+pub(crate) enum ListChange<'a> {
     Tools,
     Prompts,
     Resources,
     Resource(&'a str),
 }
 
-impl Change<'_> {
-    pub(crate) fn method(self) -> Method {
+impl ListChange<'_> {
+    pub(crate) fn notification_method(self) -> Method {
         match self {
-            Change::Tools => Method::ToolsListChanged,
-            Change::Prompts => Method::PromptsListChanged,
-            Change::Resources => Method::ResourcesListChanged,
-            Change::Resource(_) => Method::ResourceUpdated,
+            ListChange::Tools => Method::ToolsListChanged,
+            ListChange::Prompts => Method::PromptsListChanged,
+            ListChange::Resources => Method::ResourcesListChanged,
+            ListChange::Resource(_) => Method::ResourceUpdated,
         }
     }
 
     /// The notification, with this metadata.
-    pub(crate) fn message(self, meta: Option<&Extra>) -> Vec<u8> {
+    pub(crate) fn notification_message(self, meta: Option<&Extra>) -> Vec<u8> {
         let mut params = Extra::new();
-        if let Change::Resource(uri) = self {
+        if let ListChange::Resource(uri) = self {
             params.insert("uri".to_owned(), uri.into());
         }
         if let Some(meta) = meta {
@@ -68,7 +68,11 @@ impl Change<'_> {
         }
         let mut out = Vec::with_capacity(128);
         // A tree of JSON can always be written.
-        let written = write_notification(&mut out, self.method().as_str(), Some(&params).filter(|it| !it.is_empty()));
+        let written = write_notification(
+            &mut out,
+            self.notification_method().as_str(),
+            Some(&params).filter(|it| !it.is_empty()),
+        );
         debug_assert!(written.is_ok());
         out
     }
@@ -76,7 +80,7 @@ impl Change<'_> {
 
 impl Listeners {
     /// Opens one: the acknowledgement is on its way when this returns. `None` where [`has_room`] says so.
-    pub(crate) fn begin(
+    pub(crate) fn open_listener(
         &self,
         id: Id<'static>,
         filter: SubscriptionFilter,
@@ -85,7 +89,7 @@ impl Listeners {
     ) -> Option<Listener> {
         let id = serde_json::to_value(&id).unwrap_or_default();
         let meta = Extra::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(ListenerEntry {
             meta: meta.clone(),
             tools: filter.tools_list_changed == Some(true),
             prompts: filter.prompts_list_changed == Some(true),
@@ -96,7 +100,7 @@ impl Listeners {
             subject: subject.cloned(),
             gone: CancellationToken::new(),
         });
-        let mut open = lock(&self.open);
+        let mut open = lock_entries(&self.open);
         let own = || subject.map(|_| open.iter().filter(|other| other.subject == entry.subject).count());
         if !has_room(limit, open.len(), own) {
             return None;
@@ -106,73 +110,74 @@ impl Listeners {
         let mut message = Vec::with_capacity(192);
         let written = write_notification(&mut message, Method::SubscriptionsAcknowledged.as_str(), Some(&params));
         debug_assert!(written.is_ok());
-        entry.send(message);
+        entry.send_message(message);
         open.push(Arc::clone(&entry));
         Some(Listener { entry, among: Arc::clone(&self.open) })
     }
 
     /// Tells everybody who wants to know.
-    pub(crate) fn tell(&self, change: Change<'_>) {
-        let listening: Vec<_> = lock(&self.open).iter().filter(|entry| entry.wants(change)).cloned().collect();
+    pub(crate) fn notify_listeners(&self, change: ListChange<'_>) {
+        let listening: Vec<_> =
+            lock_entries(&self.open).iter().filter(|entry| entry.wants_change(change)).cloned().collect();
         for entry in listening {
-            entry.send(change.message(Some(&entry.meta)));
+            entry.send_message(change.notification_message(Some(&entry.meta)));
         }
     }
 
     /// Tells how a task is.
     pub(crate) fn tell_task(&self, task: &Running) {
         let listening: Vec<_> =
-            lock(&self.open).iter().filter(|entry| entry.tasks.contains(&task.id)).cloned().collect();
+            lock_entries(&self.open).iter().filter(|entry| entry.tasks.contains(&task.id)).cloned().collect();
         if listening.is_empty() {
             return;
         }
-        let task = task.task();
+        let task = task.current_task();
         for entry in listening {
             let params = Task { meta: Some(entry.meta.clone()), ..task.clone() };
             let mut message = Vec::with_capacity(256);
             let written = write_notification(&mut message, Method::TaskChanged.as_str(), Some(&params));
             debug_assert!(written.is_ok());
-            entry.send(message);
+            entry.send_message(message);
         }
     }
 }
 
 impl Listener {
     /// When its client can't be reached any more.
-    pub(crate) async fn gone(&self) {
+    pub(crate) async fn wait_gone(&self) {
         self.entry.gone.cancelled().await;
     }
 
     /// `_meta` of its result.
-    pub(crate) fn meta(&self) -> Extra {
+    pub(crate) fn result_meta(&self) -> Extra {
         self.entry.meta.clone()
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        lock(&self.among).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+        lock_entries(&self.among).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
     }
 }
 
-impl Entry {
-    fn wants(&self, change: Change<'_>) -> bool {
+impl ListenerEntry {
+    fn wants_change(&self, change: ListChange<'_>) -> bool {
         match change {
-            Change::Tools => self.tools,
-            Change::Prompts => self.prompts,
-            Change::Resources => self.resources,
-            Change::Resource(uri) => self.watched.contains(uri),
+            ListChange::Tools => self.tools,
+            ListChange::Prompts => self.prompts,
+            ListChange::Resources => self.resources,
+            ListChange::Resource(uri) => self.watched.contains(uri),
         }
     }
 
-    fn send(&self, message: Vec<u8>) {
+    fn send_message(&self, message: Vec<u8>) {
         if self.outlet.send(message.into()).is_err() {
             self.gone.cancel();
         }
     }
 }
 
-fn lock(open: &Mutex<Vec<Arc<Entry>>>) -> MutexGuard<'_, Vec<Arc<Entry>>> {
+fn lock_entries(open: &Mutex<Vec<Arc<ListenerEntry>>>) -> MutexGuard<'_, Vec<Arc<ListenerEntry>>> {
     // Nothing under the lock can leave the list half changed.
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,7 +11,7 @@ use mcpace_wire::http::SessionId;
 use mcpace_wire::jsonrpc::write_notification;
 use serde_json::value::RawValue;
 
-use crate::store::Told;
+use crate::store::BroadcastChange;
 
 /// Why a client was not told.
 #[derive(Debug, thiserror::Error)]
@@ -39,13 +39,13 @@ pub(crate) type NotifyFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Notify
 /// A transport with sessions.
 pub(crate) trait SessionTransport: Send + Sync {
     /// Tells the client of a session.
-    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> NotifyFuture<'a>;
+    fn notify_session<'a>(&'a self, session: &'a SessionId, message: Bytes) -> NotifyFuture<'a>;
 
     /// Has the processes that share this one's sessions tell their clients.
-    fn tell_others(&self, told: Told) -> NotifyFuture<'_>;
+    fn tell_others(&self, told: BroadcastChange) -> NotifyFuture<'_>;
 
     /// Queues a notification for the other processes and returns at once.
-    fn tell_others_soon(&self, told: Told);
+    fn tell_others_soon(&self, told: BroadcastChange);
 }
 
 /// Those that serve.
@@ -54,16 +54,16 @@ pub(crate) struct SessionTransports(Mutex<Vec<Weak<dyn SessionTransport>>>);
 
 impl SessionTransports {
     pub(crate) fn live_transports(&self) -> Vec<Arc<dyn SessionTransport>> {
-        self.known().iter().filter_map(Weak::upgrade).collect()
+        self.lock_known().iter().filter_map(Weak::upgrade).collect()
     }
 
-    pub(crate) fn add(&self, transport: Weak<dyn SessionTransport>) {
-        let mut known = self.known();
+    pub(crate) fn add_transport(&self, transport: Weak<dyn SessionTransport>) {
+        let mut known = self.lock_known();
         known.retain(|transport| transport.strong_count() > 0);
         known.push(transport);
     }
 
-    fn known(&self) -> MutexGuard<'_, Vec<Weak<dyn SessionTransport>>> {
+    fn lock_known(&self) -> MutexGuard<'_, Vec<Weak<dyn SessionTransport>>> {
         // Nothing under the lock can panic half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

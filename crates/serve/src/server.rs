@@ -12,16 +12,16 @@ use crate::catalogue::Catalogue;
 use crate::changes::Changes;
 use crate::dispatch;
 use crate::exchange::{Handled, Incoming, Reply};
-use crate::guard::Kind;
+use crate::guard::ComponentKind;
 use crate::limits::Limits;
-use crate::listeners::Change;
+use crate::listeners::ListChange;
 use crate::outlet::Outlet;
 use crate::principal::Principal;
 use crate::push::{NotifyError, SessionTransport, write_message};
 use crate::server_state::ServerState;
 use crate::service::{Context, Delegate};
 use crate::session::Session;
-use crate::store::Told;
+use crate::store::BroadcastChange;
 use crate::telemetry::Observer;
 
 /// An MCP server without a transport: hand it messages, it hands back what became of them. Cheap to clone; all clones are
@@ -37,25 +37,25 @@ impl Server {
     /// Plain handlers have run when this returns; the future of [`Handled::Later`] runs the others.
     #[must_use]
     pub fn handle(&self, incoming: Incoming<'_>) -> Handled {
-        dispatch::handle(&self.state, incoming)
+        dispatch::handle_message(&self.state, incoming)
     }
 
     /// Asks for a use what a request would be asked before its handler runs, and counts it, for a caller within the process
     /// who runs the handler himself. The error is the reply that the request would have got.
     pub fn admit(
         &self,
-        kind: Kind,
+        kind: ComponentKind,
         name: String,
         uri: Option<String>,
         principal: Option<Principal>,
     ) -> impl Future<Output = Result<(), Reply>> + Send + 'static {
-        dispatch::Caller { kind, principal, request: None }.admit(Arc::clone(&self.state), name, uri)
+        dispatch::Caller { kind, principal, request: None }.admit_use(Arc::clone(&self.state), name, uri)
     }
 
     /// Whether a list would show them to this caller, one by one. They are asked about side by side.
     pub fn may_see(
         &self,
-        kind: Kind,
+        kind: ComponentKind,
         names: Vec<String>,
         principal: Option<Principal>,
     ) -> impl Future<Output = Vec<bool>> + Send + 'static {
@@ -97,7 +97,7 @@ impl Server {
     /// Makes `outlet` the way for what belongs to no request of `session` (the standalone GET stream, stdout), list changes
     /// and resource updates among it. It replaces the one before.
     pub fn attach(&self, session: &Arc<Session>, outlet: Arc<dyn Outlet>) {
-        if !session.attach(outlet) {
+        if !session.attach_outlet(outlet) {
             return;
         }
         self.state.session_registry.add(session);
@@ -138,22 +138,22 @@ impl Server {
 
     /// Tells all clients that want to know that the list of tools has changed: of all processes, where they share a store.
     pub fn tools_changed(&self) {
-        self.notify_clients(&Told::Tools);
+        self.notify_clients(&BroadcastChange::Tools);
     }
 
     /// As [`Server::tools_changed`], for prompts.
     pub fn prompts_changed(&self) {
-        self.notify_clients(&Told::Prompts);
+        self.notify_clients(&BroadcastChange::Prompts);
     }
 
     /// As [`Server::tools_changed`], for resources and their templates.
     pub fn resources_changed(&self) {
-        self.notify_clients(&Told::Resources);
+        self.notify_clients(&BroadcastChange::Resources);
     }
 
     /// Tells all clients that watch `uri` that its contents have changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.notify_clients(&Told::Resource(uri.to_owned()));
+        self.notify_clients(&BroadcastChange::Resource(uri.to_owned()));
     }
 
     /// Begins the end: subscriptions are closed with their result, tasks are cancelled. Calls under way go on: whoever
@@ -194,7 +194,7 @@ impl Server {
         let message = write_message(method, params)?;
         let mut last = NotifyError::Unknown;
         for transport in self.state.transports.live_transports() {
-            match transport.notify(&session, message.clone()).await {
+            match transport.notify_session(&session, message.clone()).await {
                 Err(NotifyError::Unknown) => {}
                 Err(error) => last = error,
                 Ok(()) => return Ok(()),
@@ -210,28 +210,28 @@ impl Server {
     /// [`NotifyError`]; this process's own clients have been told then.
     pub async fn notify_all(&self, method: &str, params: Option<&RawValue>) -> Result<(), NotifyError> {
         let message = write_message(method, params)?;
-        self.state.broadcast(&message);
+        self.state.broadcast_message(&message);
         let Ok(text) = String::from_utf8(message.to_vec()) else { return Ok(()) };
         for transport in self.state.transports.live_transports() {
-            transport.tell_others(Told::Message(text.clone())).await?;
+            transport.tell_others(BroadcastChange::Message(text.clone())).await?;
         }
         Ok(())
     }
 
     /// Tells this process's clients what another has learned: [`Server::tools_changed`] and the like tell those of all
     /// processes that share a store.
-    pub fn hear(&self, told: Told) {
+    pub fn hear(&self, told: BroadcastChange) {
         match told {
-            Told::Tools => self.state.publish_change(Change::Tools),
-            Told::Prompts => self.state.publish_change(Change::Prompts),
-            Told::Resources => self.state.publish_change(Change::Resources),
-            Told::Resource(uri) => self.state.publish_change(Change::Resource(&uri)),
-            Told::Message(message) => self.state.broadcast(&message.into()),
+            BroadcastChange::Tools => self.state.publish_change(ListChange::Tools),
+            BroadcastChange::Prompts => self.state.publish_change(ListChange::Prompts),
+            BroadcastChange::Resources => self.state.publish_change(ListChange::Resources),
+            BroadcastChange::Resource(uri) => self.state.publish_change(ListChange::Resource(&uri)),
+            BroadcastChange::Message(message) => self.state.broadcast_message(&message.into()),
         }
     }
 
     /// Tells all clients, whichever process has them.
-    pub(crate) fn notify_clients(&self, told: &Told) {
+    pub(crate) fn notify_clients(&self, told: &BroadcastChange) {
         self.hear(told.clone());
         for transport in self.state.transports.live_transports() {
             transport.tell_others_soon(told.clone());
@@ -240,6 +240,6 @@ impl Server {
 
     /// A transport with sessions serves.
     pub(crate) fn add_transport(&self, transport: Weak<dyn SessionTransport>) {
-        self.state.transports.add(transport);
+        self.state.transports.add_transport(transport);
     }
 }

@@ -14,7 +14,7 @@ use crate::build_error::BuildError;
 use crate::catalogue::{Catalogue, Tell};
 use crate::guard::{AuthorizationTurns, Limiter, OnLimiterDown};
 use crate::limits::Limits;
-use crate::listeners::{Change, Listeners};
+use crate::listeners::{ListChange, Listeners};
 use crate::push::SessionTransports;
 use crate::service::Delegate;
 use crate::session_registry::SessionRegistry;
@@ -54,25 +54,25 @@ pub(crate) struct ServerState {
 
 impl ServerState {
     /// Tells this process's clients that something has changed: those that listen, and those with a standalone outlet.
-    pub(crate) fn publish_change(&self, change: Change<'_>) {
-        self.listeners.tell(change);
-        let message = Bytes::from(change.message(None));
-        for session in self.session_registry.all() {
-            if let Change::Resource(uri) = change
+    pub(crate) fn publish_change(&self, change: ListChange<'_>) {
+        self.listeners.notify_listeners(change);
+        let message = Bytes::from(change.notification_message(None));
+        for session in self.session_registry.live_sessions() {
+            if let ListChange::Resource(uri) = change
                 && !session.is_subscribed(uri)
             {
                 continue;
             }
             // A client that is gone or too slow lists again when it is back.
-            let _ = session.send(message.clone());
+            let _ = session.send_standalone(message.clone());
         }
     }
 
     /// Sends a message to all of this process's sessions that read a stream.
-    pub(crate) fn broadcast(&self, message: &Bytes) {
-        for session in self.session_registry.all() {
+    pub(crate) fn broadcast_message(&self, message: &Bytes) {
+        for session in self.session_registry.live_sessions() {
             // A client that reads no stream misses the message.
-            let _ = session.send(message.clone());
+            let _ = session.send_standalone(message.clone());
         }
     }
 }

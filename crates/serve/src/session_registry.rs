@@ -14,11 +14,11 @@ const SHORT: usize = 64;
 /// Weak list of the legacy sessions that change notifications go to.
 #[derive(Default)]
 pub(crate) struct SessionRegistry {
-    known: Mutex<Known>,
+    known: Mutex<KnownSessions>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownSessions {
     sessions: Vec<Weak<Session>>,
     /// Number of sessions left by the last sweep.
     swept: usize,
@@ -30,7 +30,7 @@ struct Known {
 impl SessionRegistry {
     /// Adds a session that is not in the list.
     pub(crate) fn add(&self, session: &Arc<Session>) {
-        let mut known = self.known();
+        let mut known = self.lock_known();
         if known.sessions.len() >= SHORT.max(2 * known.swept) {
             known.remove_ended();
         }
@@ -38,17 +38,17 @@ impl SessionRegistry {
     }
 
     /// Returns the sessions that have not ended.
-    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
-        self.known().sessions.iter().filter_map(Weak::upgrade).collect()
+    pub(crate) fn live_sessions(&self) -> Vec<Arc<Session>> {
+        self.lock_known().sessions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, KnownSessions> {
         // Nothing under the lock can panic half way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownSessions {
     fn remove_ended(&mut self) {
         #[cfg(test)]
         {
@@ -65,10 +65,10 @@ mod tests {
     use mcpace_wire::mcp::{ClientCapabilities, Implementation};
 
     use super::*;
-    use crate::session::Client;
+    use crate::session::ClientDescription;
 
     fn session() -> Arc<Session> {
-        let client = Client { info: Implementation::default(), capabilities: ClientCapabilities::default() };
+        let client = ClientDescription { info: Implementation::default(), capabilities: ClientCapabilities::default() };
         Arc::new(Session::new(Revision::V2025_11_25, None, client))
     }
 
@@ -84,8 +84,8 @@ mod tests {
                 living.pop_front();
             }
         }
-        assert_eq!(attached.all().len(), alive);
-        let known = attached.known();
+        assert_eq!(attached.live_sessions().len(), alive);
+        let known = attached.lock_known();
         (known.looked_at, known.sessions.len())
     }
 

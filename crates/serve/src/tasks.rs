@@ -30,11 +30,11 @@ const STATUS_MESSAGE: usize = 1_024;
 /// All tasks of a server.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    known: Mutex<Known>,
+    known: Mutex<TaskTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct TaskTable {
     tasks: HashMap<String, Arc<Running>>,
     /// Bytes of all results that are kept.
     bytes: usize,
@@ -58,14 +58,14 @@ pub(crate) struct Running {
     poll_interval: Duration,
     pub(crate) expires: Instant,
     pub(crate) cancellation: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<TaskState>,
 }
 
-struct State {
+struct TaskState {
     status: TaskStatus,
     message: Option<String>,
     updated: SystemTime,
-    outcome: Option<Outcome>,
+    outcome: Option<TaskOutcome>,
     /// Open questions, and the senders of their answers.
     questions: InputRequests,
     waiting: HashMap<String, oneshot::Sender<Json>>,
@@ -74,14 +74,14 @@ struct State {
 }
 
 /// How the work ended.
-pub(crate) enum Outcome {
+pub(crate) enum TaskOutcome {
     /// The result of the request.
     Result(Json),
     /// The JSON-RPC error of the request.
     Error(Json),
 }
 
-impl Outcome {
+impl TaskOutcome {
     pub(crate) fn error(code: i64, message: &str, data: Option<&serde_json::value::RawValue>) -> Option<Self> {
         #[derive(Serialize)]
         struct Failed<'a> {
@@ -90,19 +90,19 @@ impl Outcome {
             #[serde(skip_serializing_if = "Option::is_none")]
             data: Option<&'a serde_json::value::RawValue>,
         }
-        Json::of(&Failed { code, message, data }).ok().map(Outcome::Error)
+        Json::of(&Failed { code, message, data }).ok().map(TaskOutcome::Error)
     }
 
     fn len(&self) -> usize {
         match self {
-            Outcome::Result(json) | Outcome::Error(json) => json.get().len(),
+            TaskOutcome::Result(json) | TaskOutcome::Error(json) => json.get().len(),
         }
     }
 }
 
 impl Tasks {
     /// Begins a task. `None` where the limits leave no room for it, or where there are no random bytes for its id.
-    pub(crate) fn begin(&self, subject: Option<Arc<str>>, terms: Terms, limits: &Limits) -> Option<Arc<Running>> {
+    pub(crate) fn begin_task(&self, subject: Option<Arc<str>>, terms: Terms, limits: &Limits) -> Option<Arc<Running>> {
         let mut id = [0; 18];
         SystemRandom::new().fill(&mut id).ok()?;
         let now = SystemTime::now();
@@ -115,7 +115,7 @@ impl Tasks {
             poll_interval: terms.poll_interval.unwrap_or(POLL_INTERVAL),
             expires: Instant::now() + ttl,
             cancellation: CancellationToken::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(TaskState {
                 status: TaskStatus::Working,
                 message: None,
                 updated: now,
@@ -138,14 +138,14 @@ impl Tasks {
     }
 
     /// The task of this id, if `subject` began it.
-    pub(crate) fn find(&self, id: &str, subject: Option<&Arc<str>>) -> Option<Arc<Running>> {
+    pub(crate) fn find_task(&self, id: &str, subject: Option<&Arc<str>>) -> Option<Arc<Running>> {
         self.lock_tasks().tasks.get(id).filter(|running| running.subject.as_ref() == subject).cloned()
     }
 
     /// Ends a task with its outcome, unless it has ended already. An outcome for which `limits` leave no room becomes an
     /// error.
-    pub(crate) fn finish(&self, task: &Running, outcome: Option<Outcome>, limits: &Limits) -> bool {
-        let bytes = outcome.as_ref().map_or(0, Outcome::len);
+    pub(crate) fn finish_task(&self, task: &Running, outcome: Option<TaskOutcome>, limits: &Limits) -> bool {
+        let bytes = outcome.as_ref().map_or(0, TaskOutcome::len);
         let (outcome, kept) = {
             let mut known = self.lock_tasks();
             let outcome = if known.bytes.saturating_add(bytes) <= limits.task_bytes {
@@ -153,31 +153,31 @@ impl Tasks {
             } else {
                 let words =
                     format!("the result of {bytes} bytes finds no room among the results that the server keeps");
-                Outcome::error(code::INTERNAL_ERROR, &words, None)
+                TaskOutcome::error(code::INTERNAL_ERROR, &words, None)
             };
-            let kept = outcome.as_ref().map_or(0, Outcome::len);
+            let kept = outcome.as_ref().map_or(0, TaskOutcome::len);
             known.bytes += kept;
             (outcome, kept)
         };
         let status = match outcome {
-            Some(Outcome::Result(_)) => TaskStatus::Completed,
+            Some(TaskOutcome::Result(_)) => TaskStatus::Completed,
             _ => TaskStatus::Failed,
         };
-        let has_ended = task.end(status, outcome);
+        let has_ended = task.end_task(status, outcome);
         if !has_ended {
             self.lock_tasks().bytes -= kept;
         }
         has_ended
     }
 
-    pub(crate) fn forget(&self, id: &str) {
+    pub(crate) fn forget_task(&self, id: &str) {
         let mut known = self.lock_tasks();
         if let Some(task) = known.tasks.remove(id) {
-            known.bytes -= task.state().outcome.as_ref().map_or(0, Outcome::len);
+            known.bytes -= task.lock_state().outcome.as_ref().map_or(0, TaskOutcome::len);
         }
     }
 
-    fn lock_tasks(&self) -> MutexGuard<'_, Known> {
+    fn lock_tasks(&self) -> MutexGuard<'_, TaskTable> {
         // Nothing under the lock can leave the map half changed.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -185,11 +185,11 @@ impl Tasks {
 
 impl Running {
     /// The task as it is now.
-    pub(crate) fn task(&self) -> Task {
-        let state = self.state();
+    pub(crate) fn current_task(&self) -> Task {
+        let state = self.lock_state();
         let (result, error) = match &state.outcome {
-            Some(Outcome::Result(result)) => (Some(result.clone()), None),
-            Some(Outcome::Error(error)) => (None, Some(error.clone())),
+            Some(TaskOutcome::Result(result)) => (Some(result.clone()), None),
+            Some(TaskOutcome::Error(error)) => (None, Some(error.clone())),
             None => (None, None),
         };
         Task {
@@ -212,8 +212,8 @@ impl Running {
     }
 
     /// Ends the task, unless it has ended already.
-    pub(crate) fn end(&self, status: TaskStatus, outcome: Option<Outcome>) -> bool {
-        let mut state = self.state();
+    pub(crate) fn end_task(&self, status: TaskStatus, outcome: Option<TaskOutcome>) -> bool {
+        let mut state = self.lock_state();
         if state.status.is_terminal() {
             return false;
         }
@@ -229,7 +229,7 @@ impl Running {
     /// Sets the words that describe how far the work is. False where nothing changed.
     pub(crate) fn set_status_message(&self, message: &str) -> bool {
         let message: String = message.chars().take(STATUS_MESSAGE).collect();
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.status.is_terminal() || state.message.as_ref() == Some(&message) {
             return false;
         }
@@ -239,9 +239,9 @@ impl Running {
     }
 
     /// Puts a question to the client; the receiver fails when the task ends first.
-    pub(crate) fn ask(&self, key: String, request: InputRequest) -> oneshot::Receiver<Json> {
+    pub(crate) fn ask_client(&self, key: String, request: InputRequest) -> oneshot::Receiver<Json> {
         let (sender, receiver) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if !state.status.is_terminal() {
             let key = match state.used_keys.contains(&key) {
                 true => format!("{key}-{}", state.used_keys.len()),
@@ -257,8 +257,8 @@ impl Running {
     }
 
     /// Takes the client's answers; those to no open question are ignored. True when the work goes on.
-    pub(crate) fn answer(&self, answers: InputResponses) -> bool {
-        let mut state = self.state();
+    pub(crate) fn take_answers(&self, answers: InputResponses) -> bool {
+        let mut state = self.lock_state();
         for (key, answer) in answers {
             if let Some(sender) = state.waiting.remove(&key) {
                 state.questions.remove(&key);
@@ -274,7 +274,7 @@ impl Running {
         resumed
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, TaskState> {
         // As above.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     fn begin(tasks: &Tasks, subject: Option<&str>, limits: &Limits) -> Option<Arc<Running>> {
-        tasks.begin(subject.map(Arc::from), Terms::default(), limits)
+        tasks.begin_task(subject.map(Arc::from), Terms::default(), limits)
     }
 
     #[tokio::test]
@@ -310,19 +310,22 @@ mod tests {
     async fn results_are_bounded_in_bytes_until_they_are_forgotten() {
         let limits = Limits { task_bytes: 10, ..Limits::default() };
         let tasks = Tasks::default();
-        let result = || Some(Outcome::Result(Json::of(&"12345678").unwrap()));
+        let result = || Some(TaskOutcome::Result(Json::of(&"12345678").unwrap()));
         let one = begin(&tasks, None, &limits).unwrap();
-        assert!(tasks.finish(&one, result(), &limits));
+        assert!(tasks.finish_task(&one, result(), &limits));
         let other = begin(&tasks, None, &limits).unwrap();
-        assert!(tasks.finish(&other, result(), &limits));
-        assert_eq!((one.task().status, other.task().status), (TaskStatus::Completed, TaskStatus::Failed));
-        assert!(other.task().error.unwrap().get().contains("finds no room"));
-        tasks.forget(&one.id);
-        tasks.forget(&other.id);
+        assert!(tasks.finish_task(&other, result(), &limits));
+        assert_eq!(
+            (one.current_task().status, other.current_task().status),
+            (TaskStatus::Completed, TaskStatus::Failed)
+        );
+        assert!(other.current_task().error.unwrap().get().contains("finds no room"));
+        tasks.forget_task(&one.id);
+        tasks.forget_task(&other.id);
         assert_eq!(tasks.lock_tasks().bytes, 0);
         let cancelled = begin(&tasks, None, &limits).unwrap();
-        cancelled.end(TaskStatus::Cancelled, None);
-        assert!(!tasks.finish(&cancelled, result(), &limits));
+        cancelled.end_task(TaskStatus::Cancelled, None);
+        assert!(!tasks.finish_task(&cancelled, result(), &limits));
         assert_eq!(tasks.lock_tasks().bytes, 0);
     }
 
@@ -332,16 +335,16 @@ mod tests {
         let task = begin(&Tasks::default(), None, &limits).unwrap();
         let question =
             || InputRequest { method: Method::RootsList.as_str().to_owned(), params: None, extra: Extra::new() };
-        let first = task.ask("roots".to_owned(), question());
-        assert!(task.answer(InputResponses::from_iter([("roots".to_owned(), Json::of(&1).unwrap())])));
+        let first = task.ask_client("roots".to_owned(), question());
+        assert!(task.take_answers(InputResponses::from_iter([("roots".to_owned(), Json::of(&1).unwrap())])));
         assert_eq!(first.await.unwrap().get(), "1");
-        let mut second = task.ask("roots".to_owned(), question());
-        assert!(!task.answer(InputResponses::from_iter([("roots".to_owned(), Json::of(&2).unwrap())])));
+        let mut second = task.ask_client("roots".to_owned(), question());
+        assert!(!task.take_answers(InputResponses::from_iter([("roots".to_owned(), Json::of(&2).unwrap())])));
         assert!(second.try_recv().is_err());
-        let asked = task.task().input_requests.unwrap();
+        let asked = task.current_task().input_requests.unwrap();
         let key = asked.keys().next().unwrap();
         assert_ne!(key, "roots");
-        assert!(task.answer(InputResponses::from_iter([(key.clone(), Json::of(&3).unwrap())])));
+        assert!(task.take_answers(InputResponses::from_iter([(key.clone(), Json::of(&3).unwrap())])));
         assert_eq!(second.await.unwrap().get(), "3");
     }
 }

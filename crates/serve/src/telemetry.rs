@@ -1,7 +1,7 @@
 //! Observers of requests: the seam for traces and metrics beyond the `tracing` span that each request has.
 //!
 //! Constraint: without an observer a request pays one branch. An observer is told of a request before its handler runs, so
-//! that what the handler does can be part of it ([`current`]), and once more at its end; both on the thread that reads
+//! that what the handler does can be part of it ([`current_operation`]), and once more at its end; both on the thread that reads
 //! requests, where nobody may wait.
 //!
 //! Deliberately absent: requests that dispatch refused before it knew their method. Their names would be the peer's.
@@ -24,10 +24,10 @@ pub trait Observer: Send + Sync + 'static {
     fn begin(&self, begun: &Begun<'_>) -> Option<Arc<dyn Operation>>;
 }
 
-/// One request that an observer wants to know more of. Handlers find it by [`current`] and know their maker's by its type.
+/// One request that an observer wants to know more of. Handlers find it by [`current_operation`] and know their maker's by its type.
 pub trait Operation: Any + Send + Sync {
     /// Its reply is ready, or nobody waits for it any more. Called once.
-    fn end(self: Arc<Self>, ended: &Ended<'_>);
+    fn end(self: Arc<Self>, ended: &EndedRequest<'_>);
 }
 
 /// Data known about a request before its handler runs. All text except the target comes from the peer.
@@ -82,7 +82,7 @@ impl Trace<'_> {
 
 /// How a request ended.
 #[derive(Debug)]
-pub struct Ended<'a> {
+pub struct EndedRequest<'a> {
     /// When.
     pub at: Instant,
     /// Cause of the failure, if the request failed.
@@ -109,7 +109,7 @@ pub enum Failure<'a> {
 
 /// The operation that the current thread works on, where anybody observes: within a handler, or within a poll of its future.
 #[must_use]
-pub fn current() -> Option<Arc<dyn Operation>> {
+pub fn current_operation() -> Option<Arc<dyn Operation>> {
     CURRENT.with_borrow(|current| current.clone())
 }
 
@@ -118,7 +118,7 @@ thread_local! {
 }
 
 /// Makes an operation the thread's own while `work` runs.
-pub(crate) fn within<T>(operation: &Arc<dyn Operation>, work: impl FnOnce() -> T) -> T {
+pub(crate) fn within_operation<T>(operation: &Arc<dyn Operation>, work: impl FnOnce() -> T) -> T {
     struct Before(Option<Arc<dyn Operation>>);
 
     impl Drop for Before {

@@ -10,4 +10,4 @@ mod summary;
 
 pub use histogram::Histogram;
 pub use modes::{Window, excess_share};
-pub use summary::Summary;
+pub use summary::HistogramSummary;

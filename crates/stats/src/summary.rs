@@ -7,7 +7,7 @@ use crate::Histogram;
 /// The figures of a histogram. Times in seconds; all 0 when nothing was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Summary {
+pub struct HistogramSummary {
     /// How many times.
     pub count: u64,
     /// Their mean.
@@ -28,40 +28,40 @@ pub struct Summary {
     pub buckets: Vec<(u64, u64)>,
 }
 
-impl From<&Histogram> for Summary {
+impl From<&Histogram> for HistogramSummary {
     fn from(histogram: &Histogram) -> Self {
-        let at = |q| seconds(histogram.quantile(q));
+        let at = |q| to_seconds(histogram.quantile(q));
         Self {
             count: histogram.count(),
             mean_s: histogram.mean() / 1e9,
-            min_s: seconds(histogram.min()),
+            min_s: to_seconds(histogram.min()),
             p50_s: at(0.5),
             p90_s: at(0.9),
             p99_s: at(0.99),
             p999_s: at(0.999),
-            max_s: seconds(histogram.max()),
+            max_s: to_seconds(histogram.max()),
             buckets: histogram.buckets().collect(),
         }
     }
 }
 
-fn seconds(ns: u64) -> f64 {
+fn to_seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Summary;
+    use super::HistogramSummary;
     use crate::Histogram;
 
     #[test]
     fn it_tells_the_figures_in_seconds_and_reads_back() {
         let mut histogram = Histogram::new();
         (1..=1000).for_each(|ms| histogram.record(ms * 1_000_000));
-        let summary = Summary::from(&histogram);
+        let summary = HistogramSummary::from(&histogram);
         assert_eq!(summary.count, 1000);
         assert!((summary.p50_s - 0.5).abs() < 0.001 && (summary.p999_s - 0.999).abs() < 0.002);
         let text = serde_json::to_string(&summary).unwrap();
-        assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+        assert_eq!(serde_json::from_str::<HistogramSummary>(&text).unwrap(), summary);
     }
 }

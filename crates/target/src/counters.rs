@@ -57,22 +57,22 @@ pub(crate) struct Tally(Mutex<Counters>);
 
 impl Tally {
     /// Changes the counts.
-    pub(crate) fn add(&self, change: impl FnOnce(&mut Counters)) {
-        change(&mut self.counters());
+    pub(crate) fn change_counts(&self, change: impl FnOnce(&mut Counters)) {
+        change(&mut self.lock_counters());
     }
 
     /// The counts as they are now.
     pub(crate) fn snapshot(&self) -> Counters {
-        self.counters().clone()
+        self.lock_counters().clone()
     }
 
-    fn counters(&self) -> MutexGuard<'_, Counters> {
+    fn lock_counters(&self) -> MutexGuard<'_, Counters> {
         // Counts are whole at every instant, so a poisoned lock is sound.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Adds one under a name.
-pub(crate) fn count<K: Ord>(counts: &mut BTreeMap<K, u64>, key: impl Into<K>) {
+pub(crate) fn count_one<K: Ord>(counts: &mut BTreeMap<K, u64>, key: impl Into<K>) {
     *counts.entry(key.into()).or_default() += 1;
 }

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::counters::{Tally, count};
+use crate::counters::{Tally, count_one};
 use crate::faults::{FaultKind, Faults};
 use crate::timer::Timer;
-use crate::timing::{Inner, Layers};
+use crate::timing::{Layers, ServiceTime};
 use crate::tools::Tool;
 
 /// For how long a client may keep a list, in milliseconds (2026-07-28).
@@ -34,27 +34,27 @@ pub(crate) struct Dispatcher<'a> {
 #[derive(Debug)]
 pub(crate) struct Dispatched {
     id: Id<'static>,
-    outcome: Result<Value, Failure>,
-    pub(crate) inner: Inner,
+    outcome: Result<Value, DispatchFailure>,
+    pub(crate) inner: ServiceTime,
     /// Whether the request asked for its timing.
     pub(crate) wants_timing: bool,
 }
 
 /// A JSON-RPC error.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure {
+pub(crate) struct DispatchFailure {
     pub(crate) code: i64,
     pub(crate) message: Cow<'static, str>,
     pub(crate) data: Option<Value>,
 }
 
-impl Failure {
+impl DispatchFailure {
     pub(crate) fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
     /// The error as a JSON-RPC response.
-    pub(crate) fn encoded(&self, id: Option<&Id<'_>>) -> Vec<u8> {
+    pub(crate) fn to_response(&self, id: Option<&Id<'_>>) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing fails on maps whose keys are no strings; `Value` has none.
         let _ = write_error(&mut bytes, id, self.code, &self.message, self.data.as_ref());
@@ -77,7 +77,7 @@ struct Params<'a> {
 
 impl Dispatcher<'_> {
     /// Serves one request.
-    pub(crate) async fn dispatch(&self, request: &Request<'_>) -> Dispatched {
+    pub(crate) async fn dispatch_request(&self, request: &Request<'_>) -> Dispatched {
         let begun = Instant::now();
         let mut service = Duration::ZERO;
         let params = read_params(request.params);
@@ -86,47 +86,52 @@ impl Dispatcher<'_> {
             Ok(Params { meta: Some(meta), .. }) if meta.contains_key(key::TIMING)
         );
         let outcome = match params {
-            Ok(params) => self.method(&request.method, &params, &mut service).await,
+            Ok(params) => self.run_method(&request.method, &params, &mut service).await,
             Err(failure) => Err(failure),
         };
         let dispatch = begun.elapsed().saturating_sub(service);
         Dispatched {
-            id: self.answering(&request.id, &request.method),
-            outcome: outcome.map(|result| self.finished(&request.method, result)),
-            inner: Inner { dispatch, service },
+            id: self.response_id(&request.id, &request.method),
+            outcome: outcome.map(|result| self.finish_result(&request.method, result)),
+            inner: ServiceTime { dispatch, service },
             wants_timing,
         }
     }
 
-    async fn method(&self, method: &str, params: &Params<'_>, service: &mut Duration) -> Result<Value, Failure> {
+    async fn run_method(
+        &self,
+        method: &str,
+        params: &Params<'_>,
+        service: &mut Duration,
+    ) -> Result<Value, DispatchFailure> {
         let known = matches!(
             (method, self.is_modern),
             ("initialize" | "ping", false) | ("server/discover", true) | ("tools/list" | "tools/call", _)
         );
         let counted = if known { method } else { "other" };
-        self.tally.add(|counters| count(&mut counters.requests, counted));
+        self.tally.change_counts(|counters| count_one(&mut counters.requests, counted));
         if !known {
-            return Err(Failure::new(code::METHOD_NOT_FOUND, "this method is not served here"));
+            return Err(DispatchFailure::new(code::METHOD_NOT_FOUND, "this method is not served here"));
         }
         match method {
-            "initialize" => Ok(initialize(params.protocol_version.as_deref())),
-            "server/discover" => Ok(discover()),
-            "tools/list" => Ok(tools(self.is_modern)),
-            "tools/call" => self.call(params, service).await,
+            "initialize" => Ok(initialize_result(params.protocol_version.as_deref())),
+            "server/discover" => Ok(discover_result()),
+            "tools/list" => Ok(tool_list(self.is_modern)),
+            "tools/call" => self.call_tool(params, service).await,
             _ => Ok(json!({})),
         }
     }
 
-    async fn call(&self, params: &Params<'_>, service: &mut Duration) -> Result<Value, Failure> {
-        self.timer.sleep(self.faults.delay(FaultKind::Dispatch, "tools/call")).await;
+    async fn call_tool(&self, params: &Params<'_>, service: &mut Duration) -> Result<Value, DispatchFailure> {
+        self.timer.sleep(self.faults.delay_for(FaultKind::Dispatch, "tools/call")).await;
         let tool = params.name.as_deref().and_then(Tool::from_name).ok_or_else(|| {
             let all = Tool::ALL.map(Tool::name).join(", ");
-            Failure::new(code::INVALID_PARAMS, format!("unknown tool (tools: {all})"))
+            DispatchFailure::new(code::INVALID_PARAMS, format!("unknown tool (tools: {all})"))
         })?;
-        self.tally.add(|counters| count(&mut counters.tools, tool.name()));
+        self.tally.change_counts(|counters| count_one(&mut counters.tools, tool.name()));
         let begun = Instant::now();
-        self.timer.sleep(self.faults.delay(FaultKind::Tool, "tools/call")).await;
-        let result = tool.call(params.arguments, self.timer).await;
+        self.timer.sleep(self.faults.delay_for(FaultKind::Tool, "tools/call")).await;
+        let result = tool.run_tool(params.arguments, self.timer).await;
         *service = begun.elapsed();
         let is_error = result.is_err();
         let (Ok(text) | Err(text)) = result;
@@ -134,12 +139,12 @@ impl Dispatcher<'_> {
     }
 
     /// Adds the members that every result of the revision has, and the padding of a fault.
-    fn finished(&self, method: &str, mut result: Value) -> Value {
+    fn finish_result(&self, method: &str, mut result: Value) -> Value {
         if self.is_modern {
             result["resultType"] = json!("complete");
             result["_meta"][key::SERVER_INFO] = server_info();
         }
-        if let Some(bytes) = self.faults.amount(FaultKind::OversizedReply, method) {
+        if let Some(bytes) = self.faults.amount_for(FaultKind::OversizedReply, method) {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
             result["_meta"]["dev.mcpace/padding"] = json!("x".repeat(bytes));
         }
@@ -147,7 +152,7 @@ impl Dispatcher<'_> {
     }
 
     /// The id that the response carries: the request's own, unless the fault says otherwise.
-    fn answering(&self, id: &Id<'_>, method: &str) -> Id<'static> {
+    fn response_id(&self, id: &Id<'_>, method: &str) -> Id<'static> {
         if !self.faults.is_on(FaultKind::WrongId, method) {
             return id.clone().into_owned();
         }
@@ -161,59 +166,59 @@ impl Dispatcher<'_> {
 
 impl Dispatched {
     /// The error's code, if the request failed.
-    pub(crate) fn failure(&self) -> Option<&Failure> {
+    pub(crate) fn failure(&self) -> Option<&DispatchFailure> {
         self.outcome.as_ref().err()
     }
 
     /// The JSON-RPC response, with the layers' times in a result where they are told.
-    pub(crate) fn encoded(self, told: Option<&Layers>) -> Vec<u8> {
+    pub(crate) fn into_response(self, told: Option<&Layers>) -> Vec<u8> {
         match self.outcome {
             Ok(mut result) => {
                 if let Some(layers) = told {
-                    result["_meta"][key::TIMING] = layers.meta();
+                    result["_meta"][key::TIMING] = layers.meta_value();
                 }
                 let mut bytes = Vec::new();
                 // Writing fails on maps whose keys are no strings; `Value` has none.
                 let _ = write_result(&mut bytes, &self.id, &result);
                 bytes
             }
-            Err(failure) => failure.encoded(Some(&self.id)),
+            Err(failure) => failure.to_response(Some(&self.id)),
         }
     }
 }
 
-fn read_params(params: Option<&RawValue>) -> Result<Params<'_>, Failure> {
+fn read_params(params: Option<&RawValue>) -> Result<Params<'_>, DispatchFailure> {
     params.map_or(Ok(Params::default()), |params| {
         serde_json::from_str(params.get())
-            .map_err(|error| Failure::new(code::INVALID_PARAMS, format!("invalid params: {error}")))
+            .map_err(|error| DispatchFailure::new(code::INVALID_PARAMS, format!("invalid params: {error}")))
     })
 }
 
 /// Legacy: the version that was asked for, or the latest that has `initialize`.
-fn initialize(asked: Option<&str>) -> Value {
+fn initialize_result(asked: Option<&str>) -> Value {
     let version = asked
         .and_then(|asked| asked.parse::<Revision>().ok())
         .filter(|revision| revision.is_legacy())
         .unwrap_or(Revision::LATEST_LEGACY);
     json!({
         "protocolVersion": version,
-        "capabilities": capabilities(),
+        "capabilities": server_capabilities(),
         "serverInfo": server_info(),
     })
 }
 
-fn discover() -> Value {
+fn discover_result() -> Value {
     let versions: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| revision.is_modern()).collect();
     json!({
         "supportedVersions": versions,
-        "capabilities": capabilities(),
+        "capabilities": server_capabilities(),
         "ttlMs": LIST_TTL_MS,
         "cacheScope": "public",
     })
 }
 
-fn tools(is_modern: bool) -> Value {
-    let mut list = json!({"tools": Tool::ALL.map(Tool::definition)});
+fn tool_list(is_modern: bool) -> Value {
+    let mut list = json!({"tools": Tool::ALL.map(Tool::tool_definition)});
     if is_modern {
         list["ttlMs"] = json!(LIST_TTL_MS);
         list["cacheScope"] = json!("public");
@@ -221,7 +226,7 @@ fn tools(is_modern: bool) -> Value {
     list
 }
 
-fn capabilities() -> Value {
+fn server_capabilities() -> Value {
     json!({"tools": {"listChanged": false}})
 }
 

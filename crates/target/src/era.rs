@@ -21,17 +21,17 @@ pub(crate) enum Era {
 
 /// Tells the era of a POST, or why it is out of order.
 pub(crate) fn of_post(headers: &HeaderMap, payload: &Payload<'_>) -> Result<Era, Rejection> {
-    let headers = picked(headers);
+    let headers = request_headers(headers);
     match payload {
         Payload::Single(message) => {
             // Parameters of a wrong shape are dispatch's to refuse; here they only say nothing.
             let outline = ParamsOutline::parse(message.params()).unwrap_or_default();
             match rules::Era::of(&headers, &outline) {
                 rules::Era::Modern => rules::check_modern(&headers, message, &outline, &MODERN).map(|_| Era::Modern),
-                rules::Era::Legacy => legacy(&headers),
+                rules::Era::Legacy => legacy_era(&headers),
             }
         }
-        Payload::Batch(messages) => match legacy(&headers)? {
+        Payload::Batch(messages) => match legacy_era(&headers)? {
             Era::Legacy(revision, _) if !revision.has_batches() => {
                 Err(Rejection::NotAllowed("this revision has no batches"))
             }
@@ -45,10 +45,10 @@ pub(crate) fn of_post(headers: &HeaderMap, payload: &Payload<'_>) -> Result<Era,
 
 /// Tells the era of a GET or DELETE, which the stateless revisions don't have.
 pub(crate) fn of_bodiless(headers: &HeaderMap) -> Result<Era, Rejection> {
-    let headers = picked(headers);
+    let headers = request_headers(headers);
     match rules::Era::of(&headers, &ParamsOutline::default()) {
         rules::Era::Modern => Err(Rejection::MethodNotAllowed),
-        rules::Era::Legacy => legacy(&headers),
+        rules::Era::Legacy => legacy_era(&headers),
     }
 }
 
@@ -58,13 +58,13 @@ pub(crate) fn is_initialize(payload: &Payload<'_>) -> bool {
 }
 
 /// The headers that MCP looks at.
-pub(crate) fn picked(headers: &HeaderMap) -> RequestHeaders<'_> {
+pub(crate) fn request_headers(headers: &HeaderMap) -> RequestHeaders<'_> {
     RequestHeaders::of(headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
 const INITIALIZE: &str = "initialize";
 
-fn legacy(headers: &RequestHeaders<'_>) -> Result<Era, Rejection> {
+fn legacy_era(headers: &RequestHeaders<'_>) -> Result<Era, Rejection> {
     // The check takes those revisions that have `initialize`. 2024-11-05 has another transport, but its clients come
     // here, too.
     let (revision, session) = rules::check_legacy(headers, None, &Revision::ALL)?;

@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::nearest::{nearest, shown};
+use crate::nearest::{nearest_name, printable_name};
 use size::Size;
 
 pub use kind::FaultKind;
@@ -49,7 +49,7 @@ impl FromStr for Fault {
         };
         let kind = kind_of(name)?;
         let method = method.map(|method| method_of(kind, method)).transpose()?;
-        let size = kind.form().read(size).ok_or_else(|| FaultError::Size { kind, given: shown(text) })?;
+        let size = kind.form().read_size(size).ok_or_else(|| FaultError::Size { kind, given: printable_name(text) })?;
         Ok(Self { kind, size, method })
     }
 }
@@ -71,8 +71,8 @@ impl fmt::Display for Fault {
 
 fn kind_of(name: &str) -> Result<FaultKind, FaultError> {
     FaultKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| FaultError::UnknownKind {
-        name: shown(name),
-        nearest: nearest(name, FaultKind::ALL.map(FaultKind::as_str))
+        name: printable_name(name),
+        nearest: nearest_name(name, FaultKind::ALL.map(FaultKind::as_str))
             .and_then(|name| FaultKind::ALL.into_iter().find(|kind| kind.as_str() == name)),
     })
 }
@@ -83,8 +83,8 @@ fn method_of(kind: FaultKind, name: &str) -> Result<&'static str, FaultError> {
     }
     METHODS.into_iter().find(|method| *method == name).ok_or_else(|| FaultError::UnknownMethod {
         kind,
-        name: shown(name),
-        nearest: nearest(name, METHODS),
+        name: printable_name(name),
+        nearest: nearest_name(name, METHODS),
     })
 }
 
@@ -102,7 +102,7 @@ pub enum FaultError {
     },
 
     /// The size is missing, malformed, too large, or one too many.
-    #[error("fault `{given}` is not of the form `{}`: {}", kind.example(), kind.form().rule())]
+    #[error("fault `{given}` is not of the form `{}`: {}", kind.example(), kind.form().form_rule())]
     Size {
         /// The kind, which says what its size must look like.
         kind: FaultKind,
@@ -189,27 +189,27 @@ impl Faults {
 
     /// Whether the fault is on for a request of this method.
     pub(crate) fn is_on(&self, kind: FaultKind, method: &str) -> bool {
-        self.find(kind, method).is_some()
+        self.fault_for(kind, method).is_some()
     }
 
     /// The fault's delay for a request of this method; zero where it is off.
-    pub(crate) fn delay(&self, kind: FaultKind, method: &str) -> Duration {
-        match self.find(kind, method) {
+    pub(crate) fn delay_for(&self, kind: FaultKind, method: &str) -> Duration {
+        match self.fault_for(kind, method) {
             Some(Size::Delay(delay)) => delay,
             _ => Duration::ZERO,
         }
     }
 
     /// The fault's count or bytes for a request of this method.
-    pub(crate) fn amount(&self, kind: FaultKind, method: &str) -> Option<u64> {
-        match self.find(kind, method) {
+    pub(crate) fn amount_for(&self, kind: FaultKind, method: &str) -> Option<u64> {
+        match self.fault_for(kind, method) {
             Some(Size::Count(amount) | Size::Bytes(amount)) => Some(amount),
             _ => None,
         }
     }
 
     /// A fault that is limited to the method wins over one that is not.
-    fn find(&self, kind: FaultKind, method: &str) -> Option<Size> {
+    fn fault_for(&self, kind: FaultKind, method: &str) -> Option<Size> {
         let of_kind = || self.0.iter().filter(|fault| fault.kind == kind);
         of_kind()
             .find(|fault| fault.method == Some(method))
@@ -234,18 +234,18 @@ mod tests {
     #[test]
     fn sizes_mean_what_they_say() {
         let faults = Faults::parse(["headers=1.5s", "tool=250us", "oversized-reply=2KiB", "session-lost=4"]).unwrap();
-        assert_eq!(faults.delay(FaultKind::Headers, "ping"), Duration::from_millis(1500));
-        assert_eq!(faults.delay(FaultKind::Tool, "tools/call"), Duration::from_micros(250));
-        assert_eq!(faults.amount(FaultKind::OversizedReply, "ping"), Some(2048));
-        assert_eq!(faults.amount(FaultKind::SessionLost, "ping"), Some(4));
-        assert_eq!(faults.delay(FaultKind::Dispatch, "ping"), Duration::ZERO);
+        assert_eq!(faults.delay_for(FaultKind::Headers, "ping"), Duration::from_millis(1500));
+        assert_eq!(faults.delay_for(FaultKind::Tool, "tools/call"), Duration::from_micros(250));
+        assert_eq!(faults.amount_for(FaultKind::OversizedReply, "ping"), Some(2048));
+        assert_eq!(faults.amount_for(FaultKind::SessionLost, "ping"), Some(4));
+        assert_eq!(faults.delay_for(FaultKind::Dispatch, "ping"), Duration::ZERO);
     }
 
     #[test]
     fn a_fault_for_one_method_spares_the_others_and_wins_over_the_general_one() {
         let faults = Faults::parse(["headers=1ms", "headers@tools/call=9ms", "wrong-id@ping"]).unwrap();
-        assert_eq!(faults.delay(FaultKind::Headers, "tools/list"), Duration::from_millis(1));
-        assert_eq!(faults.delay(FaultKind::Headers, "tools/call"), Duration::from_millis(9));
+        assert_eq!(faults.delay_for(FaultKind::Headers, "tools/list"), Duration::from_millis(1));
+        assert_eq!(faults.delay_for(FaultKind::Headers, "tools/call"), Duration::from_millis(9));
         assert!(faults.is_on(FaultKind::WrongId, "ping"));
         assert!(!faults.is_on(FaultKind::WrongId, "tools/call"));
     }

@@ -45,7 +45,7 @@ pub struct Null {
 }
 
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct NullRequest<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: &'a str,
@@ -78,13 +78,13 @@ impl Null {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
             let (listener, bound) = {
                 let _entered = runtime.enter();
-                listen(address).map_err(failed)?
+                bind_listener(address).map_err(failed)?
             };
             let mut stopping = stopping.clone();
             let work = move || {
                 let serving = async {
                     tokio::select! {
-                        () = accept(&listener) => {}
+                        () = accept_connections(&listener) => {}
                         // Also where the sender has gone.
                         _ = stopping.wait_for(|stopping| *stopping) => {}
                     }
@@ -122,7 +122,7 @@ impl Drop for Null {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+fn bind_listener(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
@@ -132,7 +132,7 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, bound))
 }
 
-async fn accept(listener: &TcpListener) {
+async fn accept_connections(listener: &TcpListener) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of descriptors: accepting would fail again at once.
@@ -141,17 +141,17 @@ async fn accept(listener: &TcpListener) {
         };
         // Timing-sensitive. A socket that can't be set is one that the peer has closed already.
         let _ = stream.set_nodelay(true);
-        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(serve));
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer_request));
         // How a connection ends is its client's business.
         tokio::task::spawn_local(async { connection.await.ok() });
     }
 }
 
-async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer_request(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let method = request.method().clone();
     let (status, text) = match (method, Limited::new(request.into_body(), LARGEST_BODY).collect().await) {
         (_, Err(_)) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
-        (Method::POST, Ok(body)) => answer(&body.to_bytes()),
+        (Method::POST, Ok(body)) => answer_message(&body.to_bytes()),
         (Method::DELETE, Ok(_)) => (StatusCode::OK, String::new()),
         _ => (StatusCode::METHOD_NOT_ALLOWED, String::new()),
     };
@@ -161,8 +161,8 @@ async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
     Ok(response)
 }
 
-fn answer(body: &[u8]) -> (StatusCode, String) {
-    let Ok(asked) = serde_json::from_slice::<Asked<'_>>(body) else {
+fn answer_message(body: &[u8]) -> (StatusCode, String) {
+    let Ok(asked) = serde_json::from_slice::<NullRequest<'_>>(body) else {
         return (StatusCode::BAD_REQUEST, String::new());
     };
     let Some(id) = asked.id else {
@@ -173,7 +173,7 @@ fn answer(body: &[u8]) -> (StatusCode, String) {
         "tools/call" => CALLED,
         "tools/list" => LISTED,
         "ping" => "{}",
-        "initialize" => &initialized(asked.params),
+        "initialize" => &initialize_result(asked.params),
         _ => {
             let error = r#"{"code":-32601,"message":"the null server has no such method"}"#;
             return (StatusCode::OK, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
@@ -182,7 +182,7 @@ fn answer(body: &[u8]) -> (StatusCode, String) {
     (StatusCode::OK, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
 }
 
-fn initialized(params: Option<&RawValue>) -> String {
+fn initialize_result(params: Option<&RawValue>) -> String {
     let asked = params.and_then(|params| serde_json::from_str::<Initialize<'_>>(params.get()).ok());
     let known = asked.and_then(|asked| asked.protocol_version.parse::<Revision>().ok());
     let revision = known.unwrap_or(Revision::V2025_06_18);
@@ -200,17 +200,17 @@ mod tests {
     fn an_answer_has_its_requests_id_and_a_notification_none() {
         let call = br#"{"jsonrpc":"2.0","id":"a\"b","method":"tools/call","params":{"name":"echo"}}"#;
         let expected = format!(r#"{{"jsonrpc":"2.0","id":"a\"b","result":{CALLED}}}"#);
-        assert_eq!(answer(call), (StatusCode::OK, expected));
-        assert_eq!(answer(br#"{"jsonrpc":"2.0","method":"x"}"#), (StatusCode::ACCEPTED, String::new()));
-        assert_eq!(answer(b"rubbish").0, StatusCode::BAD_REQUEST);
-        assert!(answer(br#"{"jsonrpc":"2.0","id":1,"method":"x"}"#).1.contains("-32601"));
+        assert_eq!(answer_message(call), (StatusCode::OK, expected));
+        assert_eq!(answer_message(br#"{"jsonrpc":"2.0","method":"x"}"#), (StatusCode::ACCEPTED, String::new()));
+        assert_eq!(answer_message(b"rubbish").0, StatusCode::BAD_REQUEST);
+        assert!(answer_message(br#"{"jsonrpc":"2.0","id":1,"method":"x"}"#).1.contains("-32601"));
     }
 
     #[test]
     fn the_asked_revision_is_agreed_to_where_it_is_one() {
         let params = |version: &str| RawValue::from_string(format!(r#"{{"protocolVersion":"{version}"}}"#)).unwrap();
-        assert!(initialized(Some(&params("2025-11-25"))).contains(r#""protocolVersion":"2025-11-25""#));
-        assert!(initialized(Some(&params("1999-01-01"))).contains(r#""protocolVersion":"2025-06-18""#));
-        assert!(initialized(None).contains(r#""protocolVersion":"2025-06-18""#));
+        assert!(initialize_result(Some(&params("2025-11-25"))).contains(r#""protocolVersion":"2025-11-25""#));
+        assert!(initialize_result(Some(&params("1999-01-01"))).contains(r#""protocolVersion":"2025-06-18""#));
+        assert!(initialize_result(None).contains(r#""protocolVersion":"2025-06-18""#));
     }
 }

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::bounded::Bounded;
 use crate::secret::random_text;
-use client::Client;
+use client::RegisteredClient;
 use grant::{Code, Grant};
 use resource::Resource;
 
@@ -42,12 +42,12 @@ pub(crate) struct AuthorizationServer {
     origin: String,
     resource: Resource,
     policy: Policy,
-    state: Mutex<State>,
+    state: Mutex<OAuthState>,
 }
 
 #[derive(Debug)]
-struct State {
-    clients: Bounded<String, Client>,
+struct OAuthState {
+    clients: Bounded<String, RegisteredClient>,
     codes: Bounded<String, Code>,
     access_tokens: Bounded<String, AccessToken>,
     refresh_tokens: Bounded<String, Grant>,
@@ -61,7 +61,7 @@ struct AccessToken {
 
 /// Answer of an endpoint.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum EndpointAnswer {
     /// A JSON document.
     Document(Value),
     /// A registered client (201).
@@ -105,7 +105,7 @@ impl AuthorizationServer {
             origin: origin.to_owned(),
             resource: Resource::new(origin, path, public_origins),
             policy,
-            state: Mutex::new(State {
+            state: Mutex::new(OAuthState {
                 clients: Bounded::new(CAPACITY),
                 codes: Bounded::new(CAPACITY),
                 access_tokens: Bounded::new(CAPACITY),
@@ -115,36 +115,36 @@ impl AuthorizationServer {
     }
 
     /// Checks a bearer token of a request to the resource.
-    pub(crate) fn check(&self, token: &str, now: Instant) -> Result<(), TokenRefused> {
-        let state = self.state();
+    pub(crate) fn check_token(&self, token: &str, now: Instant) -> Result<(), TokenRefused> {
+        let state = self.lock_state();
         let token = state.access_tokens.find(token).ok_or(TokenRefused::Unknown)?;
         if now >= token.expires { Err(TokenRefused::Expired) } else { Ok(()) }
     }
 
     /// `/register`.
-    pub(crate) fn register(&self, body: &[u8]) -> Answer {
-        match Client::register(body) {
+    pub(crate) fn register_client(&self, body: &[u8]) -> EndpointAnswer {
+        match RegisteredClient::from_registration(body) {
             Ok((id, client)) => {
-                let registered = client.registration(&id);
-                self.state().clients.insert(id, client);
-                Answer::Registered(registered)
+                let registered = client.registration_response(&id);
+                self.lock_state().clients.insert(id, client);
+                EndpointAnswer::Registered(registered)
             }
-            Err(error) => Answer::Error(error),
+            Err(error) => EndpointAnswer::Error(error),
         }
     }
 
     /// `/authorize`, with the query as sent.
-    pub(crate) fn authorize(&self, query: &str, now: Instant) -> Answer {
+    pub(crate) fn authorize_client(&self, query: &str, now: Instant) -> EndpointAnswer {
         let request = match grant::AuthorizationRequest::parse(query) {
             Ok(request) => request,
-            Err(error) => return Answer::Error(error),
+            Err(error) => return EndpointAnswer::Error(error),
         };
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let Some(client) = state.clients.find(&request.client_id) else {
-            return Answer::Error(OAuthError::new("invalid_client", "this client is not registered"));
+            return EndpointAnswer::Error(OAuthError::new("invalid_client", "this client is not registered"));
         };
         if !client.may_redirect_to(&request.redirect_uri) {
-            return Answer::Error(OAuthError::new(
+            return EndpointAnswer::Error(OAuthError::new(
                 "invalid_request",
                 "this redirect_uri is not registered for the client",
             ));
@@ -153,35 +153,36 @@ impl AuthorizationServer {
         let refused =
             request.refusal(&self.resource).or_else(|| self.policy.refuses_consent.then_some("access_denied"));
         if let Some(error) = refused {
-            return Answer::Refusal(request.redirect("error", error, &self.origin));
+            return EndpointAnswer::Refusal(request.redirect_url("error", error, &self.origin));
         }
         let code = random_text();
-        let location = request.redirect("code", &code, &self.origin);
+        let location = request.redirect_url("code", &code, &self.origin);
         state.codes.insert(code, Code::new(request, now + CODE_LIFETIME));
-        Answer::Consent(location)
+        EndpointAnswer::Consent(location)
     }
 
     /// `/token`, with the form as sent and the `Authorization` header, if any.
-    pub(crate) fn token(&self, form: &[u8], authorization: Option<&str>, now: Instant) -> Answer {
-        let granted = grant::TokenRequest::parse(form, authorization).and_then(|request| self.grant(&request, now));
+    pub(crate) fn token_response(&self, form: &[u8], authorization: Option<&str>, now: Instant) -> EndpointAnswer {
+        let granted =
+            grant::TokenRequest::parse(form, authorization).and_then(|request| self.redeem_grant(&request, now));
         match granted {
-            Ok(grant) => Answer::Tokens(self.issue(grant, now)),
-            Err(error) => Answer::Error(error),
+            Ok(grant) => EndpointAnswer::Tokens(self.issue_tokens(grant, now)),
+            Err(error) => EndpointAnswer::Error(error),
         }
     }
 
-    fn grant(&self, request: &grant::TokenRequest, now: Instant) -> Result<Grant, OAuthError> {
-        let mut state = self.state();
+    fn redeem_grant(&self, request: &grant::TokenRequest, now: Instant) -> Result<Grant, OAuthError> {
+        let mut state = self.lock_state();
         let client = state
             .clients
             .find(&request.client_id)
             .ok_or(OAuthError::new("invalid_client", "this client is not registered"))?;
-        client.authenticate(request.client_secret.as_deref())?;
+        client.check_secret(request.client_secret.as_deref())?;
         match &request.kind {
             grant::GrantKind::Code { code, .. } => {
                 // A code is good for one try, also for a wrong one.
                 let code = state.codes.remove(code).ok_or(grant::UNKNOWN_CODE)?;
-                code.redeem(request, &self.resource, now)
+                code.redeem_code(request, &self.resource, now)
             }
             grant::GrantKind::Refresh { token } => {
                 let held = state.refresh_tokens.find(token).ok_or(grant::UNKNOWN_REFRESH_TOKEN)?;
@@ -192,9 +193,9 @@ impl AuthorizationServer {
         }
     }
 
-    fn issue(&self, grant: Grant, now: Instant) -> Value {
+    fn issue_tokens(&self, grant: Grant, now: Instant) -> Value {
         let (access, refresh) = (random_text(), random_text());
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.access_tokens.insert(access.clone(), AccessToken { expires: now + self.policy.token_lifetime });
         let mut tokens = serde_json::json!({
             "access_token": access,
@@ -209,7 +210,7 @@ impl AuthorizationServer {
         tokens
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, OAuthState> {
         // Each change is one insertion or removal, so a poisoned lock is sound.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

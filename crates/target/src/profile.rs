@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::nearest::{nearest, shown};
+use crate::nearest::{nearest_name, printable_name};
 
 /// A server whose behaviour a target takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -74,10 +74,10 @@ impl FromStr for Profile {
     type Err = UnknownProfile;
 
     fn from_str(name: &str) -> Result<Self, UnknownProfile> {
-        Self::ALL
-            .into_iter()
-            .find(|profile| profile.as_str() == name)
-            .ok_or_else(|| UnknownProfile { name: shown(name), nearest: nearest(name, Self::ALL.map(Self::as_str)) })
+        Self::ALL.into_iter().find(|profile| profile.as_str() == name).ok_or_else(|| UnknownProfile {
+            name: printable_name(name),
+            nearest: nearest_name(name, Self::ALL.map(Self::as_str)),
+        })
     }
 }
 

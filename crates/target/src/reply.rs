@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::faults::{FaultKind, Faults};
 use crate::profile::ResponseMode;
-use crate::script::{Script, Step};
+use crate::script::{Script, ScriptStep};
 use crate::timer::Timer;
 
 /// Settings that all replies of a target share.
@@ -38,7 +38,7 @@ pub(crate) enum Opening {
 
 impl Shaper {
     /// The reply that carries `results`: one JSON-RPC response, or those of a batch.
-    pub(crate) fn reply(
+    pub(crate) fn shape_reply(
         &self,
         mode: ResponseMode,
         method: &str,
@@ -46,66 +46,66 @@ impl Shaper {
         results: Results,
     ) -> Response<Script> {
         match mode {
-            ResponseMode::Json => self.json(method, results.into_json()),
-            ResponseMode::Sse => self.sse(method, opening, results.into_events()),
+            ResponseMode::Json => self.json_reply(method, results.into_json()),
+            ResponseMode::Sse => self.sse_reply(method, opening, results.into_events()),
         }
     }
 
-    fn json(&self, method: &str, body: Vec<u8>) -> Response<Script> {
+    fn json_reply(&self, method: &str, body: Vec<u8>) -> Response<Script> {
         let length = body.len();
         let mut steps = Vec::new();
-        self.pause(&mut steps, self.faults.delay(FaultKind::FirstByte, method));
-        self.result(&mut steps, method, body.into());
-        let end = self.faults.delay(FaultKind::StreamEnd, method);
+        self.add_pause(&mut steps, self.faults.delay_for(FaultKind::FirstByte, method));
+        self.add_result(&mut steps, method, body.into());
+        let end = self.faults.delay_for(FaultKind::StreamEnd, method);
         let script = if end.is_zero() {
             Script::with_length(length, steps)
         } else {
             // A body of known length ends with its last byte; only a chunked one can end later.
-            self.pause(&mut steps, end);
+            self.add_pause(&mut steps, end);
             Script::chunked(steps)
         };
         with_type(script, "application/json")
     }
 
-    fn sse(&self, method: &str, opening: Opening, events: Vec<Vec<u8>>) -> Response<Script> {
-        let between = self.faults.delay(FaultKind::BetweenEvents, method);
+    fn sse_reply(&self, method: &str, opening: Opening, events: Vec<Vec<u8>>) -> Response<Script> {
+        let between = self.faults.delay_for(FaultKind::BetweenEvents, method);
         let two_writes = self.faults.is_on(FaultKind::TwoWrites, method);
         let mut steps = Vec::new();
-        self.pause(&mut steps, self.faults.delay(FaultKind::FirstByte, method));
+        self.add_pause(&mut steps, self.faults.delay_for(FaultKind::FirstByte, method));
         if two_writes || !between.is_zero() {
-            steps.push(Step::Write(opening.encoded()));
-            steps.push(Step::Flush);
+            steps.push(ScriptStep::Write(opening.encode_event()));
+            steps.push(ScriptStep::Flush);
         }
         if !self.faults.is_on(FaultKind::NoResult, method) {
             for event in events {
-                self.pause(&mut steps, between);
-                self.result(&mut steps, method, event.into());
+                self.add_pause(&mut steps, between);
+                self.add_result(&mut steps, method, event.into());
             }
-            self.pause(&mut steps, self.hold);
+            self.add_pause(&mut steps, self.hold);
         }
-        self.pause(&mut steps, self.faults.delay(FaultKind::StreamEnd, method));
+        self.add_pause(&mut steps, self.faults.delay_for(FaultKind::StreamEnd, method));
         event_stream(Script::chunked(steps))
     }
 
     /// One result's bytes, whole, in two halves, or only the first half.
-    fn result(&self, steps: &mut Vec<Step>, method: &str, bytes: Bytes) {
+    fn add_result(&self, steps: &mut Vec<ScriptStep>, method: &str, bytes: Bytes) {
         let middle = bytes.len() / 2;
-        let mid_result = self.faults.delay(FaultKind::MidResult, method);
+        let mid_result = self.faults.delay_for(FaultKind::MidResult, method);
         if self.faults.is_on(FaultKind::CloseMidReply, method) {
-            steps.push(Step::Write(bytes.slice(..middle)));
-            steps.push(Step::Flush);
-            steps.push(Step::Abort);
+            steps.push(ScriptStep::Write(bytes.slice(..middle)));
+            steps.push(ScriptStep::Flush);
+            steps.push(ScriptStep::Abort);
         } else if mid_result.is_zero() {
-            steps.push(Step::Write(bytes));
+            steps.push(ScriptStep::Write(bytes));
         } else {
-            steps.push(Step::Write(bytes.slice(..middle)));
-            self.pause(steps, mid_result);
-            steps.push(Step::Write(bytes.slice(middle..)));
+            steps.push(ScriptStep::Write(bytes.slice(..middle)));
+            self.add_pause(steps, mid_result);
+            steps.push(ScriptStep::Write(bytes.slice(middle..)));
         }
     }
 
     /// A stream that stays open until its session ends.
-    pub(crate) fn standalone(&self, mut session: watch::Receiver<()>) -> Response<Script> {
+    pub(crate) fn standalone_stream(&self, mut session: watch::Receiver<()>) -> Response<Script> {
         let mut stopping = self.stopping.clone();
         let until_either_ends = async move {
             tokio::select! {
@@ -114,13 +114,13 @@ impl Shaper {
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         };
-        event_stream(Script::chunked([Step::Wait(Box::pin(until_either_ends))]))
+        event_stream(Script::chunked([ScriptStep::Wait(Box::pin(until_either_ends))]))
     }
 
-    fn pause(&self, steps: &mut Vec<Step>, delay: Duration) {
+    fn add_pause(&self, steps: &mut Vec<ScriptStep>, delay: Duration) {
         if !delay.is_zero() {
             let (timer, mut stopping) = (self.timer.clone(), self.stopping.clone());
-            steps.push(Step::Wait(Box::pin(async move {
+            steps.push(ScriptStep::Wait(Box::pin(async move {
                 tokio::select! {
                     _ = timer.sleep(delay) => {}
                     _ = stopping.wait_for(|stopping| *stopping) => {}
@@ -131,7 +131,7 @@ impl Shaper {
 }
 
 impl Opening {
-    fn encoded(self) -> Bytes {
+    fn encode_event(self) -> Bytes {
         let mut bytes = Vec::new();
         match self {
             Self::Priming => {
@@ -171,12 +171,12 @@ impl Results {
             Self::One(response) => vec![response],
             Self::Batch(responses) => responses,
         };
-        responses.into_iter().map(|response| event(&response)).collect()
+        responses.into_iter().map(|response| sse_event(&response)).collect()
     }
 }
 
 /// JSON-RPC responses are made by `serde_json`, so they are UTF-8 and have no line breaks.
-fn event(response: &[u8]) -> Vec<u8> {
+fn sse_event(response: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(response.len() + 32);
     let data = String::from_utf8_lossy(response).into_owned();
     Event { event: Some("message".to_owned()), data, ..Event::default() }.encode(&mut bytes);
@@ -191,7 +191,7 @@ pub(crate) fn plain_json(status: StatusCode, body: Vec<u8>) -> Response<Script> 
 }
 
 /// A reply that is only a status.
-pub(crate) fn bare(status: StatusCode) -> Response<Script> {
+pub(crate) fn status_reply(status: StatusCode) -> Response<Script> {
     let mut reply = Response::new(Script::empty());
     *reply.status_mut() = status;
     reply

@@ -1,7 +1,7 @@
 //! A reply's body as a script: write these bytes, flush, wait, write those, break off.
 //!
 //! hyper puts into one write what a body yields without a pause. So a pause is the only way to say
-//! where one write ends, and [`Step::Flush`] is the shortest pause there is.
+//! where one write ends, and [`ScriptStep::Flush`] is the shortest pause there is.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 /// One thing that a body does.
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     /// Yields bytes.
     Write(Bytes),
     /// Lets everything yielded so far go out.
@@ -26,7 +26,7 @@ pub(crate) enum Step {
 
 /// A body that follows a script.
 pub(crate) struct Script {
-    steps: VecDeque<Step>,
+    steps: VecDeque<ScriptStep>,
     /// Value of `Content-Length`; without it the body is chunked.
     length: Option<u64>,
     flushing: bool,
@@ -34,12 +34,12 @@ pub(crate) struct Script {
 
 impl Script {
     /// A body of unknown length.
-    pub(crate) fn chunked(steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn chunked(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         Self { steps: steps.into_iter().collect(), length: None, flushing: false }
     }
 
     /// A body that promises `length` bytes, which its steps may fail to write.
-    pub(crate) fn with_length(length: usize, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn with_length(length: usize, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         Self { length: Some(length as u64), ..Self::chunked(steps) }
     }
 
@@ -47,7 +47,7 @@ impl Script {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let length = bytes.len();
-        Self::with_length(length, (!bytes.is_empty()).then_some(Step::Write(bytes)))
+        Self::with_length(length, (!bytes.is_empty()).then_some(ScriptStep::Write(bytes)))
     }
 
     /// No body.
@@ -85,12 +85,12 @@ impl Body for Script {
         loop {
             match self.steps.front_mut() {
                 None => return Poll::Ready(None),
-                Some(Step::Write(bytes)) => {
+                Some(ScriptStep::Write(bytes)) => {
                     let frame = Frame::data(std::mem::take(bytes));
                     self.steps.pop_front();
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                Some(Step::Flush) => {
+                Some(ScriptStep::Flush) => {
                     // Pending once: hyper flushes whenever its body has nothing to give.
                     if !self.flushing {
                         self.flushing = true;
@@ -99,12 +99,12 @@ impl Body for Script {
                     }
                     self.flushing = false;
                 }
-                Some(Step::Wait(wait)) => {
+                Some(ScriptStep::Wait(wait)) => {
                     if wait.as_mut().poll(context).is_pending() {
                         return Poll::Pending;
                     }
                 }
-                Some(Step::Abort) => return Poll::Ready(Some(Err(BrokenOff))),
+                Some(ScriptStep::Abort) => return Poll::Ready(Some(Err(BrokenOff))),
             }
             self.steps.pop_front();
         }
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_flush_is_one_pause_between_two_writes() {
-        let write = |bytes: &'static [u8]| Step::Write(Bytes::from_static(bytes));
-        let mut script = Script::chunked([write(b"a"), Step::Flush, write(b"b")]);
+        let write = |bytes: &'static [u8]| ScriptStep::Write(Bytes::from_static(bytes));
+        let mut script = Script::chunked([write(b"a"), ScriptStep::Flush, write(b"b")]);
         assert!(matches!(poll(&mut script), Poll::Ready(Some(Ok(_)))));
         assert!(poll(&mut script).is_pending());
         assert!(matches!(poll(&mut script), Poll::Ready(Some(Ok(_)))));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_abort_is_an_error_and_a_length_is_promised_whatever_comes() {
-        let mut script = Script::with_length(5, [Step::Abort]);
+        let mut script = Script::with_length(5, [ScriptStep::Abort]);
         assert_eq!(script.size_hint().exact(), Some(5));
         assert!(matches!(poll(&mut script), Poll::Ready(Some(Err(BrokenOff)))));
         assert!(Script::empty().is_end_stream());

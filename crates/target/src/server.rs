@@ -29,7 +29,7 @@ const LONGEST_HANDSHAKE: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// An open port and how its connections are treated.
-pub(crate) struct Listening {
+pub(crate) struct OpenListener {
     pub(crate) listener: TcpListener,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) nodelay: bool,
@@ -39,22 +39,22 @@ pub(crate) struct Listening {
 }
 
 /// Serves until told to stop, then closes within [`GRACE`].
-pub(crate) async fn run(listening: Listening, site: Arc<Site>) {
-    let Listening { listener, acceptor, nodelay, handshake_delay, timer, mut stopping } = listening;
+pub(crate) async fn run_server(listening: OpenListener, site: Arc<Site>) {
+    let OpenListener { listener, acceptor, nodelay, handshake_delay, timer, mut stopping } = listening;
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            accepted = accept(&listener) => accepted,
+            accepted = accept_connection(&listener) => accepted,
             _ = stopping.wait_for(|stopping| *stopping) => break,
             // Ended connections are collected as they end, so that the set stays small.
             Some(_) = connections.join_next() => continue,
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            site.tally.add(|counters| counters.refused_connections += 1);
+            site.tally.change_counts(|counters| counters.refused_connections += 1);
             continue;
         };
-        site.tally.add(|counters| {
+        site.tally.change_counts(|counters| {
             counters.connections += 1;
             counters.open_connections += 1;
         });
@@ -65,16 +65,16 @@ pub(crate) async fn run(listening: Listening, site: Arc<Site>) {
         let stopping = stopping.clone();
         connections.spawn(async move {
             match acceptor {
-                None => serve(stream, &site, stopping).await,
+                None => serve_connection(stream, &site, stopping).await,
                 Some(acceptor) => {
                     timer.sleep(handshake_delay).await;
                     match timeout(LONGEST_HANDSHAKE, acceptor.accept(stream)).await {
-                        Ok(Ok(stream)) => serve(stream, &site, stopping).await,
-                        _ => site.tally.add(|counters| counters.failed_handshakes += 1),
+                        Ok(Ok(stream)) => serve_connection(stream, &site, stopping).await,
+                        _ => site.tally.change_counts(|counters| counters.failed_handshakes += 1),
                     }
                 }
             }
-            site.tally.add(|counters| counters.open_connections -= 1);
+            site.tally.change_counts(|counters| counters.open_connections -= 1);
             drop(place);
         });
     }
@@ -87,7 +87,7 @@ pub(crate) async fn run(listening: Listening, site: Arc<Site>) {
 
 /// The next connection. Where the process has run out of descriptors, accepting fails at once and
 /// again, so a short rest keeps that from taking a core.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept_connection(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
@@ -97,13 +97,13 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 /// Serves one connection. How it ends is the peer's or a fault's business and no error of ours.
-async fn serve<S>(stream: S, site: &Arc<Site>, mut stopping: watch::Receiver<bool>)
+async fn serve_connection<S>(stream: S, site: &Arc<Site>, mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(|request| {
         let site = Arc::clone(site);
-        async move { Ok::<_, Infallible>(site.answer(request).await) }
+        async move { Ok::<_, Infallible>(site.answer_request(request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

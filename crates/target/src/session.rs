@@ -12,14 +12,14 @@ const CAPACITY: usize = 20_000;
 
 /// All sessions of one target.
 #[derive(Debug)]
-pub(crate) struct Sessions {
-    sessions: Mutex<Bounded<String, Session>>,
+pub(crate) struct TargetSessions {
+    sessions: Mutex<Bounded<String, TargetSession>>,
     /// After how many requests a session is forgotten, where the fault is on.
     lost_after: Option<u64>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct TargetSession {
     served: u64,
     /// Its end wakes the session's standalone streams: the receivers see the sender go.
     alive: watch::Sender<()>,
@@ -29,22 +29,22 @@ struct Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnknownSession;
 
-impl Sessions {
+impl TargetSessions {
     pub(crate) fn new(lost_after: Option<u64>) -> Self {
         Self { sessions: Mutex::new(Bounded::new(CAPACITY)), lost_after }
     }
 
     /// Begins a session and returns its id: visible ASCII, not to be guessed.
-    pub(crate) fn begin(&self) -> String {
+    pub(crate) fn begin_session(&self) -> String {
         let id = random_text();
-        let session = Session { served: 0, alive: watch::Sender::new(()) };
-        self.sessions().insert(id.clone(), session);
+        let session = TargetSession { served: 0, alive: watch::Sender::new(()) };
+        self.lock_sessions().insert(id.clone(), session);
         id
     }
 
     /// Notes a request in the session; forgets the session first where its time has come.
-    pub(crate) fn enter(&self, id: &str) -> Result<(), UnknownSession> {
-        let mut sessions = self.sessions();
+    pub(crate) fn enter_session(&self, id: &str) -> Result<(), UnknownSession> {
+        let mut sessions = self.lock_sessions();
         let session = sessions.find_mut(id).ok_or(UnknownSession)?;
         if self.lost_after.is_some_and(|most| session.served >= most) {
             sessions.remove(id);
@@ -55,16 +55,16 @@ impl Sessions {
     }
 
     /// Receiver that stays pending for as long as the session lives.
-    pub(crate) fn alive(&self, id: &str) -> Result<watch::Receiver<()>, UnknownSession> {
-        self.sessions().find(id).map(|session| session.alive.subscribe()).ok_or(UnknownSession)
+    pub(crate) fn life_receiver(&self, id: &str) -> Result<watch::Receiver<()>, UnknownSession> {
+        self.lock_sessions().find(id).map(|session| session.alive.subscribe()).ok_or(UnknownSession)
     }
 
     /// Ends a session.
-    pub(crate) fn end(&self, id: &str) -> Result<(), UnknownSession> {
-        self.sessions().remove(id).map(drop).ok_or(UnknownSession)
+    pub(crate) fn end_session(&self, id: &str) -> Result<(), UnknownSession> {
+        self.lock_sessions().remove(id).map(drop).ok_or(UnknownSession)
     }
 
-    fn sessions(&self) -> MutexGuard<'_, Bounded<String, Session>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, Bounded<String, TargetSession>> {
         // Each change is one insertion or removal, so a poisoned lock is sound.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,20 +76,20 @@ mod tests {
 
     #[test]
     fn a_session_is_lost_after_as_many_requests_as_said() {
-        let sessions = Sessions::new(Some(2));
-        let id = sessions.begin();
-        assert_eq!([sessions.enter(&id), sessions.enter(&id)], [Ok(()), Ok(())]);
-        assert_eq!(sessions.enter(&id), Err(UnknownSession));
-        assert_eq!(sessions.end(&id), Err(UnknownSession));
+        let sessions = TargetSessions::new(Some(2));
+        let id = sessions.begin_session();
+        assert_eq!([sessions.enter_session(&id), sessions.enter_session(&id)], [Ok(()), Ok(())]);
+        assert_eq!(sessions.enter_session(&id), Err(UnknownSession));
+        assert_eq!(sessions.end_session(&id), Err(UnknownSession));
     }
 
     #[tokio::test]
     async fn the_end_of_a_session_is_seen_by_its_streams() {
-        let sessions = Sessions::new(None);
-        let id = sessions.begin();
-        let mut alive = sessions.alive(&id).unwrap();
-        sessions.end(&id).unwrap();
+        let sessions = TargetSessions::new(None);
+        let id = sessions.begin_session();
+        let mut alive = sessions.life_receiver(&id).unwrap();
+        sessions.end_session(&id).unwrap();
         assert!(alive.changed().await.is_err());
-        assert!(sessions.alive(&id).is_err());
+        assert!(sessions.life_receiver(&id).is_err());
     }
 }

@@ -13,14 +13,14 @@ use mcpace_wire::jsonrpc::Id;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::counters::{Tally, count};
+use crate::counters::{Tally, count_one};
 use crate::faults::FaultKind;
-use crate::oauth::{Answer, AuthorizationServer, TokenRefused};
+use crate::oauth::{AuthorizationServer, EndpointAnswer, TokenRefused};
 use crate::profile::ResponseMode;
-use crate::reply::{Shaper, bare, plain_json};
+use crate::reply::{Shaper, plain_json, status_reply};
 use crate::script::Script;
 use crate::secret::Secret;
-use crate::session::Sessions;
+use crate::session::TargetSessions;
 use crate::target::ENDPOINT;
 
 /// Larger request bodies are refused.
@@ -35,8 +35,8 @@ const AUTHORIZATION_METADATA: &str = "/.well-known/oauth-authorization-server";
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) origin: String,
-    pub(crate) guard: Guard,
-    pub(crate) sessions: Option<Sessions>,
+    pub(crate) guard: RequiredCredentials,
+    pub(crate) sessions: Option<TargetSessions>,
     pub(crate) standalone_stream: bool,
     pub(crate) response: ResponseMode,
     pub(crate) server_timing: bool,
@@ -51,7 +51,7 @@ pub(crate) type Early = Box<Response<Script>>;
 
 /// Credentials that a request needs to be served.
 #[derive(Debug)]
-pub(crate) enum Guard {
+pub(crate) enum RequiredCredentials {
     Open,
     Bearer(Secret),
     OAuth(Box<AuthorizationServer>),
@@ -59,42 +59,44 @@ pub(crate) enum Guard {
 
 impl Site {
     /// Answers one HTTP request, whatever it is.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Script> {
-        self.tally.add(|counters| counters.http_requests += 1);
+    pub(crate) async fn answer_request(&self, request: Request<Incoming>) -> Response<Script> {
+        self.tally.change_counts(|counters| counters.http_requests += 1);
         let (head, body) = request.into_parts();
-        let mut response = match self.route(&head, body).await {
+        let mut response = match self.route_request(&head, body).await {
             Ok(response) => response,
             Err(early) => *early,
         };
         if self.shaper.faults.is_on(FaultKind::ConnectionClose, "") {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        self.tally.add(|counters| count(&mut counters.statuses, response.status().as_u16()));
+        self.tally.change_counts(|counters| count_one(&mut counters.statuses, response.status().as_u16()));
         response
     }
 
-    async fn route(&self, head: &request::Parts, body: Incoming) -> Result<Response<Script>, Early> {
+    async fn route_request(&self, head: &request::Parts, body: Incoming) -> Result<Response<Script>, Early> {
         let path = head.uri.path();
         let serving_path = path
             .strip_prefix(ENDPOINT)
             .is_some_and(|rest| rest.is_empty() || rest == "/" && self.shaper.faults.contains(FaultKind::Redirect));
         if serving_path {
             if let Err(early) = self.check_origin(&head.headers).and_then(|()| self.check_token(&head.headers)) {
-                return refused(body, early).await;
+                return refuse_after_body(body, early).await;
             }
             return match head.method {
                 Method::POST => {
-                    let body = read(body).await?;
-                    self.post(head, &body).await
+                    let body = read_body(body).await?;
+                    self.handle_post(head, &body).await
                 }
-                Method::GET => self.standalone(head).await,
+                Method::GET => self.handle_get(head).await,
                 Method::DELETE => self.end_session(head),
-                _ => refused(body, rejected(&Rejection::MethodNotAllowed, None)).await,
+                _ => refuse_after_body(body, rejection_response(&Rejection::MethodNotAllowed, None)).await,
             };
         }
         match &self.guard {
-            Guard::OAuth(server) => self.authorization(server, head, body).await,
-            Guard::Open | Guard::Bearer(_) => refused(body, Early::new(bare(StatusCode::NOT_FOUND))).await,
+            RequiredCredentials::OAuth(server) => self.authorization_route(server, head, body).await,
+            RequiredCredentials::Open | RequiredCredentials::Bearer(_) => {
+                refuse_after_body(body, Early::new(status_reply(StatusCode::NOT_FOUND))).await
+            }
         }
     }
 
@@ -111,31 +113,31 @@ impl Site {
         if local || origin.as_bytes() == self.origin.as_bytes() {
             return Ok(());
         }
-        Err(rejected(&Rejection::OriginForbidden, None))
+        Err(rejection_response(&Rejection::OriginForbidden, None))
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), Early> {
         let token = bearer_token(headers);
         let refused = match (&self.guard, token) {
-            (Guard::Open, _) => return Ok(()),
+            (RequiredCredentials::Open, _) => return Ok(()),
             (_, None) => None,
-            (Guard::Bearer(expected), Some(token)) if expected.equals(token) => return Ok(()),
-            (Guard::Bearer(_), Some(_)) => Some(TokenRefused::Unknown),
-            (Guard::OAuth(server), Some(token)) => match server.check(token, Instant::now()) {
+            (RequiredCredentials::Bearer(expected), Some(token)) if expected.equals(token) => return Ok(()),
+            (RequiredCredentials::Bearer(_), Some(_)) => Some(TokenRefused::Unknown),
+            (RequiredCredentials::OAuth(server), Some(token)) => match server.check_token(token, Instant::now()) {
                 Ok(()) => return Ok(()),
                 Err(refused) => Some(refused),
             },
         };
-        self.tally.add(|counters| counters.unauthorized += 1);
-        let mut response = problem(StatusCode::UNAUTHORIZED, "a valid bearer token is needed");
-        if let Ok(challenge) = HeaderValue::try_from(self.challenge(refused)) {
+        self.tally.change_counts(|counters| counters.unauthorized += 1);
+        let mut response = problem_response(StatusCode::UNAUTHORIZED, "a valid bearer token is needed");
+        if let Ok(challenge) = HeaderValue::try_from(self.challenge_header(refused)) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         Err(response)
     }
 
     /// RFC 6750 §3 and, for OAuth, RFC 9728 §5.1.
-    fn challenge(&self, refused: Option<TokenRefused>) -> String {
+    fn challenge_header(&self, refused: Option<TokenRefused>) -> String {
         let mut challenge = Challenge::bearer();
         if let Some(refused) = refused {
             let description = match refused {
@@ -145,16 +147,16 @@ impl Site {
             challenge = challenge.with("error", "invalid_token").with("error_description", description);
         }
         match &self.guard {
-            Guard::OAuth(_) => {
+            RequiredCredentials::OAuth(_) => {
                 let url = format!("{}{RESOURCE_METADATA}{ENDPOINT}", self.origin);
                 challenge.with("resource_metadata", &url)
             }
-            Guard::Open | Guard::Bearer(_) => challenge.with("realm", "mcpace"),
+            RequiredCredentials::Open | RequiredCredentials::Bearer(_) => challenge.with("realm", "mcpace"),
         }
         .to_string()
     }
 
-    async fn authorization(
+    async fn authorization_route(
         &self,
         server: &AuthorizationServer,
         head: &request::Parts,
@@ -165,72 +167,74 @@ impl Site {
             path.strip_prefix(RESOURCE_METADATA).is_some_and(|rest| rest.is_empty() || rest == ENDPOINT);
         let answer = match (&head.method, path) {
             (&Method::GET, _) if is_resource_metadata => {
-                self.tally.add(|counters| counters.resource_metadata_fetches += 1);
-                Answer::Document(server.resource_metadata())
+                self.tally.change_counts(|counters| counters.resource_metadata_fetches += 1);
+                EndpointAnswer::Document(server.resource_metadata())
             }
             (&Method::GET, AUTHORIZATION_METADATA) => {
-                self.tally.add(|counters| counters.authorization_metadata_fetches += 1);
-                Answer::Document(server.authorization_metadata())
+                self.tally.change_counts(|counters| counters.authorization_metadata_fetches += 1);
+                EndpointAnswer::Document(server.authorization_metadata())
             }
-            (&Method::GET, "/authorize") => server.authorize(head.uri.query().unwrap_or_default(), Instant::now()),
-            (&Method::POST, "/register") => server.register(&read(body).await?),
+            (&Method::GET, "/authorize") => {
+                server.authorize_client(head.uri.query().unwrap_or_default(), Instant::now())
+            }
+            (&Method::POST, "/register") => server.register_client(&read_body(body).await?),
             (&Method::POST, "/token") => {
-                self.tally.add(|counters| counters.token_requests += 1);
-                let form = read(body).await?;
+                self.tally.change_counts(|counters| counters.token_requests += 1);
+                let form = read_body(body).await?;
                 // A client that leaves meanwhile was given nothing: its refresh token stays good.
-                self.shaper.timer.sleep(self.shaper.faults.delay(FaultKind::TokenEndpoint, "")).await;
-                let authorization = text(&head.headers, &AUTHORIZATION);
-                server.token(&form, authorization, Instant::now())
+                self.shaper.timer.sleep(self.shaper.faults.delay_for(FaultKind::TokenEndpoint, "")).await;
+                let authorization = header_text(&head.headers, &AUTHORIZATION);
+                server.token_response(&form, authorization, Instant::now())
             }
             (_, "/authorize" | "/register" | "/token" | AUTHORIZATION_METADATA) => {
-                return refused(body, rejected(&Rejection::MethodNotAllowed, None)).await;
+                return refuse_after_body(body, rejection_response(&Rejection::MethodNotAllowed, None)).await;
             }
-            _ => return refused(body, Early::new(bare(StatusCode::NOT_FOUND))).await,
+            _ => return refuse_after_body(body, Early::new(status_reply(StatusCode::NOT_FOUND))).await,
         };
-        Ok(self.answered(answer))
+        Ok(self.oauth_response(answer))
     }
 
-    fn answered(&self, answer: Answer) -> Response<Script> {
-        let count = |change: fn(&mut crate::counters::Counters)| self.tally.add(change);
+    fn oauth_response(&self, answer: EndpointAnswer) -> Response<Script> {
+        let count = |change: fn(&mut crate::counters::Counters)| self.tally.change_counts(change);
         match answer {
-            Answer::Document(document) => json_reply(StatusCode::OK, &document),
-            Answer::Registered(client) => {
+            EndpointAnswer::Document(document) => json_reply(StatusCode::OK, &document),
+            EndpointAnswer::Registered(client) => {
                 count(|counters| counters.registrations += 1);
-                unstored(json_reply(StatusCode::CREATED, &client))
+                without_store(json_reply(StatusCode::CREATED, &client))
             }
-            Answer::Tokens(tokens) => {
+            EndpointAnswer::Tokens(tokens) => {
                 count(|counters| counters.tokens_issued += 1);
-                unstored(json_reply(StatusCode::OK, &tokens))
+                without_store(json_reply(StatusCode::OK, &tokens))
             }
-            Answer::Consent(location) => {
+            EndpointAnswer::Consent(location) => {
                 count(|counters| counters.authorizations += 1);
-                redirect(StatusCode::FOUND, &location)
+                redirect_response(StatusCode::FOUND, &location)
             }
-            Answer::Refusal(location) => redirect(StatusCode::FOUND, &location),
-            Answer::Error(error) => {
+            EndpointAnswer::Refusal(location) => redirect_response(StatusCode::FOUND, &location),
+            EndpointAnswer::Error(error) => {
                 let status = match error.code {
                     "invalid_client" => StatusCode::UNAUTHORIZED,
                     _ => StatusCode::BAD_REQUEST,
                 };
                 let body = json!({"error": error.code, "error_description": error.description});
-                unstored(json_reply(status, &body))
+                without_store(json_reply(status, &body))
             }
         }
     }
 }
 
 /// A refusal, once the body is here: a connection that ends with bytes unread is reset, and the reply may go with it.
-async fn refused(body: Incoming, early: Early) -> Result<Response<Script>, Early> {
+async fn refuse_after_body(body: Incoming, early: Early) -> Result<Response<Script>, Early> {
     // The refusal takes precedence over any fault of the body.
-    let _ = read(body).await;
+    let _ = read_body(body).await;
     Err(early)
 }
 
 /// The whole body, within limits of size and time.
-async fn read(body: Incoming) -> Result<Vec<u8>, Early> {
+async fn read_body(body: Incoming) -> Result<Vec<u8>, Early> {
     let too_large = || {
         let limit = LARGEST_BODY;
-        Err(rejected(&Rejection::BodyTooLarge { limit }, None))
+        Err(rejection_response(&Rejection::BodyTooLarge { limit }, None))
     };
     // A length that is announced need not be waited for.
     if body.size_hint().lower() > LARGEST_BODY as u64 {
@@ -239,31 +243,31 @@ async fn read(body: Incoming) -> Result<Vec<u8>, Early> {
     match timeout(LONGEST_BODY, Limited::new(body, LARGEST_BODY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
-        Ok(Err(_)) => Err(problem(StatusCode::BAD_REQUEST, "the body broke off")),
+        Ok(Err(_)) => Err(problem_response(StatusCode::BAD_REQUEST, "the body broke off")),
         Err(_) => {
             let limit = "the body took longer than 30 s";
-            Err(problem(StatusCode::REQUEST_TIMEOUT, limit))
+            Err(problem_response(StatusCode::REQUEST_TIMEOUT, limit))
         }
     }
 }
 
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = text(headers, &AUTHORIZATION)?.split_once(' ')?;
+    let (scheme, token) = header_text(headers, &AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// A header's value as text, if it is there and is text.
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
 /// An HTTP error outside of any JSON-RPC request.
-pub(crate) fn problem(status: StatusCode, description: &str) -> Early {
+pub(crate) fn problem_response(status: StatusCode, description: &str) -> Early {
     Early::new(json_reply(status, &json!({"error": description})))
 }
 
 /// Response to a request that the protocol's own checks refuse: its status and a JSON-RPC error.
-pub(crate) fn rejected(rejection: &Rejection, id: Option<&Id<'_>>) -> Early {
+pub(crate) fn rejection_response(rejection: &Rejection, id: Option<&Id<'_>>) -> Early {
     let mut body = Vec::new();
     rejection.write_body(id, &mut body);
     let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
@@ -271,14 +275,14 @@ pub(crate) fn rejected(rejection: &Rejection, id: Option<&Id<'_>>) -> Early {
 }
 
 /// A redirect; a place that is no header value can only come from a hostile client.
-pub(crate) fn redirect(status: StatusCode, location: &str) -> Response<Script> {
+pub(crate) fn redirect_response(status: StatusCode, location: &str) -> Response<Script> {
     match HeaderValue::try_from(location) {
         Ok(location) => {
-            let mut response = bare(status);
+            let mut response = status_reply(status);
             response.headers_mut().insert(LOCATION, location);
             response
         }
-        Err(_) => bare(StatusCode::BAD_REQUEST),
+        Err(_) => status_reply(StatusCode::BAD_REQUEST),
     }
 }
 
@@ -286,7 +290,7 @@ fn json_reply(status: StatusCode, body: &Value) -> Response<Script> {
     plain_json(status, body.to_string().into_bytes())
 }
 
-fn unstored(mut response: Response<Script>) -> Response<Script> {
+fn without_store(mut response: Response<Script>) -> Response<Script> {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -15,9 +15,9 @@ use crate::oauth::{AuthorizationServer, Policy};
 use crate::profile::{Authorization, Profile, ResponseMode};
 use crate::reply::Shaper;
 use crate::secret::Secret;
-use crate::server::{self, Listening};
-use crate::session::Sessions;
-use crate::site::{Guard, Site};
+use crate::server::{self, OpenListener};
+use crate::session::TargetSessions;
+use crate::site::{RequiredCredentials, Site};
 use crate::timer::Timer;
 use crate::tls::Tls;
 
@@ -125,8 +125,8 @@ impl Target {
     pub async fn start(options: Options) -> Result<Self, TargetError> {
         options.check()?;
         let tls = options.tls.then(|| Tls::self_signed(options.host)).transpose()?;
-        let timer = Timer::start().map_err(TargetError::Timer)?;
-        let (listener, address) = listen(SocketAddr::new(options.host, options.port)).await?;
+        let timer = Timer::start_thread().map_err(TargetError::Timer)?;
+        let (listener, address) = bind_listener(SocketAddr::new(options.host, options.port)).await?;
         let scheme = if options.tls { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
         let (stop, stopping) = watch::channel(false);
@@ -135,18 +135,18 @@ impl Target {
             Some(tls) => (Some(tls.acceptor), Some(tls.certificate_pem)),
             None => (None, None),
         };
-        let listening = Listening {
+        let listening = OpenListener {
             listener,
             acceptor,
             // Two writes show their stall only where Nagle's algorithm is left on.
             nodelay: !options.faults.contains(FaultKind::TwoWrites),
-            handshake_delay: options.faults.delay(FaultKind::TlsHandshake, ""),
+            handshake_delay: options.faults.delay_for(FaultKind::TlsHandshake, ""),
             timer: timer.clone(),
             stopping: stopping.clone(),
         };
         let url = format!("{origin}{ENDPOINT}");
-        let site = site(options, origin, timer, stopping, Arc::clone(&tally));
-        let server = tokio::spawn(server::run(listening, Arc::new(site)));
+        let site = make_site(options, origin, timer, stopping, Arc::clone(&tally));
+        let server = tokio::spawn(server::run_server(listening, Arc::new(site)));
         Ok(Self { url, certificate_pem, tally, stop, server: Some(server) })
     }
 
@@ -189,7 +189,7 @@ impl Drop for Target {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), TargetError> {
+async fn bind_listener(address: SocketAddr) -> Result<(TcpListener, SocketAddr), TargetError> {
     let failed = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::AddrInUse => TargetError::PortInUse { address },
         _ => TargetError::Listen { address, source },
@@ -199,11 +199,17 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Target
     Ok((listener, bound))
 }
 
-fn site(options: Options, origin: String, timer: Timer, stopping: watch::Receiver<bool>, tally: Arc<Tally>) -> Site {
+fn make_site(
+    options: Options,
+    origin: String,
+    timer: Timer,
+    stopping: watch::Receiver<bool>,
+    tally: Arc<Tally>,
+) -> Site {
     let behaviour = options.profile.behaviour();
-    let faulty_lifetime = options.faults.delay(FaultKind::TokenLifetime, "");
+    let faulty_lifetime = options.faults.delay_for(FaultKind::TokenLifetime, "");
     let guard = match (behaviour.authorization, options.bearer_token) {
-        (Authorization::OAuth, _) => Guard::OAuth(Box::new(AuthorizationServer::new(
+        (Authorization::OAuth, _) => RequiredCredentials::OAuth(Box::new(AuthorizationServer::new(
             &origin,
             ENDPOINT,
             &options.public_origins,
@@ -212,15 +218,15 @@ fn site(options: Options, origin: String, timer: Timer, stopping: watch::Receive
                 refuses_consent: options.faults.contains(FaultKind::ConsentRefused),
             },
         ))),
-        (Authorization::Bearer, Some(token)) => Guard::Bearer(token),
+        (Authorization::Bearer, Some(token)) => RequiredCredentials::Bearer(token),
         // `check` has refused a bearer profile without a token.
-        (Authorization::None | Authorization::Bearer, _) => Guard::Open,
+        (Authorization::None | Authorization::Bearer, _) => RequiredCredentials::Open,
     };
-    let lost_after = options.faults.amount(FaultKind::SessionLost, "");
+    let lost_after = options.faults.amount_for(FaultKind::SessionLost, "");
     Site {
         origin,
         guard,
-        sessions: options.sessions.then(|| Sessions::new(lost_after)),
+        sessions: options.sessions.then(|| TargetSessions::new(lost_after)),
         standalone_stream: behaviour.standalone_stream,
         response: options.response,
         server_timing: options.server_timing,

@@ -30,10 +30,10 @@ pub(crate) struct Timer(Arc<Handle>);
 
 impl Timer {
     /// Starts the thread.
-    pub(crate) fn start() -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+    pub(crate) fn start_thread() -> io::Result<Self> {
+        let shared = Arc::new(TimerShared::default());
         let thread = Arc::clone(&shared);
-        thread::Builder::new().name("mcpace-timer".to_owned()).spawn(move || run(&thread))?;
+        thread::Builder::new().name("mcpace-timer".to_owned()).spawn(move || run_timer(&thread))?;
         Ok(Self(Arc::new(Handle(shared))))
     }
 
@@ -44,7 +44,7 @@ impl Timer {
         }
         let begun = Instant::now();
         let (wake, woken) = oneshot::channel();
-        self.0.0.add(Entry { deadline: begun + delay, wake });
+        self.0.0.add_entry(TimerEntry { deadline: begun + delay, wake });
         // The sender lives in the heap until its deadline; an error would mean that the thread is
         // gone, and then not waiting is better than waiting for ever.
         let _ = woken.await;
@@ -54,29 +54,29 @@ impl Timer {
 
 /// Stops the thread when the last [`Timer`] is dropped.
 #[derive(Debug)]
-struct Handle(Arc<Shared>);
+struct Handle(Arc<TimerShared>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.state().stopped = true;
+        self.0.lock_state().stopped = true;
         self.0.changed.notify_one();
     }
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct TimerShared {
+    state: Mutex<TimerState>,
     changed: Condvar,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl TimerShared {
+    fn lock_state(&self) -> MutexGuard<'_, TimerState> {
         // Nothing under this lock can leave the state half-changed, so a poisoned one is sound.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, entry: Entry) {
-        let mut state = self.state();
+    fn add_entry(&self, entry: TimerEntry) {
+        let mut state = self.lock_state();
         if state.pending.len() >= state.sweep_at.max(SWEEP_AT_LEAST) {
             state.pending.retain(|entry| !entry.wake.is_closed());
             state.sweep_at = 2 * state.pending.len();
@@ -93,46 +93,46 @@ impl Shared {
 const SWEEP_AT_LEAST: usize = 1024;
 
 #[derive(Debug, Default)]
-struct State {
-    pending: BinaryHeap<Entry>,
+struct TimerState {
+    pending: BinaryHeap<TimerEntry>,
     sweep_at: usize,
     stopped: bool,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TimerEntry {
     deadline: Instant,
     wake: oneshot::Sender<()>,
 }
 
 // The earliest deadline is the greatest entry, since `BinaryHeap` gives the greatest first.
-impl Ord for Entry {
+impl Ord for TimerEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         other.deadline.cmp(&self.deadline)
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for TimerEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for TimerEntry {
     fn eq(&self, other: &Self) -> bool {
         self.deadline == other.deadline
     }
 }
 
-impl Eq for Entry {}
+impl Eq for TimerEntry {}
 
-fn run(shared: &Shared) {
+fn run_timer(shared: &TimerShared) {
     // Timing-sensitive: the default slack lets the kernel wake this thread 50 µs late on purpose.
     // Where it can't be lowered (not Linux), delays are that much less precise and still reported.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 
-    let mut state = shared.state();
+    let mut state = shared.lock_state();
     while !state.stopped {
         let now = Instant::now();
         match state.pending.peek().map(|entry| entry.deadline) {
@@ -158,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_delay_is_never_early() {
-        let timer = Timer::start().unwrap();
+        let timer = Timer::start_thread().unwrap();
         for micros in [1, 50, 300, 1_000, 2_500] {
             let wanted = Duration::from_micros(micros);
             assert!(timer.sleep(wanted).await >= wanted);
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_earlier_deadline_wakes_first_whatever_the_order_of_asking() {
-        let timer = Timer::start().unwrap();
+        let timer = Timer::start_thread().unwrap();
         let (late, early) = (timer.clone(), timer.clone());
         let order = Mutex::new(Vec::new());
         tokio::join!(
@@ -185,19 +185,19 @@ mod tests {
 
     #[tokio::test]
     async fn no_delay_waits_for_nothing() {
-        let timer = Timer::start().unwrap();
+        let timer = Timer::start_thread().unwrap();
         assert_eq!(timer.sleep(Duration::ZERO).await, Duration::ZERO);
     }
 
     #[test]
     fn entries_of_tasks_that_went_away_are_swept() {
-        let shared = Shared::default();
+        let shared = TimerShared::default();
         let deadline = Instant::now() + Duration::from_secs(3600);
         for _ in 0..10 * SWEEP_AT_LEAST {
             let (wake, gone) = oneshot::channel();
             drop(gone);
-            shared.add(Entry { deadline, wake });
+            shared.add_entry(TimerEntry { deadline, wake });
         }
-        assert!(shared.state().pending.len() <= SWEEP_AT_LEAST + 1);
+        assert!(shared.lock_state().pending.len() <= SWEEP_AT_LEAST + 1);
     }
 }

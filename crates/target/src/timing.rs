@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Time spent in dispatch and service for one JSON-RPC request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Inner {
+pub(crate) struct ServiceTime {
     pub(crate) dispatch: Duration,
     pub(crate) service: Duration,
 }
@@ -19,29 +19,29 @@ pub(crate) struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layers {
     transport: Duration,
-    inner: Inner,
+    inner: ServiceTime,
 }
 
 impl Layers {
     /// Transport is what is left of the whole exchange: `received` until `replying`, without what
     /// all its requests (one, but for batches) spent further in.
-    pub(crate) fn new(received: Instant, replying: Instant, inner: Inner, all: &[Inner]) -> Self {
+    pub(crate) fn new(received: Instant, replying: Instant, inner: ServiceTime, all: &[ServiceTime]) -> Self {
         let further_in: Duration = all.iter().map(|one| one.dispatch + one.service).sum();
         let whole = replying.saturating_duration_since(received);
         Self { transport: whole.saturating_sub(further_in), inner }
     }
 
     /// For `_meta` under [`mcpace_wire::mcp::key::TIMING`], in nanoseconds.
-    pub(crate) fn meta(&self) -> Value {
+    pub(crate) fn meta_value(&self) -> Value {
         json!({
-            "transport_ns": nanos(self.transport),
-            "dispatch_ns": nanos(self.inner.dispatch),
-            "service_ns": nanos(self.inner.service),
+            "transport_ns": whole_nanos(self.transport),
+            "dispatch_ns": whole_nanos(self.inner.dispatch),
+            "service_ns": whole_nanos(self.inner.service),
         })
     }
 
     /// For the `Server-Timing` header (W3C Server Timing §3), in milliseconds.
-    pub(crate) fn header(&self) -> String {
+    pub(crate) fn server_timing(&self) -> String {
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         format!(
             "transport;dur={:.6}, dispatch;dur={:.6}, service;dur={:.6}",
@@ -52,7 +52,7 @@ impl Layers {
     }
 }
 
-fn nanos(time: Duration) -> u64 {
+fn whole_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -63,9 +63,12 @@ mod tests {
     #[test]
     fn the_layers_add_up_to_the_whole() {
         let received = Instant::now();
-        let inner = Inner { dispatch: Duration::from_micros(20), service: Duration::from_millis(3) };
+        let inner = ServiceTime { dispatch: Duration::from_micros(20), service: Duration::from_millis(3) };
         let layers = Layers::new(received, received + Duration::from_millis(10), inner, &[inner]);
-        assert_eq!(layers.meta(), json!({"transport_ns": 6_980_000, "dispatch_ns": 20_000, "service_ns": 3_000_000}));
-        assert_eq!(layers.header(), "transport;dur=6.980000, dispatch;dur=0.020000, service;dur=3.000000");
+        assert_eq!(
+            layers.meta_value(),
+            json!({"transport_ns": 6_980_000, "dispatch_ns": 20_000, "service_ns": 3_000_000})
+        );
+        assert_eq!(layers.server_timing(), "transport;dur=6.980000, dispatch;dur=0.020000, service;dur=3.000000");
     }
 }

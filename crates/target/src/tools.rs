@@ -42,7 +42,7 @@ impl Tool {
     }
 
     /// The tool as `tools/list` shows it.
-    pub(crate) fn definition(self) -> Value {
+    pub(crate) fn tool_definition(self) -> Value {
         let (description, argument, schema) = match self {
             Self::Echo => ("Returns its text", "text", json!({"type": "string"})),
             Self::Greet => ("Greets somebody by name", "name", json!({"type": "string"})),
@@ -70,17 +70,17 @@ impl Tool {
     }
 
     /// Runs the tool. The error is a sentence for the caller.
-    pub(crate) async fn call(self, arguments: Option<&RawValue>, timer: &Timer) -> Result<String, String> {
+    pub(crate) async fn run_tool(self, arguments: Option<&RawValue>, timer: &Timer) -> Result<String, String> {
         match self {
-            Self::Echo => read(arguments).map(|Text { text }| text),
-            Self::Greet => read(arguments).map(|Name { name }| format!("Hello, {name}!")),
+            Self::Echo => read_arguments(arguments).map(|Text { text }| text),
+            Self::Greet => read_arguments(arguments).map(|NameArguments { name }| format!("Hello, {name}!")),
             Self::Double => {
-                let Number { n } = read(arguments)?;
+                let Number { n } = read_arguments(arguments)?;
                 let doubled = n.checked_mul(2).ok_or("n is too large to be doubled")?;
                 Ok(doubled.to_string())
             }
             Self::Wait => {
-                let Wait { ms } = read(arguments)?;
+                let WaitArguments { ms } = read_arguments(arguments)?;
                 if ms > LONGEST_WAIT_MS {
                     return Err(format!("ms is at most {LONGEST_WAIT_MS}"));
                 }
@@ -88,7 +88,7 @@ impl Tool {
                 Ok(format!("waited {ms} ms"))
             }
             Self::Payload => {
-                let Payload { bytes } = read(arguments)?;
+                let Payload { bytes } = read_arguments(arguments)?;
                 if bytes > MOST_PAYLOAD_BYTES {
                     return Err(format!("bytes is at most {MOST_PAYLOAD_BYTES}"));
                 }
@@ -104,7 +104,7 @@ struct Text {
 }
 
 #[derive(Deserialize)]
-struct Name {
+struct NameArguments {
     name: String,
 }
 
@@ -114,7 +114,7 @@ struct Number {
 }
 
 #[derive(Deserialize)]
-struct Wait {
+struct WaitArguments {
     ms: u64,
 }
 
@@ -123,7 +123,7 @@ struct Payload {
     bytes: usize,
 }
 
-fn read<T: DeserializeOwned>(arguments: Option<&RawValue>) -> Result<T, String> {
+fn read_arguments<T: DeserializeOwned>(arguments: Option<&RawValue>) -> Result<T, String> {
     let arguments = arguments.map_or("{}", RawValue::get);
     serde_json::from_str(arguments).map_err(|error| format!("invalid arguments: {error}"))
 }
@@ -133,9 +133,9 @@ mod tests {
     use super::*;
 
     async fn call(name: &str, arguments: &str) -> Result<String, String> {
-        let timer = Timer::start().unwrap();
+        let timer = Timer::start_thread().unwrap();
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
-        Tool::from_name(name).unwrap().call(Some(&arguments), &timer).await
+        Tool::from_name(name).unwrap().run_tool(Some(&arguments), &timer).await
     }
 
     #[tokio::test]

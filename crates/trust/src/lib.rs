@@ -37,14 +37,14 @@ pub enum NotTrusted {
 /// # Errors
 /// [`NotTrusted`]: `extra_roots` holds none, or one that can't be used.
 pub fn client_config(extra_roots: Option<&str>) -> Result<ClientConfig, NotTrusted> {
-    let roots = roots(extra_roots)?;
+    let roots = root_store(extra_roots)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| NotTrusted::SetUp(error.to_string()))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn roots(extra_roots: Option<&str>) -> Result<RootCertStore, NotTrusted> {
+fn root_store(extra_roots: Option<&str>) -> Result<RootCertStore, NotTrusted> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let Some(pem) = extra_roots else { return Ok(roots) };
@@ -68,10 +68,10 @@ mod tests {
 
     #[test]
     fn each_certificate_of_a_bundle_is_believed() {
-        let own = roots(None).unwrap().len();
+        let own = root_store(None).unwrap().len();
         let (one, two) = (certificate("one.example"), certificate("two.example"));
-        assert_eq!(roots(Some(&one)).unwrap().len(), own + 1);
-        assert_eq!(roots(Some(&format!("# a bundle\n{one}\n{two}"))).unwrap().len(), own + 2);
+        assert_eq!(root_store(Some(&one)).unwrap().len(), own + 1);
+        assert_eq!(root_store(Some(&format!("# a bundle\n{one}\n{two}"))).unwrap().len(), own + 2);
         assert!(client_config(Some(&one)).is_ok());
     }
 

@@ -9,7 +9,7 @@
 //! - [`jsonrpc`]: messages, borrowed from their text.
 //! - [`mcp`]: the types of each method's parameters and results.
 //! - [`sse`], [`lines`]: framing over HTTP and over stdio.
-//! - [`quoted`]: quotes a peer's text in one of our messages.
+//! - [`quote_printable`]: quotes a peer's text in one of our messages.
 //! - [`http`]: the rules of the protocol for HTTP: headers, checks, status codes, challenges.
 
 pub mod http;
@@ -20,5 +20,5 @@ mod quoted;
 pub mod revision;
 pub mod sse;
 
-pub use quoted::quoted;
+pub use quoted::quote_printable;
 pub use revision::Revision;

@@ -91,7 +91,7 @@ fn trim_return(mut line: Vec<u8>) -> Vec<u8> {
 }
 
 /// Appends `json` as one line. Newlines in JSON can only stand between tokens, so they become spaces.
-pub fn encode(json: &[u8], out: &mut Vec<u8>) {
+pub fn encode_line(json: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(json);
     for byte in &mut out[start..] {

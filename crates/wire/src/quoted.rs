@@ -2,7 +2,7 @@
 
 /// The words as they may stand there: one line, printable, at most 300 characters.
 #[must_use]
-pub fn quoted(words: &str) -> String {
+pub fn quote_printable(words: &str) -> String {
     const LONGEST: usize = 300;
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let mut text: String = words.trim().chars().take(LONGEST).map(plain).collect();
@@ -14,11 +14,11 @@ pub fn quoted(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::quote_printable;
 
     #[test]
     fn a_peers_words_are_one_printable_line_and_short() {
-        assert_eq!(quoted(" a\nb\u{1b}[31m "), "a b [31m");
-        assert_eq!(quoted(&"é".repeat(400)).chars().count(), 301);
+        assert_eq!(quote_printable(" a\nb\u{1b}[31m "), "a b [31m");
+        assert_eq!(quote_printable(&"é".repeat(400)).chars().count(), 301);
     }
 }

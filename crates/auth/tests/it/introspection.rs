@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpace_auth::{
-    Access, ClientAuth, Failure, IntrospectionOptions, IntrospectionVerifier, Outage, Reach, Refusal, Secret,
+    Access, ClientAuth, Failure, IntrospectionOptions, IntrospectionVerifier, Outage, Reach, Secret, TokenRefusal,
 };
 use mcpace_serve::http::{TokenError, TokenVerifier as _};
 use serde_json::{Value, json};
@@ -102,11 +102,11 @@ async fn answers_are_kept_for_their_time() {
     assert!(tried.check("t").await.is_ok());
     tried.clock.pass(1);
     for _ in 0..3 {
-        assert_eq!(tried.check("t").await, Err(Refusal::Inactive.into()));
+        assert_eq!(tried.check("t").await, Err(TokenRefusal::Inactive.into()));
     }
     assert_eq!(issuer.asked(), 2);
     tried.clock.pass(5);
-    assert_eq!(tried.check("t").await, Err(Refusal::Inactive.into()));
+    assert_eq!(tried.check("t").await, Err(TokenRefusal::Inactive.into()));
     assert_eq!(issuer.asked(), 3);
 }
 
@@ -119,7 +119,7 @@ async fn no_answer_is_kept_past_the_tokens_own_end() {
     assert!(tried.check("t").await.is_ok());
     assert_eq!(issuer.asked(), 1);
     tried.clock.pass(1);
-    assert_eq!(tried.check("t").await, Err(Refusal::Expired.into()));
+    assert_eq!(tried.check("t").await, Err(TokenRefusal::Expired.into()));
     assert_eq!(issuer.asked(), 2);
 }
 
@@ -269,10 +269,10 @@ async fn an_active_token_must_be_meant_for_us() {
     });
     assert!(tried.check("ours").await.is_ok());
     for (token, refusal) in [
-        ("theirs", Refusal::Audience),
-        ("nobodys", Refusal::Audience),
-        ("foreign", Refusal::Issuer),
-        ("odd", Refusal::Claim("aud")),
+        ("theirs", TokenRefusal::Audience),
+        ("nobodys", TokenRefusal::Audience),
+        ("foreign", TokenRefusal::Issuer),
+        ("odd", TokenRefusal::Claim("aud")),
     ] {
         assert_eq!(tried.check(token).await, Err(refusal.into()), "{token}");
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpace_auth::{
-    Access, Algorithm, AuthError, Failure, JwtOptions, JwtVerifier, Keys, Outage, Reach, Refusal, Secret,
+    Access, Algorithm, AuthError, Failure, JwtOptions, JwtVerifier, Keys, Outage, Reach, Secret, TokenRefusal,
 };
 use mcpace_serve::http::{TokenError, TokenVerifier as _};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ impl Tried {
         }
     }
 
-    async fn refusal(&self, token: &str) -> Refusal {
+    async fn refusal(&self, token: &str) -> TokenRefusal {
         match self.check(token).await {
             Err(Failure::Refused(refusal)) => refusal,
             other => panic!("{other:?}"),
@@ -99,8 +99,8 @@ async fn each_algorithm_is_verified_by_published_and_by_given_keys() {
             let (said, _) = root.rsplit_once('.').unwrap();
             let (_, signature) = token.rsplit_once('.').unwrap();
             let forged = format!("{said}.{signature}");
-            assert_eq!(by_pem.refusal(&forged).await, Refusal::Signature, "{name}");
-            assert_eq!(by_url.refusal(&forged).await, Refusal::Signature, "{name}");
+            assert_eq!(by_pem.refusal(&forged).await, TokenRefusal::Signature, "{name}");
+            assert_eq!(by_url.refusal(&forged).await, TokenRefusal::Signature, "{name}");
         }
     }
     assert_eq!(issuer.asked(), 1);
@@ -110,7 +110,7 @@ async fn each_algorithm_is_verified_by_published_and_by_given_keys() {
         let token = Signer::shared(secret.as_bytes()).sign(&json!({"alg": name}), &claims(&json!({})));
         assert_eq!(tried.check(&token).await.as_deref(), Ok("ada"), "{name}");
         let other = Signer::shared(b"another").sign(&json!({"alg": name}), &claims(&json!({})));
-        assert_eq!(tried.refusal(&other).await, Refusal::Signature);
+        assert_eq!(tried.refusal(&other).await, TokenRefusal::Signature);
     }
 }
 
@@ -137,28 +137,28 @@ async fn forged_expired_and_foreign_tokens_are_refused() {
     let good = key.token("k", &claims(&json!({})));
     assert_eq!(tried.check(&good).await.as_deref(), Ok("ada"));
 
-    assert_eq!(tried.refusal(&other.token("k", &claims(&json!({})))).await, Refusal::Signature);
+    assert_eq!(tried.refusal(&other.token("k", &claims(&json!({})))).await, TokenRefusal::Signature);
     let forged = key.token("k", &claims(&json!({"sub": "root"})));
     let parts: Vec<&str> = good.split('.').zip(forged.split('.')).map(|(good, _)| good).collect();
     let swapped = format!("{}.{}.{}", parts[0], forged.split('.').nth(1).unwrap(), parts[2]);
-    assert_eq!(tried.refusal(&swapped).await, Refusal::Signature);
+    assert_eq!(tried.refusal(&swapped).await, TokenRefusal::Signature);
     for (more, refusal) in [
-        (json!({"exp": BEGIN - 11}), Refusal::Expired),
-        (json!({"exp": BEGIN.to_string()}), Refusal::Claim("exp")),
-        (json!({"exp": null}), Refusal::Claim("exp")),
-        (json!({"nbf": BEGIN + 11}), Refusal::NotYet),
-        (json!({"iss": "https://evil.example"}), Refusal::Issuer),
-        (json!({"iss": null}), Refusal::Issuer),
-        (json!({"aud": "https://other.example/mcp"}), Refusal::Audience),
-        (json!({"aud": ["a", "b"]}), Refusal::Audience),
-        (json!({"aud": null}), Refusal::Audience),
+        (json!({"exp": BEGIN - 11}), TokenRefusal::Expired),
+        (json!({"exp": BEGIN.to_string()}), TokenRefusal::Claim("exp")),
+        (json!({"exp": null}), TokenRefusal::Claim("exp")),
+        (json!({"nbf": BEGIN + 11}), TokenRefusal::NotYet),
+        (json!({"iss": "https://evil.example"}), TokenRefusal::Issuer),
+        (json!({"iss": null}), TokenRefusal::Issuer),
+        (json!({"aud": "https://other.example/mcp"}), TokenRefusal::Audience),
+        (json!({"aud": ["a", "b"]}), TokenRefusal::Audience),
+        (json!({"aud": null}), TokenRefusal::Audience),
     ] {
         assert_eq!(tried.refusal(&key.token("k", &claims(&more))).await, refusal, "{more}");
     }
     let within_leeway = key.token("k", &claims(&json!({"exp": BEGIN - 9, "nbf": BEGIN + 9})));
     assert!(tried.check(&within_leeway).await.is_ok());
     let long = key.token("k", &claims(&json!({"pad": "x".repeat(20_000)})));
-    assert!(matches!(tried.refusal(&long).await, Refusal::TooLong { .. }));
+    assert!(matches!(tried.refusal(&long).await, TokenRefusal::TooLong { .. }));
     assert_eq!(issuer.asked(), 1);
 }
 
@@ -193,29 +193,29 @@ async fn no_text_of_a_token_chooses_how_it_is_verified() {
         for none in ["none", "None", "NONE", ""] {
             let signed = rsa.sign(&json!({"alg": none, "kid": "k"}), &claims);
             let bare = format!("{}.", signed.rsplit_once('.').unwrap().0);
-            assert_eq!(tried.refusal(&signed).await, Refusal::Malformed, "{none}");
-            assert_eq!(tried.refusal(&bare).await, Refusal::Malformed, "{none}");
+            assert_eq!(tried.refusal(&signed).await, TokenRefusal::Malformed, "{none}");
+            assert_eq!(tried.refusal(&bare).await, TokenRefusal::Malformed, "{none}");
         }
         // The public key as a secret, in each spelling that a program might have it.
         let der: Vec<u8> = RSA_PUBLIC.bytes().collect();
         for secret in [der.as_slice(), RSA_PUBLIC.trim().as_bytes(), rsa.jwk("k")["n"].as_str().unwrap().as_bytes()] {
             let confused = Signer::shared(secret).sign(&json!({"alg": "HS256", "kid": "k"}), &claims);
-            assert_eq!(tried.refusal(&confused).await, Refusal::Algorithm(Algorithm::Hs256));
+            assert_eq!(tried.refusal(&confused).await, TokenRefusal::Algorithm(Algorithm::Hs256));
         }
         // A key that the token brings along.
         let own = Signer::ed(9);
         let brought = own.sign(&json!({"alg": "EdDSA", "kid": "k", "jwk": own.jwk("k")}), &claims);
-        assert!(matches!(tried.refusal(&brought).await, Refusal::UnknownKey | Refusal::Signature));
+        assert!(matches!(tried.refusal(&brought).await, TokenRefusal::UnknownKey | TokenRefusal::Signature));
     }
     // A secret that somebody published is none.
     let published = Signer::shared(&[7; 32]).sign(&json!({"alg": "HS256", "kid": "s"}), &claims);
-    assert_eq!(by_url.refusal(&published).await, Refusal::Algorithm(Algorithm::Hs256));
+    assert_eq!(by_url.refusal(&published).await, TokenRefusal::Algorithm(Algorithm::Hs256));
     // One kind of key, another's name.
     let misnamed = p256.sign(&json!({"alg": "ES256", "kid": "k"}), &claims);
-    assert_eq!(by_url.refusal(&misnamed).await, Refusal::UnknownKey);
+    assert_eq!(by_url.refusal(&misnamed).await, TokenRefusal::UnknownKey);
     let only = Tried::new(Keys::Pem(RSA_PUBLIC.to_owned()), |options| options.algorithms = vec![Algorithm::Ps256]);
     let other = rsa.sign(&json!({"alg": "RS256"}), &claims);
-    assert_eq!(only.refusal(&other).await, Refusal::Algorithm(Algorithm::Rs256));
+    assert_eq!(only.refusal(&other).await, TokenRefusal::Algorithm(Algorithm::Rs256));
 }
 
 #[tokio::test]
@@ -265,11 +265,11 @@ async fn keys_rotate_and_what_old_ones_signed_is_over() {
     });
     // Known by its hash for a while, and the issuer was asked a moment ago.
     assert_eq!(tried.check(&of_old).await.as_deref(), Ok("ada"));
-    assert_eq!(tried.refusal(&of_new).await, Refusal::UnknownKey);
+    assert_eq!(tried.refusal(&of_new).await, TokenRefusal::UnknownKey);
     tried.clock.pass(30);
     assert_eq!(tried.check(&of_new).await.as_deref(), Ok("bob"));
     assert_eq!(issuer.asked(), 2);
-    assert_eq!(tried.refusal(&of_old).await, Refusal::UnknownKey);
+    assert_eq!(tried.refusal(&of_old).await, TokenRefusal::UnknownKey);
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_verified_token_is_not_known_beyond_its_time() {
         tried.clock.pass(34);
     }
     tried.clock.pass(2);
-    assert_eq!(tried.refusal(&token).await, Refusal::Expired);
+    assert_eq!(tried.refusal(&token).await, TokenRefusal::Expired);
 }
 
 #[tokio::test]

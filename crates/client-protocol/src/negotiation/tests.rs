@@ -3,7 +3,7 @@
 use super::*;
 
 /// Outcome of a step, as a driver reports it.
-enum Event {
+enum DriverEvent {
     Open(Transport),
     Timeout,
     Failure(ClientError),
@@ -12,21 +12,21 @@ enum Event {
     Page(u16),
 }
 
-use Event::{Answer as Ok_, Error as Err_, Failure, Open, Page, Timeout};
+use DriverEvent::{Answer as Ok_, Error as Err_, Failure, Open, Page, Timeout};
 
-const MODERN: Event = Ok_(
+const MODERN: DriverEvent = Ok_(
     200,
     r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"_meta":{
         "io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#,
 );
-const LEGACY: Event =
+const LEGACY: DriverEvent =
     Ok_(200, r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#);
 
-fn ended() -> Event {
+fn connection_ended() -> DriverEvent {
     Failure(ClientError::ProcessEnded { program: "p".to_owned(), how: "exit code 1".to_owned(), stderr: String::new() })
 }
 
-fn describe(step: &Step) -> String {
+fn describe_step(step: &Step) -> String {
     match step {
         Step::Reopen => "reopen".to_owned(),
         Step::OpenHttpSse => "open http+sse".to_owned(),
@@ -42,9 +42,9 @@ fn describe(step: &Step) -> String {
 }
 
 /// Plays a dialogue; returns its steps, the last of which may be the code and the text of an error.
-fn play(mode: Mode, is_http: bool, known: Option<ServerEra>, events: Vec<Event>) -> Vec<String> {
+fn play_dialogue(mode: Mode, is_http: bool, known: Option<ServerEra>, events: Vec<DriverEvent>) -> Vec<String> {
     let (mut negotiation, first) = Negotiation::begin(mode, is_http, Duration::from_secs(10), known);
-    let mut steps = vec![describe(&first)];
+    let mut steps = vec![describe_step(&first)];
     for event in events {
         let next = match event {
             Open(transport) => Ok(negotiation.handle_open(transport)),
@@ -65,7 +65,7 @@ fn play(mode: Mode, is_http: bool, known: Option<ServerEra>, events: Vec<Event>)
             }
         };
         match next {
-            Ok(step) => steps.push(describe(&step)),
+            Ok(step) => steps.push(describe_step(&step)),
             Err(error) => {
                 steps.push(format!("{}: {error}", error.code()));
                 return steps;
@@ -79,11 +79,11 @@ fn text_to_json(text: String) -> mcpace_wire::mcp::Json {
     mcpace_wire::mcp::Json::from_text(text).unwrap()
 }
 
-fn auto(is_http: bool, events: Vec<Event>) -> Vec<String> {
-    play(Mode::Auto, is_http, None, events)
+fn play_auto(is_http: bool, events: Vec<DriverEvent>) -> Vec<String> {
+    play_dialogue(Mode::Auto, is_http, None, events)
 }
 
-fn last(steps: &[String]) -> &str {
+fn last_step(steps: &[String]) -> &str {
     steps.last().unwrap()
 }
 
@@ -92,8 +92,8 @@ const CONNECTED_LEGACY: &str = "connected 2025-06-18 streamable-http Legacy";
 
 #[test]
 fn a_modern_server_needs_one_request() {
-    assert_eq!(auto(true, vec![MODERN]), ["discover 2026-07-28", CONNECTED_MODERN]);
-    let steps = auto(false, vec![MODERN]);
+    assert_eq!(play_auto(true, vec![MODERN]), ["discover 2026-07-28", CONNECTED_MODERN]);
+    let steps = play_auto(false, vec![MODERN]);
     assert_eq!(steps, ["discover 2026-07-28 within a limit", "connected 2026-07-28 stdio Modern"]);
 }
 
@@ -108,7 +108,7 @@ fn replies_of_legacy_servers_to_discover_lead_to_initialize() {
         Ok_(200, "[]"),
     ];
     for reply in replies {
-        let steps = auto(true, vec![reply, LEGACY]);
+        let steps = play_auto(true, vec![reply, LEGACY]);
         assert_eq!(steps, ["discover 2026-07-28", "initialize 2025-11-25", CONNECTED_LEGACY]);
     }
 }
@@ -116,54 +116,54 @@ fn replies_of_legacy_servers_to_discover_lead_to_initialize() {
 #[test]
 fn a_busy_server_is_asked_once() {
     for status in [429, 502, 503, 504] {
-        let steps = auto(true, vec![Page(status)]);
-        assert!(steps.len() == 2 && last(&steps).starts_with("http-status: "), "{steps:?}");
+        let steps = play_auto(true, vec![Page(status)]);
+        assert!(steps.len() == 2 && last_step(&steps).starts_with("http-status: "), "{steps:?}");
     }
 }
 
 #[test]
 fn a_modern_refusal_is_final() {
-    let steps = auto(true, vec![Err_(400, code::HEADER_MISMATCH, &[])]);
-    assert!(steps.len() == 2 && last(&steps).starts_with("rpc: "), "{steps:?}");
+    let steps = play_auto(true, vec![Err_(400, code::HEADER_MISMATCH, &[])]);
+    assert!(steps.len() == 2 && last_step(&steps).starts_with("rpc: "), "{steps:?}");
 }
 
 #[test]
 fn a_refused_version_is_replaced_by_one_that_the_server_names() {
     let refused = |supported| Err_(400, code::UNSUPPORTED_PROTOCOL_VERSION, supported);
-    let steps = auto(true, vec![refused(&["2025-06-18", "2025-03-26"]), LEGACY]);
+    let steps = play_auto(true, vec![refused(&["2025-06-18", "2025-03-26"]), LEGACY]);
     assert_eq!(steps[1..], ["initialize 2025-06-18", CONNECTED_LEGACY]);
     // The very version that was refused is asked for once more.
-    let steps = auto(true, vec![refused(&["2026-07-28"]), MODERN]);
+    let steps = play_auto(true, vec![refused(&["2026-07-28"]), MODERN]);
     assert_eq!(steps[1..], ["discover 2026-07-28", CONNECTED_MODERN]);
-    let steps = auto(true, vec![refused(&["2026-07-28"]), refused(&["2026-07-28"])]);
-    assert!(last(&steps).starts_with("revision: "), "{steps:?}");
-    let steps = auto(true, vec![refused(&["2099-01-01"])]);
-    assert!(last(&steps).contains("the server speaks 2099-01-01, but 2026-07-28"), "{steps:?}");
-    assert!(last(&auto(true, vec![refused(&[])])).contains("no version that it names"));
+    let steps = play_auto(true, vec![refused(&["2026-07-28"]), refused(&["2026-07-28"])]);
+    assert!(last_step(&steps).starts_with("revision: "), "{steps:?}");
+    let steps = play_auto(true, vec![refused(&["2099-01-01"])]);
+    assert!(last_step(&steps).contains("the server speaks 2099-01-01, but 2026-07-28"), "{steps:?}");
+    assert!(last_step(&play_auto(true, vec![refused(&[])])).contains("no version that it names"));
 }
 
 #[test]
 fn a_silent_program_and_one_that_ends_are_legacy() {
     let begin = "discover 2026-07-28 within a limit";
     let connected = "connected 2025-06-18 stdio Legacy";
-    assert_eq!(auto(false, vec![Timeout, LEGACY]), [begin, "initialize 2025-11-25", connected]);
-    let steps = auto(false, vec![ended(), Open(Transport::Pipe), LEGACY]);
+    assert_eq!(play_auto(false, vec![Timeout, LEGACY]), [begin, "initialize 2025-11-25", connected]);
+    let steps = play_auto(false, vec![connection_ended(), Open(Transport::Pipe), LEGACY]);
     assert_eq!(steps, [begin, "reopen", "initialize 2025-11-25", connected]);
     // A program that ends at `initialize` too is gone.
-    let steps = auto(false, vec![ended(), Open(Transport::Pipe), ended()]);
-    assert!(last(&steps).starts_with("process-ended: "), "{steps:?}");
+    let steps = play_auto(false, vec![connection_ended(), Open(Transport::Pipe), connection_ended()]);
+    assert!(last_step(&steps).starts_with("process-ended: "), "{steps:?}");
 }
 
 #[test]
 fn a_program_that_answers_discover_too_late_is_modern() {
-    let steps = auto(false, vec![Timeout, Err_(200, code::UNSUPPORTED_PROTOCOL_VERSION, &["2026-07-28"]), MODERN]);
+    let steps = play_auto(false, vec![Timeout, Err_(200, code::UNSUPPORTED_PROTOCOL_VERSION, &["2026-07-28"]), MODERN]);
     assert_eq!(steps[2..], ["discover 2026-07-28", "connected 2026-07-28 stdio Modern"]);
 }
 
 #[test]
 fn a_server_that_refuses_posts_is_tried_over_http_sse() {
     for refusal in [Page(405), Page(404), Page(400), Err_(400, -32600, &[])] {
-        let steps = auto(true, vec![Page(404), refusal, Open(Transport::HttpSse), LEGACY]);
+        let steps = play_auto(true, vec![Page(404), refusal, Open(Transport::HttpSse), LEGACY]);
         let rest = ["open http+sse", "initialize 2024-11-05", "connected 2025-06-18 http+sse HttpSse"];
         assert_eq!(steps[2..], rest);
     }
@@ -177,9 +177,9 @@ fn the_first_refusal_is_told_when_http_sse_fails_too() {
     {
         let mut dialogue = vec![Page(404), Err_(404, -32601, &[])];
         dialogue.extend(events);
-        let steps = auto(true, dialogue);
+        let steps = play_auto(true, dialogue);
         assert_eq!(
-            last(&steps),
+            last_step(&steps),
             "not-mcp: here does not answer as an MCP server: status 404, no; check the URL and its path"
         );
     }
@@ -188,26 +188,29 @@ fn the_first_refusal_is_told_when_http_sse_fails_too() {
 #[test]
 fn one_wanted_revision_is_asked_for_alone() {
     let modern = Mode::Only(Revision::V2026_07_28);
-    assert_eq!(play(modern, true, None, vec![MODERN]), ["discover 2026-07-28", CONNECTED_MODERN]);
+    assert_eq!(play_dialogue(modern, true, None, vec![MODERN]), ["discover 2026-07-28", CONNECTED_MODERN]);
     for reply in [Page(400), Err_(200, -32601, &[]), Err_(400, code::UNSUPPORTED_PROTOCOL_VERSION, &["2025-06-18"])] {
-        let steps = play(modern, true, None, vec![reply]);
-        assert!(last(&steps).starts_with("revision: "), "{steps:?}");
+        let steps = play_dialogue(modern, true, None, vec![reply]);
+        assert!(last_step(&steps).starts_with("revision: "), "{steps:?}");
     }
     let older = Mode::Only(Revision::V2025_06_18);
-    assert_eq!(play(older, true, None, vec![LEGACY]), ["initialize 2025-06-18", CONNECTED_LEGACY]);
-    let other = play(Mode::Only(Revision::V2025_03_26), true, None, vec![LEGACY]);
-    assert!(last(&other).contains("the server speaks 2025-06-18, but 2025-03-26 was asked for"), "{other:?}");
+    assert_eq!(play_dialogue(older, true, None, vec![LEGACY]), ["initialize 2025-06-18", CONNECTED_LEGACY]);
+    let other = play_dialogue(Mode::Only(Revision::V2025_03_26), true, None, vec![LEGACY]);
+    assert!(last_step(&other).contains("the server speaks 2025-06-18, but 2025-03-26 was asked for"), "{other:?}");
     // Only 2024-11-05 has HTTP+SSE.
-    assert!(last(&play(older, true, None, vec![Page(405)])).starts_with("not-mcp: "));
-    assert_eq!(last(&play(Mode::Only(Revision::V2024_11_05), true, None, vec![Page(405)])), "open http+sse");
+    assert!(last_step(&play_dialogue(older, true, None, vec![Page(405)])).starts_with("not-mcp: "));
+    assert_eq!(
+        last_step(&play_dialogue(Mode::Only(Revision::V2024_11_05), true, None, vec![Page(405)])),
+        "open http+sse"
+    );
 }
 
 #[test]
 fn a_known_era_saves_requests() {
-    let known = |era, events| play(Mode::Auto, true, Some(era), events);
+    let known = |era, events| play_dialogue(Mode::Auto, true, Some(era), events);
     assert_eq!(known(ServerEra::Modern, vec![MODERN]), ["discover 2026-07-28", CONNECTED_MODERN]);
     assert_eq!(known(ServerEra::Legacy, vec![LEGACY]), ["initialize 2025-11-25", CONNECTED_LEGACY]);
     let steps = known(ServerEra::HttpSse, vec![Open(Transport::HttpSse), LEGACY]);
     assert_eq!(steps[..2], ["open http+sse", "initialize 2024-11-05"]);
-    assert_eq!(play(Mode::Legacy, true, None, vec![LEGACY]), ["initialize 2025-11-25", CONNECTED_LEGACY]);
+    assert_eq!(play_dialogue(Mode::Legacy, true, None, vec![LEGACY]), ["initialize 2025-11-25", CONNECTED_LEGACY]);
 }

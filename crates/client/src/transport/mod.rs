@@ -22,7 +22,7 @@ pub(crate) use self::http::{Http, HttpSession, LegacySse};
 pub(crate) use self::outbox::Outbox;
 pub(crate) use self::pipe::Pipe;
 pub use self::process::Program;
-pub(crate) use self::task::Task;
+pub(crate) use self::task::BackgroundTask;
 use crate::ClientError;
 
 /// A stream of bytes in both directions.
@@ -37,10 +37,10 @@ pub(crate) type Connector = Arc<dyn Fn() -> Opening + Send + Sync>;
 
 /// Where the server is.
 #[derive(Clone)]
-pub struct Target(pub(crate) Place);
+pub struct Target(pub(crate) TargetKind);
 
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum TargetKind {
     Http(Url, Option<Connector>),
     Program(Program),
     Pipe(Connector),
@@ -52,7 +52,7 @@ impl Target {
     /// # Errors
     /// [`ClientError::BadTarget`] for what is no `http` or `https` URL.
     pub fn url(url: &str) -> Result<Self, ClientError> {
-        http_url(url).map(|url| Target(Place::Http(url, None)))
+        http_url(url).map(|url| Target(TargetKind::Http(url, None)))
     }
 
     /// A server over HTTP whose connections somebody else opens: a Unix socket, or a server within this process. The URL
@@ -66,13 +66,13 @@ impl Target {
         C: Future<Output = io::Result<Box<dyn Socket>>> + Send + 'static,
     {
         let connector: Connector = Arc::new(move || Box::pin(connect()));
-        http_url(url).map(|url| Target(Place::Http(url, Some(connector))))
+        http_url(url).map(|url| Target(TargetKind::Http(url, Some(connector))))
     }
 
     /// A process of our own, spoken to over its stdin and stdout.
     #[must_use]
     pub fn program(program: Program) -> Self {
-        Target(Place::Program(program))
+        Target(TargetKind::Program(program))
     }
 
     /// A line a message, over a stream that `connect` opens: once, and again when the server turns out to be of another
@@ -83,12 +83,13 @@ impl Target {
         F: Fn() -> C + Send + Sync + 'static,
         C: Future<Output = io::Result<Box<dyn Socket>>> + Send + 'static,
     {
-        Target(Place::Pipe(Arc::new(move || Box::pin(connect()))))
+        Target(TargetKind::Pipe(Arc::new(move || Box::pin(connect()))))
     }
 }
 
 fn http_url(text: &str) -> Result<Url, ClientError> {
-    let bad = |reason: &str| ClientError::BadTarget { target: mcpace_wire::quoted(text), reason: reason.to_owned() };
+    let bad =
+        |reason: &str| ClientError::BadTarget { target: mcpace_wire::quote_printable(text), reason: reason.to_owned() };
     let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
@@ -99,9 +100,9 @@ fn http_url(text: &str) -> Result<Url, ClientError> {
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Http(url, _) => f.debug_tuple("Http").field(&mcpace_oauth::shown(url)).finish(),
-            Place::Program(program) => f.debug_tuple("Program").field(program).finish(),
-            Place::Pipe(_) => f.write_str("Pipe"),
+            TargetKind::Http(url, _) => f.debug_tuple("Http").field(&mcpace_oauth::printable_url(url)).finish(),
+            TargetKind::Program(program) => f.debug_tuple("Program").field(program).finish(),
+            TargetKind::Pipe(_) => f.write_str("Pipe"),
         }
     }
 }
@@ -141,14 +142,14 @@ impl Link {
 
     pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
         match self {
-            Link::Http(session) => session.tell(message).await,
+            Link::Http(session) => session.send_message(message).await,
             Link::Sse(stream) => stream.tell(message).await,
             Link::Pipe(pipe) => pipe.send(message).await,
         }
     }
 
     /// The way back for what has no answer, which outlives a request that was given up.
-    pub(crate) fn back(&self) -> Back {
+    pub(crate) fn message_sender(&self) -> Back {
         match self {
             Link::Http(session) => Back::Http(Arc::clone(session)),
             Link::Sse(stream) => Back::Http(Arc::clone(stream.session())),
@@ -161,8 +162,8 @@ impl Link {
         match self {
             Link::Http(session) => {
                 // A server that can't end sessions, or is gone, changes nothing for us.
-                drop(tokio::time::timeout(limit, session.delete()).await);
-                session.end();
+                drop(tokio::time::timeout(limit, session.delete_session()).await);
+                session.close_connections();
             }
             Link::Sse(stream) => stream.end(),
             Link::Pipe(pipe) => pipe.close(limit).await,
@@ -179,13 +180,13 @@ pub(crate) enum Back {
 
 impl Back {
     /// Sends what has no answer. Whether it arrives is the server's affair: it asked, or it is a courtesy.
-    pub(crate) async fn tell(&self, body: Bytes) {
+    pub(crate) async fn send_unanswered(&self, body: Bytes) {
         if body.is_empty() {
             return;
         }
         match self {
-            Back::Pipe(outbox) => drop(outbox.send(&body)),
-            Back::Http(session) => drop(session.tell(&Outgoing::notification("an answer", body)).await),
+            Back::Pipe(outbox) => drop(outbox.send_line(&body)),
+            Back::Http(session) => drop(session.send_message(&Outgoing::notification("an answer", body)).await),
         }
     }
 }

@@ -13,14 +13,14 @@ use bytes::{Buf, BytesMut};
 use mcpace_wire::lines;
 use tokio::io::AsyncWrite;
 
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 
 pub(crate) struct Outbox {
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
     limit: usize,
 }
 
-struct State {
+struct OutboxState {
     /// `None` once it is closed.
     writer: Option<Pin<Box<dyn AsyncWrite + Send>>>,
     backlog: BytesMut,
@@ -31,7 +31,7 @@ struct State {
 
 impl Outbox {
     pub(crate) fn new(writer: impl AsyncWrite + Send + 'static, limit: usize) -> Self {
-        let state = State {
+        let state = OutboxState {
             writer: Some(Box::pin(writer)),
             backlog: BytesMut::new(),
             flusher: Waker::noop().clone(),
@@ -41,8 +41,8 @@ impl Outbox {
     }
 
     /// Sends a message as a line.
-    pub(crate) fn send(&self, json: &[u8]) -> io::Result<()> {
-        let mut state = lock(&self.state);
+    pub(crate) fn send_line(&self, json: &[u8]) -> io::Result<()> {
+        let mut state = lock_mutex(&self.state);
         if state.writer.is_none() || state.closing {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -51,7 +51,7 @@ impl Outbox {
         }
         let idle = state.backlog.is_empty();
         let mut line = Vec::with_capacity(json.len() + 1);
-        lines::encode(json, &mut line);
+        lines::encode_line(json, &mut line);
         state.backlog.extend_from_slice(&line);
         if !idle {
             return Ok(());
@@ -67,9 +67,9 @@ impl Outbox {
     }
 
     /// Writes what is kept, until the stream is closed. Exactly one task does so.
-    pub(crate) async fn flush(&self) {
+    pub(crate) async fn write_queued(&self) {
         poll_fn(|cx| {
-            let mut state = lock(&self.state);
+            let mut state = lock_mutex(&self.state);
             state.flusher = cx.waker().clone();
             let written = state.poll_write(cx);
             if matches!(written, Poll::Ready(Err(_))) || (state.closing && written.is_ready()) {
@@ -81,8 +81,8 @@ impl Outbox {
     }
 
     /// Closes the stream when all is written.
-    pub(crate) fn close(&self) {
-        let mut state = lock(&self.state);
+    pub(crate) fn close_input(&self) {
+        let mut state = lock_mutex(&self.state);
         state.closing = true;
         if state.backlog.is_empty() {
             state.writer = None;
@@ -91,7 +91,7 @@ impl Outbox {
     }
 }
 
-impl State {
+impl OutboxState {
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(writer) = &mut self.writer else { return Poll::Ready(Ok(())) };
         while !self.backlog.is_empty() {
@@ -120,14 +120,14 @@ mod tests {
         let outbox = Arc::new(Outbox::new(ours, 64));
         let task = tokio::spawn({
             let outbox = Arc::clone(&outbox);
-            async move { outbox.flush().await }
+            async move { outbox.write_queued().await }
         });
         for _ in 0..3 {
-            outbox.send(br#"{"a":"0123456789"}"#).unwrap();
+            outbox.send_line(br#"{"a":"0123456789"}"#).unwrap();
         }
-        assert!(outbox.send(&[b'x'; 64]).unwrap_err().to_string().contains("not read"));
-        outbox.close();
-        assert!(outbox.send(b"{}").is_err());
+        assert!(outbox.send_line(&[b'x'; 64]).unwrap_err().to_string().contains("not read"));
+        outbox.close_input();
+        assert!(outbox.send_line(b"{}").is_err());
         let mut text = String::new();
         theirs.read_to_string(&mut text).await.unwrap();
         assert_eq!(text, "{\"a\":\"0123456789\"}\n".repeat(3));

@@ -10,20 +10,20 @@ use mcpace_wire::lines;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::process::{Program, ServerProcess};
-use super::task::Task;
+use super::task::BackgroundTask;
 use super::{Back, Outbox};
 use crate::ClientError;
 use crate::inbound::Inbound;
 
 pub(crate) struct Pipe {
     outbox: Arc<Outbox>,
-    shared: Arc<Shared>,
+    shared: Arc<PipeShared>,
     process: Option<ServerProcess>,
-    _reading: Task,
-    _writing: Task,
+    _reading: BackgroundTask,
+    _writing: BackgroundTask,
 }
 
-struct Shared {
+struct PipeShared {
     pending: PendingRequests,
     /// Set once a line was longer than the limit.
     oversized: OnceLock<usize>,
@@ -31,31 +31,32 @@ struct Shared {
 
 impl Pipe {
     /// Starts a program; its pipes, its group and its end are ours to see to.
-    pub(crate) fn start(program: &Program, inbound: &Arc<Inbound>) -> Result<Self, ClientError> {
-        let (process, stdin, stdout) = ServerProcess::start(program, &inbound.runtime)?;
-        Ok(Self::over(stdout, stdin, Some(process), inbound))
+    pub(crate) fn start_program(program: &Program, inbound: &Arc<Inbound>) -> Result<Self, ClientError> {
+        let (process, stdin, stdout) = ServerProcess::start_program(program, &inbound.runtime)?;
+        Ok(Self::over_streams(stdout, stdin, Some(process), inbound))
     }
 
-    pub(crate) fn within(
+    pub(crate) fn within_process(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + 'static,
         inbound: &Arc<Inbound>,
     ) -> Self {
-        Self::over(reader, writer, None, inbound)
+        Self::over_streams(reader, writer, None, inbound)
     }
 
-    fn over(
+    fn over_streams(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + 'static,
         process: Option<ServerProcess>,
         inbound: &Arc<Inbound>,
     ) -> Self {
         let outbox = Arc::new(Outbox::new(writer, inbound.limits.unread));
-        let shared = Arc::new(Shared { pending: PendingRequests::default(), oversized: OnceLock::new() });
+        let shared = Arc::new(PipeShared { pending: PendingRequests::default(), oversized: OnceLock::new() });
         let (read, taken, back) = (Arc::clone(&shared), Arc::clone(inbound), Back::Pipe(Arc::clone(&outbox)));
-        let reading = Task::spawn(&inbound.runtime, async move { read.read(reader, &taken, &back).await });
+        let reading =
+            BackgroundTask::spawn(&inbound.runtime, async move { read.read_lines(reader, &taken, &back).await });
         let flushed = Arc::clone(&outbox);
-        let writing = Task::spawn(&inbound.runtime, async move { flushed.flush().await });
+        let writing = BackgroundTask::spawn(&inbound.runtime, async move { flushed.write_queued().await });
         Self { outbox, shared, process, _reading: reading, _writing: writing }
     }
 
@@ -72,23 +73,23 @@ impl Pipe {
         self.send(message).await?;
         match answer.await {
             Some(answer) => Ok(answer),
-            None => Err(self.gone(message.method).await),
+            None => Err(self.lost_answer(message.method).await),
         }
     }
 
     pub(crate) async fn send(&self, message: &Outgoing) -> Result<(), ClientError> {
-        match self.outbox.send(&message.body) {
+        match self.outbox.send_line(&message.body) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::Other => {
                 Err(ClientError::BrokeOff { method: message.method.to_owned(), reason: error.to_string() })
             }
-            Err(_) => Err(self.gone(message.method).await),
+            Err(_) => Err(self.lost_answer(message.method).await),
         }
     }
 
     /// Closes the stream and ends the process.
     pub(crate) async fn close(&self, limit: Duration) {
-        self.outbox.close();
+        self.outbox.close_input();
         if let Some(process) = &self.process {
             process.shut_down(limit).await;
         }
@@ -96,7 +97,7 @@ impl Pipe {
     }
 
     /// Error of a request that the end of the stream left without an answer.
-    async fn gone(&self, method: &str) -> ClientError {
+    async fn lost_answer(&self, method: &str) -> ClientError {
         if let Some(limit) = self.shared.oversized.get() {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };
         }
@@ -111,8 +112,8 @@ impl Pipe {
     }
 }
 
-impl Shared {
-    async fn read(&self, mut reader: impl AsyncRead + Unpin, inbound: &Arc<Inbound>, back: &Back) {
+impl PipeShared {
+    async fn read_lines(&self, mut reader: impl AsyncRead + Unpin, inbound: &Arc<Inbound>, back: &Back) {
         let mut decoder = lines::Decoder::new(inbound.limits.message);
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -121,7 +122,7 @@ impl Shared {
             loop {
                 match decoder.next_line() {
                     // A line that is no message is the server's fault; later lines still count.
-                    Ok(Some(line)) => drop(inbound.take(&Bytes::from(line), back, None, Some(&self.pending))),
+                    Ok(Some(line)) => drop(inbound.handle_text(&Bytes::from(line), back, None, Some(&self.pending))),
                     Ok(None) => break,
                     Err(lines::LineError::TooLong { limit }) => {
                         // Set before anybody hears of the end, so that they hear of the reason too.
@@ -132,7 +133,7 @@ impl Shared {
             }
             if read == 0 {
                 if let Some(line) = decoder.finish() {
-                    drop(inbound.take(&Bytes::from(line), back, None, Some(&self.pending)));
+                    drop(inbound.handle_text(&Bytes::from(line), back, None, Some(&self.pending)));
                 }
                 return self.pending.close("it closed its output");
             }

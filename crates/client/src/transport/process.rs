@@ -11,9 +11,9 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::task::Task;
+use super::task::BackgroundTask;
 use crate::ClientError;
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 
 /// Time in which the process's last output is read after its end: a descendant may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -59,11 +59,14 @@ pub(super) struct ServerProcess {
     stderr_tail: Arc<Mutex<OutputTail>>,
     /// Whether stderr was read to its end.
     is_stderr_read: watch::Receiver<bool>,
-    _stderr: Task,
+    _stderr: BackgroundTask,
 }
 
 impl ServerProcess {
-    pub(super) fn start(program: &Program, runtime: &Handle) -> Result<(Self, ChildStdin, ChildStdout), ClientError> {
+    pub(super) fn start_program(
+        program: &Program,
+        runtime: &Handle,
+    ) -> Result<(Self, ChildStdin, ChildStdout), ClientError> {
         let mut command = Command::new(&program.program);
         command.args(&program.args);
         if program.only_environment {
@@ -79,7 +82,7 @@ impl ServerProcess {
         let stderr_tail = Arc::new(Mutex::new(OutputTail::default()));
         let (tail, forward) = (Arc::clone(&stderr_tail), program.forward_stderr);
         let (sender, is_stderr_read) = watch::channel(false);
-        let reading = Task::spawn(runtime, async move {
+        let reading = BackgroundTask::spawn(runtime, async move {
             read_stderr(stderr, &tail, forward).await;
             let _ = sender.send(true);
         });
@@ -94,7 +97,7 @@ impl ServerProcess {
     pub(super) async fn end_error(&self) -> Option<ClientError> {
         let end = self.child.wait_end_within(LAST_WORDS).await?;
         drop(tokio::time::timeout(LAST_WORDS, self.is_stderr_read.clone().wait_for(|is_read| *is_read)).await);
-        let (program, stderr) = (self.name().to_owned(), lock(&self.stderr_tail).last_lines());
+        let (program, stderr) = (self.name().to_owned(), lock_mutex(&self.stderr_tail).last_lines());
         Some(ClientError::ProcessEnded { program, how: end.to_string(), stderr })
     }
 
@@ -108,7 +111,7 @@ async fn read_stderr(mut stderr: ChildStderr, tail: &Mutex<OutputTail>, forward:
     let mut ours = tokio::io::stderr();
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-        lock(tail).append(&buffer[..read]);
+        lock_mutex(tail).append(&buffer[..read]);
         if forward {
             // A closed stderr of ours must not block the server.
             drop(ours.write_all(&buffer[..read]).await);

@@ -7,9 +7,9 @@ use tokio::task::JoinHandle;
 
 /// Aborted when dropped.
 #[derive(Debug)]
-pub(crate) struct Task(JoinHandle<()>);
+pub(crate) struct BackgroundTask(JoinHandle<()>);
 
-impl Task {
+impl BackgroundTask {
     pub(crate) fn spawn(runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(runtime.spawn(work))
     }
@@ -19,7 +19,7 @@ impl Task {
     }
 }
 
-impl Drop for Task {
+impl Drop for BackgroundTask {
     fn drop(&mut self) {
         self.0.abort();
     }

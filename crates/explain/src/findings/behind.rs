@@ -35,9 +35,9 @@ impl<'s, 'a> Passage<'s, 'a> {
 }
 
 /// Every request for `method` (or any) that the gateway had alone and answered, with what it sent meanwhile.
-pub(super) fn passages<'s, 'a>(scene: &Scene<'s, 'a>, method: Option<&str>) -> Vec<Passage<'s, 'a>> {
+pub(super) fn gateway_passages<'s, 'a>(scene: &Scene<'s, 'a>, method: Option<&str>) -> Vec<Passage<'s, 'a>> {
     let Some(behind) = scene.behind else { return Vec::new() };
-    let mut windows: Vec<_> = scene.view.exchanges.iter().filter_map(window).collect();
+    let mut windows: Vec<_> = scene.view.exchanges.iter().filter_map(gateway_window).collect();
     windows.sort_by_key(|(from, _, _)| from.at);
     let mut sent: Vec<&Exchange<'_>> = behind.exchanges.iter().collect();
     sent.sort_by_key(|exchange| exchange.sent().at);
@@ -66,7 +66,7 @@ pub(super) fn passages<'s, 'a>(scene: &Scene<'s, 'a>, method: Option<&str>) -> V
 }
 
 /// When the gateway had the whole of a request, and when its answer was there.
-fn window<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<(Stamp, Option<Stamp>, &'s Exchange<'a>)> {
+fn gateway_window<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<(Stamp, Option<Stamp>, &'s Exchange<'a>)> {
     let leg = exchange.back().filter(|_| exchange.asks())?;
     Some((leg.request_end?, leg.result_end.or(leg.end), exchange))
 }

@@ -11,7 +11,7 @@ use crate::waterfall::Phase;
 
 /// One row for each cause. Rows of recordings stand in the order in which their rules run, as
 /// `Context = "code" in Family by rule;`. Rows of loads have no rule here, as `Context = "code" in Family;`. The macro makes
-/// [`Cause`], [`Code`], the list of rules and the entries of the [`Catalogue`].
+/// [`Cause`], [`Code`], the list of rules and the entries of the [`FindingCatalogue`].
 macro_rules! causes {
     (
         recordings { $($(#[doc = $doc:literal])* $name:ident = $code:literal in $family:ident by $rule:path;)* }
@@ -70,10 +70,10 @@ macro_rules! causes {
         pub(super) const RULES: &[Rule] = &[$($rule),*];
 
         /// The entries of all causes. `generator` gets the schemas of their contexts.
-        fn entries(generator: &mut SchemaGenerator) -> Vec<Entry> {
+        fn cause_entries(generator: &mut SchemaGenerator) -> Vec<CatalogueEntry> {
             vec![
-                $(Entry::new::<$name>($code, Family::$family, Source::Recording, &[$($doc),*], generator),)*
-                $(Entry::new::<$load>($load_code, Family::$load_family, Source::Load, &[$($load_doc),*], generator),)*
+                $(CatalogueEntry::new::<$name>($code, Family::$family, Source::Recording, &[$($doc),*], generator),)*
+                $(CatalogueEntry::new::<$load>($load_code, Family::$load_family, Source::Load, &[$($load_doc),*], generator),)*
             ]
         }
     };
@@ -113,7 +113,7 @@ closed! {
 
 /// One cause, found in one kind of results.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// The code, as it is serialised. A cause that recordings and loads prove has one entry for each.
     pub code: &'static str,
     /// The family of the cause.
@@ -126,7 +126,7 @@ pub struct Entry {
     pub context: String,
 }
 
-impl Entry {
+impl CatalogueEntry {
     fn new<Context: JsonSchema>(
         code: &'static str,
         family: Family,
@@ -142,15 +142,15 @@ impl Entry {
 
 /// Everything that findings can say, as data for the languages that read them.
 #[derive(Clone, Debug, Serialize)]
-pub struct Catalogue {
+pub struct FindingCatalogue {
     /// Every cause.
-    pub causes: Vec<Entry>,
+    pub causes: Vec<CatalogueEntry>,
     /// JSON schemas of the contexts and of the types that contexts use, by name.
     pub schemas: serde_json::Map<String, serde_json::Value>,
     /// All families.
     pub families: &'static [Family],
     /// All roles of evidence.
-    pub roles: &'static [Role],
+    pub roles: &'static [ProofRole],
     /// All reasons, those of recordings first.
     pub reasons: (&'static [Reason], &'static [LoadReason]),
     /// All experiments that disprove, those of recordings first.
@@ -163,14 +163,14 @@ pub struct Catalogue {
 
 /// The catalogue of all findings.
 #[must_use]
-pub fn catalogue() -> Catalogue {
+pub fn catalogue() -> FindingCatalogue {
     let mut generator = SchemaSettings::default().for_serialize().into_generator();
-    let causes = entries(&mut generator);
-    Catalogue {
+    let causes = cause_entries(&mut generator);
+    FindingCatalogue {
         causes,
         schemas: generator.take_definitions(true),
         families: Family::ALL,
-        roles: Role::ALL,
+        roles: ProofRole::ALL,
         reasons: (Reason::ALL, LoadReason::ALL),
         disproofs: (Disproof::ALL, LoadDisproof::ALL),
         alternatives: Alternative::ALL,

@@ -16,7 +16,7 @@ pub(super) enum Group<'a> {
 pub(super) type Groups<'s, 'a> = BTreeMap<Group<'a>, Vec<&'s Exchange<'a>>>;
 
 /// The messages and standalone streams of each group.
-pub(super) fn groups<'s, 'a>(view: &'s View<'a>) -> Groups<'s, 'a> {
+pub(super) fn group_exchanges<'s, 'a>(view: &'s View<'a>) -> Groups<'s, 'a> {
     let mut groups: Groups<'_, '_> = BTreeMap::new();
     let (mut epoch, mut connect) = (0, None);
     for exchange in &view.exchanges {

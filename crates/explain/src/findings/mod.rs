@@ -22,21 +22,21 @@ mod waiting;
 use mcpace_record::{CallId, Nanos, Recording};
 use serde::Serialize;
 
-use crate::view::{Texts, View, exchanges};
+use crate::view::{Texts, View, join_events};
 
-pub use catalogue::{Catalogue, Cause, Code, Entry, Family, Source, catalogue};
+pub use catalogue::{CatalogueEntry, Cause, Code, Family, FindingCatalogue, Source, catalogue};
 pub use concurrency::*;
 pub use hidden_work::*;
 pub use load::*;
 pub use loops::*;
 pub use measurement::*;
-pub use proof::{Alternative, Confidence, Disproof, Evidence, Level, Reason, Role};
+pub use proof::{Alternative, Confidence, Disproof, Evidence, Level, ProofRole, Reason};
 pub use resources::*;
 pub use transport::*;
 pub use waiting::*;
 
 use scene::Scene;
-pub(crate) use transport::delayed_ack::{Stalls, stalls};
+pub(crate) use transport::delayed_ack::{Stalls, proven_stalls};
 
 /// A cause with its cost and its proof.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,7 +65,7 @@ pub struct Finding {
 impl Finding {
     /// Adds another cause that would look the same.
     #[must_use]
-    pub(crate) fn or(mut self, alternative: Alternative) -> Self {
+    pub(crate) fn or_alternative(mut self, alternative: Alternative) -> Self {
         self.alternatives.push(alternative);
         self
     }
@@ -111,14 +111,14 @@ pub struct Cost {
 
 /// All causes that `recording` proves, worst first.
 #[must_use]
-pub fn findings(recording: &Recording) -> Vec<Finding> {
+pub fn find_causes(recording: &Recording) -> Vec<Finding> {
     let texts = Texts::default();
-    found(&exchanges(recording, &texts), None)
+    causes_of_view(&join_events(recording, &texts), None)
 }
 
 /// All causes that a view proves, with what a second one on the same clock tells of a gateway: `behind` was recorded
 /// between the gateway and the servers that it asks.
-pub(crate) fn found(view: &View<'_>, behind: Option<&View<'_>>) -> Vec<Finding> {
+pub(crate) fn causes_of_view(view: &View<'_>, behind: Option<&View<'_>>) -> Vec<Finding> {
     let mut scene = Scene::new(view, behind);
     let mut found: Vec<Finding> = catalogue::RULES.iter().flat_map(|rule| rule(&mut scene)).collect();
     // Stable: equals stay in the order of the rules, then of their operations' first occurrence.

@@ -37,7 +37,7 @@ pub struct Evidence {
     #[serde(rename = "at_ns")]
     pub at: Nanos,
     /// Role of the event in the proof.
-    pub role: Role,
+    pub role: ProofRole,
     /// Whether it is an event of the recording behind the gateway.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub behind: bool,
@@ -145,7 +145,7 @@ closed! {
 
 closed! {
     /// Role of an event in a finding's proof.
-    pub enum Role {
+    pub enum ProofRole {
         /// A request's first sending.
         FirstRequest,
         /// The result that it got.

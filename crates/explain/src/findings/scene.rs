@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use mcpace_record::{CallId, ExchangeId, Nanos};
 
-use super::concurrency::{Episode, episodes};
-use super::groups::{Groups, groups};
-use super::{Confidence, Level, Reason, Severity, Stalls, stalls};
-use crate::duplicates::{Duplicate, duplicates};
+use super::concurrency::{Episode, find_episodes};
+use super::groups::{Groups, group_exchanges};
+use super::{Confidence, Level, Reason, Severity, Stalls, proven_stalls};
+use crate::duplicates::{Duplicate, find_duplicates};
 use crate::view::{Call, Exchange, View};
 
 pub(super) struct Scene<'s, 'a> {
@@ -29,27 +29,27 @@ pub(super) struct Scene<'s, 'a> {
 
 impl<'s, 'a> Scene<'s, 'a> {
     pub(super) fn new(view: &'s View<'a>, behind: Option<&'s View<'a>>) -> Self {
-        let duplicates = duplicates(view);
+        let duplicates = find_duplicates(view);
         let repeats = duplicates.iter().map(|d| view.exchanges[d.repeat].id);
         Self {
             view,
             behind,
             repeats: repeats.collect(),
-            stalls: stalls(view),
+            stalls: proven_stalls(view),
             duplicates,
             claims: HashMap::new(),
             episodes: OnceCell::new(),
-            groups: Rc::new(groups(view)),
+            groups: Rc::new(group_exchanges(view)),
         }
     }
 
     /// The times that requests were held up by others.
     pub(super) fn episodes(&self) -> &[Episode] {
-        self.episodes.get_or_init(|| episodes(self.view))
+        self.episodes.get_or_init(|| find_episodes(self.view))
     }
 
     /// The operation of the call that `exchange` belongs to.
-    pub(super) fn operation(&self, exchange: &Exchange<'a>) -> Option<&'a str> {
+    pub(super) fn operation_of(&self, exchange: &Exchange<'a>) -> Option<&'a str> {
         self.view.call(exchange.call?).map(|call| call.operation)
     }
 
@@ -65,7 +65,7 @@ impl<'s, 'a> Scene<'s, 'a> {
     }
 
     /// Explains a stretch of a call and returns how much of it no earlier finding explained.
-    pub(super) fn claim(&mut self, call: Option<CallId>, from: Nanos, to: Nanos) -> Nanos {
+    pub(super) fn claim_stretch(&mut self, call: Option<CallId>, from: Nanos, to: Nanos) -> Nanos {
         let Some(call) = call else {
             return to.since(from);
         };
@@ -73,19 +73,19 @@ impl<'s, 'a> Scene<'s, 'a> {
             return Nanos::ZERO;
         };
         let (from, to) = (from.max(window.start.at), to.min(self.view.end_of(window)));
-        self.claims.entry(call).or_default().claim(from, to)
+        self.claims.entry(call).or_default().claim_stretch(from, to)
     }
 
     /// How much of a stretch of a call no finding explains so far.
-    pub(super) fn unclaimed(&self, call: CallId, from: Nanos, to: Nanos) -> Nanos {
+    pub(super) fn unclaimed_time(&self, call: CallId, from: Nanos, to: Nanos) -> Nanos {
         match self.claims.get(&call) {
-            Some(claims) => claims.free(from, to),
+            Some(claims) => claims.unclaimed_time(from, to),
             None => to.since(from),
         }
     }
 
     /// Confidence, unless what is missing from the recording may hold another explanation.
-    pub(super) fn confidence(&self, level: Level, reason: Reason) -> Confidence {
+    pub(super) fn confidence_for(&self, level: Level, reason: Reason) -> Confidence {
         if self.view.incomplete && level > Level::Low {
             let reason = Reason::RecordingIncomplete;
             return Confidence { level: Level::Medium, reason };
@@ -108,13 +108,13 @@ pub(super) fn severity_of(time: Nanos) -> Severity {
 struct Claims(BTreeMap<Nanos, Nanos>);
 
 impl Claims {
-    fn claim(&mut self, from: Nanos, to: Nanos) -> Nanos {
-        let fresh = self.free(from, to);
+    fn claim_stretch(&mut self, from: Nanos, to: Nanos) -> Nanos {
+        let fresh = self.unclaimed_time(from, to);
         if to <= from {
             return fresh;
         }
         let (mut start, mut end) = (from, to);
-        let touching: Vec<Nanos> = self.touching(from, to).map(|(from, _)| from).collect();
+        let touching: Vec<Nanos> = self.touching_claims(from, to).map(|(from, _)| from).collect();
         for from in touching {
             if let Some(to) = self.0.remove(&from) {
                 (start, end) = (start.min(from), end.max(to));
@@ -124,13 +124,13 @@ impl Claims {
         fresh
     }
 
-    fn free(&self, from: Nanos, to: Nanos) -> Nanos {
-        let taken = self.touching(from, to);
+    fn unclaimed_time(&self, from: Nanos, to: Nanos) -> Nanos {
+        let taken = self.touching_claims(from, to);
         let taken = taken.map(|(start, end)| end.min(to).since(start.max(from)));
         taken.fold(to.since(from), |free, taken| free - taken)
     }
 
-    fn touching(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
+    fn touching_claims(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
         let before = self.0.range(..from).next_back();
         let before = before.filter(|(_, end)| **end > from);
         let inside = (from < to).then(|| self.0.range(from..to));
@@ -145,11 +145,11 @@ mod tests {
     #[test]
     fn a_stretch_is_charged_once() {
         let mut claims = Claims::default();
-        assert_eq!(claims.claim(Nanos(10), Nanos(20)), Nanos(10));
-        assert_eq!(claims.claim(Nanos(15), Nanos(30)), Nanos(10));
-        assert_eq!(claims.claim(Nanos(0), Nanos(40)), Nanos(20));
-        assert_eq!(claims.claim(Nanos(5), Nanos(6)), Nanos(0));
-        assert_eq!(claims.claim(Nanos(50), Nanos(45)), Nanos(0));
-        assert_eq!(claims.free(Nanos(35), Nanos(45)), Nanos(5));
+        assert_eq!(claims.claim_stretch(Nanos(10), Nanos(20)), Nanos(10));
+        assert_eq!(claims.claim_stretch(Nanos(15), Nanos(30)), Nanos(10));
+        assert_eq!(claims.claim_stretch(Nanos(0), Nanos(40)), Nanos(20));
+        assert_eq!(claims.claim_stretch(Nanos(5), Nanos(6)), Nanos(0));
+        assert_eq!(claims.claim_stretch(Nanos(50), Nanos(45)), Nanos(0));
+        assert_eq!(claims.unclaimed_time(Nanos(35), Nanos(45)), Nanos(5));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mcpace_record::{CallId, Nanos};
 
 use super::scene::severity_of;
-use super::{CallCost, Cause, Confidence, Cost, Disproof, Evidence, Finding, Role, Severity};
+use super::{CallCost, Cause, Confidence, Cost, Disproof, Evidence, Finding, ProofRole, Severity};
 use crate::view::Stamp;
 
 /// Events named per finding: the first occurrences are proof enough.
@@ -19,7 +19,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn cost(&mut self, call: Option<CallId>, time: Nanos, requests: u64, bytes: u64) {
+    pub(super) fn add_cost(&mut self, call: Option<CallId>, time: Nanos, requests: u64, bytes: u64) {
         self.total.time = self.total.time + time;
         self.total.requests = self.total.requests.saturating_add(requests);
         self.total.bytes = self.total.bytes.saturating_add(bytes);
@@ -31,7 +31,7 @@ impl Tally {
     }
 
     /// Names the events of one occurrence; all of them or, past the limit, none.
-    pub(super) fn prove(&mut self, events: &[(Role, Option<Stamp>)]) {
+    pub(super) fn prove_events(&mut self, events: &[(ProofRole, Option<Stamp>)]) {
         if self.evidence.len() + events.len() > EVIDENCE_LIMIT {
             return;
         }
@@ -42,7 +42,7 @@ impl Tally {
     }
 
     /// Names events of the recording behind the gateway, as far as there is room.
-    pub(super) fn prove_behind(&mut self, events: impl Iterator<Item = (Role, Stamp)>) {
+    pub(super) fn prove_behind(&mut self, events: impl Iterator<Item = (ProofRole, Stamp)>) {
         let room = EVIDENCE_LIMIT - self.evidence.len().min(EVIDENCE_LIMIT);
         let events = events.take(room);
         self.evidence.extend(events.map(|(role, Stamp { at, event })| Evidence {
@@ -54,14 +54,14 @@ impl Tally {
     }
 
     /// The severity of the median call's time.
-    pub(super) fn severity(&self) -> Severity {
+    pub(super) fn median_severity(&self) -> Severity {
         let mut times: Vec<Nanos> = self.calls.values().map(|cost| cost.time).collect();
         times.sort_unstable();
         let typical = times.get(times.len() / 2).copied();
         severity_of(typical.unwrap_or(self.total.time))
     }
 
-    pub(super) fn finding(
+    pub(super) fn into_finding(
         self,
         cause: Cause,
         operation: Option<&str>,
@@ -94,7 +94,7 @@ impl<'s, T: Default> ByOperation<'s, T> {
     }
 
     /// The value of `operation`.
-    pub(super) fn of(&mut self, operation: Option<&'s str>) -> &mut T {
+    pub(super) fn value_of(&mut self, operation: Option<&'s str>) -> &mut T {
         // Few operations exist; a hostile recording may name many, and then shares the last entry.
         let known = self.entries.iter().position(|(name, _)| *name == operation);
         let at = known.unwrap_or_else(|| {

@@ -42,7 +42,7 @@ impl Burst {
     /// Where it ends, by blocks of so many bytes. A block's end lies within the next line where it was cut in one, else
     /// within its last line or the one after it, since runtimes that cut between lines write before a line that has no room,
     /// or after it. `None` where these lines are so long that a block would end in them anyhow.
-    pub(crate) fn edge(&self, block: u64) -> Option<Edge> {
+    pub(crate) fn block_edge(&self, block: u64) -> Option<Edge> {
         let (from, to) = match self.next {
             0 => (self.bytes.saturating_sub(self.last), self.bytes.saturating_add(self.after)),
             next => (self.total, self.total.saturating_add(next)),
@@ -65,12 +65,12 @@ pub(super) struct Bursts {
 
 impl Bursts {
     /// A line that was complete at `at`, and answers the exchange at `answered`.
-    pub(super) fn line(&mut self, at: Stamp, began: Nanos, bytes: u64, answered: Option<usize>) {
+    pub(super) fn add_line(&mut self, at: Stamp, began: Nanos, bytes: u64, answered: Option<usize>) {
         let bytes = bytes.saturating_add(1);
         let same = self.current.as_ref().is_some_and(|(burst, _)| burst.at.at == at.at);
         if !same {
             let begun = self.current.as_ref().is_some_and(|(burst, _)| burst.at.at == began);
-            self.end(if begun { bytes } else { 0 }, bytes);
+            self.end_burst(if begun { bytes } else { 0 }, bytes);
         }
         self.total = self.total.saturating_add(bytes);
         let (total, since) = (self.total, self.latest.replace(at.at));
@@ -86,12 +86,12 @@ impl Bursts {
 
     /// Another process begins: its buffers are its own.
     pub(super) fn end_process(&mut self) {
-        self.end(0, 0);
+        self.end_burst(0, 0);
         (self.total, self.latest) = (0, None);
     }
 
-    pub(super) fn finish(mut self, exchanges: &[Exchange<'_>]) -> Vec<Burst> {
-        self.end(0, 0);
+    pub(super) fn finish_bursts(mut self, exchanges: &[Exchange<'_>]) -> Vec<Burst> {
+        self.end_burst(0, 0);
         let named = self.ended.into_iter().map(|(burst, answered)| {
             let exchanges = answered.iter().map(|at| exchanges[*at].id).collect();
             Burst { exchanges, ..burst }
@@ -100,7 +100,7 @@ impl Bursts {
     }
 
     /// Single lines are no burst.
-    fn end(&mut self, next: u64, after: u64) {
+    fn end_burst(&mut self, next: u64, after: u64) {
         if let Some((burst, answered)) = self.current.take()
             && burst.lines > 1
             && answered.len() > 1

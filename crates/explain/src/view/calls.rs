@@ -29,7 +29,7 @@ pub struct Call<'a> {
     /// Its return; `None` where the recording ends before it.
     pub end: Option<Stamp>,
     /// How it ended.
-    pub outcome: Option<Outcome<'a>>,
+    pub outcome: Option<PackedOutcome<'a>>,
     /// Exchanges that started in its window.
     pub exchanges: &'a [ExchangeId],
     /// Exchanges from before it that were still open when it started, 64 at most.
@@ -41,13 +41,13 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Whether it brought nothing: it failed, or never returned.
     pub(crate) fn is_lost(&self) -> bool {
-        matches!(self.outcome, None | Some(Outcome::Failed(_)))
+        matches!(self.outcome, None | Some(PackedOutcome::Failed(_)))
     }
 }
 
 /// [`CallOutcome`], with the program's words kept elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome<'a> {
+pub enum PackedOutcome<'a> {
     /// It returned a result.
     Ok,
     /// It returned a tool's own error.
@@ -56,12 +56,12 @@ pub enum Outcome<'a> {
     Failed(&'a str),
 }
 
-impl From<Outcome<'_>> for CallOutcome {
-    fn from(outcome: Outcome<'_>) -> Self {
+impl From<PackedOutcome<'_>> for CallOutcome {
+    fn from(outcome: PackedOutcome<'_>) -> Self {
         match outcome {
-            Outcome::Ok => CallOutcome::Ok,
-            Outcome::ToolError => CallOutcome::ToolError,
-            Outcome::Failed(words) => CallOutcome::Failed(words.to_owned()),
+            PackedOutcome::Ok => CallOutcome::Ok,
+            PackedOutcome::ToolError => CallOutcome::ToolError,
+            PackedOutcome::Failed(words) => CallOutcome::Failed(words.to_owned()),
         }
     }
 }
@@ -73,13 +73,13 @@ pub(super) struct CallJoin<'a> {
 }
 
 impl<'a> CallJoin<'a> {
-    pub(super) fn event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+    pub(super) fn join_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
             EventKind::CallStart { call, operation, tool } if self.index.get(call.0).is_none() => {
                 self.index.insert(call.0, self.calls.len());
                 self.calls.push(Call {
                     id: *call,
-                    operation: keeper.text(operation),
+                    operation: keeper.keep_text(operation),
                     tool: keeper.some_text(tool.as_deref()),
                     start: at,
                     end: None,
@@ -93,9 +93,9 @@ impl<'a> CallJoin<'a> {
                 let call = self.index.get(call.0).map(|at| &mut self.calls[at]);
                 if let Some(call) = call.filter(|call| call.end.is_none()) {
                     let outcome = match outcome {
-                        CallOutcome::Ok => Outcome::Ok,
-                        CallOutcome::ToolError => Outcome::ToolError,
-                        CallOutcome::Failed(words) => Outcome::Failed(keeper.text(words)),
+                        CallOutcome::Ok => PackedOutcome::Ok,
+                        CallOutcome::ToolError => PackedOutcome::ToolError,
+                        CallOutcome::Failed(words) => PackedOutcome::Failed(keeper.keep_text(words)),
                     };
                     (call.end, call.outcome) = (Some(at), Some(outcome));
                 }
@@ -105,7 +105,7 @@ impl<'a> CallJoin<'a> {
     }
 
     /// Each call with what started in its window; exchanges learn whose they are.
-    pub(super) fn finish(
+    pub(super) fn finish_calls(
         self,
         keeper: &Keeper<'a>,
         exchanges: &mut [Exchange<'a>],
@@ -114,35 +114,35 @@ impl<'a> CallJoin<'a> {
         let mut calls = self.calls;
         let (mut open, mut live) = (BTreeSet::new(), BTreeSet::new());
         let (mut own, mut failed) = (Vec::new(), Vec::new());
-        for Mark { what, at, .. } in marks(&calls, exchanges, connections) {
+        for Mark { what, at, .. } in ordered_marks(&calls, exchanges, connections) {
             match what {
-                What::CallStart => {
+                MarkKind::CallStart => {
                     let ids: Vec<_> =
                         live.iter().take(IN_FLIGHT_LIMIT).map(|at: &u32| exchanges[*at as usize].id).collect();
-                    calls[at as usize].in_flight = keeper.list(ids);
+                    calls[at as usize].in_flight = keeper.keep_list(ids);
                     open.insert(at);
                 }
-                What::CallEnd => {
+                MarkKind::CallEnd => {
                     open.remove(&at);
                 }
-                What::ExchangeStart => {
+                MarkKind::ExchangeStart => {
                     live.insert(at);
                     if let Some(call) = open.last() {
                         exchanges[at as usize].call = Some(calls[*call as usize].id);
                         own.push((*call, exchanges[at as usize].id));
                     }
                 }
-                What::ExchangeEnd => {
+                MarkKind::ExchangeEnd => {
                     live.remove(&at);
                 }
-                What::ConnectFailed => failed.extend(open.last().map(|call| (*call, connections[at as usize].id))),
+                MarkKind::ConnectFailed => failed.extend(open.last().map(|call| (*call, connections[at as usize].id))),
             }
         }
         for of_call in by_call(&mut own) {
-            calls[of_call[0].0 as usize].exchanges = keeper.list(of_call.iter().map(|(_, id)| *id));
+            calls[of_call[0].0 as usize].exchanges = keeper.keep_list(of_call.iter().map(|(_, id)| *id));
         }
         for of_call in by_call(&mut failed) {
-            calls[of_call[0].0 as usize].failed_connects = keeper.list(of_call.iter().map(|(_, id)| *id));
+            calls[of_call[0].0 as usize].failed_connects = keeper.keep_list(of_call.iter().map(|(_, id)| *id));
         }
         calls
     }
@@ -158,10 +158,10 @@ fn by_call<T>(pairs: &mut [(u32, T)]) -> impl Iterator<Item = &[(u32, T)]> {
 struct Mark {
     event: EventIndex,
     at: u32,
-    what: What,
+    what: MarkKind,
 }
 
-enum What {
+enum MarkKind {
     CallStart,
     CallEnd,
     ExchangeStart,
@@ -170,22 +170,22 @@ enum What {
 }
 
 /// All starts and ends in the order of their events.
-fn marks(calls: &[Call<'_>], exchanges: &[Exchange<'_>], connections: &[Connection<'_>]) -> Vec<Mark> {
+fn ordered_marks(calls: &[Call<'_>], exchanges: &[Exchange<'_>], connections: &[Connection<'_>]) -> Vec<Mark> {
     let mut marks = Vec::new();
     if calls.is_empty() {
         return marks;
     }
     for (at, call) in (0..).zip(calls) {
-        marks.push(Mark { event: call.start.event, at, what: What::CallStart });
-        marks.extend(call.end.map(|end| Mark { event: end.event, at, what: What::CallEnd }));
+        marks.push(Mark { event: call.start.event, at, what: MarkKind::CallStart });
+        marks.extend(call.end.map(|end| Mark { event: end.event, at, what: MarkKind::CallEnd }));
     }
     for (at, exchange) in (0..).zip(exchanges) {
-        marks.push(Mark { event: exchange.start.event, at, what: What::ExchangeStart });
-        marks.extend(exchange.ended().map(|end| Mark { event: end.event, at, what: What::ExchangeEnd }));
+        marks.push(Mark { event: exchange.start.event, at, what: MarkKind::ExchangeStart });
+        marks.extend(exchange.ended().map(|end| Mark { event: end.event, at, what: MarkKind::ExchangeEnd }));
     }
     for (at, connection) in (0..).zip(connections) {
         if let (Some(begun), Some(_)) = (connection.begun(), connection.failed) {
-            marks.push(Mark { event: begun.event, at, what: What::ConnectFailed });
+            marks.push(Mark { event: begun.event, at, what: MarkKind::ConnectFailed });
         }
     }
     // An exchange of a single event (a stdio notification) must start before it ends: the sort is stable.

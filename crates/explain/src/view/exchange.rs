@@ -53,13 +53,13 @@ impl StreamEvent<'_> {
     /// When it was complete from the server.
     #[must_use]
     pub fn read(&self) -> Option<Stamp> {
-        self.read.stamp()
+        self.read.to_stamp()
     }
 
     /// When it was handed to the client, in the recorder.
     #[must_use]
     pub fn passed(&self) -> Option<Stamp> {
-        self.passed.stamp()
+        self.passed.to_stamp()
     }
 }
 
@@ -198,19 +198,19 @@ impl<'a> Exchange<'a> {
     /// Between the client and the recorder.
     #[must_use]
     pub fn front(&self) -> Option<Leg> {
-        self.front.leg()
+        self.front.stamped_leg()
     }
 
     /// Between the instrument and the server.
     #[must_use]
     pub fn back(&self) -> Option<Leg> {
-        self.back.leg()
+        self.back.stamped_leg()
     }
 
     /// The side of the client: the front, or the only one.
     #[must_use]
     pub fn near(&self) -> Option<Leg> {
-        self.near_leg().leg()
+        self.near_leg().stamped_leg()
     }
 
     fn near_leg(&self) -> &PackedLeg {
@@ -218,10 +218,10 @@ impl<'a> Exchange<'a> {
     }
 
     /// The leg of one side, which there is from now on.
-    pub(super) fn leg(&mut self, side: Side) -> &mut PackedLeg {
+    pub(super) fn leg_mut(&mut self, side: Side) -> &mut PackedLeg {
         match side {
-            Side::Front => self.front.see(),
-            Side::Back => self.back.see(),
+            Side::Front => self.front.mark_seen(),
+            Side::Back => self.back.mark_seen(),
         }
     }
 
@@ -236,27 +236,27 @@ impl<'a> Exchange<'a> {
     }
 
     /// The legs that there are.
-    pub(super) fn legs(&mut self) -> impl Iterator<Item = &mut PackedLeg> {
+    pub(super) fn legs_mut(&mut self) -> impl Iterator<Item = &mut PackedLeg> {
         [&mut self.front, &mut self.back].into_iter().filter(|leg| leg.is_seen())
     }
 
     /// The request's first byte at the client's side.
     #[must_use]
     pub fn sent(&self) -> Stamp {
-        self.near_leg().at(Fact::RequestStart).unwrap_or(self.start)
+        self.near_leg().fact_stamp(Fact::RequestStart).unwrap_or(self.start)
     }
 
     /// When what the client waits for was complete at its side: the result, or the reply's end where none is due.
     #[must_use]
     pub fn completed(&self) -> Option<Stamp> {
         let near = self.near_leg();
-        near.at(Fact::ResultEnd).or_else(|| near.at(Fact::End))
+        near.fact_stamp(Fact::ResultEnd).or_else(|| near.fact_stamp(Fact::End))
     }
 
     /// The reply's end at the client's side.
     #[must_use]
     pub fn ended(&self) -> Option<Stamp> {
-        self.near_leg().at(Fact::End)
+        self.near_leg().fact_stamp(Fact::End)
     }
 
     /// Whether the request holds a JSON-RPC request, so that an answer is due.

@@ -52,7 +52,7 @@ pub(super) struct Heads<'a> {
 }
 
 impl<'a> Heads<'a> {
-    pub(super) fn request(
+    pub(super) fn add_request(
         &mut self,
         keeper: &mut Keeper<'a>,
         method: &str,
@@ -62,59 +62,59 @@ impl<'a> Heads<'a> {
         let head = RequestHead {
             method,
             target,
-            session_sent: header(headers, "mcp-session-id"),
-            authorization: header(headers, "authorization"),
-            last_event_id: header(headers, "last-event-id"),
-            accepts_events: header(headers, "accept").is_some_and(|value| value.contains("text/event-stream")),
-            sends_form: header(headers, "content-type")
+            session_sent: find_header(headers, "mcp-session-id"),
+            authorization: find_header(headers, "authorization"),
+            last_event_id: find_header(headers, "last-event-id"),
+            accepts_events: find_header(headers, "accept").is_some_and(|value| value.contains("text/event-stream")),
+            sends_form: find_header(headers, "content-type")
                 .is_some_and(|value| value.starts_with("application/x-www-form-urlencoded")),
         };
-        self.requests.latest(|latest| *latest == head).unwrap_or_else(|| {
+        self.requests.find_recent(|latest| *latest == head).unwrap_or_else(|| {
             let kept = RequestHead {
-                method: keeper.text(method),
-                target: keeper.text(target),
+                method: keeper.keep_text(method),
+                target: keeper.keep_text(target),
                 session_sent: keeper.some_text(head.session_sent),
                 authorization: keeper.some_text(head.authorization),
                 last_event_id: keeper.some_text(head.last_event_id),
                 ..head
             };
-            self.requests.keep(keeper.bump(), kept)
+            self.requests.keep_value(keeper.text_arena(), kept)
         })
     }
 
     /// Merges `before` with `headers`. The earlier value of a field wins.
-    pub(super) fn reply(
+    pub(super) fn merge_reply(
         &mut self,
         keeper: &mut Keeper<'a>,
         before: &'a ReplyHead<'a>,
         headers: &[Header],
     ) -> &'a ReplyHead<'a> {
         let head = ReplyHead {
-            session_given: before.session_given.or_else(|| header(headers, "mcp-session-id")),
-            content_encoding: before.content_encoding.or_else(|| header(headers, "content-encoding")),
+            session_given: before.session_given.or_else(|| find_header(headers, "mcp-session-id")),
+            content_encoding: before.content_encoding.or_else(|| find_header(headers, "content-encoding")),
             closes_connection: before.closes_connection
-                || header(headers, "connection").is_some_and(|value| value.trim().eq_ignore_ascii_case("close")),
+                || find_header(headers, "connection").is_some_and(|value| value.trim().eq_ignore_ascii_case("close")),
         };
         if head == *before {
             return before;
         }
-        self.replies.latest(|latest| *latest == head).unwrap_or_else(|| {
+        self.replies.find_recent(|latest| *latest == head).unwrap_or_else(|| {
             let kept = ReplyHead {
                 session_given: keeper.some_text(head.session_given),
                 content_encoding: keeper.some_text(head.content_encoding),
                 ..head
             };
-            self.replies.keep(keeper.bump(), kept)
+            self.replies.keep_value(keeper.text_arena(), kept)
         })
     }
 }
 
 /// Whether a reply says that it is a stream of events.
 pub(super) fn is_event_stream(headers: &[Header]) -> bool {
-    header(headers, "content-type").is_some_and(|value| value.starts_with("text/event-stream"))
+    find_header(headers, "content-type").is_some_and(|value| value.starts_with("text/event-stream"))
 }
 
-fn header<'h>(headers: &'h [Header], name: &str) -> Option<&'h str> {
+fn find_header<'h>(headers: &'h [Header], name: &str) -> Option<&'h str> {
     headers
         .iter()
         .find(|Header(candidate, _)| candidate.eq_ignore_ascii_case(name))

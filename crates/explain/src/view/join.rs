@@ -38,36 +38,36 @@ impl<'a> Join<'a> {
     }
 
     /// The next event, in the order of time.
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn join_event(&mut self, event: &Event) {
         let at = Stamp { at: event.at, event: EventIndex::new(self.events) };
         let (keeper, kind) = (&mut self.keeper, &event.kind);
         match kind {
-            EventKind::CallStart { .. } | EventKind::CallEnd { .. } => self.calls.event(keeper, at, kind),
+            EventKind::CallStart { .. } | EventKind::CallEnd { .. } => self.calls.join_event(keeper, at, kind),
             EventKind::StdioLine { .. }
             | EventKind::ProcessStarted { .. }
             | EventKind::ProcessExited { .. }
-            | EventKind::ServerTiming { ex: None, .. } => self.stdio.event(keeper, at, kind),
-            EventKind::ProcessSample { .. } => self.usage.event(at, kind),
+            | EventKind::ServerTiming { ex: None, .. } => self.stdio.join_event(keeper, at, kind),
+            EventKind::ProcessSample { .. } => self.usage.join_event(at, kind),
             EventKind::InstrumentLate { by, busy } => self.late.push(Late { at, by: *by, busy: *busy }),
             EventKind::EventsLost { count } => self.lost = self.lost.saturating_add(*count),
-            _ => self.wire.event(keeper, at, kind),
+            _ => self.wire.join_event(keeper, at, kind),
         }
         self.events += 1;
         self.end = event.at;
     }
 
     /// The view of all of them; `partial` where the recording was cut off.
-    pub(super) fn finish(self, partial: bool) -> View<'a> {
+    pub(super) fn finish_view(self, partial: bool) -> View<'a> {
         let keeper = self.keeper;
-        let (mut connections, mut exchanges) = self.wire.finish(&keeper);
+        let (mut connections, mut exchanges) = self.wire.finish_wire(&keeper);
         let taken: Positions = exchanges.iter().map(|exchange| exchange.id.0).collect();
-        let lines = self.stdio.finish(&taken);
+        let lines = self.stdio.finish_lines(&taken);
         if !lines.exchanges.is_empty() {
             exchanges.extend(lines.exchanges);
             exchanges.sort_by_key(|exchange| exchange.start.event);
         }
-        late_answers::attach(&mut exchanges);
-        let calls = self.calls.finish(&keeper, &mut exchanges, &connections);
+        late_answers::attach_answers(&mut exchanges);
+        let calls = self.calls.finish_calls(&keeper, &mut exchanges, &connections);
         let connection_index: Positions = connections.iter().map(|connection| connection.id.0).collect();
         note_exchanges(&mut connections, &connection_index, &exchanges);
         View {
@@ -78,7 +78,7 @@ impl<'a> Join<'a> {
             exchanges,
             calls,
             processes: lines.processes,
-            usage: self.usage.finish(),
+            usage: self.usage.finish_usage(),
             late: self.late,
             bursts: lines.bursts,
             end: self.end,

@@ -7,7 +7,7 @@ use mcpace_record::Nanos;
 
 use super::{Exchange, Note, Stamp};
 
-struct Late<'a> {
+struct LateAnswer<'a> {
     began: Nanos,
     read: Stamp,
     passed: Option<Stamp>,
@@ -15,7 +15,7 @@ struct Late<'a> {
 }
 
 /// Gives each unanswered request the first answer to its id that a standalone stream carried after it.
-pub(super) fn attach(exchanges: &mut [Exchange<'_>]) {
+pub(super) fn attach_answers(exchanges: &mut [Exchange<'_>]) {
     let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, exchange) in exchanges.iter().enumerate() {
         if exchange.answer.is_none()
@@ -33,7 +33,7 @@ pub(super) fn attach(exchanges: &mut [Exchange<'_>]) {
         };
         let before = asked.partition_point(|at| exchanges[*at].start.event < late.read.event);
         if let Some(at) = before.checked_sub(1) {
-            give(&mut exchanges[asked[at]], &late);
+            give_answer(&mut exchanges[asked[at]], &late);
         }
     }
 }
@@ -45,21 +45,21 @@ fn only_request<'a>(exchange: &Exchange<'a>) -> Option<&'a str> {
     }
 }
 
-fn late_answers<'a>(exchanges: &[Exchange<'a>]) -> Vec<Late<'a>> {
+fn late_answers<'a>(exchanges: &[Exchange<'a>]) -> Vec<LateAnswer<'a>> {
     let mut late = Vec::new();
     for event in
         exchanges.iter().filter(|exchange| exchange.is_standalone_stream()).flat_map(|exchange| &exchange.events)
     {
         let Some(read) = event.read() else { continue };
         for answer in event.messages.iter().filter(|message| message.answers()) {
-            late.push(Late { began: event.began, read, passed: event.passed(), answer });
+            late.push(LateAnswer { began: event.began, read, passed: event.passed(), answer });
         }
     }
     late.sort_by_key(|late| late.read.event);
     late
 }
 
-fn give<'a>(exchange: &mut Exchange<'a>, late: &Late<'a>) {
+fn give_answer<'a>(exchange: &mut Exchange<'a>, late: &LateAnswer<'a>) {
     if exchange.answer.is_some() {
         return;
     }

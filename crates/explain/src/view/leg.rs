@@ -53,17 +53,17 @@ pub(super) struct PackedLeg {
 
 impl PackedLeg {
     /// The leg; `None` where nothing was seen of it.
-    pub(super) fn leg(&self) -> Option<Leg> {
+    pub(super) fn stamped_leg(&self) -> Option<Leg> {
         let conn = self.has_conn.then(|| ConnectionId(u64::from(self.conn[0]) << 32 | u64::from(self.conn[1])));
         self.seen.then(|| Leg {
             conn,
-            request_start: self.at(Fact::RequestStart),
-            request_end: self.at(Fact::RequestEnd),
-            reply_head: self.at(Fact::ReplyHead),
-            body_start: self.at(Fact::BodyStart),
-            result_start: self.at(Fact::ResultStart),
-            result_end: self.at(Fact::ResultEnd),
-            end: self.at(Fact::End),
+            request_start: self.fact_stamp(Fact::RequestStart),
+            request_end: self.fact_stamp(Fact::RequestEnd),
+            reply_head: self.fact_stamp(Fact::ReplyHead),
+            body_start: self.fact_stamp(Fact::BodyStart),
+            result_start: self.fact_stamp(Fact::ResultStart),
+            result_end: self.fact_stamp(Fact::ResultEnd),
+            end: self.fact_stamp(Fact::End),
         })
     }
 
@@ -71,31 +71,31 @@ impl PackedLeg {
         self.seen
     }
 
-    pub(super) fn at(&self, fact: Fact) -> Option<Stamp> {
-        self.stamps[fact as usize].stamp()
+    pub(super) fn fact_stamp(&self, fact: Fact) -> Option<Stamp> {
+        self.stamps[fact as usize].to_stamp()
     }
 
     /// Notes that there is this leg.
-    pub(super) fn see(&mut self) -> &mut Self {
+    pub(super) fn mark_seen(&mut self) -> &mut Self {
         self.seen = true;
         self
     }
 
     /// Notes a fact; the first time counts.
-    pub(super) fn note(&mut self, fact: Fact, at: Stamp) {
-        if self.at(fact).is_none() {
-            self.set(fact, Some(at));
+    pub(super) fn note_fact(&mut self, fact: Fact, at: Stamp) {
+        if self.fact_stamp(fact).is_none() {
+            self.set_fact(fact, Some(at));
         }
     }
 
-    pub(super) fn set(&mut self, fact: Fact, at: Option<Stamp>) {
+    pub(super) fn set_fact(&mut self, fact: Fact, at: Option<Stamp>) {
         self.stamps[fact as usize] = PackedStamp::of(at);
     }
 
     /// The result: its first byte and its last.
     pub(super) fn set_result(&mut self, first: Option<Stamp>, last: Option<Stamp>) {
-        self.set(Fact::ResultStart, first);
-        self.set(Fact::ResultEnd, last);
+        self.set_fact(Fact::ResultStart, first);
+        self.set_fact(Fact::ResultEnd, last);
     }
 
     /// Notes the connection; the first one counts.
@@ -118,13 +118,13 @@ mod tests {
         for number in [0, 1, u64::from(u32::MAX), 1 << 32, u64::MAX] {
             let at = |index| Stamp { at: Nanos(number), event: EventIndex::new(index) };
             let mut packed = PackedLeg::default();
-            assert!(packed.leg().is_none());
-            packed.see().note(Fact::RequestStart, at(0));
-            packed.note(Fact::RequestStart, at(1));
-            packed.note(Fact::End, at(usize::MAX));
+            assert!(packed.stamped_leg().is_none());
+            packed.mark_seen().note_fact(Fact::RequestStart, at(0));
+            packed.note_fact(Fact::RequestStart, at(1));
+            packed.note_fact(Fact::End, at(usize::MAX));
             packed.note_connection(ConnectionId(number));
             packed.note_connection(ConnectionId(7));
-            let leg = packed.leg().unwrap();
+            let leg = packed.stamped_leg().unwrap();
             assert_eq!((leg.request_start, leg.end), (Some(at(0)), Some(at(usize::MAX))));
             assert_eq!((leg.conn, leg.reply_head), (Some(ConnectionId(number)), None));
         }

@@ -26,7 +26,7 @@ mod wire;
 use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError, Recording};
 
 pub(crate) use bursts::Burst;
-pub use calls::{Call, Outcome};
+pub use calls::{Call, PackedOutcome};
 pub use connection::{Connection, Process};
 pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
 pub use lateness::Late;
@@ -71,10 +71,10 @@ pub struct View<'a> {
 
 /// Joins the events of `recording`. Time is O(n log n) in the number of events, whatever they are.
 #[must_use]
-pub fn exchanges<'a>(recording: &Recording, texts: &'a Texts) -> View<'a> {
+pub fn join_events<'a>(recording: &Recording, texts: &'a Texts) -> View<'a> {
     let mut join = join::Join::new(texts);
-    recording.events().iter().for_each(|event| join.event(event));
-    join.finish(recording.partial)
+    recording.events().iter().for_each(|event| join.join_event(event));
+    join.finish_view(recording.partial)
 }
 
 /// Joins events as they are read, so that they need not be kept.
@@ -84,10 +84,10 @@ pub fn exchanges<'a>(recording: &Recording, texts: &'a Texts) -> View<'a> {
 pub fn exchanges_of_file<'a>(events: &mut Events<'_>, texts: &'a Texts) -> Result<View<'a>, RecordError> {
     let mut join = join::Join::new(texts);
     events.each(|event| {
-        join.event(event);
-        texts.check()
+        join.join_event(event);
+        texts.check_size()
     })?;
-    Ok(join.finish(events.partial()))
+    Ok(join.finish_view(events.partial()))
 }
 
 impl<'a> View<'a> {

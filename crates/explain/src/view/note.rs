@@ -5,7 +5,7 @@ use mcpace_record::{Digest, MessageKind, ServerTiming};
 /// One JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note<'a> {
-    pub(super) outline: &'a Outline<'a>,
+    pub(super) outline: &'a NoteOutline<'a>,
     /// The id as its JSON token (`7`, `"a"`), where there is one.
     pub id: Option<&'a str>,
     /// Identity of `params` (requests) or `result` (results).
@@ -18,7 +18,7 @@ pub struct Note<'a> {
 
 /// Fields that many messages have in common, kept once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Outline<'a> {
+pub(super) struct NoteOutline<'a> {
     pub(super) kind: MessageKind,
     pub(super) method: Option<&'a str>,
     pub(super) name: Option<&'a str>,

@@ -48,7 +48,7 @@ impl PackedStamp {
         Self { at: [(at >> 32) as u32, at as u32], event: stamp.map(|stamp| stamp.event) }
     }
 
-    pub(super) fn stamp(self) -> Option<Stamp> {
+    pub(super) fn to_stamp(self) -> Option<Stamp> {
         let at = Nanos(u64::from(self.at[0]) << 32 | u64::from(self.at[1]));
         self.event.map(|event| Stamp { at, event })
     }

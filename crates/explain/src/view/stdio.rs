@@ -15,7 +15,7 @@ use super::texts::Keeper;
 use super::{Exchange, Note, Process, ReplyShape, Stamp, Transport};
 
 /// Exchanges and other facts that the lines of stdio amount to.
-pub(super) struct Lines<'a> {
+pub(super) struct StdioLines<'a> {
     pub(super) exchanges: Vec<Exchange<'a>>,
     pub(super) processes: Vec<Process<'a>>,
     pub(super) bursts: Vec<Burst>,
@@ -34,7 +34,7 @@ pub(super) struct StdioJoin<'a> {
     bursts: Bursts,
 }
 
-struct Line<'a> {
+struct StdioLine<'a> {
     at: Stamp,
     side: Side,
     from: LineFrom,
@@ -46,32 +46,34 @@ struct Line<'a> {
 }
 
 impl<'a> StdioJoin<'a> {
-    pub(super) fn event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+    pub(super) fn join_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
-            EventKind::ProcessStarted { pid, program } => self.started(at, *pid, keeper.text(program)),
+            EventKind::ProcessStarted { pid, program } => self.program_started(at, *pid, keeper.keep_text(program)),
             EventKind::ProcessExited { pid, .. } => {
                 let process = self.processes.iter_mut().rfind(|p| p.pid == *pid);
                 if let Some(process) = process {
                     process.exited.get_or_insert(at);
                 }
             }
-            EventKind::StdioLine { side, from, began, bytes, digest, messages, blocked, .. } => self.line(&Line {
-                at,
-                side: *side,
-                from: *from,
-                began: (*began).min(at.at),
-                bytes: *bytes,
-                digest: *digest,
-                messages: keeper.notes(messages),
-                blocked: *blocked,
-            }),
+            EventKind::StdioLine { side, from, began, bytes, digest, messages, blocked, .. } => {
+                self.join_line(&StdioLine {
+                    at,
+                    side: *side,
+                    from: *from,
+                    began: (*began).min(at.at),
+                    bytes: *bytes,
+                    digest: *digest,
+                    messages: keeper.keep_notes(messages),
+                    blocked: *blocked,
+                })
+            }
             EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.note_timing(keeper, id, *timing),
             _ => {}
         }
     }
 
     /// Numbers the exchanges past `taken`.
-    pub(super) fn finish(mut self, taken: &Positions) -> Lines<'a> {
+    pub(super) fn finish_lines(mut self, taken: &Positions) -> StdioLines<'a> {
         let mut number = 0;
         for exchange in &mut self.exchanges {
             number += 1;
@@ -84,11 +86,11 @@ impl<'a> StdioJoin<'a> {
             let id = self.exchanges[exchange].id;
             self.processes[process].exchanges.push(id);
         }
-        let bursts = self.bursts.finish(&self.exchanges);
-        Lines { exchanges: self.exchanges, processes: self.processes, bursts }
+        let bursts = self.bursts.finish_bursts(&self.exchanges);
+        StdioLines { exchanges: self.exchanges, processes: self.processes, bursts }
     }
 
-    fn started(&mut self, at: Stamp, pid: u32, program: &'a str) {
+    fn program_started(&mut self, at: Stamp, pid: u32, program: &'a str) {
         // A new server knows nothing of what another one was asked.
         self.open.clear();
         self.bursts.end_process();
@@ -103,7 +105,7 @@ impl<'a> StdioJoin<'a> {
         });
     }
 
-    fn line(&mut self, line: &Line<'a>) {
+    fn join_line(&mut self, line: &StdioLine<'a>) {
         let process = self.processes.last_mut();
         match (line.from, process) {
             (LineFrom::Server, Some(process)) => {
@@ -121,9 +123,9 @@ impl<'a> StdioJoin<'a> {
         }
     }
 
-    fn client_line(&mut self, line: &Line<'a>) {
+    fn client_line(&mut self, line: &StdioLine<'a>) {
         if line.side == Side::Back
-            && let Some(passed) = self.passed(line)
+            && let Some(passed) = self.note_passed(line)
         {
             self.client_line_passed(passed, line);
             return;
@@ -133,13 +135,13 @@ impl<'a> StdioJoin<'a> {
         exchange.digest = Some(line.digest);
         exchange.request_bytes = line.bytes;
         let end = (!exchange.asks()).then_some(line.at);
-        let leg = exchange.leg(line.side);
-        leg.set(Fact::RequestStart, Some(Stamp { at: line.began, ..line.at }));
-        leg.set(Fact::RequestEnd, Some(line.at));
-        leg.set(Fact::End, end);
+        let leg = exchange.leg_mut(line.side);
+        leg.set_fact(Fact::RequestStart, Some(Stamp { at: line.began, ..line.at }));
+        leg.set_fact(Fact::RequestEnd, Some(line.at));
+        leg.set_fact(Fact::End, end);
         let index = self.exchanges.len();
         if line.side == Side::Front {
-            self.reading(line, Some(index));
+            self.note_reading(line, Some(index));
         }
         for message in line.messages {
             if let (MessageKind::Request, Some(id)) = (message.kind(), message.id) {
@@ -152,25 +154,25 @@ impl<'a> StdioJoin<'a> {
         self.exchanges.push(exchange);
     }
 
-    fn client_line_passed(&mut self, index: Option<usize>, line: &Line<'a>) {
+    fn client_line_passed(&mut self, index: Option<usize>, line: &StdioLine<'a>) {
         let Some(index) = index else { return };
         let exchange = &mut self.exchanges[index];
         let asks = exchange.asks();
-        let back = exchange.leg(Side::Back);
-        back.note(Fact::RequestStart, line.at);
-        back.note(Fact::RequestEnd, line.at);
+        let back = exchange.leg_mut(Side::Back);
+        back.note_fact(Fact::RequestStart, line.at);
+        back.note_fact(Fact::RequestEnd, line.at);
         if !asks {
-            back.note(Fact::End, line.at);
+            back.note_fact(Fact::End, line.at);
         }
     }
 
-    fn server_line(&mut self, line: &Line<'a>) {
+    fn server_line(&mut self, line: &StdioLine<'a>) {
         if line.side == Side::Front {
-            if let Some(Some(index)) = self.passed(line) {
+            if let Some(Some(index)) = self.note_passed(line) {
                 self.exchanges[index].blocked = line.blocked;
-                let front = self.exchanges[index].leg(Side::Front);
+                let front = self.exchanges[index].leg_mut(Side::Front);
                 front.set_result(Some(line.at), Some(line.at));
-                front.set(Fact::End, Some(line.at));
+                front.set_fact(Fact::End, Some(line.at));
             }
             return;
         }
@@ -179,14 +181,14 @@ impl<'a> StdioJoin<'a> {
         for message in answered {
             index = message.id.and_then(|id| self.open.remove(id));
             if let Some(index) = index {
-                self.answered(index, line, message);
+                self.note_answer(index, line, message);
             }
         }
-        self.bursts.line(line.at, line.began, line.bytes, index);
-        self.reading(line, index);
+        self.bursts.add_line(line.at, line.began, line.bytes, index);
+        self.note_reading(line, index);
     }
 
-    fn answered(&mut self, index: usize, line: &Line<'a>, answer: &'a Note<'a>) {
+    fn note_answer(&mut self, index: usize, line: &StdioLine<'a>, answer: &'a Note<'a>) {
         let exchange = &mut self.exchanges[index];
         exchange.answer = Some(answer);
         exchange.told = answer.timing.or(exchange.told);
@@ -194,25 +196,25 @@ impl<'a> StdioJoin<'a> {
         exchange.ending = Some(ReplyEnding::Complete);
         exchange.reply_bytes = line.bytes;
         exchange.reply_digest = Some(line.digest);
-        let back = exchange.leg(Side::Back);
+        let back = exchange.leg_mut(Side::Back);
         back.set_result(Some(Stamp { at: line.began, ..line.at }), Some(line.at));
-        back.set(Fact::End, Some(line.at));
+        back.set_fact(Fact::End, Some(line.at));
     }
 
     fn note_timing(&mut self, keeper: &Keeper<'a>, id: &str, timing: ServerTiming) {
         let about = self.exchanges.iter_mut().rev().take(TOLD_REACH);
         let mut about = about.filter(|e| e.messages.iter().any(|m| m.id == Some(id)) && e.asks());
         if let Some(exchange) = about.next() {
-            exchange.told.get_or_insert_with(|| keeper.value(timing));
+            exchange.told.get_or_insert_with(|| keeper.keep_value(timing));
         }
     }
 
-    fn reading(&mut self, line: &Line<'a>, exchange: Option<usize>) {
+    fn note_reading(&mut self, line: &StdioLine<'a>, exchange: Option<usize>) {
         let queue = self.passing.entry((line.from, line.digest)).or_default();
         queue.push_back(exchange);
     }
 
-    fn passed(&mut self, line: &Line<'a>) -> Option<Option<usize>> {
+    fn note_passed(&mut self, line: &StdioLine<'a>) -> Option<Option<usize>> {
         let Entry::Occupied(mut queue) = self.passing.entry((line.from, line.digest)) else { return None };
         let passed = queue.get_mut().pop_front();
         if queue.get().is_empty() {

@@ -9,7 +9,7 @@ use std::hash::Hash;
 use bumpalo::Bump;
 use mcpace_record::{MessageNote, RecordError};
 
-use super::note::{Note, Outline};
+use super::note::{Note, NoteOutline};
 
 /// All that is kept of one recording: ten times what ten million exchanges need. A file of nothing but texts that differ is
 /// no recording of ours.
@@ -36,7 +36,7 @@ impl Texts {
     ///
     /// # Errors
     /// [`RecordError::TooLarge`].
-    pub(super) fn check(&self) -> Result<(), RecordError> {
+    pub(super) fn check_size(&self) -> Result<(), RecordError> {
         if self.bump.allocated_bytes() > self.most {
             let what = format!("{} MiB of what has to be kept while it is explained", self.most >> 20);
             return Err(RecordError::TooLarge { what });
@@ -49,7 +49,7 @@ impl Texts {
 pub(super) struct Keeper<'a> {
     texts: &'a Bump,
     known: HashSet<&'a str>,
-    outlines: Alike<'a, Outline<'a>>,
+    outlines: Alike<'a, NoteOutline<'a>>,
 }
 
 impl<'a> Keeper<'a> {
@@ -58,7 +58,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// A text that may well come again.
-    pub(super) fn text(&mut self, text: &str) -> &'a str {
+    pub(super) fn keep_text(&mut self, text: &str) -> &'a str {
         match self.known.get(text) {
             Some(known) => known,
             None => {
@@ -70,35 +70,35 @@ impl<'a> Keeper<'a> {
     }
 
     pub(super) fn some_text(&mut self, text: Option<&str>) -> Option<&'a str> {
-        text.map(|text| self.text(text))
+        text.map(|text| self.keep_text(text))
     }
 
     /// A value that comes once.
-    pub(super) fn value<T: Copy>(&self, value: T) -> &'a T {
+    pub(super) fn keep_value<T: Copy>(&self, value: T) -> &'a T {
         self.texts.alloc(value)
     }
 
     /// A list that comes once.
-    pub(super) fn list<T: Copy>(&self, list: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> &'a [T] {
+    pub(super) fn keep_list<T: Copy>(&self, list: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> &'a [T] {
         self.texts.alloc_slice_fill_iter(list)
     }
 
-    pub(super) fn notes(&mut self, messages: &[MessageNote]) -> &'a [Note<'a>] {
+    pub(super) fn keep_notes(&mut self, messages: &[MessageNote]) -> &'a [Note<'a>] {
         match messages {
             [] => &[],
             [one] => {
-                let note = self.note(one);
-                std::slice::from_ref(self.value(note))
+                let note = self.keep_note(one);
+                std::slice::from_ref(self.keep_value(note))
             }
             many => {
-                let notes: Vec<Note<'_>> = many.iter().map(|message| self.note(message)).collect();
-                self.list(notes)
+                let notes: Vec<Note<'_>> = many.iter().map(|message| self.keep_note(message)).collect();
+                self.keep_list(notes)
             }
         }
     }
 
-    pub(super) fn note(&mut self, message: &MessageNote) -> Note<'a> {
-        let outline = Outline {
+    pub(super) fn keep_note(&mut self, message: &MessageNote) -> Note<'a> {
+        let outline = NoteOutline {
             kind: message.kind,
             method: message.method.as_deref(),
             name: message.name.as_deref(),
@@ -106,12 +106,15 @@ impl<'a> Keeper<'a> {
             code: message.code,
             is_error: message.is_error,
         };
-        let outline = match self.outlines.latest(|latest| *latest == outline) {
+        let outline = match self.outlines.find_recent(|latest| *latest == outline) {
             Some(known) => known,
             None => {
-                let outline =
-                    Outline { method: self.some_text(outline.method), name: self.some_text(outline.name), ..outline };
-                self.outlines.keep(self.texts, outline)
+                let outline = NoteOutline {
+                    method: self.some_text(outline.method),
+                    name: self.some_text(outline.name),
+                    ..outline
+                };
+                self.outlines.keep_value(self.texts, outline)
             }
         };
         Note {
@@ -120,11 +123,11 @@ impl<'a> Keeper<'a> {
             id: message.id.as_deref().map(|id| &*self.texts.alloc_str(id)),
             content: message.content,
             arguments: message.arguments,
-            timing: message.timing.map(|timing| self.value(timing)),
+            timing: message.timing.map(|timing| self.keep_value(timing)),
         }
     }
 
-    pub(super) fn bump(&self) -> &'a Bump {
+    pub(super) fn text_arena(&self) -> &'a Bump {
         self.texts
     }
 }
@@ -144,11 +147,11 @@ impl<T> Default for Alike<'_, T> {
 
 impl<'a, T: Eq + Hash> Alike<'a, T> {
     /// One of the values that were kept last: what comes in turns needs no search.
-    pub(super) fn latest(&self, is_it: impl Fn(&T) -> bool) -> Option<&'a T> {
+    pub(super) fn find_recent(&self, is_it: impl Fn(&T) -> bool) -> Option<&'a T> {
         self.latest.iter().flatten().find(|latest| is_it(latest)).copied()
     }
 
-    pub(super) fn keep(&mut self, texts: &'a Bump, value: T) -> &'a T {
+    pub(super) fn keep_value(&mut self, texts: &'a Bump, value: T) -> &'a T {
         let kept = match self.known.get(&value) {
             Some(known) => *known,
             None => {

@@ -34,13 +34,13 @@ pub struct Look {
 pub(super) struct UsageJoin(BTreeMap<(Peer, u32), Vec<Look>>);
 
 impl UsageJoin {
-    pub(super) fn event(&mut self, at: Stamp, kind: &EventKind) {
+    pub(super) fn join_event(&mut self, at: Stamp, kind: &EventKind) {
         if let EventKind::ProcessSample { of, pid, cpu, resident, threads } = *kind {
             self.0.entry((of, pid)).or_default().push(Look { at, cpu, resident, threads });
         }
     }
 
-    pub(super) fn finish(self) -> Vec<Usage> {
+    pub(super) fn finish_usage(self) -> Vec<Usage> {
         self.0.into_iter().map(|((of, pid), looks)| Usage { of, pid, looks }).collect()
     }
 }

@@ -23,28 +23,28 @@ pub(super) struct WireJoin<'a> {
 }
 
 impl<'a> WireJoin<'a> {
-    pub(super) fn event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+    pub(super) fn join_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
             EventKind::ConnectStart { .. }
             | EventKind::ConnectionOpened { .. }
             | EventKind::TlsReady { .. }
             | EventKind::ConnectFailed { .. }
             | EventKind::ConnectionClosed { .. } => self.connection_event(keeper, at, kind),
-            EventKind::RequestHead { .. } | EventKind::RequestEnd { .. } => self.request(keeper, at, kind),
+            EventKind::RequestHead { .. } | EventKind::RequestEnd { .. } => self.join_request(keeper, at, kind),
             EventKind::ReplyHead { .. }
             | EventKind::ReplyBodyStart { .. }
             | EventKind::ReplyEvent { .. }
-            | EventKind::ReplyEnd { .. } => self.reply(keeper, at, kind),
+            | EventKind::ReplyEnd { .. } => self.join_reply(keeper, at, kind),
             EventKind::ServerTiming { ex: Some(ex), timing, .. } => self.told.push((*ex, *timing)),
             _ => {}
         }
     }
 
     /// Connections, and exchanges in the order of their first event.
-    pub(super) fn finish(mut self, keeper: &Keeper<'a>) -> (Vec<Connection<'a>>, Vec<Exchange<'a>>) {
+    pub(super) fn finish_wire(mut self, keeper: &Keeper<'a>) -> (Vec<Connection<'a>>, Vec<Exchange<'a>>) {
         for (ex, timing) in std::mem::take(&mut self.told) {
             if let Some(at) = self.exchange_index.get(ex.0) {
-                self.exchanges[at].told.get_or_insert_with(|| keeper.value(timing));
+                self.exchanges[at].told.get_or_insert_with(|| keeper.keep_value(timing));
             }
         }
         self.exchanges.iter_mut().for_each(find_result);
@@ -55,24 +55,24 @@ impl<'a> WireJoin<'a> {
     fn connection_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
             EventKind::ConnectStart { conn, address } => {
-                let connection = self.connection(*conn, Side::Back, keeper.text(address), at);
+                let connection = self.connection_mut(*conn, Side::Back, keeper.keep_text(address), at);
                 connection.connecting.get_or_insert(at);
             }
             EventKind::ConnectionOpened { side, conn, address, serves } => {
-                let connection = self.connection(*conn, *side, keeper.text(address), at);
+                let connection = self.connection_mut(*conn, *side, keeper.keep_text(address), at);
                 connection.opened.get_or_insert(at);
                 connection.serves = connection.serves.or(*serves);
             }
             EventKind::TlsReady { conn, .. } => {
-                let connection = self.connection(*conn, Side::Back, "", at);
+                let connection = self.connection_mut(*conn, Side::Back, "", at);
                 connection.secured.get_or_insert(at);
             }
             EventKind::ConnectFailed { conn, address, .. } => {
-                let connection = self.connection(*conn, Side::Back, keeper.text(address), at);
+                let connection = self.connection_mut(*conn, Side::Back, keeper.keep_text(address), at);
                 connection.failed.get_or_insert(at);
             }
             EventKind::ConnectionClosed { side, conn, by, reason } => {
-                let connection = self.connection(*conn, *side, "", at);
+                let connection = self.connection_mut(*conn, *side, "", at);
                 if connection.closed.is_none() {
                     connection.closed = Some(at);
                     connection.closed_by = Some(*by);
@@ -84,53 +84,53 @@ impl<'a> WireJoin<'a> {
         }
     }
 
-    fn request(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+    fn join_request(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
             EventKind::RequestHead { side, conn, ex, method, target, headers } => {
-                let place = self.exchange(*ex, at);
+                let place = self.exchange_position(*ex, at);
                 let exchange = &mut self.exchanges[place];
                 if exchange.request.method.is_empty() {
-                    exchange.request = self.heads.request(keeper, method, target, headers);
+                    exchange.request = self.heads.add_request(keeper, method, target, headers);
                 }
-                let leg = exchange.leg(*side);
+                let leg = exchange.leg_mut(*side);
                 leg.note_connection(*conn);
-                leg.note(Fact::RequestStart, at);
+                leg.note_fact(Fact::RequestStart, at);
             }
             EventKind::RequestEnd { side, ex, bytes, digest, messages, .. } => {
-                let place = self.exchange(*ex, at);
+                let place = self.exchange_position(*ex, at);
                 let exchange = &mut self.exchanges[place];
                 if exchange.digest.is_none() {
                     exchange.digest = Some(*digest);
                     exchange.request_bytes = *bytes;
                 }
                 if exchange.messages.is_empty() {
-                    exchange.messages = keeper.notes(messages);
+                    exchange.messages = keeper.keep_notes(messages);
                 }
-                exchange.leg(*side).note(Fact::RequestEnd, at);
+                exchange.leg_mut(*side).note_fact(Fact::RequestEnd, at);
             }
             _ => {}
         }
     }
 
-    fn reply(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+    fn join_reply(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
             EventKind::ReplyHead { side, ex, status, headers } => {
-                let place = self.exchange(*ex, at);
+                let place = self.exchange_position(*ex, at);
                 let exchange = &mut self.exchanges[place];
                 exchange.status.get_or_insert(*status);
-                exchange.reply = self.heads.reply(keeper, exchange.reply, headers);
+                exchange.reply = self.heads.merge_reply(keeper, exchange.reply, headers);
                 if is_event_stream(headers) {
                     exchange.shape = ReplyShape::Events;
                 }
-                exchange.leg(*side).note(Fact::ReplyHead, at);
+                exchange.leg_mut(*side).note_fact(Fact::ReplyHead, at);
             }
             EventKind::ReplyBodyStart { side, ex } => {
-                let place = self.exchange(*ex, at);
-                self.exchanges[place].leg(*side).note(Fact::BodyStart, at);
+                let place = self.exchange_position(*ex, at);
+                self.exchanges[place].leg_mut(*side).note_fact(Fact::BodyStart, at);
             }
             EventKind::ReplyEvent { .. } => self.stream_event(keeper, at, kind),
             EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, .. } => {
-                let place = self.exchange(*ex, at);
+                let place = self.exchange_position(*ex, at);
                 let exchange = &mut self.exchanges[place];
                 if exchange.reply_digest.is_none() {
                     exchange.reply_digest = Some(*digest);
@@ -140,11 +140,11 @@ impl<'a> WireJoin<'a> {
                 if exchange.ending.is_none() || *ending != ReplyEnding::Complete {
                     exchange.ending = Some(*ending);
                 }
-                exchange.leg(*side).note(Fact::End, at);
+                exchange.leg_mut(*side).note_fact(Fact::End, at);
                 // Whether it was a whole body is known at the end.
                 if let (None, Some(answer)) = (exchange.answer, messages.iter().rfind(|message| message.answers())) {
-                    let note = keeper.note(answer);
-                    exchange.answer = Some(keeper.value(note));
+                    let note = keeper.keep_note(answer);
+                    exchange.answer = Some(keeper.keep_value(note));
                 }
             }
             _ => {}
@@ -155,31 +155,31 @@ impl<'a> WireJoin<'a> {
         let EventKind::ReplyEvent { side, ex, seq, began, bytes, event, messages, .. } = kind else {
             return;
         };
-        let place = self.exchange(*ex, at);
+        let place = self.exchange_position(*ex, at);
         let exchange = &mut self.exchanges[place];
         exchange.shape = ReplyShape::Events;
         let events = &mut exchange.events;
-        let position = self.strays.position(place, *seq, events).unwrap_or_else(|| {
+        let position = self.strays.event_position(place, *seq, events).unwrap_or_else(|| {
             if events.is_empty() {
                 // Most streams have one event: the reply.
                 events.reserve_exact(1);
             }
             events.push(StreamEvent::new(*seq, (*began).min(at.at), *bytes));
-            self.strays.note(place, *seq, events.len() - 1)
+            self.strays.note_event(place, *seq, events.len() - 1)
         });
         let noted = &mut events[position];
         noted.event = noted.event.or_else(|| keeper.some_text(event.as_deref()));
         match side {
             Side::Front if noted.passed().is_none() => noted.passed = PackedStamp::of(Some(at)),
             Side::Back if noted.read().is_none() => {
-                (noted.read, noted.messages) = (PackedStamp::of(Some(at)), keeper.notes(messages));
+                (noted.read, noted.messages) = (PackedStamp::of(Some(at)), keeper.keep_notes(messages));
                 noted.began = (*began).min(at.at);
             }
             Side::Front | Side::Back => {}
         }
     }
 
-    fn connection(&mut self, id: ConnectionId, side: Side, address: &'a str, at: Stamp) -> &mut Connection<'a> {
+    fn connection_mut(&mut self, id: ConnectionId, side: Side, address: &'a str, at: Stamp) -> &mut Connection<'a> {
         let known = self.connection_index.get(id.0);
         let place = known.unwrap_or_else(|| {
             self.connection_index.insert(id.0, self.connections.len());
@@ -190,7 +190,7 @@ impl<'a> WireJoin<'a> {
     }
 
     /// The position of the exchange, a new one where this is its first event.
-    fn exchange(&mut self, id: ExchangeId, at: Stamp) -> usize {
+    fn exchange_position(&mut self, id: ExchangeId, at: Stamp) -> usize {
         self.exchange_index.get(id.0).unwrap_or_else(|| {
             self.exchange_index.insert(id.0, self.exchanges.len());
             self.exchanges.push(Exchange::new(id, Transport::Http, at));
@@ -204,12 +204,12 @@ impl<'a> WireJoin<'a> {
 struct Strays(HashMap<(usize, u32), usize>);
 
 impl Strays {
-    fn position(&self, exchange: usize, seq: u32, events: &[StreamEvent<'_>]) -> Option<usize> {
+    fn event_position(&self, exchange: usize, seq: u32, events: &[StreamEvent<'_>]) -> Option<usize> {
         let in_order = events.get(seq as usize).is_some_and(|event| event.seq == seq).then_some(seq as usize);
         in_order.or_else(|| self.0.get(&(exchange, seq)).copied())
     }
 
-    fn note(&mut self, exchange: usize, seq: u32, position: usize) -> usize {
+    fn note_event(&mut self, exchange: usize, seq: u32, position: usize) -> usize {
         if seq as usize != position {
             self.0.insert((exchange, seq), position);
         }
@@ -224,8 +224,8 @@ fn find_result(exchange: &mut Exchange<'_>) {
         if exchange.reply_bytes > 0 && exchange.ending == Some(ReplyEnding::Complete) {
             exchange.shape = ReplyShape::Whole;
             exchange.answer = whole;
-            for leg in exchange.legs() {
-                leg.set_result(leg.at(Fact::BodyStart), leg.at(Fact::End));
+            for leg in exchange.legs_mut() {
+                leg.set_result(leg.fact_stamp(Fact::BodyStart), leg.fact_stamp(Fact::End));
             }
         }
     } else if let Some((position, answer)) = last_answer(exchange) {

@@ -1,6 +1,6 @@
 //! Requests that are sent again after a success, and the resends that are legitimate.
 
-use mcpace_explain::{Cause, Level, Severity, ledgers};
+use mcpace_explain::{Cause, Level, Severity, call_ledgers};
 use mcpace_record::Recording;
 
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
@@ -63,7 +63,7 @@ fn each_request_of_mcp_1_12_with_oauth_is_named_and_the_second_execution_counted
 
 #[test]
 fn its_ledgers_show_the_drained_reply_as_the_clients_time() {
-    insta::assert_json_snapshot!(ledgers(&python_1_12_with_oauth()));
+    insta::assert_json_snapshot!(call_ledgers(&python_1_12_with_oauth()));
 }
 
 #[test]

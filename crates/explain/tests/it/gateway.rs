@@ -1,13 +1,13 @@
 //! Requests of a gateway, seen by a recording before it and one behind it.
 
-use mcpace_explain::{Cause, Finding, Level, Reason, explained, findings};
+use mcpace_explain::{Cause, Finding, Level, Reason, explain_recording, find_causes};
 use mcpace_record::Recording;
 
 use crate::script::{Post, Reply, Script, call_tool, notification, request};
 use crate::streams::progress_of;
 
 fn found(before: &Recording, behind: &Recording) -> Vec<Finding> {
-    explained(before, Some(behind)).findings
+    explain_recording(before, Some(behind)).findings
 }
 
 fn codes(before: &Recording, behind: &Recording) -> Vec<&'static str> {
@@ -140,7 +140,7 @@ fn different_questions_may_need_each_others_answers() {
 #[test]
 fn without_a_recording_behind_it_nothing_is_said_of_a_gateway() {
     let (before, _) = session_for_each();
-    assert!(findings(&before).is_empty());
+    assert!(find_causes(&before).is_empty());
 }
 
 #[test]

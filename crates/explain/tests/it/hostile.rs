@@ -1,10 +1,10 @@
 //! Any list of events at all: the parts add up, nothing panics, time stays about linear.
 
-use mcpace_explain::{Parts, explained, explained_file, findings, ledgers, waterfall};
+use mcpace_explain::{Parts, call_ledgers, call_waterfall, explain_recording, explained_file, find_causes};
 use mcpace_record::{
     CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
     MessageKind, MessageNote, Nanos, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, Writer,
-    digest,
+    digest_bytes,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::script::{Post, Reply, Script, call_tool, note, notification, request};
 
 fn check(recording: &Recording) -> Result<(), TestCaseError> {
-    let ledgers = ledgers(recording);
+    let ledgers = call_ledgers(recording);
     for ledger in &ledgers {
         let whole = ledger.end.0 - ledger.start.0;
         let parts = ledger.parts;
@@ -41,9 +41,9 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
             cursor = segment.to;
         }
         prop_assert_eq!(cursor, ledger.end);
-        prop_assert!(waterfall(recording, ledger.call).is_some());
+        prop_assert!(call_waterfall(recording, ledger.call).is_some());
     }
-    let found = findings(recording);
+    let found = find_causes(recording);
     for finding in &found {
         for cost in &finding.calls {
             let ledger = ledgers.iter().find(|ledger| ledger.call == cost.call);
@@ -85,10 +85,10 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
     prop_assert_eq!(&read.findings, &found);
     prop_assert_eq!(read.events, recording.events().len() as u64);
     for shown in &read.waterfalls {
-        prop_assert_eq!(waterfall(recording, shown.call), Some(shown.clone()));
+        prop_assert_eq!(call_waterfall(recording, shown.call), Some(shown.clone()));
     }
     // As if it were both before and behind a gateway.
-    for finding in explained(recording, Some(recording)).findings {
+    for finding in explain_recording(recording, Some(recording)).findings {
         for evidence in &finding.evidence {
             prop_assert!(evidence.event < recording.events().len());
         }
@@ -209,7 +209,7 @@ fn request_event() -> impl Strategy<Value = EventKind> {
             EventKind::RequestHead { side, conn, ex, method, target, headers }
         }),
         (side(), ex(), any::<u64>(), 0..2_u8, vec(message(), 0..3)).prop_map(|(side, ex, bytes, body, messages)| {
-            EventKind::RequestEnd { side, ex, bytes, digest: digest(&[body]), messages, body: None }
+            EventKind::RequestEnd { side, ex, bytes, digest: digest_bytes(&[body]), messages, body: None }
         }),
     ]
 }
@@ -224,7 +224,7 @@ fn reply_event() -> impl Strategy<Value = EventKind> {
             EventKind::ReplyEvent { side, ex, seq, began, bytes: 1, event: None, id: None, messages, body: None }
         }),
         (side(), ex(), any::<u64>(), ending(), vec(message(), 0..3)).prop_map(|(side, ex, bytes, ending, messages)| {
-            EventKind::ReplyEnd { side, ex, bytes, digest: digest(b""), ending, messages, body: None }
+            EventKind::ReplyEnd { side, ex, bytes, digest: digest_bytes(b""), ending, messages, body: None }
         }),
     ]
 }
@@ -242,7 +242,7 @@ fn other_event() -> impl Strategy<Value = EventKind> {
                 from,
                 began,
                 bytes: 1,
-                digest: digest(&[line]),
+                digest: digest_bytes(&[line]),
                 messages,
                 body: None,
                 blocked: Nanos(began.0 % 1_000),
@@ -337,6 +337,6 @@ fn large_recordings_are_walked_once() {
         script.connect_fails(call + 50_000, at, at + 0.1);
     }
     let recording = script.recording();
-    assert_eq!(ledgers(&recording).len(), 20_000);
-    assert!(findings(&recording).len() < 1000);
+    assert_eq!(call_ledgers(&recording).len(), 20_000);
+    assert!(find_causes(&recording).len() < 1000);
 }

@@ -1,12 +1,12 @@
 //! Each layer's time goes to its part; the picture of the same call.
 
-use mcpace_explain::{Doubt, Ledger, Parts, ServerSplit, ledgers, waterfall};
+use mcpace_explain::{Doubt, Ledger, Parts, ServerSplit, call_ledgers, call_waterfall};
 use mcpace_record::{CallId, Nanos, ServerTiming};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
 
 fn only(script: Script) -> Ledger {
-    let mut ledgers = ledgers(&script.recording());
+    let mut ledgers = call_ledgers(&script.recording());
     assert_eq!(ledgers.len(), 1);
     let ledger = ledgers.remove(0);
     assert_eq!(ledger.parts.total(), ledger.end.since(ledger.start));
@@ -248,10 +248,10 @@ fn stdio_calls_are_split_by_their_lines() {
 #[test]
 fn a_waterfall_shows_connections_phases_and_repeats() {
     let recording = crate::duplicate_request::python_1_12_with_oauth();
-    insta::assert_json_snapshot!(waterfall(&recording, CallId(2)));
-    assert_eq!(waterfall(&recording, CallId(99)), None);
+    insta::assert_json_snapshot!(call_waterfall(&recording, CallId(2)));
+    assert_eq!(call_waterfall(&recording, CallId(99)), None);
     let recording = crate::transport::connection_per_request();
-    insta::assert_json_snapshot!(waterfall(&recording, CallId(1)));
+    insta::assert_json_snapshot!(call_waterfall(&recording, CallId(1)));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn of_a_long_stream_the_picture_has_the_first_events_and_the_number_of_the_other
     for seq in 10..1_010 {
         script.stream_event(asked, seq, 2.0 + f64::from(seq), Vec::new());
     }
-    let shown = waterfall(&script.recording(), CallId(1)).unwrap();
+    let shown = call_waterfall(&script.recording(), CallId(1)).unwrap();
     let events = &shown.exchanges[0].events;
     assert!(events.len() < 600);
     assert!(events.iter().any(|moment| moment.label.ends_with(" more events")), "{events:?}");

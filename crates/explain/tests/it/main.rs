@@ -26,12 +26,12 @@ mod view;
 mod waits_for_get;
 mod ways;
 
-use mcpace_explain::{Code, Disproof, Finding, Reason, Role, findings};
+use mcpace_explain::{Code, Disproof, Finding, ProofRole, Reason, find_causes};
 use mcpace_record::Recording;
 
 /// Everything that is found in `recording`.
 fn found(recording: &Recording) -> Vec<Finding> {
-    findings(recording)
+    find_causes(recording)
 }
 
 /// The codes of everything that is found.
@@ -75,7 +75,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
     for disproof in Disproof::ALL {
         assert!(all.iter().any(|f| decides(f, *disproof)), "no case shows {disproof:?}");
     }
-    for role in Role::ALL {
+    for role in ProofRole::ALL {
         assert!(all.iter().any(|f| f.evidence.iter().any(|e| e.role == *role)), "no case shows {role:?}");
     }
     for finding in &all {

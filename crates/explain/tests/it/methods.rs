@@ -1,11 +1,11 @@
 //! The requests of a foreign client, by method.
 
-use mcpace_explain::{Method, explained};
+use mcpace_explain::{Method, explain_recording};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, request};
 
 fn methods(script: Script) -> Vec<Method> {
-    explained(&script.recording(), None).methods
+    explain_recording(&script.recording(), None).methods
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use mcpace_record::{
     CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
-    MessageKind, MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
+    MessageKind, MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest_bytes,
 };
 
 /// The recorder needs this long to pass anything on.
@@ -288,7 +288,7 @@ impl Script {
             _ => message.iter().map(answered).collect(),
         };
         // A reply is another text than its request.
-        let digest = digest(format!("{from:?} {text}").as_bytes());
+        let digest = digest_bytes(format!("{from:?} {text}").as_bytes());
         let passed = match from {
             LineFrom::ServerStderr => None,
             _ => Some((at + PASS, second, Vec::new())),
@@ -418,7 +418,7 @@ impl Script {
             side,
             ex,
             bytes: bytes.unwrap_or(body.len() as u64),
-            digest: digest(body.as_bytes()),
+            digest: digest_bytes(body.as_bytes()),
             ending,
             messages: messages.take().unwrap_or_default(),
             body: None,
@@ -470,7 +470,14 @@ impl Sent<'_> {
 }
 
 fn request_end(side: Side, ex: ExchangeId, body: &str, messages: Vec<MessageNote>) -> EventKind {
-    EventKind::RequestEnd { side, ex, bytes: body.len() as u64, digest: digest(body.as_bytes()), messages, body: None }
+    EventKind::RequestEnd {
+        side,
+        ex,
+        bytes: body.len() as u64,
+        digest: digest_bytes(body.as_bytes()),
+        messages,
+        body: None,
+    }
 }
 
 fn body(post: &Post) -> String {

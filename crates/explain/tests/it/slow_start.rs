@@ -1,6 +1,6 @@
 //! Server processes that take long to answer first.
 
-use mcpace_explain::explained;
+use mcpace_explain::explain_recording;
 use mcpace_record::{LineFrom, Recording};
 
 use crate::script::{Reply, Script, call_tool, ms, request};
@@ -75,6 +75,6 @@ fn one_slow_start_among_several_is_no_cause() {
 
 #[test]
 fn what_starts_take_is_told_whatever_it_is() {
-    let told = explained(&starts(&[301.0, 201.0]), None).starts;
+    let told = explain_recording(&starts(&[301.0, 201.0]), None).starts;
     assert!(told[0] >= ms(300.0) && told[0] < ms(301.0) && told[1] >= ms(200.0) && told[1] < ms(201.0), "{told:?}");
 }

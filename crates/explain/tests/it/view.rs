@@ -1,6 +1,6 @@
 //! Events joined: answers find their requests, exchanges their calls.
 
-use mcpace_explain::{ReplyShape, Texts, Transport, exchanges};
+use mcpace_explain::{ReplyShape, Texts, Transport, join_events};
 use mcpace_record::{CallId, ExchangeId, LineFrom};
 
 use crate::script::{Post, Reply, Script, answered, call_tool, ms, request};
@@ -14,7 +14,7 @@ fn an_answer_on_the_servers_own_stream_finds_its_request() {
     script.stream_event(stream, 0, 9.0, vec![answered(&post)]);
     let recording = script.recording();
     let texts = Texts::default();
-    let view = exchanges(&recording, &texts);
+    let view = join_events(&recording, &texts);
     let exchange = view.exchange(asked).unwrap();
     assert!(exchange.succeeded());
     assert_eq!(exchange.completed().map(|stamp| stamp.at), Some(ms(9.05)));
@@ -28,7 +28,7 @@ fn an_answer_to_another_id_is_no_answer() {
     script.stream_event(stranger, 0, 7.0, vec![answered(&call_tool(0.0, 9, Reply::Silence))]);
     let recording = script.recording();
     let texts = Texts::default();
-    let view = exchanges(&recording, &texts);
+    let view = join_events(&recording, &texts);
     assert!(view.exchange(asked).unwrap().succeeded());
     let stranger = view.exchange(stranger).unwrap();
     assert_eq!((stranger.answer, stranger.shape), (None, ReplyShape::Events));
@@ -46,7 +46,7 @@ fn lines_become_exchanges_and_a_new_process_owes_no_answer_to_old_requests() {
     script.line(8.0, LineFrom::Server, tool());
     let recording = script.recording();
     let texts = Texts::default();
-    let view = exchanges(&recording, &texts);
+    let view = join_events(&recording, &texts);
     assert_eq!(view.exchanges.len(), 2);
     let [old, new] = &view.exchanges[..] else { panic!("{view:?}") };
     assert_eq!((old.transport, old.answer), (Transport::Stdio, None));
@@ -65,7 +65,7 @@ fn an_exchange_belongs_to_the_call_that_started_last() {
     script.post(request(60.0, 3, "ping", Reply::Json(61.0, 62.0)));
     let recording = script.recording();
     let texts = Texts::default();
-    let view = exchanges(&recording, &texts);
+    let view = join_events(&recording, &texts);
     let calls: Vec<_> = view.exchanges.iter().map(|e| e.call).collect();
     assert_eq!(calls, [Some(CallId(1)), Some(CallId(2)), Some(CallId(1))]);
     assert_eq!(view.call(CallId(2)).unwrap().in_flight, [ExchangeId(1)]);
@@ -80,7 +80,7 @@ fn an_event_is_read_and_passed_on_wherever_it_stands_in_its_stream() {
     }
     let recording = script.recording();
     let texts = Texts::default();
-    let view = exchanges(&recording, &texts);
+    let view = join_events(&recording, &texts);
     let events = &view.exchange(stream).unwrap().events;
     assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [0, 7, 1, 3]);
     assert!(

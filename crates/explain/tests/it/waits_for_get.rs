@@ -1,6 +1,6 @@
 //! Requests that are held until the server's own stream stands.
 
-use mcpace_explain::{Cause, Gate};
+use mcpace_explain::{Cause, HoldReason};
 use mcpace_record::Recording;
 
 use crate::script::{Reply, Script, call_tool, ms, notification, request};
@@ -28,7 +28,7 @@ fn connects(token: Option<&str>, times: u64, released: f64) -> Recording {
     script.recording()
 }
 
-fn gate(recording: &Recording) -> Gate {
+fn gate(recording: &Recording) -> HoldReason {
     match &found(recording)[0].cause {
         Cause::WaitsForGet(context) => context.gate,
         other => panic!("{other:?}"),
@@ -42,8 +42,8 @@ fn a_request_that_leaves_with_the_streams_head_was_held() {
 
 #[test]
 fn the_two_reasons_are_told_apart_by_authentication() {
-    assert_eq!(gate(&held(None, 2)), Gate::StreamFirst);
-    assert_eq!(gate(&held(Some("Bearer t"), 2)), Gate::AuthorizationLock);
+    assert_eq!(gate(&held(None, 2)), HoldReason::StreamFirst);
+    assert_eq!(gate(&held(Some("Bearer t"), 2)), HoldReason::AuthorizationLock);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Detours on the way to the server: redirects, dead addresses, transports that are tried out, acknowledgements.
 
-use mcpace_explain::{Cause, Level, ledgers};
+use mcpace_explain::{Cause, Level, call_ledgers};
 use mcpace_record::{Recording, ServerTiming};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, request};
@@ -148,11 +148,11 @@ fn pauses_of_the_kernels_size_whatever_is_asked_are_its_acknowledgements() {
 
 #[test]
 fn the_ledger_agrees_with_the_finding_that_such_a_pause_is_not_the_servers() {
-    for ledger in ledgers(&acknowledged_late()) {
+    for ledger in call_ledgers(&acknowledged_late()) {
         assert!(ledger.parts.response >= ms(40.0) && ledger.parts.server < ms(5.0), "{:?}", ledger.parts);
     }
     // Where nothing proves it, the tool may have taken the time.
-    for ledger in ledgers(&paused(forty, 0.3, ["greet", "greet"], None)) {
+    for ledger in call_ledgers(&paused(forty, 0.3, ["greet", "greet"], None)) {
         assert!(ledger.parts.server >= ms(40.0), "{:?}", ledger.parts);
     }
 }

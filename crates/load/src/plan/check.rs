@@ -6,9 +6,9 @@
 use rustix::thread::CpuSet;
 
 use super::error::PlanError;
-use super::{Model, OperationKind, Plan, Session, Target};
-use crate::address::Address;
-use crate::request::Body;
+use super::{LoadModel, LoadTarget, OperationKind, Plan, SessionMode};
+use crate::address::TargetAddress;
+use crate::request::MessageBody;
 
 /// More users than this are refused.
 pub const MOST_USERS: u32 = 100_000;
@@ -34,30 +34,30 @@ impl Plan {
         self.check_target()?;
         self.check_operations()?;
         if !(1..=MOST_THREADS).contains(&self.threads) {
-            return no(format!("threads must be from 1 to {MOST_THREADS}, not {}", self.threads));
+            return plan_error(format!("threads must be from 1 to {MOST_THREADS}, not {}", self.threads));
         }
         if self.operations.len() * self.threads > MOST_HISTOGRAMS {
             let (operations, threads) = (self.operations.len(), self.threads);
-            return no(format!(
+            return plan_error(format!(
                 "{operations} operations on {threads} threads: at most {MOST_HISTOGRAMS} of one times the other"
             ));
         }
         if self.cores.as_ref().is_some_and(Vec::is_empty) {
-            return no("no cores are given: name at least one, or leave them out");
+            return plan_error("no cores are given: name at least one, or leave them out");
         }
         if let Some(core) = self.cores.iter().flatten().find(|core| **core >= CpuSet::MAX_CPU) {
-            return no(format!("there is no core {core}: the kernel counts up to {}", CpuSet::MAX_CPU - 1));
+            return plan_error(format!("there is no core {core}: the kernel counts up to {}", CpuSet::MAX_CPU - 1));
         }
         if self.limits.body_bytes < 1024 {
-            return no("replies must be allowed to have at least 1024 bytes");
+            return plan_error("replies must be allowed to have at least 1024 bytes");
         }
         Ok(())
     }
 
     fn check_times(&self) -> Result<(), PlanError> {
         match (self.duration_s, self.stages.is_empty()) {
-            (Some(_), false) => return no("stages say how long the run takes: leave the duration out"),
-            (None, true) => return no("say how long the run takes: by a duration or by stages"),
+            (Some(_), false) => return plan_error("stages say how long the run takes: leave the duration out"),
+            (None, true) => return plan_error("say how long the run takes: by a duration or by stages"),
             _ => {}
         }
         let positive = [("the duration", self.duration_s.unwrap_or(1.0)), ("the time-out", self.timeout_s)];
@@ -65,17 +65,17 @@ impl Plan {
         let stages = self.stages.iter().map(|stage| ("a stage's duration", stage.duration_s));
         for (what, seconds) in positive.into_iter().chain(others).chain(stages) {
             if !(0.0..=LONGEST_S).contains(&seconds) {
-                return no(format!("{what} must be from 0 s to a week, not {seconds} s"));
+                return plan_error(format!("{what} must be from 0 s to a week, not {seconds} s"));
             }
         }
         if let Some((what, _)) = positive.into_iter().find(|(_, seconds)| *seconds <= 0.0) {
-            return no(format!("{what} must be longer than 0 s"));
+            return plan_error(format!("{what} must be longer than 0 s"));
         }
         if self.load_s() <= self.warm_up_s {
-            return no("the stages take no time");
+            return plan_error("the stages take no time");
         }
         if self.max_calls == Some(0) {
-            return no("a run of no calls at all measures nothing");
+            return plan_error("a run of no calls at all measures nothing");
         }
         Ok(())
     }
@@ -83,76 +83,78 @@ impl Plan {
     fn check_model(&self) -> Result<(), PlanError> {
         let tops = self.stages.iter().map(|stage| stage.to);
         match self.model {
-            Model::Closed { vus } => {
+            LoadModel::Closed { vus } => {
                 let most = tops.fold(f64::from(vus), f64::max);
                 if most > f64::from(MOST_USERS) {
-                    return no(format!("at most {MOST_USERS} users, not {most}"));
+                    return plan_error(format!("at most {MOST_USERS} users, not {most}"));
                 }
                 if most < 1.0 {
-                    return no("there must be at least one user");
+                    return plan_error("there must be at least one user");
                 }
             }
-            Model::Open { rate, max_in_flight, .. } => {
+            LoadModel::Open { rate, max_in_flight, .. } => {
                 if !(1..=MOST_USERS).contains(&max_in_flight) {
-                    return no(format!("calls in flight must be from 1 to {MOST_USERS}, not {max_in_flight}"));
+                    return plan_error(format!("calls in flight must be from 1 to {MOST_USERS}, not {max_in_flight}"));
                 }
                 if (max_in_flight as usize) < self.threads {
-                    return no("calls in flight are shared among the threads: allow at least one for each");
+                    return plan_error("calls in flight are shared among the threads: allow at least one for each");
                 }
                 if !rate.is_finite() || rate < 0.0 || tops.clone().fold(rate, f64::max) <= 0.0 {
-                    return no("the rate must be above 0 calls a second");
+                    return plan_error("the rate must be above 0 calls a second");
                 }
                 if tops.fold(rate, f64::max) > 1e7 {
-                    return no("at most 10,000,000 calls a second");
+                    return plan_error("at most 10,000,000 calls a second");
                 }
                 if self.think_s > 0.0 {
-                    return no("think time is the closed model's: in the open one the rate says when calls begin");
+                    return plan_error(
+                        "think time is the closed model's: in the open one the rate says when calls begin",
+                    );
                 }
             }
         }
         if self.stages.iter().any(|stage| !stage.to.is_finite() || stage.to < 0.0) {
-            return no("a stage can't lead below 0");
+            return plan_error("a stage can't lead below 0");
         }
         Ok(())
     }
 
     fn check_session(&self) -> Result<(), PlanError> {
-        if self.revision.is_modern() && self.session != Session::None {
-            return no(format!("revision {} has no sessions: ask for none", self.revision.as_str()));
+        if self.revision.is_modern() && self.session != SessionMode::None {
+            return plan_error(format!("revision {} has no sessions: ask for none", self.revision.as_str()));
         }
-        if self.fixed_id.is_some() && self.session != Session::None {
-            return no("a fixed id is for targets without sessions: in a session each id is used once");
+        if self.fixed_id.is_some() && self.session != SessionMode::None {
+            return plan_error("a fixed id is for targets without sessions: in a session each id is used once");
         }
         Ok(())
     }
 
     fn check_target(&self) -> Result<(), PlanError> {
         match &self.target {
-            Target::Http { url, headers, .. } => {
+            LoadTarget::Http { url, headers, .. } => {
                 if !self.revision.has_streamable_http() {
-                    return no("revision 2024-11-05 has no Streamable HTTP: ask for a later one, or for stdio");
+                    return plan_error("revision 2024-11-05 has no Streamable HTTP: ask for a later one, or for stdio");
                 }
-                Address::parse(url)?;
+                TargetAddress::parse(url)?;
                 for (name, value) in headers {
                     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
                     if name.is_empty() || !name.bytes().all(token) {
-                        return no(format!("{name:?} can't be a header's name"));
+                        return plan_error(format!("{name:?} can't be a header's name"));
                     }
                     if value.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f) {
-                        return no(format!("the value of the header {name} has control characters"));
+                        return plan_error(format!("the value of the header {name} has control characters"));
                     }
                     let ours = ["host", "content-length", "transfer-encoding", "connection", "mcp-session-id"];
                     if ours.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-                        return no(format!("the header {name} is the engine's own"));
+                        return plan_error(format!("the header {name} is the engine's own"));
                     }
                 }
             }
-            Target::Stdio { command, .. } => {
+            LoadTarget::Stdio { command, .. } => {
                 if command.first().is_none_or(String::is_empty) {
-                    return no("the command is empty");
+                    return plan_error("the command is empty");
                 }
-                if self.session == Session::Call {
-                    return no("over stdio a session is its process's: ask for one a user");
+                if self.session == SessionMode::Call {
+                    return plan_error("over stdio a session is its process's: ask for one a user");
                 }
             }
         }
@@ -161,38 +163,38 @@ impl Plan {
 
     fn check_operations(&self) -> Result<(), PlanError> {
         if self.operations.is_empty() {
-            return no("there is nothing to call: name at least one operation");
+            return plan_error("there is nothing to call: name at least one operation");
         }
         if self.operations.len() > MOST_OPERATIONS {
-            return no(format!("at most {MOST_OPERATIONS} operations, not {}", self.operations.len()));
+            return plan_error(format!("at most {MOST_OPERATIONS} operations, not {}", self.operations.len()));
         }
         let total: f64 = self.operations.iter().map(|operation| operation.weight).sum();
         if self.operations.iter().any(|operation| !(0.0..=1e9).contains(&operation.weight)) || total <= 0.0 {
-            return no("weights can't be negative, and one must be above 0");
+            return plan_error("weights can't be negative, and one must be above 0");
         }
         for operation in &self.operations {
             let name = &operation.name;
             match operation.kind {
                 OperationKind::Call if operation.tool.is_none() => {
-                    return no(format!("operation {name:?} calls no tool: name one"));
+                    return plan_error(format!("operation {name:?} calls no tool: name one"));
                 }
                 OperationKind::Raw if operation.method.is_none() => {
-                    return no(format!("operation {name:?} has no method"));
+                    return plan_error(format!("operation {name:?} has no method"));
                 }
                 OperationKind::Ping if self.revision.is_modern() => {
-                    return no(format!("revision {} has no ping", self.revision.as_str()));
+                    return plan_error(format!("revision {} has no ping", self.revision.as_str()));
                 }
                 _ => {}
             }
             if operation.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-                return no(format!("the arguments of operation {name:?} must be an object"));
+                return plan_error(format!("the arguments of operation {name:?} must be an object"));
             }
-            Body::compile(operation, self.revision, &self.data)?;
+            MessageBody::compile_operation(operation, self.revision, &self.data)?;
         }
         Ok(())
     }
 }
 
-fn no<T>(why: impl Into<String>) -> Result<T, PlanError> {
+fn plan_error<T>(why: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError::Impossible(why.into()))
 }

@@ -17,16 +17,16 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Endpoint or program that is called.
-    pub target: Target,
+    pub target: LoadTarget,
     /// The revision that is spoken.
     pub revision: Revision,
     /// Media types of the `Accept` header.
     #[serde(default)]
     pub accept: Accept,
     /// How long a session lives.
-    pub session: Session,
+    pub session: SessionMode,
     /// Load model: the rule for when the next call begins.
-    pub model: Model,
+    pub model: LoadModel,
     /// Ramps: each from where the one before ended, the first from the model's own figure.
     #[serde(default)]
     pub stages: Vec<Stage>,
@@ -43,7 +43,7 @@ pub struct Plan {
     #[serde(default)]
     pub max_calls: Option<u64>,
     /// Operations to call.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<LoadOperation>,
     /// In which order.
     #[serde(default)]
     pub order: Order,
@@ -55,7 +55,7 @@ pub struct Plan {
     /// How long calls under way may go on after the end.
     pub drain_s: f64,
     /// Threads of the engine.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub threads: usize,
     /// The cores that the threads are pinned to, in turn.
     #[serde(default)]
@@ -74,13 +74,13 @@ pub struct Plan {
     pub fixed_id: Option<u64>,
     /// Bounds on what the target may send.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: ReplyLimits,
 }
 
 /// Endpoint or program that is called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Target {
+pub enum LoadTarget {
     /// An endpoint of Streamable HTTP.
     Http {
         /// Its address.
@@ -124,7 +124,7 @@ pub enum Accept {
 /// How long a session lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Session {
+pub enum SessionMode {
     /// As long as its virtual user.
     User,
     /// One call.
@@ -136,7 +136,7 @@ pub enum Session {
 /// Load model: the rule for when the next call begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Model {
+pub enum LoadModel {
     /// The target: a user calls again when its reply is there.
     Closed {
         /// How many users.
@@ -189,7 +189,7 @@ pub enum Order {
 /// Something that is called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Operation {
+pub struct LoadOperation {
     /// Name of the operation in the outcome.
     pub name: String,
     /// Kind of operation.
@@ -231,12 +231,12 @@ pub enum OperationKind {
 /// Bounds on what the target may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct ReplyLimits {
     /// A reply's body, or a line over stdio.
     pub body_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ReplyLimits {
     fn default() -> Self {
         Self { body_bytes: 16 << 20 }
     }
@@ -264,7 +264,7 @@ impl Plan {
     }
 }
 
-fn one() -> usize {
+fn default_one() -> usize {
     1
 }
 

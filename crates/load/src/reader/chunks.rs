@@ -4,10 +4,10 @@ use super::Wrong;
 
 /// Where in the framing a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chunks(Step);
+pub(super) struct Chunks(ChunkStep);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ChunkStep {
     /// In the hexadecimal digits of a chunk's size.
     Size {
         size: u64,
@@ -28,21 +28,21 @@ enum Step {
 
 impl Default for Chunks {
     fn default() -> Self {
-        Self(Step::Size { size: 0, digits: 0 })
+        Self(ChunkStep::Size { size: 0, digits: 0 })
     }
 }
 
 impl Chunks {
     /// Whether the last chunk has come, and the trailer after it.
     pub(super) fn is_over(self) -> bool {
-        self.0 == Step::Over
+        self.0 == ChunkStep::Over
     }
 
     /// Appends the data among these bytes; how many of them belong to the body, framing included.
-    pub(super) fn take(&mut self, data: &[u8], body: &mut Vec<u8>) -> Result<usize, Wrong> {
+    pub(super) fn take_chunk(&mut self, data: &[u8], body: &mut Vec<u8>) -> Result<usize, Wrong> {
         let mut at = 0;
-        while at < data.len() && self.0 != Step::Over {
-            let (used, next) = self.0.take(&data[at..], body)?;
+        while at < data.len() && self.0 != ChunkStep::Over {
+            let (used, next) = self.0.take_step(&data[at..], body)?;
             at += used;
             self.0 = next;
         }
@@ -50,9 +50,9 @@ impl Chunks {
     }
 }
 
-impl Step {
+impl ChunkStep {
     /// How many bytes it used of some that are there, and what comes next.
-    fn take(self, data: &[u8], body: &mut Vec<u8>) -> Result<(usize, Self), Wrong> {
+    fn take_step(self, data: &[u8], body: &mut Vec<u8>) -> Result<(usize, Self), Wrong> {
         const NO_SIZE: Wrong = Wrong::Rubbish("a chunk's size that is none");
         let byte = data[0];
         Ok(match self {

@@ -8,7 +8,7 @@ use super::{Fed, Wrong};
 
 /// Fields of a reply's head that the engine uses.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct ReplyFields {
     pub(super) status: u16,
     pub(super) content: Content,
     pub(super) framing: Framing,
@@ -44,9 +44,9 @@ pub(super) const LONGEST_HEAD: usize = 64 * 1024;
 /// It is kept, and sent with each call.
 const LONGEST_SESSION_ID: usize = 1024;
 
-impl Head {
+impl ReplyFields {
     /// Reads a head, and says how long it is; `None` while it isn't whole.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Wrong> {
+    pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<(Self, usize)>, Wrong> {
         let mut skipped = 0;
         loop {
             let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; MOST_HEADERS];
@@ -69,29 +69,29 @@ impl Head {
                         continue;
                     }
                     let head = Self { status, closes: response.version == Some(0), ..Self::default() };
-                    return Ok(Some((head.take(response.headers)?, skipped)));
+                    return Ok(Some((head.take_headers(response.headers)?, skipped)));
                 }
             }
         }
     }
 
     /// The reply with this much of its body.
-    pub(super) fn fed<'a>(&'a self, body: &'a [u8], ended: bool, excess: bool) -> Fed<'a> {
+    pub(super) fn fed_reply<'a>(&'a self, body: &'a [u8], ended: bool, excess: bool) -> Fed<'a> {
         let Self { status, content, .. } = *self;
         Fed { status, content, location: self.location.as_deref(), body, ended, excess }
     }
 
-    fn take(mut self, headers: &[Header<'_>]) -> Result<Self, Wrong> {
+    fn take_headers(mut self, headers: &[Header<'_>]) -> Result<Self, Wrong> {
         let (mut length, mut chunked) = (None, false);
         for header in headers {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
             // By length first: a comparison with each name for each header of each reply would show.
             match header.name.len() {
-                14 if is("content-length") => match decimal(header.value) {
+                14 if is("content-length") => match parse_decimal(header.value) {
                     Some(value) if length.is_none_or(|before| before == value) => length = Some(value),
                     _ => return Err(Wrong::Rubbish("a content-length that is none")),
                 },
-                12 if is("content-type") => self.content = kind(header.value),
+                12 if is("content-type") => self.content = content_kind(header.value),
                 17 if is("transfer-encoding") => {
                     chunked = header.value.eq_ignore_ascii_case(b"chunked");
                     if !chunked {
@@ -129,12 +129,12 @@ impl Head {
     }
 }
 
-fn decimal(value: &[u8]) -> Option<u64> {
+fn parse_decimal(value: &[u8]) -> Option<u64> {
     let digits = !value.is_empty() && value.len() < 19 && value.iter().all(u8::is_ascii_digit);
     digits.then(|| value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-fn kind(value: &[u8]) -> Content {
+fn content_kind(value: &[u8]) -> Content {
     let end = memchr::memchr(b';', value).unwrap_or(value.len());
     let essence = value[..end].trim_ascii();
     if essence.eq_ignore_ascii_case(b"application/json") {

@@ -9,16 +9,16 @@ mod head;
 
 use self::chunks::Chunks;
 pub(crate) use self::head::Content;
-use self::head::{Framing, Head, LONGEST_HEAD};
+use self::head::{Framing, LONGEST_HEAD, ReplyFields};
 
 /// How often a head is looked at that comes in pieces, each time from its beginning: more lines than any head has.
 const MOST_LOOKS: usize = 256;
 
 /// One reply in progress.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    stage: Stage,
-    head: Head,
+pub(crate) struct ReplyReader {
+    stage: ReadStage,
+    head: ReplyFields,
     /// A head in progress.
     partial: Vec<u8>,
     /// How often it was looked at.
@@ -28,7 +28,7 @@ pub(crate) struct Reader {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ReadStage {
     #[default]
     Head,
     /// Reading a body of known length; the value is the number of bytes that are missing.
@@ -46,7 +46,7 @@ pub(crate) struct Fed<'a> {
     pub(crate) content: Content,
     /// Where a redirect leads.
     pub(crate) location: Option<&'a str>,
-    /// The body so far, but for what [`Reader::forget`] took away.
+    /// The body so far, but for what [`ReplyReader::forget_bytes`] took away.
     pub(crate) body: &'a [u8],
     /// Whether this is all of it.
     pub(crate) ended: bool,
@@ -63,59 +63,59 @@ pub(crate) enum Wrong {
     TooLarge,
 }
 
-impl Reader {
+impl ReplyReader {
     /// Takes the next bytes. `None` while the head isn't whole.
-    pub(crate) fn feed<'a>(&'a mut self, data: &'a [u8], limit: usize) -> Result<Option<Fed<'a>>, Wrong> {
+    pub(crate) fn feed_bytes<'a>(&'a mut self, data: &'a [u8], limit: usize) -> Result<Option<Fed<'a>>, Wrong> {
         let mut rest = data;
-        if self.stage == Stage::Head {
-            let Some(length) = self.begin(data)? else { return Ok(None) };
+        if self.stage == ReadStage::Head {
+            let Some(length) = self.begin_reply(data)? else { return Ok(None) };
             rest = &data[length..];
-            if let Stage::Length(length) = self.stage {
+            if let ReadStage::Length(length) = self.stage {
                 if length > limit as u64 {
                     return Err(Wrong::TooLarge);
                 }
                 // The way of nearly all replies: whole, in one piece, and not copied.
                 if rest.len() as u64 >= length {
-                    self.stage = Stage::Ended;
+                    self.stage = ReadStage::Ended;
                     let (body, excess) = rest.split_at(length as usize);
-                    return Ok(Some(self.head.fed(body, true, !excess.is_empty())));
+                    return Ok(Some(self.head.fed_reply(body, true, !excess.is_empty())));
                 }
             }
         }
-        let used = self.body(rest)?;
+        let used = self.take_body(rest)?;
         if self.body.len() > limit {
             return Err(Wrong::TooLarge);
         }
-        Ok(Some(self.head.fed(&self.body, self.stage == Stage::Ended, used < rest.len())))
+        Ok(Some(self.head.fed_reply(&self.body, self.stage == ReadStage::Ended, used < rest.len())))
     }
 
     /// The connection has ended. Whether that ends the body as it should.
-    pub(crate) fn close(&mut self) -> Option<Fed<'_>> {
-        if self.stage != Stage::UntilClose {
+    pub(crate) fn close_reply(&mut self) -> Option<Fed<'_>> {
+        if self.stage != ReadStage::UntilClose {
             return None;
         }
-        self.stage = Stage::Ended;
-        Some(self.head.fed(&self.body, true, false))
+        self.stage = ReadStage::Ended;
+        Some(self.head.fed_reply(&self.body, true, false))
     }
 
     /// Whether anything of the reply has come.
     pub(crate) fn has_begun(&self) -> bool {
-        self.stage != Stage::Head || !self.partial.is_empty()
+        self.stage != ReadStage::Head || !self.partial.is_empty()
     }
 
     /// Whether the server closes the connection after this reply.
-    pub(crate) fn closes(&self) -> bool {
+    pub(crate) fn closes_connection(&self) -> bool {
         self.head.closes
     }
 
     /// The value of `Mcp-Session-Id`.
-    pub(crate) fn session(&self) -> Option<&str> {
+    pub(crate) fn session_id(&self) -> Option<&str> {
         self.head.session.as_deref()
     }
 
     /// Drops so many bytes at the beginning of the body, so that a long stream doesn't grow without end. Whether it was done:
     /// for few bytes it isn't worth it.
-    pub(crate) fn forget(&mut self, bytes: usize) -> bool {
+    pub(crate) fn forget_bytes(&mut self, bytes: usize) -> bool {
         let worth_it = bytes > 16 * 1024 && bytes <= self.body.len();
         if worth_it {
             self.body.drain(..bytes);
@@ -124,14 +124,14 @@ impl Reader {
     }
 
     /// Drops all of the body so far: nobody reads it any more.
-    pub(crate) fn discard(&mut self) {
+    pub(crate) fn discard_body(&mut self) {
         self.body.clear();
     }
 
     /// Ready for the next reply. Small buffers are kept.
-    pub(crate) fn reset(&mut self) {
-        self.stage = Stage::Head;
-        self.head = Head::default();
+    pub(crate) fn reset_reply(&mut self) {
+        self.stage = ReadStage::Head;
+        self.head = ReplyFields::default();
         self.looks = 0;
         for buffer in [&mut self.partial, &mut self.body] {
             if buffer.capacity() > 4096 {
@@ -143,10 +143,10 @@ impl Reader {
     }
 
     /// Reads a head; how many of these bytes belong to it, once it is whole.
-    fn begin(&mut self, data: &[u8]) -> Result<Option<usize>, Wrong> {
+    fn begin_reply(&mut self, data: &[u8]) -> Result<Option<usize>, Wrong> {
         let before = self.partial.len();
         let parsed = if before == 0 {
-            Head::parse(data)?
+            ReplyFields::parse_head(data)?
         } else {
             self.partial.extend_from_slice(data);
             // Only a line's end can end a head: who sends it byte by byte doesn't have it read as often.
@@ -157,7 +157,7 @@ impl Reader {
             if self.looks > MOST_LOOKS {
                 return Err(Wrong::TooLarge);
             }
-            Head::parse(&self.partial)?
+            ReplyFields::parse_head(&self.partial)?
         };
         let Some((head, length)) = parsed else {
             if before == 0 {
@@ -167,32 +167,32 @@ impl Reader {
         };
         self.partial.clear();
         self.stage = match head.framing {
-            Framing::Nothing => Stage::Ended,
-            Framing::Length(length) => Stage::Length(length),
-            Framing::Chunks => Stage::Chunks(Chunks::default()),
-            Framing::UntilClose => Stage::UntilClose,
+            Framing::Nothing => ReadStage::Ended,
+            Framing::Length(length) => ReadStage::Length(length),
+            Framing::Chunks => ReadStage::Chunks(Chunks::default()),
+            Framing::UntilClose => ReadStage::UntilClose,
         };
         self.head = head;
         Ok(Some(length - before))
     }
 
     /// Takes what belongs to the body; how many bytes that were, framing included.
-    fn body(&mut self, data: &[u8]) -> Result<usize, Wrong> {
+    fn take_body(&mut self, data: &[u8]) -> Result<usize, Wrong> {
         match self.stage {
-            Stage::Head | Stage::Ended => Ok(0),
-            Stage::UntilClose => {
+            ReadStage::Head | ReadStage::Ended => Ok(0),
+            ReadStage::UntilClose => {
                 self.body.extend_from_slice(data);
                 Ok(data.len())
             }
-            Stage::Length(missing) => {
+            ReadStage::Length(missing) => {
                 let taken = missing.min(data.len() as u64);
                 self.body.extend_from_slice(&data[..taken as usize]);
-                self.stage = if taken == missing { Stage::Ended } else { Stage::Length(missing - taken) };
+                self.stage = if taken == missing { ReadStage::Ended } else { ReadStage::Length(missing - taken) };
                 Ok(taken as usize)
             }
-            Stage::Chunks(mut chunks) => {
-                let used = chunks.take(data, &mut self.body)?;
-                self.stage = if chunks.is_over() { Stage::Ended } else { Stage::Chunks(chunks) };
+            ReadStage::Chunks(mut chunks) => {
+                let used = chunks.take_chunk(data, &mut self.body)?;
+                self.stage = if chunks.is_over() { ReadStage::Ended } else { ReadStage::Chunks(chunks) };
                 Ok(used)
             }
         }
@@ -203,20 +203,20 @@ impl Reader {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Content, Reader, Wrong};
+    use super::{Content, ReplyReader, Wrong};
 
     const LIMIT: usize = 1 << 20;
 
     /// The body when the reply comes in pieces of these lengths, and whether it ended.
     fn read(reply: &[u8], pieces: &[usize]) -> Result<(Vec<u8>, bool), Wrong> {
-        let (mut reader, mut at, mut body, mut ended) = (Reader::default(), 0, Vec::new(), false);
+        let (mut reader, mut at, mut body, mut ended) = (ReplyReader::default(), 0, Vec::new(), false);
         for piece in pieces.iter().copied().chain([reply.len()]) {
             let end = (at + piece).min(reply.len());
             let piece = &reply[std::mem::replace(&mut at, end)..end];
             if piece.is_empty() {
                 continue;
             }
-            if let Some(fed) = reader.feed(piece, LIMIT)? {
+            if let Some(fed) = reader.feed_bytes(piece, LIMIT)? {
                 assert!(!fed.excess);
                 (body, ended) = (fed.body.to_vec(), fed.ended);
             }
@@ -242,8 +242,8 @@ mod tests {
             for reply in [LENGTH, CHUNKED] {
                 let mut mixed = reply[..cut.min(reply.len())].to_vec();
                 mixed.extend_from_slice(&bytes);
-                let mut reader = Reader::default();
-                let _ = reader.feed(&mixed, LIMIT);
+                let mut reader = ReplyReader::default();
+                let _ = reader.feed_bytes(&mixed, LIMIT);
             }
         }
     }
@@ -257,31 +257,32 @@ mod tests {
 
     #[test]
     fn heads_are_understood() {
-        let mut reader = Reader::default();
+        let mut reader = ReplyReader::default();
         let head = b"HTTP/1.1 404 Gone\r\ncontent-type: TEXT/event-stream\r\nconnection: keep-alive, Close\r\nMcp-Session-Id: a1\r\n\r\n";
-        assert!(!reader.feed(head, LIMIT).unwrap().unwrap().ended);
-        assert_eq!((reader.head.status, reader.head.content, reader.closes()), (404, Content::Events, true));
-        assert_eq!(reader.session(), Some("a1"));
-        assert!(reader.close().unwrap().ended);
+        assert!(!reader.feed_bytes(head, LIMIT).unwrap().unwrap().ended);
+        assert_eq!((reader.head.status, reader.head.content, reader.closes_connection()), (404, Content::Events, true));
+        assert_eq!(reader.session_id(), Some("a1"));
+        assert!(reader.close_reply().unwrap().ended);
     }
 
     #[test]
     fn limits_hold() {
         let long = b"HTTP/1.1 200 OK\r\ncontent-length: 9999999999\r\n\r\n";
-        assert_eq!(Reader::default().feed(long, LIMIT).unwrap_err(), Wrong::TooLarge);
+        assert_eq!(ReplyReader::default().feed_bytes(long, LIMIT).unwrap_err(), Wrong::TooLarge);
         let mut endless = b"HTTP/1.1 200 OK\r\nx: ".to_vec();
         endless.resize(70_000, b'a');
-        assert_eq!(Reader::default().feed(&endless, LIMIT).unwrap_err(), Wrong::TooLarge);
+        assert_eq!(ReplyReader::default().feed_bytes(&endless, LIMIT).unwrap_err(), Wrong::TooLarge);
         let mut chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n200000\r\n".to_vec();
         chunked.resize(LIMIT + 1000, b'a');
-        assert_eq!(Reader::default().feed(&chunked, LIMIT).unwrap_err(), Wrong::TooLarge);
+        assert_eq!(ReplyReader::default().feed_bytes(&chunked, LIMIT).unwrap_err(), Wrong::TooLarge);
     }
 
     #[test]
     fn a_head_in_drips_is_looked_at_once_a_line() {
         let drip = |bytes: &[u8]| {
-            let mut reader = Reader::default();
-            let fed = bytes.iter().try_fold(false, |_, byte| reader.feed(&[*byte], LIMIT).map(|fed| fed.is_some()));
+            let mut reader = ReplyReader::default();
+            let fed =
+                bytes.iter().try_fold(false, |_, byte| reader.feed_bytes(&[*byte], LIMIT).map(|fed| fed.is_some()));
             (fed, reader.looks)
         };
         let lines = "X-Line: as long as lines are\r\n".repeat(90);
@@ -299,7 +300,7 @@ mod tests {
     fn a_session_id_that_would_be_sent_with_each_call_is_not_long() {
         let read = |length: usize| {
             let head = format!("HTTP/1.1 200 OK\r\nMcp-Session-Id: {}\r\n\r\n", "a".repeat(length));
-            Reader::default().feed(head.as_bytes(), LIMIT).map(|fed| fed.is_some())
+            ReplyReader::default().feed_bytes(head.as_bytes(), LIMIT).map(|fed| fed.is_some())
         };
         assert_eq!((read(1024), read(1025)), (Ok(true), Err(Wrong::TooLarge)));
     }
@@ -313,7 +314,7 @@ mod tests {
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
         ];
         for reply in replies {
-            assert!(matches!(Reader::default().feed(reply, LIMIT), Err(Wrong::Rubbish(_))));
+            assert!(matches!(ReplyReader::default().feed_bytes(reply, LIMIT), Err(Wrong::Rubbish(_))));
         }
     }
 }

@@ -1,22 +1,22 @@
-//! The end of a request. Each request, successful or not, ends in [`Worker::complete`], which counts it: a call that
+//! The end of a request. Each request, successful or not, ends in [`LoadWorker::complete_request`], which counts it: a call that
 //! has begun ends exactly once.
 
-use super::Worker;
-use crate::judge::{Failure, Verdict};
+use super::LoadWorker;
+use crate::judge::{ReplyFailure, Verdict};
 use crate::outcome::ErrorKind;
-use crate::plan::Session;
-use crate::program::What;
-use crate::tally::Ended;
-use crate::user::{Request, State};
+use crate::plan::SessionMode;
+use crate::program::RequestPurpose;
+use crate::tally::EndedCall;
+use crate::user::{SentRequest, UserActivity};
 
 /// How long a stream may go on after the result before the connection is given up.
 const GRACE_NS: u64 = 50_000_000;
 
-impl Worker {
+impl LoadWorker {
     /// A request has ended, whatever way.
-    pub(super) fn complete(&mut self, index: u32, verdict: Verdict, now: u64) {
+    pub(super) fn complete_request(&mut self, index: u32, verdict: Verdict, now: u64) {
         let user = &mut self.users[index as usize];
-        let Request { what, sent_ns, sent_bytes, received_bytes, .. } = user.request;
+        let SentRequest { what, sent_ns, sent_bytes, received_bytes, .. } = user.request;
         let kind = verdict.failure.as_ref().map(|(kind, _)| *kind);
         match kind {
             None | Some(ErrorKind::ToolError | ErrorKind::JsonrpcError | ErrorKind::Assertion) => user.failures = 0,
@@ -24,19 +24,21 @@ impl Worker {
             Some(_) => {}
         }
         match (what, kind) {
-            (What::Initialize, None) => {
+            (RequestPurpose::Initialize, None) => {
                 let version = verdict.agreed.as_deref().unwrap_or(self.program.plan.revision.as_str());
-                user.has_session_id = user.reader.session().is_some();
-                user.session = Some(session_lines(user.reader.session(), version));
+                user.has_session_id = user.reader.session_id().is_some();
+                user.session = Some(session_lines(user.reader.session_id(), version));
             }
-            (What::Initialized, None) => user.has_greeted = true,
-            (What::Delete | What::Initialize, _) | (_, Some(ErrorKind::SessionLost)) => user.forget_session(),
+            (RequestPurpose::Initialized, None) => user.has_greeted = true,
+            (RequestPurpose::Delete | RequestPurpose::Initialize, _) | (_, Some(ErrorKind::SessionLost)) => {
+                user.forget_session()
+            }
             _ => {}
         }
         match what {
-            What::Operation(_) => {
+            RequestPurpose::Operation(_) => {
                 if let Some(job) = user.job.take() {
-                    let ended = Ended {
+                    let ended = EndedCall {
                         latency_ns: now.saturating_sub(job.due_ns),
                         service_ns: now - sent_ns,
                         at_ns: now,
@@ -45,14 +47,14 @@ impl Worker {
                         form: verdict.form,
                         failure: verdict.failure,
                     };
-                    self.count(what, job.due_ns, ended);
+                    self.count_call(what, job.due_ns, ended);
                 }
             }
             _ => {
                 let failure = verdict.failure.clone();
-                if self.program.plan.session == Session::User || self.program.is_measured(sent_ns) {
+                if self.program.plan.session == SessionMode::User || self.program.is_measured(sent_ns) {
                     let time = now - sent_ns;
-                    let ended = Ended {
+                    let ended = EndedCall {
                         latency_ns: time,
                         service_ns: time,
                         at_ns: now,
@@ -61,7 +63,7 @@ impl Worker {
                         form: verdict.form,
                         failure: verdict.failure,
                     };
-                    self.tally.call(self.program.row(what), ended);
+                    self.tally.count_call(self.program.request_row(what), ended);
                 }
                 if let Some(failure) = failure {
                     self.fail_job(index, failure, now);
@@ -70,41 +72,41 @@ impl Worker {
         }
         let user = &mut self.users[index as usize];
         if verdict.keep && !verdict.ended {
-            user.state = State::Draining;
-            user.reader.discard();
+            user.state = UserActivity::Draining;
+            user.reader.discard_body();
             self.drained += 1;
             // A target that holds its streams open would hold each user up.
             let holds = self.held_open > 3 && self.held_open * 10 > self.drained;
-            self.deadlines.set(index, now + if holds { 0 } else { GRACE_NS });
+            self.deadlines.set_deadline(index, now + if holds { 0 } else { GRACE_NS });
             return;
         }
-        self.drained(index, verdict.keep, now);
+        self.reply_drained(index, verdict.keep, now);
     }
 
     /// The reply is over, too.
-    pub(super) fn drained(&mut self, index: u32, keep: bool, now: u64) {
+    pub(super) fn reply_drained(&mut self, index: u32, keep: bool, now: u64) {
         let user = &mut self.users[index as usize];
         // A reply that came before all of its request was sent leaves a connection that no next one can use.
         let is_cut = self.program.is_http() && (!user.unsent.is_empty() || self.program.plan.new_connections);
-        if !keep || user.reader.closes() || is_cut {
+        if !keep || user.reader.closes_connection() || is_cut {
             self.hang_up(index);
         } else {
-            user.reader.reset();
+            user.reader.reset_reply();
             user.scan = Default::default();
         }
-        self.users[index as usize].state = State::Idle;
-        self.proceed(index, now);
+        self.users[index as usize].state = UserActivity::Idle;
+        self.proceed_user(index, now);
     }
 
     /// The call fails before it could be sent.
-    pub(super) fn fail_job(&mut self, index: u32, failure: Failure, now: u64) {
+    pub(super) fn fail_job(&mut self, index: u32, failure: ReplyFailure, now: u64) {
         let user = &mut self.users[index as usize];
         let Some(job) = user.job.take() else { return };
         let is_first = std::mem::take(&mut user.is_fresh);
         self.starting -= u32::from(is_first);
-        let is_unsent = !self.program.is_open() && (is_first || self.program.plan.session == Session::Call);
+        let is_unsent = !self.program.is_open() && (is_first || self.program.plan.session == SessionMode::Call);
         let due = if is_unsent { job.begun_ns } else { job.due_ns };
-        let ended = Ended {
+        let ended = EndedCall {
             latency_ns: now.saturating_sub(due),
             service_ns: 0,
             at_ns: now,
@@ -113,11 +115,11 @@ impl Worker {
             form: None,
             failure: Some(failure),
         };
-        self.count(What::Operation(job.operation), due, ended);
+        self.count_call(RequestPurpose::Operation(job.operation), due, ended);
     }
 
     /// Counts a call of the plan's.
-    fn count(&mut self, what: What, due: u64, ended: Ended) {
+    fn count_call(&mut self, what: RequestPurpose, due: u64, ended: EndedCall) {
         if ended.failure.is_none() {
             self.part.ok += 1;
             self.part.latency.record(ended.latency_ns);
@@ -126,7 +128,7 @@ impl Worker {
         }
         if self.program.is_measured(due) {
             self.tally.begun += u64::from(!self.program.is_open());
-            self.tally.call(self.program.row(what), ended);
+            self.tally.count_call(self.program.request_row(what), ended);
         }
     }
 }

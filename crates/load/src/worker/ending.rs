@@ -1,29 +1,29 @@
 //! How a run ends: no more calls begin, those under way have their time, sessions are closed, programs go.
 
-use super::{SECOND_NS, STOPPED_DRAIN_NS, Worker};
+use super::{LoadWorker, SECOND_NS, STOPPED_DRAIN_NS};
 use crate::link::{end_program, is_running};
-use crate::user::State;
+use crate::user::UserActivity;
 
-impl Worker {
+impl LoadWorker {
     /// No more calls begin: those who are free leave. How long the others have.
-    pub(super) fn drain(&mut self, now: u64, is_stopped: bool) -> u64 {
+    pub(super) fn drain_users(&mut self, now: u64, is_stopped: bool) -> u64 {
         self.is_ending = true;
         self.measured_end = now.min(self.program.end_ns);
         self.tally.measured_ns = self.measured_end.saturating_sub(self.program.warm_up_ns);
         self.idle.clear();
         for index in 0..self.users.len() as u32 {
-            if matches!(self.users[index as usize].state, State::Idle | State::Pausing) {
-                self.dismiss(index, now);
+            if matches!(self.users[index as usize].state, UserActivity::Idle | UserActivity::Pausing) {
+                self.dismiss_user(index, now);
             }
         }
         self.program.drain_ns.min(if is_stopped { STOPPED_DRAIN_NS } else { u64::MAX })
     }
 
     /// Time is up for those who still wait for a reply.
-    pub(super) fn abandon(&mut self, now: u64) {
+    pub(super) fn abandon_waiting(&mut self, now: u64) {
         for index in 0..self.users.len() as u32 {
             let user = &mut self.users[index as usize];
-            if !matches!(user.state, State::Connecting | State::Awaiting | State::Draining) {
+            if !matches!(user.state, UserActivity::Connecting | UserActivity::Awaiting | UserActivity::Draining) {
                 continue;
             }
             if let Some(job) = user.job.take() {
@@ -32,12 +32,12 @@ impl Worker {
                 if !self.program.is_open() {
                     self.tally.begun += u64::from(self.program.is_measured(due));
                 }
-            } else if user.is_leaving && user.state != State::Draining {
+            } else if user.is_leaving && user.state != UserActivity::Draining {
                 // Its session's end was under way already, and has this last second, too.
                 continue;
             }
-            user.disconnect();
-            self.dismiss(index, now);
+            user.drop_connection();
+            self.dismiss_user(index, now);
         }
     }
 
@@ -47,7 +47,7 @@ impl Worker {
     }
 
     /// Programs that were asked to end get a moment for it.
-    pub(super) fn farewell(&mut self) {
+    pub(super) fn end_programs(&mut self) {
         let until = self.clock.now() + 2 * SECOND_NS;
         loop {
             self.children.retain_mut(is_running);

@@ -28,33 +28,33 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::link::STDIN_BIT;
-use crate::pace::{Profile, Schedule, share};
-use crate::plan::Model;
+use crate::pace::{Profile, Schedule, thread_share};
+use crate::plan::LoadModel;
 use crate::program::Program;
 use crate::random::Random;
-use crate::tally::{Part, Tally};
+use crate::tally::{SecondPart, ThreadTally};
 use crate::timers::{Deadlines, NEVER, Pauses};
-use crate::user::{Clock, State, User};
+use crate::user::{RunClock, User, UserActivity};
 
 /// Report of a thread.
 #[derive(Debug)]
-pub(crate) enum Report {
-    Second(Box<Part>),
-    Done { tally: Box<Tally>, measured_end_ns: u64 },
+pub(crate) enum ThreadReport {
+    Second(Box<SecondPart>),
+    Done { tally: Box<ThreadTally>, measured_end_ns: u64 },
     Failed(String),
 }
 
 /// A thread's state.
-pub(crate) struct Worker {
+pub(crate) struct LoadWorker {
     program: Arc<Program>,
-    clock: Clock,
+    clock: RunClock,
     epoll: OwnedFd,
     users: Vec<User>,
     deadlines: Deadlines,
     pauses: Pauses,
     random: Random,
-    tally: Tally,
-    part: Part,
+    tally: ThreadTally,
+    part: SecondPart,
     /// The address that worked last.
     address: usize,
     /// The next JSON-RPC id; threads have every `threads`th each.
@@ -78,7 +78,7 @@ pub(crate) struct Worker {
     thread: usize,
     threads: usize,
     stop: Arc<AtomicBool>,
-    reports: Sender<Report>,
+    reports: Sender<ThreadReport>,
     profile: Profile,
     is_flat: bool,
     /// The open model's arrivals: those to begin, and, ahead of them, those to count.
@@ -121,19 +121,19 @@ const LEAVE_NS: u64 = 1_000_000_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-impl Worker {
+impl LoadWorker {
     pub(crate) fn new(
         program: Arc<Program>,
-        clock: Clock,
+        clock: RunClock,
         thread: usize,
         stop: Arc<AtomicBool>,
-        reports: Sender<Report>,
+        reports: Sender<ThreadReport>,
     ) -> io::Result<Self> {
         let threads = program.plan.threads;
-        let profile = Profile::of(&program.plan);
+        let profile = Profile::from_plan(&program.plan);
         let (arrivals, most_users) = match program.plan.model {
-            Model::Closed { .. } => (Default::default(), profile.peak().round() as u64),
-            Model::Open { arrivals, max_in_flight, .. } => (arrivals, u64::from(max_in_flight)),
+            LoadModel::Closed { .. } => (Default::default(), profile.peak_level().round() as u64),
+            LoadModel::Open { arrivals, max_in_flight, .. } => (arrivals, u64::from(max_in_flight)),
         };
         let seed = program.plan.seed;
         let due = Schedule::new(profile.clone(), arrivals, thread, threads, seed);
@@ -144,8 +144,8 @@ impl Worker {
             deadlines: Deadlines::default(),
             pauses: Pauses::default(),
             random: Random::new(seed.wrapping_add(thread as u64).wrapping_mul(0x2545_F491_4F6C_DD1D)),
-            tally: Tally::new(program.rows()),
-            part: Part::new(0),
+            tally: ThreadTally::new(program.row_count()),
+            part: SecondPart::new(0),
             address: 0,
             next_id: thread as u64 + 1,
             counters: vec![0; program.calls.len()],
@@ -172,8 +172,8 @@ impl Worker {
             parked: Vec::new(),
             alive: 0,
             staying: 0,
-            most_users: share(most_users, thread, threads),
-            budget: program.plan.max_calls.map_or(u64::MAX, |calls| share(calls, thread, threads)),
+            most_users: thread_share(most_users, thread, threads),
+            budget: program.plan.max_calls.map_or(u64::MAX, |calls| thread_share(calls, thread, threads)),
             is_full: false,
             full_until: 0,
             measured_end: program.end_ns,
@@ -189,20 +189,20 @@ impl Worker {
 
     /// Runs to the end and reports.
     pub(crate) fn run(mut self) {
-        let last = match self.pin().and_then(|()| self.turn()) {
+        let last = match self.pin_thread().and_then(|()| self.run_turn()) {
             Ok(()) => {
                 self.tally.cpu_ns = thread_cpu_ns();
-                self.farewell();
-                let tally = std::mem::replace(&mut self.tally, Tally::new(0));
-                Report::Done { tally: Box::new(tally), measured_end_ns: self.measured_end }
+                self.end_programs();
+                let tally = std::mem::replace(&mut self.tally, ThreadTally::new(0));
+                ThreadReport::Done { tally: Box::new(tally), measured_end_ns: self.measured_end }
             }
-            Err(error) => Report::Failed(format!("a thread of the engine failed: {error}")),
+            Err(error) => ThreadReport::Failed(format!("a thread of the engine failed: {error}")),
         };
         // Nobody listens any more where the run was dropped.
         let _ = self.reports.send(last);
     }
 
-    fn pin(&self) -> io::Result<()> {
+    fn pin_thread(&self) -> io::Result<()> {
         // The default of 50 µs is how late each arrival would be. A kernel that refuses leaves it so, and the figures say it.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         if let Some(cores) = &self.program.plan.cores {
@@ -213,48 +213,48 @@ impl Worker {
         Ok(())
     }
 
-    fn turn(&mut self) -> io::Result<()> {
+    fn run_turn(&mut self) -> io::Result<()> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(512);
         let mut scratch = vec![0; 64 * 1024];
         let mut ending = NEVER;
         let mut is_leaving = false;
         loop {
             let mut now = self.clock.now();
-            self.timers(now);
+            self.handle_timers(now);
             if !self.is_ending {
-                self.populate(now);
-                now = self.arrivals();
+                self.populate_users(now);
+                now = self.begin_arrivals();
             }
-            self.tick(now);
+            self.close_seconds(now);
             let is_stopped = self.stop.load(Ordering::Relaxed);
             let is_spent = self.budget == 0 && self.is_quiet();
             if !self.is_ending && (now >= self.program.end_ns || is_stopped || is_spent) {
-                ending = now + self.drain(now, is_stopped);
+                ending = now + self.drain_users(now, is_stopped);
             } else if self.is_ending
                 && !is_leaving
                 && (now >= ending || (is_stopped && now + STOPPED_DRAIN_NS < ending))
             {
                 is_leaving = true;
                 ending = now + LEAVE_NS;
-                self.abandon(now);
+                self.abandon_waiting(now);
             }
             if self.is_ending && (self.alive == 0 || (is_leaving && now >= ending)) {
                 self.last_part(now);
                 return Ok(());
             }
-            self.wait(&mut events, now, ending)?;
+            self.wait_events(&mut events, now, ending)?;
             let unread = std::mem::take(&mut self.unread);
             for event in &events {
-                self.event(event.data.u64(), event.flags, &mut scratch);
+                self.handle_event(event.data.u64(), event.flags, &mut scratch);
             }
             for number in unread {
-                self.event(number, epoll::EventFlags::IN | epoll::EventFlags::RDHUP, &mut scratch);
+                self.handle_event(number, epoll::EventFlags::IN | epoll::EventFlags::RDHUP, &mut scratch);
             }
         }
     }
 
     /// Waits for sockets, or for the next time at which something is to be done.
-    fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64, ending: u64) -> io::Result<()> {
+    fn wait_events(&mut self, events: &mut Vec<epoll::Event>, now: u64, ending: u64) -> io::Result<()> {
         let arrival = if self.is_full || self.is_ending { NEVER } else { self.next_due.unwrap_or(NEVER) };
         let timers = self.deadlines.earliest().min(self.pauses.earliest());
         let second = (self.part.second + 1) * SECOND_NS;
@@ -286,7 +286,7 @@ impl Worker {
         Ok(())
     }
 
-    fn event(&mut self, number: u64, flags: epoll::EventFlags, scratch: &mut [u8]) {
+    fn handle_event(&mut self, number: u64, flags: epoll::EventFlags, scratch: &mut [u8]) {
         let index = number as u32;
         let is_stdin = number & STDIN_BIT != 0;
         let Some(user) = self.users.get(index as usize) else { return };
@@ -294,30 +294,30 @@ impl Worker {
             return;
         }
         let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        if user.state == State::Connecting {
-            self.connecting(index, flags.intersects(closed | epoll::EventFlags::OUT));
+        if user.state == UserActivity::Connecting {
+            self.continue_connecting(index, flags.intersects(closed | epoll::EventFlags::OUT));
             return;
         }
-        if flags.contains(epoll::EventFlags::OUT) && !self.flush(index) {
+        if flags.contains(epoll::EventFlags::OUT) && !self.flush_unsent(index) {
             return;
         }
         if !is_stdin && flags.intersects(closed | epoll::EventFlags::IN) {
-            self.readable(index, flags.intersects(closed), scratch);
+            self.read_ready(index, flags.intersects(closed), scratch);
         }
     }
 
-    fn timers(&mut self, now: u64) {
-        while let Some(index) = self.deadlines.pop(now) {
+    fn handle_timers(&mut self, now: u64) {
+        while let Some(index) = self.deadlines.pop_due(now) {
             self.timed_out(index, now);
         }
-        while let Some((at, index)) = self.pauses.pop(now) {
+        while let Some((at, index)) = self.pauses.pop_due(now) {
             let user = &self.users[index as usize];
-            if user.state != State::Pausing || user.pause_ns != at {
+            if user.state != UserActivity::Pausing || user.pause_ns != at {
                 continue;
             }
             self.tally.lateness.record(now - at);
-            self.users[index as usize].state = State::Idle;
-            self.again(index, at, now);
+            self.users[index as usize].state = UserActivity::Idle;
+            self.schedule_next(index, at, now);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The run second by second: each is closed when it is over, and told.
 
-use super::{Report, SECOND_NS, Worker};
-use crate::tally::Part;
+use super::{LoadWorker, SECOND_NS, ThreadReport};
+use crate::tally::SecondPart;
 
-impl Worker {
+impl LoadWorker {
     /// Closes the seconds that are over.
-    pub(super) fn tick(&mut self, now: u64) {
+    pub(super) fn close_seconds(&mut self, now: u64) {
         while now >= (self.part.second + 1) * SECOND_NS {
             let end = (self.part.second + 1) * SECOND_NS;
             self.close_part(end, SECOND_NS);
@@ -33,9 +33,9 @@ impl Worker {
         }
         self.part.users = self.alive - self.idle.len() as u64;
         self.part.length_ns = length;
-        let next = Part::new(self.part.second + 1);
+        let next = SecondPart::new(self.part.second + 1);
         let part = std::mem::replace(&mut self.part, next);
         // Nobody listens any more where the run was dropped.
-        let _ = self.reports.send(Report::Second(Box::new(part)));
+        let _ = self.reports.send(ThreadReport::Second(Box::new(part)));
     }
 }

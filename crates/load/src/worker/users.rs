@@ -2,35 +2,36 @@
 //!
 //! Constraint: nothing here knows what a call is made of; a call that has begun is `connecting`'s and `sending`'s.
 
-use super::Worker;
-use crate::pace::share;
-use crate::user::{Job, State, User};
+use super::LoadWorker;
+use crate::pace::thread_share;
+use crate::user::{Job, User, UserActivity};
 
 /// Users of a thread that may be on the way to their first call at the same time. More would overflow the target's
 /// backlog, and each refused connection would wait a second for its next attempt.
 const MOST_STARTING: u32 = 64;
 
-impl Worker {
+impl LoadWorker {
     /// The closed model: as many users as there should be.
-    pub(super) fn populate(&mut self, now: u64) {
+    pub(super) fn populate_users(&mut self, now: u64) {
         if self.program.is_open() || (self.is_flat && self.staying >= self.most_users) {
             return;
         }
-        let wanted = share(self.profile.level(now).round() as u64, self.thread, self.threads);
+        let wanted = thread_share(self.profile.level_at(now).round() as u64, self.thread, self.threads);
         while self.staying < wanted && self.starting < MOST_STARTING && self.budget > 0 {
-            let index = self.enter();
+            let index = self.enter_user();
             self.starting += 1;
-            self.begin(index, now, now);
+            self.begin_call(index, now, now);
         }
     }
 
     /// Whether the closed model has one user too many.
     fn has_too_many(&self, now: u64) -> bool {
-        !self.is_flat && self.staying > share(self.profile.level(now).round() as u64, self.thread, self.threads)
+        !self.is_flat
+            && self.staying > thread_share(self.profile.level_at(now).round() as u64, self.thread, self.threads)
     }
 
     /// The open model: begins what is due. Gives the time, which has gone on.
-    pub(super) fn arrivals(&mut self) -> u64 {
+    pub(super) fn begin_arrivals(&mut self) -> u64 {
         let mut now = self.clock.now();
         // Calls that the warm-up couldn't begin end with it: its backlog does not belong to the measured part.
         while now >= self.program.warm_up_ns && self.next_due.is_some_and(|due| due < self.program.warm_up_ns) {
@@ -45,7 +46,7 @@ impl Worker {
                 Some(index) => index,
                 None if self.alive < self.most_users => {
                     self.starting += 1;
-                    self.enter()
+                    self.enter_user()
                 }
                 None => {
                     self.is_full = true;
@@ -59,14 +60,14 @@ impl Worker {
             }
             self.next_due = self.due.next();
             self.tally.begun += u64::from(self.program.is_measured(due));
-            self.begin(index, due, now);
+            self.begin_call(index, due, now);
             now = self.clock.now();
         }
         now
     }
 
     /// A user comes, or comes back.
-    fn enter(&mut self) -> u32 {
+    fn enter_user(&mut self) -> u32 {
         self.alive += 1;
         self.staying += 1;
         let index = self.parked.pop().unwrap_or_else(|| {
@@ -76,12 +77,12 @@ impl Worker {
             index
         });
         let user = &mut self.users[index as usize];
-        (user.state, user.is_fresh, user.is_leaving, user.failures) = (State::Idle, true, false, 0);
+        (user.state, user.is_fresh, user.is_leaving, user.failures) = (UserActivity::Idle, true, false, 0);
         index
     }
 
     /// Begins a call.
-    fn begin(&mut self, index: u32, due_ns: u64, now: u64) {
+    fn begin_call(&mut self, index: u32, due_ns: u64, now: u64) {
         if self.budget != u64::MAX && now >= self.program.warm_up_ns {
             self.budget -= 1;
         }
@@ -89,19 +90,19 @@ impl Worker {
             self.part.intended += 1;
         }
         let user = &mut self.users[index as usize];
-        let operation = self.program.choose(&mut self.random, &mut user.turn);
+        let operation = self.program.choose_operation(&mut self.random, &mut user.turn);
         user.job = Some(Job { operation, due_ns, begun_ns: now });
-        self.proceed(index, now);
+        self.proceed_user(index, now);
     }
 
     /// A user has nothing to do.
-    pub(super) fn rest(&mut self, index: u32, now: u64) {
+    pub(super) fn rest_user(&mut self, index: u32, now: u64) {
         let is_open = self.program.is_open();
         let is_over = self.is_ending || (!is_open && (self.budget == 0 || self.has_too_many(now)));
         let user = &mut self.users[index as usize];
-        user.state = State::Idle;
+        user.state = UserActivity::Idle;
         if is_over {
-            self.dismiss(index, now);
+            self.dismiss_user(index, now);
         } else if is_open {
             self.idle.push(index);
             if std::mem::take(&mut self.is_full) {
@@ -111,39 +112,39 @@ impl Worker {
             // A target that refuses connections is not asked a hundred thousand times a second.
             let back_off = if user.failures > 0 { 5_000_000u64 << user.failures.min(7) } else { 0 };
             user.pause_ns = now + self.program.think_ns.max(back_off);
-            user.state = State::Pausing;
-            self.pauses.add(index, user.pause_ns);
+            user.state = UserActivity::Pausing;
+            self.pauses.add_pause(index, user.pause_ns);
         } else {
-            self.again(index, now, now);
+            self.schedule_next(index, now, now);
         }
     }
 
     /// The closed model's next call.
-    pub(super) fn again(&mut self, index: u32, due: u64, now: u64) {
+    pub(super) fn schedule_next(&mut self, index: u32, due: u64, now: u64) {
         if self.is_ending || self.budget == 0 || self.has_too_many(now) {
-            self.dismiss(index, now);
+            self.dismiss_user(index, now);
         } else {
-            self.begin(index, due, now);
+            self.begin_call(index, due, now);
         }
     }
 
     /// A user is to go, and ends its session first.
-    pub(super) fn dismiss(&mut self, index: u32, now: u64) {
+    pub(super) fn dismiss_user(&mut self, index: u32, now: u64) {
         let user = &mut self.users[index as usize];
         if !std::mem::replace(&mut user.is_leaving, true) {
             self.staying -= 1;
         }
-        self.proceed(index, now);
+        self.proceed_user(index, now);
     }
 
     /// A user has gone.
-    pub(super) fn park(&mut self, index: u32) {
+    pub(super) fn park_user(&mut self, index: u32) {
         let user = &mut self.users[index as usize];
-        user.state = State::Parked;
+        user.state = UserActivity::Parked;
         if std::mem::take(&mut user.is_fresh) {
             self.starting = self.starting.saturating_sub(1);
         }
-        self.deadlines.clear(index);
+        self.deadlines.clear_deadline(index);
         self.alive -= 1;
         self.parked.push(index);
     }

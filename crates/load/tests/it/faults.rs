@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use mcpace_load::outcome::{Ended, ErrorKind, Outcome};
-use mcpace_load::start;
+use mcpace_load::outcome::{ErrorKind, LoadOutcome, RunEnd};
+use mcpace_load::start_run;
 use serde_json::json;
 
 use crate::server::{
@@ -183,10 +183,10 @@ fn nobody_there_is_said_and_not_hammered() {
 
 #[test]
 fn a_name_that_isnt_there_fails_the_run() {
-    let run = start(plan("http://no-such-name.invalid/mcp", &json!({}))).unwrap();
+    let run = start_run(plan("http://no-such-name.invalid/mcp", &json!({}))).unwrap();
     assert!(run.wait(Duration::from_secs(60)));
     let outcome = run.result().unwrap();
-    assert_eq!(outcome.ended, Ended::Failed);
+    assert_eq!(outcome.ended, RunEnd::Failed);
     assert!(outcome.failure.unwrap().contains("no-such-name.invalid"));
 }
 
@@ -218,7 +218,7 @@ fn without_descriptors_users_are_counted_as_exhausted() {
         .unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let outcome: Outcome = serde_json::from_slice(&output.stdout).unwrap();
+    let outcome: LoadOutcome = serde_json::from_slice(&output.stdout).unwrap();
     let echo = operation(&outcome, "echo");
     assert!(echo.errors[&ErrorKind::Exhausted] > 0 && echo.ok > 0, "{echo:?}");
     assert_eq!(echo.count, echo.ok + echo.errors[&ErrorKind::Exhausted]);
@@ -227,7 +227,7 @@ fn without_descriptors_users_are_counted_as_exhausted() {
 #[test]
 fn a_target_that_dies_in_mid_run() {
     let server = Server::start(good);
-    let run = start(plan(&server.url(), &json!({"duration_s": 2.5}))).unwrap();
+    let run = start_run(plan(&server.url(), &json!({"duration_s": 2.5}))).unwrap();
     // The first whole second has been told: the run is in its middle.
     while run.progress().is_empty() {
         std::thread::yield_now();
@@ -236,7 +236,7 @@ fn a_target_that_dies_in_mid_run() {
     let outcome = finish(&run);
     let echo = operation(&outcome, "echo");
     assert!(echo.ok > 0 && echo.errors[&ErrorKind::Connect] > 0, "{echo:?}");
-    assert_eq!(outcome.ended, Ended::Done);
+    assert_eq!(outcome.ended, RunEnd::Done);
     assert!(outcome.seconds[0].errors == 0 && outcome.seconds[2].errors > 0, "{:?}", outcome.seconds);
 }
 
@@ -275,7 +275,7 @@ fn a_target_that_hangs_doesnt_hold_the_run_up() {
 #[test]
 fn a_stop_in_mid_run_keeps_what_was_measured() {
     let server = Server::start(good);
-    let run = start(plan(&server.url(), &json!({"duration_s": 600, "threads": 2}))).unwrap();
+    let run = start_run(plan(&server.url(), &json!({"duration_s": 600, "threads": 2}))).unwrap();
     let mut told = Vec::new();
     while told.is_empty() {
         told.extend(run.progress());
@@ -283,7 +283,7 @@ fn a_stop_in_mid_run_keeps_what_was_measured() {
     }
     run.stop();
     let outcome = finish(&run);
-    assert_eq!(outcome.ended, Ended::Stopped);
+    assert_eq!(outcome.ended, RunEnd::Stopped);
     assert!(operation(&outcome, "echo").ok >= told[0].ok && outcome.measured_s < 600.0);
     assert_eq!(outcome.seconds[0], told[0]);
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use mcpace_load::outcome::{ErrorKind, OperationOutcome};
-use mcpace_load::{Outcome, Plan, Run, start};
+use mcpace_load::{LoadOutcome, Plan, Run, start_run};
 use serde_json::{Value, json};
 
 /// A request as it came.
@@ -219,12 +219,12 @@ pub(crate) fn plan(url: &str, changes: &Value) -> Plan {
 }
 
 /// Runs a plan to its end, which must come.
-pub(crate) fn run(plan: Plan) -> Outcome {
-    finish(&start(plan).unwrap())
+pub(crate) fn run(plan: Plan) -> LoadOutcome {
+    finish(&start_run(plan).unwrap())
 }
 
 /// Waits for a run's end, and holds its figures against each other.
-pub(crate) fn finish(run: &Run) -> Outcome {
+pub(crate) fn finish(run: &Run) -> LoadOutcome {
     assert!(run.wait(Duration::from_secs(60)), "the run doesn't end");
     let outcome = run.result().unwrap();
     assert_eq!(outcome.failure, None);
@@ -242,7 +242,7 @@ pub(crate) fn finish(run: &Run) -> Outcome {
 }
 
 /// The plan's operations, without the session's own.
-pub(crate) fn planned(outcome: &Outcome) -> impl Iterator<Item = &OperationOutcome> {
+pub(crate) fn planned(outcome: &LoadOutcome) -> impl Iterator<Item = &OperationOutcome> {
     outcome
         .operations
         .iter()
@@ -250,7 +250,7 @@ pub(crate) fn planned(outcome: &Outcome) -> impl Iterator<Item = &OperationOutco
 }
 
 /// The operation of that name.
-pub(crate) fn operation<'a>(outcome: &'a Outcome, name: &str) -> &'a OperationOutcome {
+pub(crate) fn operation<'a>(outcome: &'a LoadOutcome, name: &str) -> &'a OperationOutcome {
     outcome.operations.iter().find(|operation| operation.name == name).unwrap()
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use mcpace_load::start;
+use mcpace_load::start_run;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -39,7 +39,7 @@ impl Drop for Peer {
 fn a_frozen_target_is_seen_by_all_who_were_due_meanwhile() {
     let (peer, url) = Peer::start();
     let model = json!({"kind": "open", "rate": 1000, "max_in_flight": 50});
-    let run = start(plan(&url, &json!({"model": model, "duration_s": 4}))).unwrap();
+    let run = start_run(plan(&url, &json!({"model": model, "duration_s": 4}))).unwrap();
     while run.progress().is_empty() {
         std::thread::yield_now();
     }

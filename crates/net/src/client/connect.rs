@@ -8,7 +8,7 @@ use tokio::process::Command;
 use super::http::Http;
 use super::link::Link;
 use super::stdio::Stdio;
-use super::{Client, ClientError, Endpoint};
+use super::{Client, ClientError, ServerEndpoint};
 
 impl Client {
     /// Opens the transport and agrees on a revision.
@@ -31,22 +31,22 @@ impl Client {
                     Err(error) => negotiation.handle_failure(error)?,
                 },
                 Step::Discover { revision, limit } => {
-                    self.http().inspect(|http| http.name_revision(Some(revision)));
-                    let message = self.profile.discover(self.ids.next(), revision);
+                    self.http_transport().inspect(|http| http.name_revision(Some(revision)));
+                    let message = self.profile.discover(self.ids.next_id(), revision);
                     let reply = match limit {
                         Some(limit) => tokio::time::timeout(limit, link.request(&message)).await,
                         None => Ok(link.request(&message).await),
                     };
                     match reply {
-                        Ok(reply) => handle(&mut negotiation, reply, &link)?,
+                        Ok(reply) => handle_reply(&mut negotiation, reply, &link)?,
                         Err(_) => negotiation.handle_timeout(),
                     }
                 }
                 Step::Initialize { offer } => {
-                    self.http().inspect(|http| http.name_revision(None));
-                    let message = self.profile.initialize(self.ids.next(), offer);
+                    self.http_transport().inspect(|http| http.name_revision(None));
+                    let message = self.profile.initialize(self.ids.next_id(), offer);
                     let reply = link.request(&message).await;
-                    handle(&mut negotiation, reply, &link)?
+                    handle_reply(&mut negotiation, reply, &link)?
                 }
                 Step::Connected(agreement) => {
                     if agreement.server.revision.is_legacy() {
@@ -58,43 +58,47 @@ impl Client {
         }
     }
 
-    fn http(&self) -> Option<&Arc<Http>> {
+    fn http_transport(&self) -> Option<&Arc<Http>> {
         self.http.as_ref()
     }
 
     fn start_link(&self) -> Result<Link, ClientError> {
         match (&self.endpoint, &self.http) {
-            (Endpoint::Stdio { program, args, environment }, _) => {
+            (ServerEndpoint::Stdio { program, args, environment }, _) => {
                 let mut command = Command::new(program);
                 command.args(args).envs(environment.iter().map(|(name, value)| (name, value)));
-                Ok(Link::Stdio(Stdio::start(command, self.options.message_limit, &self.sink)?))
+                Ok(Link::Stdio(Stdio::start_program(command, self.options.message_limit, &self.sink)?))
             }
-            (Endpoint::Http(_), Some(http)) => {
+            (ServerEndpoint::Http(_), Some(http)) => {
                 http.forget_session();
                 Ok(Link::Http(Arc::clone(http)))
             }
-            (Endpoint::Http(_), None) => Err(ClientError::NotConnected),
+            (ServerEndpoint::Http(_), None) => Err(ClientError::NotConnected),
         }
     }
 
     async fn open_http_sse(&self) -> Result<Link, ClientError> {
-        let http = self.http().ok_or(ClientError::NotConnected)?;
+        let http = self.http_transport().ok_or(ClientError::NotConnected)?;
         http.forget_session();
-        Ok(Link::Legacy(Arc::clone(http), http.legacy().await?))
+        Ok(Link::Legacy(Arc::clone(http), http.open_legacy().await?))
     }
 
     /// A legacy session begins with `notifications/initialized` and, if wanted, the standalone stream.
     async fn begin_session(&self, link: &Link, agreement: &Agreement) -> Result<(), ClientError> {
-        self.http().inspect(|http| http.name_revision(Some(agreement.server.revision)));
+        self.http_transport().inspect(|http| http.name_revision(Some(agreement.server.revision)));
         link.notify(&Outgoing::initialized()).await?;
         if let (Link::Http(http), true) = (link, self.options.standalone_get) {
-            http.listen();
+            http.listen_stream();
         }
         Ok(())
     }
 }
 
-fn handle(negotiation: &mut Negotiation, reply: Result<Reply, ClientError>, link: &Link) -> Result<Step, ClientError> {
+fn handle_reply(
+    negotiation: &mut Negotiation,
+    reply: Result<Reply, ClientError>,
+    link: &Link,
+) -> Result<Step, ClientError> {
     match reply {
         Ok(reply) => negotiation.handle_reply(reply, &link.address()),
         Err(error) => negotiation.handle_failure(error),

@@ -18,7 +18,7 @@ pub(super) struct Received {
 impl Received {
     /// Sorts the messages of a text. The answer to `expected` is kept, others go to the requests in `pending`. `None` if the
     /// text is no JSON-RPC.
-    pub(super) fn read(text: &Bytes, expected: Option<i64>, pending: Option<&PendingRequests>) -> Option<Self> {
+    pub(super) fn from_text(text: &Bytes, expected: Option<i64>, pending: Option<&PendingRequests>) -> Option<Self> {
         let mut received = Self::default();
         for message in read_messages(text).ok()? {
             let is_expected = expected.is_some_and(|id| message.is_answer_to(id));
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn reply(request: String) -> String {
-        let received = Received::read(&Bytes::from(request), Some(1), None).unwrap();
+        let received = Received::from_text(&Bytes::from(request), Some(1), None).unwrap();
         assert!(received.answer.is_none());
         String::from_utf8(received.replies[0].body.to_vec()).unwrap()
     }
@@ -87,10 +87,10 @@ mod tests {
         let batch = Bytes::from_static(
             br#"[{"jsonrpc":"2.0","id":1,"result":{"a":1}},{"jsonrpc":"2.0","id":2,"result":{"b":2}}]"#,
         );
-        let received = Received::read(&batch, Some(1), Some(&pending)).unwrap();
+        let received = Received::from_text(&batch, Some(1), Some(&pending)).unwrap();
         assert!(matches!(received.answer, Some(Answer::Result(raw)) if raw.as_bytes() == br#"{"a":1}"#));
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(std::pin::pin!(other).poll(&mut cx).is_ready());
-        assert!(Received::read(&Bytes::from_static(b"<html>"), Some(1), None).is_none());
+        assert!(Received::from_text(&Bytes::from_static(b"<html>"), Some(1), None).is_none());
     }
 }

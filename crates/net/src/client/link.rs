@@ -22,7 +22,7 @@ pub(super) enum Link {
 pub(super) struct Ids(AtomicI64);
 
 impl Ids {
-    pub(super) fn next(&self) -> i64 {
+    pub(super) fn next_id(&self) -> i64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -61,9 +61,9 @@ impl Link {
     }
 
     /// Waits for the end of the last reply's stream, if it is near.
-    pub(super) async fn settle(&self) {
+    pub(super) async fn settle_reply(&self) {
         if let Link::Http(http) | Link::Legacy(http, _) = self {
-            http.settle().await;
+            http.settle_reply().await;
         }
     }
 

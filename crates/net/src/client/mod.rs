@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpace_client_protocol::{Agreement, ClientProfile, Dialect, Members, Outgoing, Raw, ServerEra};
+use mcpace_client_protocol::{Agreement, ClientProfile, Dialect, Outgoing, ParamsWriter, Raw, ServerEra};
 use mcpace_record::CallOutcome;
 use mcpace_wire::http::ParamHeader;
 use mcpace_wire::jsonrpc::code;
@@ -31,12 +31,12 @@ use serde_json::value::RawValue;
 
 use self::http::Http;
 use self::link::{Ids, Link};
-use self::operation::Operation;
+use self::operation::RecordedOperation;
 use crate::Sink;
 
 pub use mcpace_client_protocol::{ClientError, ServerInfo, Transport};
 pub use mcpace_oauth::{Auth, BrowserConsent, Consent, OAuthError, OAuthOptions, RegisteredClient, Secret};
-pub use options::{ClientOptions, Endpoint};
+pub use options::{ClientOptions, ServerEndpoint};
 pub use results::CallResult;
 
 /// Pages of a listing that are read at most.
@@ -46,18 +46,18 @@ const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 
 /// A client of one server. Tokens, and what was learnt of the server's era, outlast `disconnect`.
 pub struct Client {
-    endpoint: Endpoint,
+    endpoint: ServerEndpoint,
     options: ClientOptions,
     sink: Arc<Sink>,
     http: Option<Arc<Http>>,
     ids: Ids,
     profile: ClientProfile,
     era: Option<ServerEra>,
-    session: Option<Session>,
+    session: Option<ClientSession>,
 }
 
 /// State between `connect` and `disconnect`.
-struct Session {
+struct ClientSession {
     link: Link,
     info: ServerInfo,
     dialect: Dialect,
@@ -72,10 +72,10 @@ impl Client {
     ///
     /// # Errors
     /// The URL can't be used; `extra_root` is no certificate.
-    pub fn new(endpoint: Endpoint, options: ClientOptions, sink: Arc<Sink>) -> Result<Self, ClientError> {
+    pub fn new(endpoint: ServerEndpoint, options: ClientOptions, sink: Arc<Sink>) -> Result<Self, ClientError> {
         let http = match &endpoint {
-            Endpoint::Http(url) => Some(Arc::new(Http::new(url.clone(), &options, &sink)?)),
-            Endpoint::Stdio { .. } => None,
+            ServerEndpoint::Http(url) => Some(Arc::new(Http::new(url.clone(), &options, &sink)?)),
+            ServerEndpoint::Stdio { .. } => None,
         };
         let mut request_meta = Extra::new();
         if options.server_timing {
@@ -98,13 +98,14 @@ impl Client {
         if let Some(session) = self.session.take() {
             session.link.close(self.options.shutdown_limit).await;
         }
-        let operation = Operation::begin(&self.sink, "connect", None);
-        let outcome = operation.run(self.options.limit, self.open_link()).await;
-        match operation.end(outcome, |_| CallOutcome::Ok) {
+        let operation = RecordedOperation::begin_operation(&self.sink, "connect", None);
+        let outcome = operation.run_limited(self.options.limit, self.open_link()).await;
+        match operation.end_operation(outcome, |_| CallOutcome::Ok) {
             Ok((link, Agreement { server, era })) => {
                 self.era = Some(era);
                 let dialect = self.profile.dialect(server.revision);
-                self.session = Some(Session { link, info: server.clone(), dialect, mirrored: None, asking: None });
+                self.session =
+                    Some(ClientSession { link, info: server.clone(), dialect, mirrored: None, asking: None });
                 Ok(server)
             }
             Err(error) => {
@@ -122,10 +123,10 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn list_tools(&mut self) -> Result<Vec<Tool>, ClientError> {
-        self.settle().await;
-        let operation = Operation::begin(&self.sink, "list", None);
-        let outcome = operation.run(self.options.limit, list(self)).await;
-        let outcome = operation.end(outcome, |_| CallOutcome::Ok);
+        self.settle_reply().await;
+        let operation = RecordedOperation::begin_operation(&self.sink, "list", None);
+        let outcome = operation.run_limited(self.options.limit, list_tools(self)).await;
+        let outcome = operation.end_operation(outcome, |_| CallOutcome::Ok);
         self.cancel_if_timed_out(&outcome).await;
         outcome
     }
@@ -138,11 +139,11 @@ impl Client {
         if !arguments.get().starts_with('{') {
             return Err(ClientError::BadArguments { tool: tool.to_owned() });
         }
-        self.settle().await;
-        let operation = Operation::begin(&self.sink, "call", Some(tool));
-        let outcome = operation.run(self.options.limit, call(self, tool, arguments)).await;
+        self.settle_reply().await;
+        let operation = RecordedOperation::begin_operation(&self.sink, "call", Some(tool));
+        let outcome = operation.run_limited(self.options.limit, call_tool(self, tool, arguments)).await;
         let told = |result: &CallResult| if result.is_error { CallOutcome::ToolError } else { CallOutcome::Ok };
-        let outcome = operation.end(outcome, told);
+        let outcome = operation.end_operation(outcome, told);
         self.cancel_if_timed_out(&outcome).await;
         outcome
     }
@@ -159,7 +160,7 @@ impl Client {
     /// It has expired and can't be renewed.
     pub async fn token(&self) -> Result<Option<Secret>, ClientError> {
         match &self.http {
-            Some(http) => http.token().await,
+            Some(http) => http.current_token().await,
             None => Ok(None),
         }
     }
@@ -168,16 +169,16 @@ impl Client {
     /// [`ClientOptions::shutdown_limit`] for each step; never fails, since there is nothing that a caller could do.
     pub async fn disconnect(&mut self) {
         let Some(session) = self.session.take() else { return };
-        session.link.settle().await;
-        let operation = Operation::begin(&self.sink, "disconnect", None);
+        session.link.settle_reply().await;
+        let operation = RecordedOperation::begin_operation(&self.sink, "disconnect", None);
         session.link.close(self.options.shutdown_limit).await;
         // Nothing of it can fail.
-        drop(operation.end(Ok(()), |()| CallOutcome::Ok));
+        drop(operation.end_operation(Ok(()), |()| CallOutcome::Ok));
     }
 
-    async fn settle(&self) {
+    async fn settle_reply(&self) {
         if let Some(session) = &self.session {
-            session.link.settle().await;
+            session.link.settle_reply().await;
         }
     }
 
@@ -195,17 +196,17 @@ impl Client {
     }
 }
 
-async fn list(client: &mut Client) -> Result<Vec<Tool>, ClientError> {
+async fn list_tools(client: &mut Client) -> Result<Vec<Tool>, ClientError> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGE_LIMIT {
-        let fill = |params: &mut Members<'_>| params.optional("cursor", cursor.as_deref());
-        let result = ask(client, "tools/list", &fill, None).await?;
-        let page: ListToolsResult = results::read("tools/list", &result)?;
+        let fill = |params: &mut ParamsWriter<'_>| params.optional("cursor", cursor.as_deref());
+        let result = send_request(client, "tools/list", &fill, None).await?;
+        let page: ListToolsResult = results::read_result("tools/list", &result)?;
         tools.extend(page.tools);
         let next = page.next_cursor;
         if next.is_none() {
-            return Ok(client.usable(tools));
+            return Ok(client.remember_tools(tools));
         }
         if next == cursor {
             let reason = "it names the page as the next one that it just gave".to_owned();
@@ -216,40 +217,40 @@ async fn list(client: &mut Client) -> Result<Vec<Tool>, ClientError> {
     Err(ClientError::TooLarge { what: "the number of pages of the tools' list", limit: PAGE_LIMIT })
 }
 
-async fn call(client: &mut Client, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
-    let fill = |params: &mut Members<'_>| {
+async fn call_tool(client: &mut Client, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
+    let fill = |params: &mut ParamsWriter<'_>| {
         params.value("name", tool);
         params.text("arguments", arguments.get());
     };
     let target = Some((tool, arguments.get()));
-    let outcome = ask(client, "tools/call", &fill, target).await;
+    let outcome = send_request(client, "tools/call", &fill, target).await;
     let is_unlisted = client.session.as_ref().is_some_and(|session| session.mirrored.is_none());
     let result = match outcome {
         // The tool may want arguments in headers, which only its listing tells.
         Err(ClientError::Rpc { error, .. }) if is_unlisted && error.code == code::HEADER_MISMATCH => {
-            list(client).await?;
-            ask(client, "tools/call", &fill, target).await?
+            list_tools(client).await?;
+            send_request(client, "tools/call", &fill, target).await?
         }
         outcome => outcome?,
     };
-    CallResult::read(&result)
+    CallResult::from_raw(&result)
 }
 
 /// Sends a request and reads its result. `target` is the tool of a call with its arguments. A lost session is begun anew,
 /// once.
-async fn ask(
+async fn send_request(
     client: &mut Client,
     method: &'static str,
-    fill: &(dyn Fn(&mut Members<'_>) + Sync),
+    fill: &(dyn Fn(&mut ParamsWriter<'_>) + Sync),
     target: Option<(&str, &str)>,
 ) -> Result<Raw, ClientError> {
     for again in [true, false] {
-        let id = client.ids.next();
+        let id = client.ids.next_id();
         let session = client.session.as_mut().ok_or(ClientError::NotConnected)?;
         let body = session.dialect.request(id, method, fill, None, false);
         let mut message = Outgoing::request(id, method, body, method != "tools/call");
         if let Some((tool, arguments)) = target.filter(|_| session.info.revision.has_request_headers()) {
-            message.add_target_headers(tool, Some(arguments), session.annotations(tool));
+            message.add_target_headers(tool, Some(arguments), session.tool_annotations(tool));
         }
         session.asking = Some(id);
         let reply = session.link.request(&message).await?;
@@ -270,16 +271,16 @@ async fn ask(
     Err(ClientError::NotConnected)
 }
 
-impl Session {
+impl ClientSession {
     /// Annotated arguments of a tool, which headers repeat; none before the tools were listed.
-    fn annotations(&self, tool: &str) -> &[ParamHeader] {
+    fn tool_annotations(&self, tool: &str) -> &[ParamHeader] {
         self.mirrored.as_ref().and_then(|mirrored| mirrored.get(tool)).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
 impl Client {
     /// Remembers what goes into headers and drops tools with invalid annotations, which is for HTTP only.
-    fn usable(&mut self, mut tools: Vec<Tool>) -> Vec<Tool> {
+    fn remember_tools(&mut self, mut tools: Vec<Tool>) -> Vec<Tool> {
         let Some(session) = &mut self.session else { return tools };
         if !session.info.revision.has_request_headers() || session.info.transport == Transport::Pipe {
             return tools;

@@ -7,18 +7,18 @@ use std::time::Duration;
 use mcpace_record::{CallId, CallOutcome, EventKind};
 
 use super::ClientError;
-use crate::{Sink, now};
+use crate::{Sink, monotonic_now};
 
 /// An operation under way. Dropped in the middle, it notes that the operation was given up.
-pub(super) struct Operation {
+pub(super) struct RecordedOperation {
     sink: Arc<Sink>,
     call: CallId,
     name: &'static str,
     ended: bool,
 }
 
-impl Operation {
-    pub(super) fn begin(sink: &Arc<Sink>, name: &'static str, tool: Option<&str>) -> Self {
+impl RecordedOperation {
+    pub(super) fn begin_operation(sink: &Arc<Sink>, name: &'static str, tool: Option<&str>) -> Self {
         let call = sink.call();
         let tool = tool.map(str::to_owned);
         // The edge: nothing of the operation is before this stamp.
@@ -26,7 +26,7 @@ impl Operation {
         Self { sink: Arc::clone(sink), call, name, ended: false }
     }
 
-    pub(super) async fn run<T>(
+    pub(super) async fn run_limited<T>(
         &self,
         limit: Duration,
         work: impl Future<Output = Result<T, ClientError>>,
@@ -35,13 +35,13 @@ impl Operation {
         tokio::time::timeout(limit, work).await.unwrap_or(expired)
     }
 
-    pub(super) fn end<T>(
+    pub(super) fn end_operation<T>(
         mut self,
         outcome: Result<T, ClientError>,
         told: impl FnOnce(&T) -> CallOutcome,
     ) -> Result<T, ClientError> {
         // The edge: stamped before the outcome is put into words.
-        let at = now();
+        let at = monotonic_now();
         self.ended = true;
         let noted = match &outcome {
             Ok(value) => told(value),
@@ -52,7 +52,7 @@ impl Operation {
     }
 }
 
-impl Drop for Operation {
+impl Drop for RecordedOperation {
     fn drop(&mut self) {
         if !self.ended {
             let outcome = CallOutcome::Failed("given up by the caller".to_owned());

@@ -11,7 +11,7 @@ use url::Url;
 
 /// Where the server is.
 #[derive(Clone, Debug)]
-pub enum Endpoint {
+pub enum ServerEndpoint {
     /// Over HTTP, by an `http` or `https` URL.
     Http(Url),
     /// A process of our own, spoken to over its stdin and stdout. No shell is involved.

@@ -3,7 +3,7 @@
 use mcpace_client_protocol::{Raw, ResultKind};
 use mcpace_record::ServerTiming;
 use mcpace_wire::mcp::{Extra, key};
-use mcpace_wire::quoted;
+use mcpace_wire::quote_printable;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -22,15 +22,15 @@ pub struct CallResult {
 }
 
 impl CallResult {
-    pub(super) fn read(result: &Raw) -> Result<Self, ClientError> {
+    pub(super) fn from_raw(result: &Raw) -> Result<Self, ClientError> {
         #[derive(Deserialize)]
-        struct Shape {
+        struct ToolResultShape {
             #[serde(default, rename = "isError")]
             is_error: Option<bool>,
             #[serde(default, rename = "_meta")]
             meta: Option<Extra>,
         }
-        let shape: Shape = read("tools/call", result)?;
+        let shape: ToolResultShape = read_result("tools/call", result)?;
         let timing = shape.meta.and_then(|mut meta| meta.remove(key::TIMING));
         let timing = timing.and_then(|timing| ServerTiming::from_json(&timing.to_string()));
         Ok(Self { is_error: shape.is_error.unwrap_or(false), timing, result: result.read("tools/call")? })
@@ -38,7 +38,7 @@ impl CallResult {
 }
 
 /// Reads a result as its type. A result that asks for more input (2026-07-28, multi-round-trip requests) is an error.
-pub(super) fn read<T: DeserializeOwned>(method: &str, result: &Raw) -> Result<T, ClientError> {
+pub(super) fn read_result<T: DeserializeOwned>(method: &str, result: &Raw) -> Result<T, ClientError> {
     #[derive(Deserialize)]
     struct Wanted {
         #[serde(default, rename = "inputRequests")]
@@ -49,7 +49,7 @@ pub(super) fn read<T: DeserializeOwned>(method: &str, result: &Raw) -> Result<T,
         ResultKind::InputRequired => {
             let wanted: Wanted = result.read(method)?;
             let keys: Vec<String> = wanted.input_requests.unwrap_or_default().keys().cloned().collect();
-            let wants = if keys.is_empty() { "a second try".to_owned() } else { quoted(&keys.join(", ")) };
+            let wants = if keys.is_empty() { "a second try".to_owned() } else { quote_printable(&keys.join(", ")) };
             Err(ClientError::InputRequired { method: method.to_owned(), wants })
         }
         ResultKind::Task => {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn read(text: &'static str) -> Result<CallResult, ClientError> {
-        CallResult::read(&Raw::new(text))
+        CallResult::from_raw(&Raw::new(text))
     }
 
     #[test]

@@ -18,10 +18,10 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::ClientError;
 use super::inbound::Received;
-use super::task::Task;
-use crate::lock::lock;
+use super::task::BackgroundTask;
+use crate::lock::lock_mutex;
 use crate::stdio_lines::{TimedLines, hand_over, line_event, start_server};
-use crate::{Sink, now};
+use crate::{Sink, monotonic_now};
 
 /// Bytes of one line of stderr, and of stderr as a whole, that are recorded.
 const STDERR_LINE: usize = 64 * 1024;
@@ -31,13 +31,13 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// A running server process.
 pub(crate) struct Stdio {
-    shared: Arc<Shared>,
+    shared: Arc<StdioShared>,
     child: ChildProcess,
     /// They read stdout and stderr to their end.
-    _readers: [Task; 2],
+    _readers: [BackgroundTask; 2],
 }
 
-struct Shared {
+struct StdioShared {
     sink: Arc<Sink>,
     pending: PendingRequests,
     /// `None` once it is closed, and while somebody writes: who is given up in the middle of a message leaves it closed,
@@ -52,11 +52,11 @@ struct Shared {
 
 impl Stdio {
     /// Starts a program; its pipes, its group and its end are ours to see to.
-    pub(crate) fn start(command: Command, message_limit: usize, sink: &Arc<Sink>) -> Result<Self, ClientError> {
+    pub(crate) fn start_program(command: Command, message_limit: usize, sink: &Arc<Sink>) -> Result<Self, ClientError> {
         let program = program_name(&command);
         let (child, Pipes { stdin, stdout, stderr }) = start_server(command, Descendants::EndWithChild, sink)
             .map_err(|reason| ClientError::Start { program, reason })?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(StdioShared {
             sink: Arc::clone(sink),
             pending: PendingRequests::default(),
             stdin: AsyncMutex::new(Some(stdin)),
@@ -65,12 +65,12 @@ impl Stdio {
             open: watch::Sender::new(2),
         });
         let read = Arc::clone(&shared);
-        let stdout = Task::spawn(async move {
+        let stdout = BackgroundTask::spawn(async move {
             read_stdout(&read, stdout, message_limit).await;
             read.open.send_modify(|open| *open -= 1);
         });
         let read = Arc::clone(&shared);
-        let stderr = Task::spawn(async move {
+        let stderr = BackgroundTask::spawn(async move {
             read_stderr(&read, stderr).await;
             read.open.send_modify(|open| *open -= 1);
         });
@@ -88,15 +88,15 @@ impl Stdio {
         self.notify(message).await?;
         match answer.await {
             Some(answer) => Ok(answer),
-            None => Err(self.gone(message.method).await),
+            None => Err(self.lost_answer(message.method).await),
         }
     }
 
     /// Sends a message that has no answer.
     pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
-        match self.shared.write(&message.body).await {
+        match self.shared.write_line(&message.body).await {
             Ok(()) => Ok(()),
-            Err(_) => Err(self.gone(message.method).await),
+            Err(_) => Err(self.lost_answer(message.method).await),
         }
     }
 
@@ -110,14 +110,14 @@ impl Stdio {
     }
 
     /// Error of a request that the end of the process left without an answer.
-    async fn gone(&self, method: &str) -> ClientError {
+    async fn lost_answer(&self, method: &str) -> ClientError {
         if let Some(limit) = self.shared.oversized.get() {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };
         }
         match self.child.wait_end_within(LAST_LINES).await {
             Some(end) => {
                 self.last_lines().await;
-                let (program, stderr) = (self.program().to_owned(), lock(&self.shared.stderr_tail).last_lines());
+                let (program, stderr) = (self.program().to_owned(), lock_mutex(&self.shared.stderr_tail).last_lines());
                 ClientError::ProcessEnded { program, how: end.to_string(), stderr }
             }
             None => {
@@ -133,16 +133,16 @@ impl Stdio {
     }
 }
 
-async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit: usize) {
+async fn read_stdout(shared: &StdioShared, mut stdout: impl AsyncRead + Unpin, limit: usize) {
     let mut lines = TimedLines::new(limit);
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let read = stdout.read(&mut buffer).await.unwrap_or(0);
-        let at = now();
-        lines.feed(at, &buffer[..read]);
+        let at = monotonic_now();
+        lines.feed_bytes(at, &buffer[..read]);
         loop {
-            match lines.next() {
-                Ok(Some((began, line))) => shared.received(at, began, &line).await,
+            match lines.next_line() {
+                Ok(Some((began, line))) => shared.receive_line(at, began, &line).await,
                 Ok(None) => break,
                 Err(lines::LineError::TooLong { limit }) => {
                     // Set before anybody hears of the end, so that they hear of the reason too.
@@ -152,64 +152,64 @@ async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit:
             }
         }
         if read == 0 {
-            if let Some((began, line)) = lines.finish() {
-                shared.received(at, began, &line).await;
+            if let Some((began, line)) = lines.take_rest() {
+                shared.receive_line(at, began, &line).await;
             }
             return shared.pending.close("it closed its stdout");
         }
     }
 }
 
-async fn read_stderr(shared: &Shared, mut stderr: impl AsyncRead + Unpin) {
+async fn read_stderr(shared: &StdioShared, mut stderr: impl AsyncRead + Unpin) {
     let mut lines = TimedLines::new(STDERR_LINE);
     let mut buffer = vec![0; 16 * 1024];
     let mut total = 0;
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-        let at = now();
-        lock(&shared.stderr_tail).append(&buffer[..read]);
+        let at = monotonic_now();
+        lock_mutex(&shared.stderr_tail).append(&buffer[..read]);
         total += read;
         if total > STDERR_TOTAL {
             // Read on, so that the process is never held up by a full pipe, and forget.
             continue;
         }
-        lines.feed(at, &buffer[..read]);
+        lines.feed_bytes(at, &buffer[..read]);
         loop {
-            match lines.next() {
-                Ok(Some((began, line))) => shared.note(at, began, LineFrom::ServerStderr, &line),
+            match lines.next_line() {
+                Ok(Some((began, line))) => shared.note_line(at, began, LineFrom::ServerStderr, &line),
                 Ok(None) => break,
                 Err(_) => {}
             }
         }
     }
-    if let Some((began, line)) = lines.finish() {
-        shared.note(now(), began, LineFrom::ServerStderr, &line);
+    if let Some((began, line)) = lines.take_rest() {
+        shared.note_line(monotonic_now(), began, LineFrom::ServerStderr, &line);
     }
 }
 
-impl Shared {
-    async fn write(&self, json: &[u8]) -> std::io::Result<()> {
+impl StdioShared {
+    async fn write_line(&self, json: &[u8]) -> std::io::Result<()> {
         let mut line = Vec::with_capacity(json.len() + 1);
-        lines::encode(json, &mut line);
+        lines::encode_line(json, &mut line);
         let mut stdin = self.stdin.lock().await;
         let Some(mut pipe) = stdin.take() else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
-        let began = now();
+        let began = monotonic_now();
         let at = hand_over(&mut pipe, &line).await?;
         *stdin = Some(pipe);
         drop(stdin);
-        self.note(at, began, LineFrom::Client, &line[..line.len() - 1]);
+        self.note_line(at, began, LineFrom::Client, &line[..line.len() - 1]);
         Ok(())
     }
 
-    async fn received(&self, at: Nanos, began: Nanos, line: &[u8]) {
-        let received = Received::read(&Bytes::copy_from_slice(line), None, Some(&self.pending));
-        self.note(at, began, LineFrom::Server, line);
+    async fn receive_line(&self, at: Nanos, began: Nanos, line: &[u8]) {
+        let received = Received::from_text(&Bytes::copy_from_slice(line), None, Some(&self.pending));
+        self.note_line(at, began, LineFrom::Server, line);
         for reply in received.unwrap_or_default().replies {
             // A server that doesn't read our answer has asked for nothing.
-            drop(self.write(&reply.body).await);
+            drop(self.write_line(&reply.body).await);
         }
     }
 
-    fn note(&self, at: Nanos, began: Nanos, from: LineFrom, line: &[u8]) {
+    fn note_line(&self, at: Nanos, began: Nanos, from: LineFrom, line: &[u8]) {
         self.sink.note_at(at, line_event(&self.sink, Side::Back, from, began, line));
     }
 }

@@ -5,9 +5,9 @@ use std::future::Future;
 use tokio::task::JoinHandle;
 
 /// Aborted when dropped.
-pub(crate) struct Task(JoinHandle<()>);
+pub(crate) struct BackgroundTask(JoinHandle<()>);
 
-impl Task {
+impl BackgroundTask {
     pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(tokio::spawn(work))
     }
@@ -17,14 +17,14 @@ impl Task {
     }
 
     /// Ends it and waits until everything it held is dropped.
-    pub(crate) async fn end(mut self) {
+    pub(crate) async fn abort_task(mut self) {
         self.0.abort();
         // Whether it was cancelled or had ended by itself makes no difference.
         drop((&mut self.0).await);
     }
 }
 
-impl Drop for Task {
+impl Drop for BackgroundTask {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::meter::Meter;
 
 /// Result of reading a body once, and the time of the read.
-pub(super) enum Step {
+pub(super) enum BodyRead {
     Frame(Nanos, Frame<Bytes>),
     End(Nanos),
     Broke(hyper::Error),
@@ -28,7 +28,7 @@ pub(super) enum Step {
 /// The steps that were read ahead, two at most.
 #[derive(Default)]
 pub(super) struct Ahead {
-    steps: VecDeque<Step>,
+    steps: VecDeque<BodyRead>,
     /// Task of the turn that the first step waits for, and whether it has ended.
     turn: Option<JoinHandle<()>>,
     waited: bool,
@@ -36,38 +36,38 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Reads what is there already. Before the head is handed on, so that all of it goes together.
-    pub(super) async fn look(&mut self, body: &mut Incoming, meter: &Meter) {
+    pub(super) async fn read_available(&mut self, body: &mut Incoming, meter: &Meter) {
         poll_fn(|cx| self.poll_look(body, meter, cx)).await;
     }
 
     /// The next step.
-    pub(super) fn poll_step(&mut self, body: &mut Incoming, meter: &Meter, cx: &mut Context<'_>) -> Poll<Step> {
+    pub(super) fn poll_step(&mut self, body: &mut Incoming, meter: &Meter, cx: &mut Context<'_>) -> Poll<BodyRead> {
         ready!(self.poll_look(body, meter, cx));
         (self.turn, self.waited) = (None, false);
         self.steps.pop_front().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// When the end was read, where nothing is left before it.
-    pub(super) fn ends(&self) -> Option<Nanos> {
+    pub(super) fn end_time(&self) -> Option<Nanos> {
         match self.steps.front() {
-            Some(Step::End(at)) => Some(*at),
+            Some(BodyRead::End(at)) => Some(*at),
             _ => None,
         }
     }
 
     /// Data that was read and is not handed on.
-    pub(super) fn left(&mut self) -> impl Iterator<Item = (Nanos, Bytes)> {
+    pub(super) fn take_unsent(&mut self) -> impl Iterator<Item = (Nanos, Bytes)> {
         self.steps.drain(..).filter_map(|step| match step {
-            Step::Frame(at, frame) => Some((at, frame.into_data().ok()?)),
-            Step::End(_) | Step::Broke(_) => None,
+            BodyRead::Frame(at, frame) => Some((at, frame.into_data().ok()?)),
+            BodyRead::End(_) | BodyRead::Broke(_) => None,
         })
     }
 
     /// Bytes that were read and are not handed on.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn unsent_bytes(&self) -> u64 {
         let frames = self.steps.iter().filter_map(|step| match step {
-            Step::Frame(_, frame) => frame.data_ref(),
-            Step::End(_) | Step::Broke(_) => None,
+            BodyRead::Frame(_, frame) => frame.data_ref(),
+            BodyRead::End(_) | BodyRead::Broke(_) => None,
         });
         frames.map(|bytes| bytes.len() as u64).sum()
     }
@@ -86,7 +86,7 @@ impl Ahead {
         }
         // A body of known size says itself that a frame is its last one.
         let known = body.is_end_stream() || body.size_hint().exact().is_some();
-        if known || self.steps.len() > 1 || !matches!(self.steps.front(), Some(Step::Frame(..))) {
+        if known || self.steps.len() > 1 || !matches!(self.steps.front(), Some(BodyRead::Frame(..))) {
             return Poll::Ready(());
         }
         match poll_body(body, meter, cx) {
@@ -108,12 +108,12 @@ impl Ahead {
     }
 }
 
-fn poll_body(body: &mut Incoming, meter: &Meter, cx: &mut Context<'_>) -> Poll<Step> {
+fn poll_body(body: &mut Incoming, meter: &Meter, cx: &mut Context<'_>) -> Poll<BodyRead> {
     let step = ready!(Pin::new(body).poll_frame(cx));
     let at = meter.last_read();
     Poll::Ready(match step {
-        Some(Ok(frame)) => Step::Frame(at, frame),
-        Some(Err(error)) => Step::Broke(error),
-        None => Step::End(at),
+        Some(Ok(frame)) => BodyRead::Frame(at, frame),
+        Some(Err(error)) => BodyRead::Broke(error),
+        None => BodyRead::End(at),
     })
 }

@@ -9,14 +9,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::meter::Meter;
-use super::shared::Shared;
+use super::shared::RecorderShared;
 use super::upstream_connection::UpstreamConnection;
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 use crate::{NetError, Origin};
 
 /// A front connection's state.
 pub(super) struct ClientConnection {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RecorderShared>,
     pub(super) front: Arc<Meter>,
     /// Since when an exchange is open; 0 for none.
     pub(super) open_since: Arc<AtomicU64>,
@@ -28,7 +28,7 @@ pub(super) struct ClientConnection {
 }
 
 impl ClientConnection {
-    pub(super) fn new(shared: Arc<Shared>, front: Arc<Meter>) -> Arc<Self> {
+    pub(super) fn new(shared: Arc<RecorderShared>, front: Arc<Meter>) -> Arc<Self> {
         Arc::new(Self {
             shared,
             front,
@@ -39,21 +39,21 @@ impl ClientConnection {
         })
     }
 
-    pub(super) fn conn(&self) -> ConnectionId {
-        self.front.conn()
+    pub(super) fn connection_id(&self) -> ConnectionId {
+        self.front.connection_id()
     }
 
-    /// An open connection to `origin`, or a new one. The caller returns it with [`ClientConnection::keep`] once its reply
+    /// An open connection to `origin`, or a new one. The caller returns it with [`ClientConnection::keep_upstream`] once its reply
     /// has begun.
-    pub(super) async fn upstream(self: &Arc<Self>, origin: &Origin) -> Result<UpstreamConnection, NetError> {
+    pub(super) async fn upstream_connection(self: &Arc<Self>, origin: &Origin) -> Result<UpstreamConnection, NetError> {
         let standing = {
-            let mut backs = lock(&self.backs);
+            let mut backs = lock_mutex(&self.backs);
             backs.retain(|back| !back.is_closed());
             backs.iter().position(|back| back.origin == *origin).map(|at| backs.swap_remove(at))
         };
         match standing {
             Some(back) => {
-                *lock(&self.latest) = Some(back.meter.conn());
+                *lock_mutex(&self.latest) = Some(back.meter.connection_id());
                 Ok(back)
             }
             None => self.open_upstream(origin).await,
@@ -68,30 +68,30 @@ impl ClientConnection {
                 client.upstream_ended(conn);
             }
         };
-        let opened = UpstreamConnection::open(&self.shared, origin, self.conn(), on_end).await;
+        let opened = UpstreamConnection::open_connection(&self.shared, origin, self.connection_id(), on_end).await;
         if *origin == self.shared.upstream {
-            *lock(&self.shared.unreachable) = opened.as_ref().err().map(ToString::to_string);
+            *lock_mutex(&self.shared.unreachable) = opened.as_ref().err().map(ToString::to_string);
         }
         let back = opened?;
-        *lock(&self.latest) = Some(back.meter.conn());
+        *lock_mutex(&self.latest) = Some(back.meter.connection_id());
         Ok(back)
     }
 
     /// Keeps a connection for the next exchange.
-    pub(super) fn keep(&self, back: UpstreamConnection) {
-        lock(&self.backs).push(back);
+    pub(super) fn keep_upstream(&self, back: UpstreamConnection) {
+        lock_mutex(&self.backs).push(back);
     }
 
     /// Ends the client's connection with the upstream connection of its latest exchange: a client that talked to the
     /// server directly would see that connection end, too.
     fn upstream_ended(&self, conn: ConnectionId) {
-        if *lock(&self.latest) == Some(conn) {
+        if *lock_mutex(&self.latest) == Some(conn) {
             self.ended.notify_one();
         }
     }
 
     /// Reason to close the connection at `at`, if one of its limits has run out.
-    pub(super) fn overdue(&self, at: Nanos) -> Option<&'static str> {
+    pub(super) fn close_reason(&self, at: Nanos) -> Option<&'static str> {
         let limits = &self.shared.options;
         let past = |since: Nanos, limit: Duration| at.since(since) >= Nanos::from(limit);
         let open_since = Nanos(self.open_since.load(Ordering::Relaxed));
@@ -117,7 +117,7 @@ impl ClientConnection {
     }
 
     fn last_activity(&self) -> Nanos {
-        let backs = lock(&self.backs);
+        let backs = lock_mutex(&self.backs);
         backs.iter().map(|back| back.meter.last_activity()).fold(self.front.last_activity(), Nanos::max)
     }
 }

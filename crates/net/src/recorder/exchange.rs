@@ -16,15 +16,15 @@ use serde_json::Value;
 
 use super::client_connection::ClientConnection;
 use super::headers::take_hop_by_hop;
-use super::known_origins::Role;
+use super::known_origins::OriginRole;
 use super::meter::Meter;
 use super::reply::{Passing, ReplyBody};
-use super::request::{BackHead, Outgoing, RequestBody};
-use super::route::{self, Refusal, Route};
+use super::request::{BackHead, PassingRequest, RequestBody};
+use super::route::{self, Route, RouteRefusal};
 use super::upstream_connection::{Unanswered, UpstreamConnection};
-use crate::headers::{recorded, text};
+use crate::headers::{header_text, recorded_headers};
 use crate::observe::note_reply_head;
-use crate::{ReplyObserver, now};
+use crate::{ReplyObserver, monotonic_now};
 
 /// Forms and documents that are changed on their way are read whole up to this size; larger ones are none of OAuth's.
 const DOCUMENT_LIMIT: u64 = 256 * 1024;
@@ -36,24 +36,28 @@ const LEFTOVER_LIMIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Where the server closed a standing connection without an answer: the front connection has to end the same way.
-pub(super) async fn pass(client: Arc<ClientConnection>, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
+pub(super) async fn pass_request(
+    client: Arc<ClientConnection>,
+    request: Request<Incoming>,
+) -> io::Result<Response<ReplyBody>> {
     let began = client.front.first_read().unwrap_or_else(|| client.front.last_read());
     client.open_since.store(began.0, Ordering::Relaxed);
     let (mut head, body) = request.into_parts();
     let ex = client.shared.sink.exchange();
     let (method, target) = (head.method.as_str().to_owned(), head.uri.to_string());
     let target = client.shared.sink.redactor().target(&target).into_owned();
-    let headers = recorded(&head.headers, &client.shared.sink);
-    let (side, conn) = (Side::Front, client.conn());
+    let headers = recorded_headers(&head.headers, &client.shared.sink);
+    let (side, conn) = (Side::Front, client.connection_id());
     client.shared.sink.note_at(began, EventKind::RequestHead { side, conn, ex, method, target, headers });
 
-    let outgoing = Outgoing::new(&client.shared.sink, ex, text(&head.headers, CONTENT_TYPE));
-    let mut open = Open { client, ex, outgoing, answered: false };
-    let routed = Route::of(&head, &open.client.shared.upstream, open.client.shared.port, &open.client.shared.known);
+    let outgoing = PassingRequest::new(&client.shared.sink, ex, header_text(&head.headers, CONTENT_TYPE));
+    let mut open = OpenExchange { client, ex, outgoing, answered: false };
+    let routed =
+        Route::from_head(&head, &open.client.shared.upstream, open.client.shared.port, &open.client.shared.known);
     let route = match routed {
         Ok(route) => route,
-        Err(Refusal { status, text }) => {
-            return Ok(open.refuse(status, text.to_owned(), body).await);
+        Err(RouteRefusal { status, text }) => {
+            return Ok(open.refuse_request(status, text.to_owned(), body).await);
         }
     };
     if route.is_browser_to_consent(&head.headers) {
@@ -61,7 +65,7 @@ pub(super) async fn pass(client: Arc<ClientConnection>, request: Request<Incomin
     }
     if body.size_hint().lower() > open.client.shared.options.body_limit {
         let text = "mcpace recorder: the request's body is larger than its limit".to_owned();
-        return Ok(open.refuse(StatusCode::PAYLOAD_TOO_LARGE, text, body).await);
+        return Ok(open.refuse_request(StatusCode::PAYLOAD_TOO_LARGE, text, body).await);
     }
     let close = take_hop_by_hop(&mut head.headers);
     if close.close {
@@ -69,54 +73,56 @@ pub(super) async fn pass(client: Arc<ClientConnection>, request: Request<Incomin
     }
     close.pass_on(&mut head.headers);
     route.change_request(&mut head.headers, &open.client.shared.options.headers);
-    open.forward(&route, head, body).await
+    open.forward_request(&route, head, body).await
 }
 
 /// An exchange that has no reply yet. Dropped without one, its client has left.
-struct Open {
+struct OpenExchange {
     client: Arc<ClientConnection>,
     ex: ExchangeId,
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<PassingRequest>,
     answered: bool,
 }
 
-impl Open {
-    async fn forward(
+impl OpenExchange {
+    async fn forward_request(
         &mut self,
         route: &Route,
         mut head: request::Parts,
         body: Incoming,
     ) -> io::Result<Response<ReplyBody>> {
-        let back = match self.client.upstream(&route.place.origin).await {
+        let back = match self.client.upstream_connection(&route.place.origin).await {
             Ok(back) => back,
-            Err(error) => return Ok(self.unreachable(error.to_string(), body).await),
+            Err(error) => return Ok(self.answer_unreachable(error.to_string(), body).await),
         };
         let body = self.request_body(route, &mut head, body).await?;
-        let target = route.target();
-        let Some(uri) = route::uri(&target) else {
+        let target = route.upstream_target();
+        let Some(uri) = route::parse_uri(&target) else {
             let text = "mcpace recorder: the request's target is no URL".to_owned();
-            return Ok(self.answer(StatusCode::BAD_REQUEST, text, None));
+            return Ok(self.own_answer(StatusCode::BAD_REQUEST, text, None));
         };
         head.uri = uri;
         head.version = Version::HTTP_11;
         let method = head.method.clone();
         let request = Request::from_parts(head, body);
-        match self.send(back, request, &target).await {
-            Ok((back, reply)) => self.reply(route, &method, back, reply).await,
+        match self.send_upstream(back, request, &target).await {
+            Ok((back, reply)) => self.pass_reply(route, &method, back, reply).await,
             Err(Unsent::Reset { by_reset }) => {
                 if by_reset {
                     self.client.front.reset_at_close();
                 }
                 self.client.front.close_because("the server closed its connection without an answer");
-                self.broken(ReplyEnding::ServerBroke);
+                self.end_broken(ReplyEnding::ServerBroke);
                 Err(io::Error::other("the server closed its connection without an answer"))
             }
-            Err(Unsent::Unreachable(reason)) => Ok(self.answer(StatusCode::BAD_GATEWAY, bad_gateway(&reason), None)),
+            Err(Unsent::Unreachable(reason)) => {
+                Ok(self.own_answer(StatusCode::BAD_GATEWAY, bad_gateway(&reason), None))
+            }
         }
     }
 
     /// Sends on `back`, or on a new connection where the server had closed that one before anything was sent.
-    async fn send(
+    async fn send_upstream(
         &self,
         mut back: UpstreamConnection,
         mut request: Request<RequestBody>,
@@ -125,11 +131,11 @@ impl Open {
         let target = self.client.shared.sink.redactor().target(target).into_owned();
         loop {
             let head = BackHead {
-                conn: back.meter.conn(),
+                conn: back.meter.connection_id(),
                 method: request.method().as_str().to_owned(),
                 target: target.clone(),
             };
-            match back.send(request, &self.outgoing, head).await {
+            match back.send_request(request, &self.outgoing, head).await {
                 Ok(reply) => return Ok((back, reply)),
                 Err(Unanswered::Unsent(unsent)) if back.used => {
                     let fresh = self.client.open_upstream(&back.origin).await;
@@ -153,21 +159,21 @@ impl Open {
         let small = body.size_hint().upper().is_some_and(|size| size > 0 && size <= DOCUMENT_LIMIT);
         if !small || !route::is_form(&head.headers) {
             let limit = self.client.shared.options.body_limit;
-            return Ok(RequestBody::streamed(body, front, outgoing, limit));
+            return Ok(RequestBody::from_stream(body, front, outgoing, limit));
         }
         let form = body.collect().await.map_err(io::Error::other)?.to_bytes();
-        self.outgoing.take(form.clone());
-        self.outgoing.end(front.last_read());
+        self.outgoing.take_chunk(form.clone());
+        self.outgoing.end_body(front.last_read());
         front.await_head();
         let changed = std::str::from_utf8(&form).ok();
         let changed =
             changed.and_then(|form| super::oauth::change_parameter(form, "resource", &|url| route.to_server(url)));
         let form = changed.map_or(form, Bytes::from);
         head.headers.insert(CONTENT_LENGTH, HeaderValue::from(form.len()));
-        Ok(RequestBody::whole(form, outgoing))
+        Ok(RequestBody::from_bytes(form, outgoing))
     }
 
-    async fn reply(
+    async fn pass_reply(
         &mut self,
         route: &Route,
         method: &Method,
@@ -187,33 +193,33 @@ impl Open {
         head.version = Version::HTTP_11;
         route.change_reply(&mut head.headers, &shared.known);
         let meter = Arc::clone(&back.meter);
-        self.client.keep(back);
+        self.client.keep_upstream(back);
         self.answered = true;
-        self.client.front.expect(Arc::clone(&passing) as _);
-        let is_document = matches!(route.role, Some(Role::Metadata | Role::Registration))
+        self.client.front.expect_handover(Arc::clone(&passing) as _);
+        let is_document = matches!(route.role, Some(OriginRole::Metadata | OriginRole::Registration))
             && *method != Method::HEAD
             && route::is_plain_json(&head.headers)
             && body.size_hint().upper().is_none_or(|size| size <= DOCUMENT_LIMIT);
         if is_document {
-            return self.document(route, head, body, &meter, passing).await;
+            return self.pass_document(route, head, body, &meter, passing).await;
         }
-        let body = ReplyBody::streamed(body, meter, passing, shared.options.body_limit).await;
+        let body = ReplyBody::from_stream(body, meter, passing, shared.options.body_limit).await;
         Ok(Response::from_parts(head, body))
     }
 
     fn note_reply_head(&self, back: &Meter, head: &response::Parts) -> Arc<Passing> {
         note_reply_head(&self.client.shared.sink, back.last_read(), self.ex, head.status, &head.headers);
-        self.passing(head.status, text(&head.headers, CONTENT_TYPE))
+        self.passing_state(head.status, header_text(&head.headers, CONTENT_TYPE))
     }
 
-    fn passing(&self, status: StatusCode, content_type: &str) -> Arc<Passing> {
+    fn passing_state(&self, status: StatusCode, content_type: &str) -> Arc<Passing> {
         let client = &self.client;
         let (stopping, open_since) = (&client.shared.stopping, &client.open_since);
         Passing::new(&client.shared.sink, self.ex, status.as_u16(), content_type, stopping, open_since)
     }
 
     /// A metadata document: read whole, learned from, changed, sent.
-    async fn document(
+    async fn pass_document(
         &mut self,
         route: &Route,
         mut head: response::Parts,
@@ -224,7 +230,7 @@ impl Open {
         let mut text = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let broken = |reason: String| {
-                passing.end(now(), ReplyEnding::ServerBroke);
+                passing.end_upstream(monotonic_now(), ReplyEnding::ServerBroke);
                 Err(io::Error::other(reason))
             };
             let chunk = match frame.map(|frame| frame.into_data()) {
@@ -232,16 +238,16 @@ impl Open {
                 Ok(Err(_)) => continue,
                 Err(error) => return broken(reason_of(&error)),
             };
-            passing.take(back.last_read(), chunk.clone());
+            passing.take_chunk(back.last_read(), chunk.clone());
             text.extend_from_slice(&chunk);
             if text.len() as u64 > DOCUMENT_LIMIT {
                 return broken("a metadata document is larger than the recorder's limit".to_owned());
             }
         }
-        passing.end(back.last_read(), ReplyEnding::Complete);
+        passing.end_upstream(back.last_read(), ReplyEnding::Complete);
         let text = self.changed_document(route, text.freeze());
         head.headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
-        Ok(Response::from_parts(head, ReplyBody::whole(text, passing)))
+        Ok(Response::from_parts(head, ReplyBody::from_bytes(text, passing)))
     }
 
     fn changed_document(&self, route: &Route, text: Bytes) -> Bytes {
@@ -249,8 +255,8 @@ impl Open {
         let Ok(mut document) = serde_json::from_slice::<Value>(&text) else {
             return text;
         };
-        for named in super::oauth::named(&document) {
-            route::learn(&shared.known, &shared.upstream, &named.url, named.role);
+        for named in super::oauth::named_servers(&document) {
+            route::learn_origin(&shared.known, &shared.upstream, &named.url, named.role);
         }
         if super::oauth::map_document(&mut document, &|url| route.to_client(url, &shared.known)) {
             Bytes::from(document.to_string())
@@ -260,18 +266,18 @@ impl Open {
     }
 
     async fn send_browser_on(&mut self, route: &Route, body: Incoming) -> Response<ReplyBody> {
-        let url = format!("{}{}", route.place.origin.url(), route.target());
+        let url = format!("{}{}", route.place.origin.to_url(), route.upstream_target());
         self.read_leftover(body).await;
-        self.answer(StatusCode::FOUND, "mcpace recorder: the page is at its own server".to_owned(), Some(&url))
+        self.own_answer(StatusCode::FOUND, "mcpace recorder: the page is at its own server".to_owned(), Some(&url))
     }
 
-    async fn refuse(&mut self, status: StatusCode, text: String, body: Incoming) -> Response<ReplyBody> {
+    async fn refuse_request(&mut self, status: StatusCode, text: String, body: Incoming) -> Response<ReplyBody> {
         self.read_leftover(body).await;
-        self.answer(status, text, None)
+        self.own_answer(status, text, None)
     }
 
-    async fn unreachable(&mut self, reason: String, body: Incoming) -> Response<ReplyBody> {
-        self.refuse(StatusCode::BAD_GATEWAY, bad_gateway(&reason), body).await
+    async fn answer_unreachable(&mut self, reason: String, body: Incoming) -> Response<ReplyBody> {
+        self.refuse_request(StatusCode::BAD_GATEWAY, bad_gateway(&reason), body).await
     }
 
     /// Reads a small body that can't be passed on, so that the recording says what was asked.
@@ -283,7 +289,7 @@ impl Open {
                     continue;
                 };
                 size += chunk.len() as u64;
-                self.outgoing.take(chunk);
+                self.outgoing.take_chunk(chunk);
                 if size > DOCUMENT_LIMIT {
                     return;
                 }
@@ -292,16 +298,16 @@ impl Open {
         // A slow body is not waited for: only the recording would gain from it.
         let _ = tokio::time::timeout(LEFTOVER_LIMIT, read).await;
         self.client.front.await_head();
-        self.outgoing.finish(self.client.front.last_read());
+        self.outgoing.finish_passing(self.client.front.last_read());
     }
 
     /// The recorder's own answer: one line of text.
-    fn answer(&mut self, status: StatusCode, text: String, location: Option<&str>) -> Response<ReplyBody> {
+    fn own_answer(&mut self, status: StatusCode, text: String, location: Option<&str>) -> Response<ReplyBody> {
         self.answered = true;
-        self.outgoing.finish(now());
-        let passing = self.passing(status, "text/plain");
-        passing.end(now(), ReplyEnding::NoReply);
-        self.client.front.expect(Arc::clone(&passing) as _);
+        self.outgoing.finish_passing(monotonic_now());
+        let passing = self.passing_state(status, "text/plain");
+        passing.end_upstream(monotonic_now(), ReplyEnding::NoReply);
+        self.client.front.expect_handover(Arc::clone(&passing) as _);
         let body = Bytes::from(format!("{text}\n"));
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -309,25 +315,25 @@ impl Open {
         if let Some(location) = location.and_then(|url| HeaderValue::from_str(url).ok()) {
             headers.insert(LOCATION, location);
         }
-        let mut response = Response::new(ReplyBody::whole(body, passing));
+        let mut response = Response::new(ReplyBody::from_bytes(body, passing));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response
     }
 
-    fn broken(&mut self, ending: ReplyEnding) {
+    fn end_broken(&mut self, ending: ReplyEnding) {
         self.answered = true;
         self.client.open_since.store(0, Ordering::Relaxed);
-        self.outgoing.finish(now());
-        ReplyObserver::new(Arc::clone(&self.client.shared.sink), self.ex, "", true).end(now(), ending);
+        self.outgoing.finish_passing(monotonic_now());
+        ReplyObserver::new(Arc::clone(&self.client.shared.sink), self.ex, "", true).end_reply(monotonic_now(), ending);
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenExchange {
     fn drop(&mut self) {
         if !self.answered {
             let cut = self.client.shared.stopping.load(Ordering::Relaxed);
-            self.broken(if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft });
+            self.end_broken(if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::Origin;
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 
 /// More than any honest deployment has; past it nothing new is learned.
 const ORIGINS: usize = 16;
@@ -12,7 +12,7 @@ const ENDPOINTS: usize = 64;
 
 /// Purpose of an endpoint, where it changes how requests are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum OriginRole {
     /// A metadata document at a path of its own (RFC 9728 §5.1).
     Metadata,
     /// Where a person's browser goes.
@@ -30,21 +30,21 @@ pub(super) struct KnownOrigins {
 #[derive(Default)]
 struct Learned {
     origins: Vec<Origin>,
-    endpoints: HashMap<(Origin, String), Role>,
+    endpoints: HashMap<(Origin, String), OriginRole>,
 }
 
 impl KnownOrigins {
     /// A document of the upstream, or of a server that it named, names this one.
     pub(super) fn learn_origin(&self, origin: Origin) {
-        let mut learned = lock(&self.learned);
+        let mut learned = lock_mutex(&self.learned);
         if learned.origins.len() < ORIGINS && !learned.origins.contains(&origin) {
             learned.origins.push(origin);
         }
     }
 
     /// The role of one path at an origin.
-    pub(super) fn learn_endpoint(&self, origin: Origin, path: &str, role: Role) {
-        let mut learned = lock(&self.learned);
+    pub(super) fn learn_endpoint(&self, origin: Origin, path: &str, role: OriginRole) {
+        let mut learned = lock_mutex(&self.learned);
         if learned.endpoints.len() < ENDPOINTS {
             learned.endpoints.insert((origin, path.to_owned()), role);
         }
@@ -52,12 +52,12 @@ impl KnownOrigins {
 
     /// Whether requests may go there.
     pub(super) fn allows(&self, origin: &Origin) -> bool {
-        lock(&self.learned).origins.contains(origin)
+        lock_mutex(&self.learned).origins.contains(origin)
     }
 
     /// Role of a path, as far as a document named it.
-    pub(super) fn role(&self, origin: &Origin, path: &str) -> Option<Role> {
-        let learned = lock(&self.learned);
+    pub(super) fn path_role(&self, origin: &Origin, path: &str) -> Option<OriginRole> {
+        let learned = lock_mutex(&self.learned);
         if learned.endpoints.is_empty() {
             return None;
         }
@@ -82,8 +82,8 @@ mod tests {
     fn a_role_belongs_to_one_path_of_one_origin() {
         let known = KnownOrigins::default();
         let origin = Origin { tls: false, host: "a".to_owned(), port: 1 };
-        known.learn_endpoint(origin.clone(), "/register", Role::Registration);
-        assert_eq!(known.role(&origin, "/register"), Some(Role::Registration));
-        assert_eq!(known.role(&origin, "/other"), None);
+        known.learn_endpoint(origin.clone(), "/register", OriginRole::Registration);
+        assert_eq!(known.path_role(&origin, "/register"), Some(OriginRole::Registration));
+        assert_eq!(known.path_role(&origin, "/other"), None);
     }
 }

@@ -8,18 +8,18 @@ use std::time::Duration;
 use mcpace_record::{Closer, ConnectionId, EventKind, Nanos, Side};
 use tokio::net::TcpStream;
 
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 use crate::tap::Watch;
-use crate::{Sink, now};
+use crate::{Sink, monotonic_now};
 
 /// Receiver of the moments at which its bytes reach the socket. It stamps and analyses the bytes after they are on
 /// their way.
 pub(super) trait Handover: Send + Sync {
-    /// All bytes so far are with the socket: the first since [`Meter::expect`] at `first`, the last at `last`.
+    /// All bytes so far are with the socket: the first since [`Meter::expect_handover`] at `first`, the last at `last`.
     /// Returns whether this was the end and nothing more will follow.
-    fn flushed(&self, first: Nanos, last: Nanos) -> bool;
+    fn bytes_flushed(&self, first: Nanos, last: Nanos) -> bool;
     /// The connection ended before the rest could be handed over.
-    fn abandoned(&self);
+    fn connection_ended(&self);
 }
 
 /// The stamps of one connection, shared between the socket and whoever handles its exchanges.
@@ -53,7 +53,7 @@ struct Closing {
 
 impl Meter {
     pub(super) fn new(sink: Arc<Sink>, side: Side, conn: ConnectionId, quickack: bool) -> Arc<Self> {
-        let opened = now().0;
+        let opened = monotonic_now().0;
         Arc::new(Self {
             sink,
             side,
@@ -70,7 +70,7 @@ impl Meter {
         })
     }
 
-    pub(super) fn conn(&self) -> ConnectionId {
+    pub(super) fn connection_id(&self) -> ConnectionId {
         self.conn
     }
 
@@ -97,10 +97,10 @@ impl Meter {
     }
 
     /// From now on bytes written belong to `handover`; what waited before is told that its own are out.
-    pub(super) fn expect(&self, handover: Arc<dyn Handover>) {
-        let before = lock(&self.handover).replace(handover);
+    pub(super) fn expect_handover(&self, handover: Arc<dyn Handover>) {
+        let before = lock_mutex(&self.handover).replace(handover);
         if let Some(before) = before {
-            before.flushed(self.first_written(), Nanos(self.last_write.load(Ordering::Relaxed)));
+            before.bytes_flushed(self.first_written(), Nanos(self.last_write.load(Ordering::Relaxed)));
         }
         self.first_write.store(0, Ordering::Relaxed);
         self.expecting.store(true, Ordering::Release);
@@ -108,17 +108,17 @@ impl Meter {
 
     /// `closer` said that the connection ends after this exchange.
     pub(super) fn declare_close(&self, closer: Closer) {
-        lock(&self.closing).declared.get_or_insert(closer);
+        lock_mutex(&self.closing).declared.get_or_insert(closer);
     }
 
     /// The instrument is about to close, because of `reason`.
     pub(super) fn close_because(&self, reason: &str) {
-        lock(&self.closing).reason.get_or_insert_with(|| reason.to_owned());
+        lock_mutex(&self.closing).reason.get_or_insert_with(|| reason.to_owned());
     }
 
     /// Whether the peer's end was a reset rather than an orderly close.
     pub(super) fn was_reset(&self) -> bool {
-        lock(&self.closing).reset_by_peer
+        lock_mutex(&self.closing).reset_by_peer
     }
 
     /// Closing will reset the connection, as the other side's peer did.
@@ -128,7 +128,7 @@ impl Meter {
 
     fn first_written(&self) -> Nanos {
         match self.first_write.load(Ordering::Relaxed) {
-            0 => now(),
+            0 => monotonic_now(),
             at => Nanos(at),
         }
     }
@@ -142,8 +142,8 @@ impl Meter {
     }
 
     /// Notes the close of our own end, now that everybody has said what they know of it.
-    pub(super) fn settle(&self) {
-        let mut closing = lock(&self.closing);
+    pub(super) fn note_close(&self) {
+        let mut closing = lock_mutex(&self.closing);
         let Some(at) = closing.unsettled.take() else {
             return;
         };
@@ -154,11 +154,11 @@ impl Meter {
 }
 
 impl Watch for Meter {
-    fn opened(&self, socket: &TcpStream) {
+    fn on_open(&self, socket: &TcpStream) {
         self.acknowledge_at_once(socket);
     }
 
-    fn read(&self, socket: &TcpStream, at: Nanos, _: &[u8]) {
+    fn on_read(&self, socket: &TcpStream, at: Nanos, _: &[u8]) {
         self.last_read.store(at.0, Ordering::Relaxed);
         if self.first_read.load(Ordering::Relaxed) == 0 {
             self.first_read.store(at.0, Ordering::Relaxed);
@@ -166,28 +166,28 @@ impl Watch for Meter {
         self.acknowledge_at_once(socket);
     }
 
-    fn wrote(&self, at: Nanos) {
+    fn on_write(&self, at: Nanos) {
         self.last_write.store(at.0, Ordering::Relaxed);
         if self.first_write.load(Ordering::Relaxed) == 0 {
             self.first_write.store(at.0, Ordering::Relaxed);
         }
     }
 
-    fn flushed(&self) {
+    fn on_flush(&self) {
         let first = self.first_write.load(Ordering::Relaxed);
         if first == 0 || !self.expecting.load(Ordering::Acquire) {
             return;
         }
-        let waiting = lock(&self.handover).clone();
+        let waiting = lock_mutex(&self.handover).clone();
         let Some(waiting) = waiting else { return };
-        if waiting.flushed(Nanos(first), Nanos(self.last_write.load(Ordering::Relaxed))) {
+        if waiting.bytes_flushed(Nanos(first), Nanos(self.last_write.load(Ordering::Relaxed))) {
             self.expecting.store(false, Ordering::Release);
-            lock(&self.handover).take();
+            lock_mutex(&self.handover).take();
         }
     }
 
     fn peer_ended(&self, at: Nanos, reason: Option<&io::Error>) {
-        let mut closing = lock(&self.closing);
+        let mut closing = lock_mutex(&self.closing);
         closing.reset_by_peer |= reason.is_some_and(|e| e.kind() == io::ErrorKind::ConnectionReset);
         if std::mem::replace(&mut closing.noted, true) {
             return;
@@ -200,29 +200,29 @@ impl Watch for Meter {
         self.sink.note_at(at, EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
     }
 
-    fn closing(&self, socket: &TcpStream) {
+    fn on_close(&self, socket: &TcpStream) {
         if self.reset.load(Ordering::Relaxed) {
             // Without it the close is an orderly one: the client sees an end where it should see a reset.
             let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
         }
         {
-            let mut closing = lock(&self.closing);
+            let mut closing = lock_mutex(&self.closing);
             if !std::mem::replace(&mut closing.noted, true) {
-                closing.unsettled = Some(now());
+                closing.unsettled = Some(monotonic_now());
             }
         }
         // The reply that announces a close may still be on its way to the exchange: see `upstream_connection::drive`.
         if self.side == Side::Front {
-            self.settle();
+            self.note_close();
         }
-        if let Some(waiting) = lock(&self.handover).take() {
-            waiting.abandoned();
+        if let Some(waiting) = lock_mutex(&self.handover).take() {
+            waiting.connection_ended();
         }
     }
 }
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        self.settle();
+        self.note_close();
     }
 }

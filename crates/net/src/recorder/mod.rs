@@ -38,7 +38,7 @@ use http::HeaderMap;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 use crate::{Dialer, NetError, Origin, Sink};
 
 /// How long [`Recorder::stop`] waits for the threads. They only drop what is open, so this is a backstop.
@@ -113,7 +113,7 @@ impl Recorder {
     /// [`NetError::BadUrl`], [`NetError::Listen`], [`NetError::Tls`] for a bad extra root, [`NetError::Io`] where the
     /// system refuses threads.
     pub fn start(options: RecorderOptions, sink: Arc<Sink>) -> Result<Self, NetError> {
-        let upstream = Origin::of(&options.upstream)?;
+        let upstream = Origin::from_url(&options.upstream)?;
         let dialer = Dialer::new(Arc::clone(&sink), options.connect_limit, options.extra_root.as_deref())?;
         let refused = |reason| NetError::Listen { address: options.listen.to_string(), reason };
         let listener = TcpListener::bind(options.listen).map_err(refused)?;
@@ -123,7 +123,7 @@ impl Recorder {
         let stopping = Arc::new(AtomicBool::new(false));
         let unreachable = Arc::default();
         let threads = options.threads.max(1);
-        let shared = Arc::new(shared::Shared {
+        let shared = Arc::new(shared::RecorderShared {
             options,
             upstream,
             port: address.port(),
@@ -139,7 +139,7 @@ impl Recorder {
         for _ in 0..threads {
             let failed = |reason| NetError::Io { what: "could not share the recorder's port", reason };
             let listener = listener.try_clone().map_err(failed)?;
-            worker::start(listener, Arc::clone(&shared), stopped.clone(), ended.clone())?;
+            worker::start_thread(listener, Arc::clone(&shared), stopped.clone(), ended.clone())?;
         }
         Ok(Self { url, sink, stopping, unreachable, stop, ended: Mutex::new(all_ended) })
     }
@@ -148,7 +148,7 @@ impl Recorder {
     /// told 502, and says no more of it.
     #[must_use]
     pub fn unreachable(&self) -> Option<String> {
-        lock(&self.unreachable).clone()
+        lock_mutex(&self.unreachable).clone()
     }
 
     /// Where clients connect in the upstream's place: the recorder's address with the upstream's path and query.
@@ -170,7 +170,7 @@ impl Recorder {
     pub fn stop(&self) -> Result<(), NetError> {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
-        let ended = lock(&self.ended);
+        let ended = lock_mutex(&self.ended);
         // Nothing is ever sent: the channel closes when the last thread has dropped its end.
         match ended.recv_timeout(STOP_LIMIT) {
             Err(mpsc::RecvTimeoutError::Timeout) => {

@@ -7,13 +7,13 @@
 use mcpace_wire::http::Challenge;
 use serde_json::Value;
 
-use super::known_origins::Role;
+use super::known_origins::OriginRole;
 
 /// A URL that a document names, and what it is for where that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedUrl {
     pub(super) url: String,
-    pub(super) role: Option<Role>,
+    pub(super) role: Option<OriginRole>,
 }
 
 /// Whether a path is one of the well-known places of metadata.
@@ -24,18 +24,18 @@ pub(super) fn is_metadata_path(path: &str) -> bool {
 }
 
 /// The servers that a metadata document or a registration's answer leads to.
-pub(super) fn named(document: &Value) -> Vec<Named> {
+pub(super) fn named_servers(document: &Value) -> Vec<NamedUrl> {
     let mut found = Vec::new();
     let mut add = |value: &Value, role| {
         if let Some(url) = value.as_str() {
-            found.push(Named { url: url.to_owned(), role });
+            found.push(NamedUrl { url: url.to_owned(), role });
         }
     };
     for (name, value) in document.as_object().into_iter().flatten() {
         match name.as_str() {
             "authorization_servers" => value.as_array().into_iter().flatten().for_each(|url| add(url, None)),
-            "authorization_endpoint" => add(value, Some(Role::Authorization)),
-            "registration_endpoint" => add(value, Some(Role::Registration)),
+            "authorization_endpoint" => add(value, Some(OriginRole::Authorization)),
+            "registration_endpoint" => add(value, Some(OriginRole::Registration)),
             name if name.ends_with("_endpoint") => add(value, None),
             _ => {}
         }
@@ -131,11 +131,11 @@ mod tests {
 
     #[test]
     fn documents_name_servers_and_what_they_are_for() {
-        let urls = named(&json!({
+        let urls = named_servers(&json!({
             "authorization_servers": ["https://a", 7], "registration_endpoint": "https://a/r", "logo_uri": "https://c",
         }));
-        let named = |url: &str, role| Named { url: url.to_owned(), role };
-        assert_eq!(urls, [named("https://a", None), named("https://a/r", Some(Role::Registration))]);
+        let named = |url: &str, role| NamedUrl { url: url.to_owned(), role };
+        assert_eq!(urls, [named("https://a", None), named("https://a/r", Some(OriginRole::Registration))]);
     }
 
     #[test]

@@ -11,11 +11,11 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use mcpace_record::{EventKind, ExchangeId, Nanos, ReplyEnding, Side};
 
-use super::ahead::{Ahead, Step};
+use super::ahead::{Ahead, BodyRead};
 use super::meter::{Handover, Meter};
-use super::source::Source;
-use crate::lock::lock;
-use crate::{ReplyObserver, Sink, now};
+use super::source::BodySource;
+use crate::lock::lock_mutex;
+use crate::{ReplyObserver, Sink, monotonic_now};
 
 /// State of one reply while it passes, shared by its body and the front connection that it is written to.
 pub(super) struct Passing {
@@ -25,10 +25,10 @@ pub(super) struct Passing {
     stopping: Arc<AtomicBool>,
     /// Set to 0 at the end: the connection has no open exchange any more.
     open_since: Arc<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<PassingState>,
 }
 
-struct State {
+struct PassingState {
     /// The status of a head that is not yet handed over.
     head: Option<u16>,
     observer: Option<ReplyObserver>,
@@ -46,53 +46,53 @@ impl Passing {
         open_since: &Arc<AtomicU64>,
     ) -> Arc<Self> {
         let observer = ReplyObserver::new(Arc::clone(sink), ex, content_type, true);
-        let state = State { head: Some(status), observer: Some(observer), waiting: Vec::new(), ended: None };
+        let state = PassingState { head: Some(status), observer: Some(observer), waiting: Vec::new(), ended: None };
         let (sink, stopping, open_since) = (Arc::clone(sink), Arc::clone(stopping), Arc::clone(open_since));
         Arc::new(Self { sink, ex, stopping, open_since, state: Mutex::new(state) })
     }
 
     /// A piece of the body was read from the server at `at`.
-    pub(super) fn take(&self, at: Nanos, chunk: Bytes) {
-        lock(&self.state).waiting.push((at, chunk));
+    pub(super) fn take_chunk(&self, at: Nanos, chunk: Bytes) {
+        lock_mutex(&self.state).waiting.push((at, chunk));
     }
 
     /// The server's side of the reply ended at `at`.
-    pub(super) fn end(&self, at: Nanos, ending: ReplyEnding) {
-        lock(&self.state).ended.get_or_insert((at, ending));
+    pub(super) fn end_upstream(&self, at: Nanos, ending: ReplyEnding) {
+        lock_mutex(&self.state).ended.get_or_insert((at, ending));
     }
 
     /// Nothing more will be handed to the client.
     fn break_off(&self) {
-        let mut state = lock(&self.state);
+        let mut state = lock_mutex(&self.state);
         let cut = self.stopping.load(Ordering::Relaxed);
         let left = if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft };
         let (at, ending) = match state.ended {
             // The server had answered in full, but the client went before it got it.
             Some((at, ReplyEnding::Complete)) => (at, left),
             Some(ended) => ended,
-            None => (now(), left),
+            None => (monotonic_now(), left),
         };
         state.catch_up();
         self.open_since.store(0, Ordering::Relaxed);
         if let Some(mut observer) = state.observer.take() {
-            observer.end(at, ending);
+            observer.end_reply(at, ending);
         }
     }
 }
 
-impl State {
+impl PassingState {
     fn catch_up(&mut self) {
         if let Some(observer) = &mut self.observer {
             for (at, chunk) in self.waiting.drain(..) {
-                observer.read(at, &chunk);
+                observer.read_chunk(at, &chunk);
             }
         }
     }
 }
 
 impl Handover for Passing {
-    fn flushed(&self, first: Nanos, last: Nanos) -> bool {
-        let mut state = lock(&self.state);
+    fn bytes_flushed(&self, first: Nanos, last: Nanos) -> bool {
+        let mut state = lock_mutex(&self.state);
         if let Some(status) = state.head.take() {
             let (side, ex, headers) = (Side::Front, self.ex, Vec::new());
             self.sink.note_at(first, EventKind::ReplyHead { side, ex, status, headers });
@@ -112,14 +112,14 @@ impl Handover for Passing {
         true
     }
 
-    fn abandoned(&self) {
+    fn connection_ended(&self) {
         self.break_off();
     }
 }
 
 /// A reply's body as the front connection sends it.
 pub(super) struct ReplyBody {
-    source: Source,
+    source: BodySource,
     ahead: Ahead,
     passing: Arc<Passing>,
     room: u64,
@@ -127,19 +127,19 @@ pub(super) struct ReplyBody {
 
 impl ReplyBody {
     /// The server's body, passed on as it comes, at most `limit` bytes of it.
-    pub(super) async fn streamed(mut body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
+    pub(super) async fn from_stream(mut body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
         let mut ahead = Ahead::default();
         if body.is_end_stream() {
-            passing.end(back.last_read(), ReplyEnding::Complete);
+            passing.end_upstream(back.last_read(), ReplyEnding::Complete);
         } else if body.size_hint().exact().is_none() {
-            ahead.look(&mut body, &back).await;
+            ahead.read_available(&mut body, &back).await;
         }
-        Self { source: Source::Streamed { body, meter: back }, ahead, passing, room: limit }
+        Self { source: BodySource::Streamed { body, meter: back }, ahead, passing, room: limit }
     }
 
     /// A body that was read, or made, before; its end was told to `passing`.
-    pub(super) fn whole(bytes: Bytes, passing: Arc<Passing>) -> Self {
-        Self { source: Source::whole(bytes), ahead: Ahead::default(), passing, room: 0 }
+    pub(super) fn from_bytes(bytes: Bytes, passing: Arc<Passing>) -> Self {
+        Self { source: BodySource::from_bytes(bytes), ahead: Ahead::default(), passing, room: 0 }
     }
 }
 
@@ -150,56 +150,56 @@ impl Body for ReplyBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         let (body, back) = match &mut this.source {
-            Source::Streamed { body, meter: back } => (body, back),
-            Source::Whole(bytes) => {
+            BodySource::Streamed { body, meter: back } => (body, back),
+            BodySource::Whole(bytes) => {
                 return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
             }
         };
         let (at, frame) = match ready!(this.ahead.poll_step(body, back, cx)) {
-            Step::Frame(at, frame) => (at, frame),
-            Step::Broke(error) => {
-                this.passing.end(now(), ReplyEnding::ServerBroke);
+            BodyRead::Frame(at, frame) => (at, frame),
+            BodyRead::Broke(error) => {
+                this.passing.end_upstream(monotonic_now(), ReplyEnding::ServerBroke);
                 return Poll::Ready(Some(Err(io::Error::other(error))));
             }
-            Step::End(at) => {
-                this.passing.end(at, ReplyEnding::Complete);
+            BodyRead::End(at) => {
+                this.passing.end_upstream(at, ReplyEnding::Complete);
                 return Poll::Ready(None);
             }
         };
         if let Some(chunk) = frame.data_ref() {
             let Some(room) = this.room.checked_sub(chunk.len() as u64) else {
-                this.passing.end(now(), ReplyEnding::Cut);
+                this.passing.end_upstream(monotonic_now(), ReplyEnding::Cut);
                 return Poll::Ready(Some(Err(io::Error::other(
                     "the reply's body is larger than the recorder's limit",
                 ))));
             };
             this.room = room;
-            this.passing.take(at, chunk.clone());
+            this.passing.take_chunk(at, chunk.clone());
         }
         let ended = this.ahead.is_empty() && body.is_end_stream();
-        if let Some(at) = this.ahead.ends().or_else(|| ended.then(|| back.last_read())) {
-            this.passing.end(at, ReplyEnding::Complete);
+        if let Some(at) = this.ahead.end_time().or_else(|| ended.then(|| back.last_read())) {
+            this.passing.end_upstream(at, ReplyEnding::Complete);
         }
         Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.ends().is_some() || (self.ahead.is_empty() && self.source.is_end_stream())
+        self.ahead.end_time().is_some() || (self.ahead.is_empty() && self.source.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
         let left = self.source.size_hint();
         // A body of known size is never read ahead.
-        left.exact().map_or(left, |exact| SizeHint::with_exact(exact + self.ahead.bytes()))
+        left.exact().map_or(left, |exact| SizeHint::with_exact(exact + self.ahead.unsent_bytes()))
     }
 }
 
 impl Drop for ReplyBody {
     fn drop(&mut self) {
-        for (at, chunk) in self.ahead.left() {
-            self.passing.take(at, chunk);
+        for (at, chunk) in self.ahead.take_unsent() {
+            self.passing.take_chunk(at, chunk);
         }
-        let ended = lock(&self.passing.state).ended.is_some();
+        let ended = lock_mutex(&self.passing.state).ended.is_some();
         if !ended {
             self.passing.break_off();
         }

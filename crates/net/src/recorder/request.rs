@@ -11,18 +11,18 @@ use hyper::body::Incoming;
 use mcpace_record::{ConnectionId, EventKind, ExchangeId, Nanos, Side};
 
 use super::meter::{Handover, Meter};
-use super::source::Source;
-use crate::lock::lock;
-use crate::{RequestObserver, Sink, now};
+use super::source::BodySource;
+use crate::lock::lock_mutex;
+use crate::{RequestObserver, Sink, monotonic_now};
 
 /// State of one request while it passes, shared by its body and the back connection that it is written to.
-pub(super) struct Outgoing {
+pub(super) struct PassingRequest {
     sink: Arc<Sink>,
     ex: ExchangeId,
-    state: Mutex<State>,
+    state: Mutex<OutgoingState>,
 }
 
-struct State {
+struct OutgoingState {
     /// Facts to note once the head is written to the back side.
     head: Option<BackHead>,
     observer: Option<RequestObserver>,
@@ -38,50 +38,50 @@ pub(super) struct BackHead {
     pub(super) target: String,
 }
 
-impl Outgoing {
+impl PassingRequest {
     pub(super) fn new(sink: &Arc<Sink>, ex: ExchangeId, content_type: &str) -> Arc<Self> {
         let observer = RequestObserver::new(Arc::clone(sink), ex, Side::Front, content_type);
-        let state = State { head: None, observer: Some(observer), waiting: Vec::new(), ended: None };
+        let state = OutgoingState { head: None, observer: Some(observer), waiting: Vec::new(), ended: None };
         Arc::new(Self { sink: Arc::clone(sink), ex, state: Mutex::new(state) })
     }
 
     /// The request is about to be written to `head.conn`.
     pub(super) fn leaves_on(&self, head: BackHead) {
-        lock(&self.state).head = Some(head);
+        lock_mutex(&self.state).head = Some(head);
     }
 
     /// The next piece was read from the client.
-    pub(super) fn take(&self, chunk: Bytes) {
-        lock(&self.state).waiting.push(chunk);
+    pub(super) fn take_chunk(&self, chunk: Bytes) {
+        lock_mutex(&self.state).waiting.push(chunk);
     }
 
     /// The client's last byte was read at `at`.
-    pub(super) fn end(&self, at: Nanos) {
-        lock(&self.state).ended.get_or_insert(at);
+    pub(super) fn end_body(&self, at: Nanos) {
+        lock_mutex(&self.state).ended.get_or_insert(at);
     }
 
     /// Nothing more will be passed on: notes what was read, where that was not done yet.
-    pub(super) fn finish(&self, at: Nanos) {
-        let mut state = lock(&self.state);
+    pub(super) fn finish_passing(&self, at: Nanos) {
+        let mut state = lock_mutex(&self.state);
         let at = state.ended.unwrap_or(at);
         state.catch_up();
         if let Some(observer) = state.observer.take() {
-            observer.end(at, None);
+            observer.end_body(at, None);
         }
     }
 }
 
-impl State {
+impl OutgoingState {
     fn catch_up(&mut self) {
         if let Some(observer) = &mut self.observer {
-            self.waiting.drain(..).for_each(|chunk| observer.read(&chunk));
+            self.waiting.drain(..).for_each(|chunk| observer.read_chunk(&chunk));
         }
     }
 }
 
-impl Handover for Outgoing {
-    fn flushed(&self, first: Nanos, last: Nanos) -> bool {
-        let mut state = lock(&self.state);
+impl Handover for PassingRequest {
+    fn bytes_flushed(&self, first: Nanos, last: Nanos) -> bool {
+        let mut state = lock_mutex(&self.state);
         if let Some(BackHead { conn, method, target }) = state.head.take() {
             let (side, ex, headers) = (Side::Back, self.ex, Vec::new());
             self.sink.note_at(first, EventKind::RequestHead { side, conn, ex, method, target, headers });
@@ -91,47 +91,47 @@ impl Handover for Outgoing {
             return false;
         };
         if let Some(observer) = state.observer.take() {
-            observer.end(ended, Some(last));
+            observer.end_body(ended, Some(last));
         }
         true
     }
 
-    fn abandoned(&self) {
+    fn connection_ended(&self) {
         // Where nothing was written yet, the exchange may still send it on another connection.
-        if lock(&self.state).head.is_none() {
-            self.finish(now());
+        if lock_mutex(&self.state).head.is_none() {
+            self.finish_passing(monotonic_now());
         }
     }
 }
 
 /// A request's body as the back connection sends it.
 pub(super) struct RequestBody {
-    source: Source,
-    outgoing: Arc<Outgoing>,
+    source: BodySource,
+    outgoing: Arc<PassingRequest>,
     /// Bytes that may still pass.
     room: u64,
 }
 
 impl RequestBody {
     /// The client's body, passed on as it comes, at most `limit` bytes of it.
-    pub(super) fn streamed(body: Incoming, front: Arc<Meter>, outgoing: Arc<Outgoing>, limit: u64) -> Self {
+    pub(super) fn from_stream(body: Incoming, front: Arc<Meter>, outgoing: Arc<PassingRequest>, limit: u64) -> Self {
         let empty = body.is_end_stream();
-        let body = Self { source: Source::Streamed { body, meter: front }, outgoing, room: limit };
+        let body = Self { source: BodySource::Streamed { body, meter: front }, outgoing, room: limit };
         if empty {
-            body.end();
+            body.end_body();
         }
         body
     }
 
     /// A body that was read before; its observer has seen it.
-    pub(super) fn whole(bytes: Bytes, outgoing: Arc<Outgoing>) -> Self {
+    pub(super) fn from_bytes(bytes: Bytes, outgoing: Arc<PassingRequest>) -> Self {
         let room = bytes.len() as u64;
-        Self { source: Source::whole(bytes), outgoing, room }
+        Self { source: BodySource::from_bytes(bytes), outgoing, room }
     }
 
-    fn end(&self) {
-        if let Source::Streamed { meter: front, .. } = &self.source {
-            self.outgoing.end(front.last_read());
+    fn end_body(&self) {
+        if let BodySource::Streamed { meter: front, .. } = &self.source {
+            self.outgoing.end_body(front.last_read());
             front.await_head();
         }
     }
@@ -144,8 +144,8 @@ impl Body for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         let body = match &mut this.source {
-            Source::Streamed { body, .. } => body,
-            Source::Whole(bytes) => {
+            BodySource::Streamed { body, .. } => body,
+            BodySource::Whole(bytes) => {
                 return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
             }
         };
@@ -153,7 +153,7 @@ impl Body for RequestBody {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),
             None => {
-                this.end();
+                this.end_body();
                 return Poll::Ready(None);
             }
         };
@@ -165,10 +165,10 @@ impl Body for RequestBody {
                 ))));
             };
             this.room = room;
-            this.outgoing.take(chunk.clone());
+            this.outgoing.take_chunk(chunk.clone());
         }
         if ended {
-            this.end();
+            this.end_body();
         }
         Poll::Ready(Some(Ok(frame)))
     }
@@ -184,9 +184,9 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        let ended = lock(&self.outgoing.state).ended.is_some();
+        let ended = lock_mutex(&self.outgoing.state).ended.is_some();
         if !ended {
-            self.outgoing.finish(now());
+            self.outgoing.finish_passing(monotonic_now());
         }
     }
 }

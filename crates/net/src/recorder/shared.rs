@@ -8,7 +8,7 @@ use super::known_origins::KnownOrigins;
 use crate::{Dialer, Origin, Sink};
 
 /// State that all connections of a recorder share.
-pub(super) struct Shared {
+pub(super) struct RecorderShared {
     pub(super) options: RecorderOptions,
     pub(super) upstream: Origin,
     pub(super) port: u16,

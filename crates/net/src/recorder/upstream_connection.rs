@@ -12,8 +12,8 @@ use mcpace_record::{Closer, ConnectionId, Side};
 use tokio::sync::oneshot;
 
 use super::meter::Meter;
-use super::request::{BackHead, Outgoing, RequestBody};
-use super::shared::Shared;
+use super::request::{BackHead, PassingRequest, RequestBody};
+use super::shared::RecorderShared;
 use crate::tap::Tap;
 use crate::{NetError, Origin};
 
@@ -42,20 +42,20 @@ pub(super) enum Unanswered {
 impl UpstreamConnection {
     /// Dials for the connection `client`, and drives the new connection on a task of its own until either side ends it.
     /// `on_end` is then called with the id of the new connection.
-    pub(super) async fn open(
-        shared: &Shared,
+    pub(super) async fn open_connection(
+        shared: &RecorderShared,
         origin: &Origin,
         client: ConnectionId,
         on_end: impl FnOnce(ConnectionId) + Send + 'static,
     ) -> Result<Self, NetError> {
-        let (stream, conn) = shared.dialer.dial(origin, Some(client)).await?;
+        let (stream, conn) = shared.dialer.dial_origin(origin, Some(client)).await?;
         let meter = Meter::new(Arc::clone(&shared.sink), Side::Back, conn, shared.options.quickack);
         let tap = Tap::new(stream, Arc::clone(&meter));
         let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(tap)).await;
         let (sender, connection) =
             handshake.map_err(|e| NetError::Connect { address: origin.authority(), reason: e.to_string() })?;
         let (in_use, released) = oneshot::channel();
-        tokio::spawn(drive(connection, released, Arc::clone(&meter), on_end));
+        tokio::spawn(drive_connection(connection, released, Arc::clone(&meter), on_end));
         Ok(Self { origin: origin.clone(), meter, sender, used: false, _in_use: in_use })
     }
 
@@ -65,17 +65,17 @@ impl UpstreamConnection {
     }
 
     /// Sends a request and waits for its reply's head.
-    pub(super) async fn send(
+    pub(super) async fn send_request(
         &mut self,
         request: Request<RequestBody>,
-        outgoing: &Arc<Outgoing>,
+        outgoing: &Arc<PassingRequest>,
         head: BackHead,
     ) -> Result<Response<Incoming>, Unanswered> {
         if self.sender.ready().await.is_err() {
             return Err(Unanswered::Unsent(Box::new(request)));
         }
         outgoing.leaves_on(head);
-        self.meter.expect(Arc::clone(outgoing) as _);
+        self.meter.expect_handover(Arc::clone(outgoing) as _);
         match self.sender.try_send_request(request).await {
             Ok(reply) => {
                 self.used = true;
@@ -94,10 +94,10 @@ impl UpstreamConnection {
     }
 }
 
-type Connection = http1::Connection<TokioIo<Tap<crate::Stream, Meter>>, RequestBody>;
+type HyperConnection = http1::Connection<TokioIo<Tap<crate::Stream, Meter>>, RequestBody>;
 
-async fn drive(
-    connection: Connection,
+async fn drive_connection(
+    connection: HyperConnection,
     released: oneshot::Receiver<()>,
     meter: Arc<Meter>,
     on_end: impl FnOnce(ConnectionId),
@@ -114,6 +114,6 @@ async fn drive(
     }
     // A last reply, which may have announced this close, is read by a task that is ready before this one again.
     tokio::task::yield_now().await;
-    meter.settle();
-    on_end(meter.conn());
+    meter.note_close();
+    on_end(meter.connection_id());
 }

@@ -31,7 +31,7 @@ pub(super) struct UrlMap<'a> {
 
 /// A place at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct UpstreamPlace {
     /// Which server.
     pub(super) origin: Origin,
     /// The origin as it was written, without a slash at its end.
@@ -40,9 +40,9 @@ pub(super) struct Place {
     pub(super) rest: String,
 }
 
-impl Place {
+impl UpstreamPlace {
     /// As a URL.
-    pub(super) fn url(&self) -> String {
+    pub(super) fn to_url(&self) -> String {
         format!("{}{}", self.written, self.rest)
     }
 
@@ -55,11 +55,11 @@ impl Place {
 
 impl UrlMap<'_> {
     /// The URL through the recorder, for a URL at the upstream or at an origin that `known` accepts.
-    pub(super) fn map(&self, url: &str, known: impl Fn(&Origin) -> bool) -> Option<String> {
-        let (scheme, authority, rest) = split(url)?;
-        let origin = origin(&scheme, authority)?;
+    pub(super) fn map_url(&self, url: &str, known: impl Fn(&Origin) -> bool) -> Option<String> {
+        let (scheme, authority, rest) = split_url(url)?;
+        let origin = parse_origin(&scheme, authority)?;
         // A path of the upstream that looks like our prefix takes the long way, so that the way back is unambiguous.
-        if origin == *self.upstream && prefixed(rest).is_none() {
+        if origin == *self.upstream && split_prefix(rest).is_none() {
             return Some(format!("{}{rest}", self.front));
         }
         if origin != *self.upstream && !known(&origin) {
@@ -70,35 +70,38 @@ impl UrlMap<'_> {
     }
 
     /// The server's own URL for one that leads through the recorder; `None` where it doesn't.
-    pub(super) fn unmap(&self, url: &str) -> Option<String> {
-        let (scheme, authority, rest) = split(url)?;
+    pub(super) fn unmap_url(&self, url: &str) -> Option<String> {
+        let (scheme, authority, rest) = split_url(url)?;
         if scheme != "http" || !is_ours(authority, self.port) {
             return None;
         }
-        Some(self.place(rest)?.url())
+        Some(self.target_place(rest)?.to_url())
     }
 
     /// Where a request target of the recorder leads. `None` where the prefix is there and names no server.
-    pub(super) fn place(&self, target: &str) -> Option<Place> {
-        let upstream =
-            |rest: &str| Place { origin: self.upstream.clone(), written: self.upstream.url(), rest: rest.to_owned() };
-        match prefixed(target) {
+    pub(super) fn target_place(&self, target: &str) -> Option<UpstreamPlace> {
+        let upstream = |rest: &str| UpstreamPlace {
+            origin: self.upstream.clone(),
+            written: self.upstream.to_url(),
+            rest: rest.to_owned(),
+        };
+        match split_prefix(target) {
             None => Some(upstream(target)),
             Some((well_known, after)) => {
                 let (scheme, after) = after.split_once('/')?;
                 let end = after.find(['/', '?', '#']).unwrap_or(after.len());
                 let authority = after[..end].replace("%5B", "[").replace("%5b", "[");
                 let authority = authority.replace("%5D", "]").replace("%5d", "]");
-                let origin = origin(scheme, &authority)?;
+                let origin = parse_origin(scheme, &authority)?;
                 let written = format!("{scheme}://{authority}");
-                Some(Place { origin, written, rest: format!("{well_known}{}", &after[end..]) })
+                Some(UpstreamPlace { origin, written, rest: format!("{well_known}{}", &after[end..]) })
             }
         }
     }
 }
 
 /// Parts of the path before our prefix (nothing, or `/.well-known/<name>`) and after it.
-fn prefixed(target: &str) -> Option<(&str, &str)> {
+fn split_prefix(target: &str) -> Option<(&str, &str)> {
     if let Some(after) = target.strip_prefix(PREFIX) {
         return Some(("", after));
     }
@@ -120,18 +123,18 @@ pub(super) fn is_ours(authority: &str, port: u16) -> bool {
 }
 
 /// Scheme in lower case, authority, and all the rest as it stands. User information is refused: it would carry a secret.
-fn split(url: &str) -> Option<(String, &str, &str)> {
+fn split_url(url: &str) -> Option<(String, &str, &str)> {
     let (scheme, after) = url.split_once("://")?;
     let end = after.find(['/', '?', '#']).unwrap_or(after.len());
     let (authority, rest) = after.split_at(end);
     (!authority.is_empty() && !authority.contains('@')).then(|| (scheme.to_ascii_lowercase(), authority, rest))
 }
 
-fn origin(scheme: &str, authority: &str) -> Option<Origin> {
+fn parse_origin(scheme: &str, authority: &str) -> Option<Origin> {
     if authority.contains('@') || authority.is_empty() {
         return None;
     }
-    Origin::of(&Url::parse(&format!("{scheme}://{authority}")).ok()?).ok()
+    Origin::from_url(&Url::parse(&format!("{scheme}://{authority}")).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -152,29 +155,29 @@ mod tests {
     fn the_upstream_keeps_its_path() {
         let upstream = upstream();
         let map = map_of(&upstream);
-        let mapped = map.map("https://API.example.com:443/mcp?x=1", |_| false);
+        let mapped = map.map_url("https://API.example.com:443/mcp?x=1", |_| false);
         assert_eq!(mapped.as_deref(), Some("http://127.0.0.1:4321/mcp?x=1"));
-        assert_eq!(map.unmap("http://localhost:4321/mcp").as_deref(), Some("https://api.example.com/mcp"));
-        assert_eq!(map.unmap("http://127.0.0.1:4322/mcp"), None);
-        assert_eq!(map.unmap("http://evil.example:4321/mcp"), None);
+        assert_eq!(map.unmap_url("http://localhost:4321/mcp").as_deref(), Some("https://api.example.com/mcp"));
+        assert_eq!(map.unmap_url("http://127.0.0.1:4322/mcp"), None);
+        assert_eq!(map.unmap_url("http://evil.example:4321/mcp"), None);
     }
 
     #[test]
     fn another_origin_becomes_a_prefix_only_where_it_is_known() {
         let upstream = upstream();
         let map = map_of(&upstream);
-        assert_eq!(map.map("https://auth.example.com/t", |_| false), None);
-        let mapped = map.map("https://auth.example.com/t", |o| o.host == "auth.example.com").unwrap();
+        assert_eq!(map.map_url("https://auth.example.com/t", |_| false), None);
+        let mapped = map.map_url("https://auth.example.com/t", |o| o.host == "auth.example.com").unwrap();
         assert_eq!(mapped, "http://127.0.0.1:4321/.mcpace/https/auth.example.com/t");
-        assert_eq!(map.unmap(&mapped).as_deref(), Some("https://auth.example.com/t"));
-        assert_eq!(map.map("https://user:word@auth.example.com/", |_| true), None);
+        assert_eq!(map.unmap_url(&mapped).as_deref(), Some("https://auth.example.com/t"));
+        assert_eq!(map.map_url("https://user:word@auth.example.com/", |_| true), None);
     }
 
     #[test]
     fn well_known_paths_are_inserted_before_the_prefix() {
         let upstream = upstream();
         let map = map_of(&upstream);
-        let target = |text: &str| map.place(text).map(|place| place.url());
+        let target = |text: &str| map.target_place(text).map(|place| place.to_url());
         let at = |rest: &str| Some(format!("https://auth.example.com{rest}"));
         let inserted = "/.well-known/oauth-authorization-server/.mcpace/https/auth.example.com/tenant";
         assert_eq!(target(inserted), at("/.well-known/oauth-authorization-server/tenant"));
@@ -209,9 +212,9 @@ mod tests {
             let url = format!("{}://{authority}{rest}", if tls { "https" } else { "http" });
             let upstream = upstream();
             let map = map_of(&upstream);
-            let mapped = map.map(&url, |_| true).unwrap();
+            let mapped = map.map_url(&url, |_| true).unwrap();
             prop_assert!(Url::parse(&mapped).is_ok());
-            prop_assert_eq!(map.unmap(&mapped), Some(url));
+            prop_assert_eq!(map.unmap_url(&mapped), Some(url));
         }
 
         #[test]
@@ -219,13 +222,13 @@ mod tests {
             let url = format!("https://api.example.com{rest}");
             let upstream = upstream();
             let map = map_of(&upstream);
-            prop_assert_eq!(map.unmap(&map.map(&url, |_| false).unwrap()), Some(url));
+            prop_assert_eq!(map.unmap_url(&map.map_url(&url, |_| false).unwrap()), Some(url));
         }
 
         #[test]
         fn no_target_panics(target in "\\PC{0,60}") {
             let upstream = upstream();
-            let _ = map_of(&upstream).place(&target);
+            let _ = map_of(&upstream).target_place(&target);
         }
     }
 }

@@ -19,10 +19,10 @@ use tokio::sync::watch;
 
 use super::client_connection::ClientConnection;
 use super::meter::Meter;
-use super::shared::Shared;
+use super::shared::RecorderShared;
 use super::{exchange, lateness};
 use crate::tap::Tap;
-use crate::{NetError, now};
+use crate::{NetError, monotonic_now};
 
 /// Pause after `accept` failed: it does while the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -31,9 +31,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const LEFTOVERS: Duration = Duration::from_millis(200);
 
 /// Starts one thread. It ends when `stop` changes, and tells so by dropping `ended`.
-pub(super) fn start(
+pub(super) fn start_thread(
     listener: TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<RecorderShared>,
     stop: watch::Receiver<bool>,
     ended: mpsc::Sender<()>,
 ) -> Result<(), NetError> {
@@ -49,8 +49,8 @@ pub(super) fn start(
     let run = move || {
         runtime.block_on(async {
             tokio::select! {
-                () = accept(listener, Arc::clone(&shared), stop) => {}
-                () = lateness::watch(&shared) => {}
+                () = accept_connections(listener, Arc::clone(&shared), stop) => {}
+                () = lateness::watch_lateness(&shared) => {}
             }
         });
         // Dropping the runtime drops every connection, whose taps and bodies note how they ended.
@@ -61,7 +61,11 @@ pub(super) fn start(
     thread.map(drop).map_err(io("could not start the recorder's thread"))
 }
 
-async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+async fn accept_connections(
+    listener: tokio::net::TcpListener,
+    shared: Arc<RecorderShared>,
+    mut stop: watch::Receiver<bool>,
+) {
     loop {
         let accepted = tokio::select! {
             // Also where the sender is gone: nobody could stop us any more.
@@ -69,15 +73,15 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, mut stop
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, address)) => welcome(stream, address, &shared),
+            Ok((stream, address)) => admit_connection(stream, address, &shared),
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
 /// Past the limit a connection is closed at once rather than left waiting.
-fn welcome(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
-    let counted = Counted::new(Arc::clone(shared));
+fn admit_connection(stream: TcpStream, address: SocketAddr, shared: &Arc<RecorderShared>) {
+    let counted = CountedConnection::new(Arc::clone(shared));
     if shared.connections.load(Ordering::Relaxed) > shared.options.max_connections {
         return;
     }
@@ -86,23 +90,23 @@ fn welcome(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
     });
 }
 
-struct Counted(Arc<Shared>);
+struct CountedConnection(Arc<RecorderShared>);
 
-impl Counted {
-    fn new(shared: Arc<Shared>) -> Self {
+impl CountedConnection {
+    fn new(shared: Arc<RecorderShared>) -> Self {
         shared.connections.fetch_add(1, Ordering::Relaxed);
         Self(shared)
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Serves one client's connection until either side ends it or a limit runs out.
-async fn serve_client(stream: TcpStream, address: SocketAddr, shared: Arc<Shared>) {
+async fn serve_client(stream: TcpStream, address: SocketAddr, shared: Arc<RecorderShared>) {
     // Small replies must leave at once; failing here would only make a socket slower that is already broken.
     let _ = stream.set_nodelay(true);
     let conn = shared.sink.connection();
@@ -114,12 +118,12 @@ async fn serve_client(stream: TcpStream, address: SocketAddr, shared: Arc<Shared
     let service = {
         let client = Arc::clone(&client);
         // Boxed, so that a long stream doesn't keep the room of the steps before it.
-        service_fn(move |request| Box::pin(exchange::pass(Arc::clone(&client), request)))
+        service_fn(move |request| Box::pin(exchange::pass_request(Arc::clone(&client), request)))
     };
     let mut http = http1::Builder::new();
     http.preserve_header_case(true).auto_date_header(false);
     let mut http = pin!(http.serve_connection(TokioIo::new(tap), service));
-    let mut watchdog = pin!(tokio::time::sleep_until(client.next_check(now())));
+    let mut watchdog = pin!(tokio::time::sleep_until(client.next_check(monotonic_now())));
     let mut ending = false;
     loop {
         tokio::select! {
@@ -130,12 +134,12 @@ async fn serve_client(stream: TcpStream, address: SocketAddr, shared: Arc<Shared
                 client.front.close_because("the server closed its connection");
                 http.as_mut().graceful_shutdown();
             }
-            () = watchdog.as_mut() => match client.overdue(now()) {
+            () = watchdog.as_mut() => match client.close_reason(monotonic_now()) {
                 Some(reason) => {
                     client.front.close_because(reason);
                     break;
                 }
-                None => watchdog.as_mut().reset(client.next_check(now())),
+                None => watchdog.as_mut().reset(client.next_check(monotonic_now())),
             },
         }
     }

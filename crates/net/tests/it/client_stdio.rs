@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_net::Sink;
-use mcpace_net::client::{Client, ClientError, ClientOptions, Endpoint};
+use mcpace_net::client::{Client, ClientError, ClientOptions, ServerEndpoint};
 use mcpace_record::{EventKind, LineFrom};
 use mcpace_wire::Revision;
 use serde_json::json;
@@ -28,7 +28,7 @@ done
 fn shell(script: &str, options: ClientOptions) -> (Client, Arc<Sink>) {
     let sink = client_sink();
     let endpoint =
-        Endpoint::Stdio { program: "sh".into(), args: vec!["-c".into(), script.into()], environment: Vec::new() };
+        ServerEndpoint::Stdio { program: "sh".into(), args: vec!["-c".into(), script.into()], environment: Vec::new() };
     (Client::new(endpoint, options, Arc::clone(&sink)).unwrap(), sink)
 }
 
@@ -87,7 +87,8 @@ async fn a_server_that_ends_in_the_middle_is_told_with_the_end_of_its_stderr() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
-    let endpoint = Endpoint::Stdio { program: "/nowhere/server".into(), args: Vec::new(), environment: Vec::new() };
+    let endpoint =
+        ServerEndpoint::Stdio { program: "/nowhere/server".into(), args: Vec::new(), environment: Vec::new() };
     let mut client = Client::new(endpoint, options(), client_sink()).unwrap();
     let error = client.connect().await.unwrap_err();
     assert_eq!(error.code(), "start");

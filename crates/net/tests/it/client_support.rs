@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpace_net::client::{CallResult, Client, ClientError, ClientOptions, Endpoint};
+use mcpace_net::client::{CallResult, Client, ClientError, ClientOptions, ServerEndpoint};
 use mcpace_net::{Sink, SinkOptions};
 use mcpace_record::{Event, EventKind, Instrument, RecordingHead};
 use serde_json::value::to_raw_value;
@@ -26,7 +26,7 @@ pub(crate) fn client_sink() -> Arc<Sink> {
 
 pub(crate) fn client_with(url: &str, options: ClientOptions) -> (Client, Arc<Sink>) {
     let sink = client_sink();
-    let endpoint = Endpoint::Http(url.parse().unwrap());
+    let endpoint = ServerEndpoint::Http(url.parse().unwrap());
     (Client::new(endpoint, options, Arc::clone(&sink)).unwrap(), sink)
 }
 

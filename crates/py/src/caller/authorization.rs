@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use mcpace_serve::guard::Kind;
+use mcpace_serve::guard::ComponentKind;
 use mcpace_serve::{Principal, Server as Inner};
 use pyo3::prelude::*;
 
@@ -21,7 +21,7 @@ pub(crate) fn admit(
     principal: Option<&Bound<'_, PyAny>>,
     uri: Option<String>,
 ) -> PyResult<Pending> {
-    let (kind, principal, server) = read(py, server, kind, principal)?;
+    let (kind, principal, server) = read_request(py, server, kind, principal)?;
     let admitted = server.admit(kind, name, uri, principal);
     let work = async move {
         match admitted.await {
@@ -43,7 +43,7 @@ pub(crate) fn may_see(
     principal: Option<&Bound<'_, PyAny>>,
     exchange: Option<&Bound<'_, Exchange>>,
 ) -> PyResult<Pending> {
-    let (kind, principal, server) = read(py, server, kind, principal)?;
+    let (kind, principal, server) = read_request(py, server, kind, principal)?;
     let seen: Pin<Box<dyn Future<Output = Vec<bool>> + Send>> = match exchange {
         Some(exchange) => Box::pin(exchange.get().may_see(kind, names)),
         None => Box::pin(server.may_see(kind, names, principal)),
@@ -55,13 +55,13 @@ pub(crate) fn may_see(
     Ok(Pending::new(work, None))
 }
 
-fn read(
+fn read_request(
     py: Python<'_>,
     server: &Bound<'_, Server>,
     kind: &str,
     principal: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(Kind, Option<Principal>, Inner)> {
-    let kinds = [Kind::Tool, Kind::Resource, Kind::Template, Kind::Prompt];
+) -> PyResult<(ComponentKind, Option<Principal>, Inner)> {
+    let kinds = [ComponentKind::Tool, ComponentKind::Resource, ComponentKind::Template, ComponentKind::Prompt];
     let kind = kinds.into_iter().find(|one| one.as_str() == kind);
     let kind = kind.ok_or_else(|| UsageProblem::new_err("there are tool, resource, template and prompt"))?;
     let principal = principal.map_or(Ok(None), on_behalf)?;

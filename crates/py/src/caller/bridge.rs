@@ -14,24 +14,24 @@ use pyo3::sync::PyOnceLock;
 
 /// Queue of messages for one event loop.
 pub(super) struct Bridge {
-    queue: Mutex<Queue>,
+    queue: Mutex<BridgeQueue>,
     waker: UnixStream,
     woken: UnixStream,
 }
 
 #[derive(Default)]
-struct Queue {
-    messages: Vec<Message>,
+struct BridgeQueue {
+    messages: Vec<BridgeMessage>,
     /// A byte is on its way.
     is_awake: bool,
 }
 
 /// Task that can go on, on its loop's thread.
 pub(super) trait Resume: Send + Sync {
-    fn resume(&self, py: Python<'_>) -> PyResult<()>;
+    fn resume_waiting(&self, py: Python<'_>) -> PyResult<()>;
 }
 
-pub(super) enum Message {
+pub(super) enum BridgeMessage {
     /// A task can go on.
     Wake(Arc<dyn Resume>),
     /// Work for the loop's thread.
@@ -40,7 +40,7 @@ pub(super) enum Message {
 
 impl Bridge {
     /// The bridge of a loop; made when first asked for, on the loop's thread.
-    pub(super) fn of(event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+    pub(super) fn of_loop(event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         static BRIDGES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = event_loop.py();
         let make = || Ok::<_, PyErr>(py.import("weakref")?.call_method0("WeakKeyDictionary")?.unbind());
@@ -59,9 +59,9 @@ impl Bridge {
         Ok(bridge)
     }
 
-    pub(super) fn push(&self, message: Message) {
+    pub(super) fn push_message(&self, message: BridgeMessage) {
         let wakes = {
-            let mut queue = self.queue();
+            let mut queue = self.lock_queue();
             queue.messages.push(message);
             !std::mem::replace(&mut queue.is_awake, true)
         };
@@ -71,15 +71,15 @@ impl Bridge {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn lock_queue(&self) -> MutexGuard<'_, BridgeQueue> {
         // Nothing under the lock can panic half way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Vec<Message> {
+    fn take_messages(&self) -> Vec<BridgeMessage> {
         let mut bytes = [0; 64];
         let _ = (&self.woken).read(&mut bytes);
-        let mut queue = self.queue();
+        let mut queue = self.lock_queue();
         queue.is_awake = false;
         std::mem::take(&mut queue.messages)
     }
@@ -94,10 +94,10 @@ struct Drain {
 #[pymethods]
 impl Drain {
     fn __call__(&self, py: Python<'_>) {
-        for message in self.bridge.take() {
+        for message in self.bridge.take_messages() {
             let done = match message {
-                Message::Wake(task) => task.resume(py),
-                Message::Run(work) => work(py),
+                BridgeMessage::Wake(task) => task.resume_waiting(py),
+                BridgeMessage::Run(work) => work(py),
             };
             if let Err(error) = done {
                 // Nobody else can be told: the one that it was for did not ask for it here.

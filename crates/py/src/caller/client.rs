@@ -12,10 +12,10 @@ use tokio::sync::{Mutex, Semaphore};
 use super::bridge::Bridge;
 use super::pending::{Given, Pending, ProgressInbox};
 use super::server_requests::ServerCallbacks;
-use super::settings::Settings;
+use super::settings::ClientSettings;
 use crate::event_loop::running_loop;
 use crate::problem::{OrRaise as _, UsageProblem};
-use crate::seconds::seconds;
+use crate::seconds::parse_seconds;
 use crate::server::{Server, on_behalf};
 
 /// The runtime's client, for Python.
@@ -28,18 +28,18 @@ pub(crate) struct Caller {
 struct Extras;
 
 impl Extras {
-    fn read(extras: Option<&Bound<'_, PyDict>>) -> PyResult<(CallOptions, Option<Arc<ProgressInbox>>)> {
+    fn read_extras(extras: Option<&Bound<'_, PyDict>>) -> PyResult<(CallOptions, Option<Arc<ProgressInbox>>)> {
         let Some(extras) = extras else { return Ok((CallOptions::default(), None)) };
-        let time_s: Option<f64> = member(extras, "time_s")?;
-        let meta: Option<Vec<u8>> = member(extras, "meta")?;
-        let cache: Option<String> = member(extras, "cache")?;
+        let time_s: Option<f64> = dict_member(extras, "time_s")?;
+        let meta: Option<Vec<u8>> = dict_member(extras, "meta")?;
+        let cache: Option<String> = dict_member(extras, "cache")?;
         let progress = extras.get_item("progress")?.map(Bound::unbind);
         let inbox = progress.map(|hear| Arc::new(ProgressInbox::new(hear)));
         let put = inbox.clone();
         let meta = meta.map(|meta| serde_json::from_slice::<Extra>(&meta)).transpose();
         let options = CallOptions {
-            time: time_s.map(|limit| seconds("a time limit", limit)).transpose()?,
-            progress: put.map(|put| Arc::new(move |progress| put.put(progress)) as _),
+            time: time_s.map(|limit| parse_seconds("a time limit", limit)).transpose()?,
+            progress: put.map(|put| Arc::new(move |progress| put.put_progress(progress)) as _),
             meta: meta.map_err(|error| UsageProblem::new_err(format!("meta: {error}")))?,
             cache: match cache.as_deref() {
                 None | Some("use") => CacheMode::Use,
@@ -52,14 +52,14 @@ impl Extras {
     }
 }
 
-fn member<T: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(
+fn dict_member<T: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(
     extras: &Bound<'_, PyDict>,
     name: &str,
 ) -> PyResult<Option<T>> {
     extras.get_item(name)?.map(|value| value.extract().map_err(Into::into)).transpose()
 }
 
-fn arguments(text: Option<String>) -> PyResult<Arguments> {
+fn parse_arguments(text: Option<String>) -> PyResult<Arguments> {
     match text {
         Some(text) => Arguments::from_text(text).or_raise(),
         None => Arguments::of(&()).or_raise(),
@@ -86,11 +86,11 @@ impl Caller {
         folder: Option<String>,
         principal: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Pending> {
-        let settings = Settings::read(settings)?;
-        let mut options = settings.options(opens)?;
-        let bridge = if in_loop { Some(Bridge::of(&running_loop(py)?)?) } else { None };
+        let settings = ClientSettings::parse_settings(settings)?;
+        let mut options = settings.client_options(opens)?;
+        let bridge = if in_loop { Some(Bridge::of_loop(&running_loop(py)?)?) } else { None };
         let ears = ServerCallbacks { asks: Arc::new(asks), hears: hears.map(Arc::new), bridge, news: Arc::default() };
-        options.callbacks = ears.callbacks(settings.answered);
+        options.callbacks = ears.into_callbacks(settings.answered);
         let target = parse_target(py, target, environment, folder, principal)?;
         let work = async move {
             let client = Client::connect(target, options).await.or_raise()?;
@@ -114,8 +114,8 @@ impl Caller {
         arguments: Option<String>,
         extras: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Pending> {
-        let arguments = self::arguments(arguments)?;
-        let (options, inbox) = Extras::read(extras)?;
+        let arguments = self::parse_arguments(arguments)?;
+        let (options, inbox) = Extras::read_extras(extras)?;
         let client = self.client.clone();
         let work = async move { client.call_tool_raw(&name, &arguments, &options).await.map(Given::Raw).or_raise() };
         Ok(Pending::new(work, inbox))
@@ -131,8 +131,8 @@ impl Caller {
         state: Option<String>,
         extras: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Pending> {
-        let arguments = self::arguments(arguments)?;
-        let (options, inbox) = Extras::read(extras)?;
+        let arguments = self::parse_arguments(arguments)?;
+        let (options, inbox) = Extras::read_extras(extras)?;
         let responses = responses.map(serde_json::from_slice).transpose();
         let responses = responses.map_err(|error| UsageProblem::new_err(format!("input_responses: {error}")))?;
         let client = self.client.clone();
@@ -153,7 +153,7 @@ impl Caller {
             "prompts" => List::Prompts,
             other => return Err(UsageProblem::new_err(format!("there is no list of {other}"))),
         };
-        let (options, inbox) = Extras::read(extras)?;
+        let (options, inbox) = Extras::read_extras(extras)?;
         let client = self.client.clone();
         let work = async move { client.list_raw(list, cursor.as_deref(), &options).await.map(Given::Raw).or_raise() };
         Ok(Pending::new(work, inbox))
@@ -161,7 +161,7 @@ impl Caller {
 
     #[pyo3(signature = (uri, extras=None))]
     fn read_resource(&self, uri: String, extras: Option<&Bound<'_, PyDict>>) -> PyResult<Pending> {
-        let (options, inbox) = Extras::read(extras)?;
+        let (options, inbox) = Extras::read_extras(extras)?;
         let client = self.client.clone();
         let work = async move { client.read_resource_raw(&uri, &options).await.map(Given::Raw).or_raise() };
         Ok(Pending::new(work, inbox))
@@ -174,8 +174,8 @@ impl Caller {
         arguments: Option<String>,
         extras: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Pending> {
-        let arguments = self::arguments(arguments)?;
-        let (options, inbox) = Extras::read(extras)?;
+        let arguments = self::parse_arguments(arguments)?;
+        let (options, inbox) = Extras::read_extras(extras)?;
         let client = self.client.clone();
         let work = async move { client.get_prompt_raw(&name, &arguments, &options).await.map(Given::Raw).or_raise() };
         Ok(Pending::new(work, inbox))
@@ -184,16 +184,16 @@ impl Caller {
     /// Any other request of the protocol, such as `completion/complete`.
     #[pyo3(signature = (method, params=None, extras=None))]
     fn request(&self, method: &str, params: Option<String>, extras: Option<&Bound<'_, PyDict>>) -> PyResult<Pending> {
-        let method = known(method)?;
-        let params = arguments(params)?;
-        let (options, inbox) = Extras::read(extras)?;
+        let method = known_method(method)?;
+        let params = parse_arguments(params)?;
+        let (options, inbox) = Extras::read_extras(extras)?;
         let client = self.client.clone();
         let work = async move { client.request_raw(method, &params, &options).await.map(Given::Raw).or_raise() };
         Ok(Pending::new(work, inbox))
     }
 
     fn notify(&self, method: &str, params: String) -> PyResult<Pending> {
-        let method = known(method)?;
+        let method = known_method(method)?;
         let client = self.client.clone();
         let work = async move { client.notify(method, &params).await.map(|()| Given::Nothing).or_raise() };
         Ok(Pending::new(work, None))
@@ -281,7 +281,7 @@ impl Listening {
     }
 }
 
-fn known(method: &str) -> PyResult<&'static str> {
+fn known_method(method: &str) -> PyResult<&'static str> {
     let known = Method::parse(method).map(Method::as_str);
     known.ok_or_else(|| UsageProblem::new_err(format!("MCP has no method {method:?}")))
 }
@@ -295,7 +295,7 @@ fn parse_target(
 ) -> PyResult<Target> {
     if let Ok(server) = target.cast::<Server>() {
         let principal = principal.map_or(Ok(None), on_behalf)?;
-        return within(server.get().begin(py)?, principal);
+        return in_process(server.get().begin(py)?, principal);
     }
     if principal.is_some() {
         return Err(UsageProblem::new_err("principal is of a server of this process: any other finds out who calls"));
@@ -315,7 +315,7 @@ fn parse_target(
 }
 
 /// A server of this process, spoken to in lines over memory.
-fn within(server: mcpace_serve::Server, principal: Option<Principal>) -> PyResult<Target> {
+fn in_process(server: mcpace_serve::Server, principal: Option<Principal>) -> PyResult<Target> {
     /// Bytes that one side may be ahead of the other.
     const AHEAD: usize = 256 * 1024;
     Ok(Target::pipe(move || {

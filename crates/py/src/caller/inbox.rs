@@ -15,12 +15,12 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// Bounded inbox of messages.
 pub(super) struct BoundedInbox<T> {
-    entries: VecDeque<Entry<T>>,
+    entries: VecDeque<InboxEntry<T>>,
     bytes: usize,
     loss: Loss,
 }
 
-struct Entry<T> {
+struct InboxEntry<T> {
     value: T,
     bytes: usize,
     is_little: bool,
@@ -41,7 +41,7 @@ impl<T> Default for BoundedInbox<T> {
 
 impl<T> BoundedInbox<T> {
     /// Adds one; whether it is the only one, so that somebody has to be told.
-    pub(super) fn put(&mut self, value: T, bytes: usize, is_little: bool) -> bool {
+    pub(super) fn put_value(&mut self, value: T, bytes: usize, is_little: bool) -> bool {
         let was_empty = self.entries.is_empty();
         while !self.entries.is_empty() && (self.entries.len() >= MOST || self.bytes + bytes > MOST_BYTES) {
             if self.loss == Loss::Nothing {
@@ -55,12 +55,12 @@ impl<T> BoundedInbox<T> {
             self.bytes -= self.entries.remove(oldest).map_or(0, |entry| entry.bytes);
         }
         self.bytes += bytes;
-        self.entries.push_back(Entry { value, bytes, is_little });
+        self.entries.push_back(InboxEntry { value, bytes, is_little });
         was_empty
     }
 
     /// All that is held, and whether it has to be said for the first time that something is missing.
-    pub(super) fn take(&mut self) -> (Vec<T>, bool) {
+    pub(super) fn take_values(&mut self) -> (Vec<T>, bool) {
         let says = self.loss == Loss::Unsaid;
         if says {
             self.loss = Loss::Said;

@@ -13,10 +13,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::bridge::{Bridge, Message, Resume};
+use super::bridge::{Bridge, BridgeMessage, Resume};
 use super::inbox::{self, BoundedInbox};
 use crate::event_loop::running_loop;
-use crate::runtime::{SIGNAL_PERIOD, runtime};
+use crate::runtime::{SIGNAL_PERIOD, shared_runtime};
 
 /// Output of the future: it becomes a Python object once the interpreter is attached.
 pub(super) enum Given {
@@ -28,17 +28,17 @@ pub(super) enum Given {
 
 type Make = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
 
-type Work = Pin<Box<dyn Future<Output = PyResult<Given>> + Send>>;
+type PendingWork = Pin<Box<dyn Future<Output = PyResult<Given>> + Send>>;
 
 /// Awaitable of a Rust future. Dropping it, or throwing into it, cancels the work.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Pending {
-    state: Mutex<State>,
+    state: Mutex<PollState>,
     progress: Option<Arc<ProgressInbox>>,
 }
 
-struct State {
-    work: Option<Work>,
+struct PollState {
+    work: Option<PendingWork>,
     waking: Option<Arc<Waking>>,
 }
 
@@ -53,11 +53,11 @@ impl ProgressInbox {
         Self { hear, came: Mutex::default() }
     }
 
-    pub(super) fn put(&self, progress: Progress) {
+    pub(super) fn put_progress(&self, progress: Progress) {
         let waker = {
             let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
             let bytes = size_of::<Progress>() + progress.message.as_ref().map_or(0, |message| message.len());
-            came.0.put(progress, bytes, true);
+            came.0.put_value(progress, bytes, true);
             came.1.clone()
         };
         if let Some(waker) = waker {
@@ -65,8 +65,8 @@ impl ProgressInbox {
         }
     }
 
-    fn deliver(&self, py: Python<'_>) -> PyResult<()> {
-        let (came, has_dropped) = self.came.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+    fn deliver_progress(&self, py: Python<'_>) -> PyResult<()> {
+        let (came, has_dropped) = self.came.lock().unwrap_or_else(PoisonError::into_inner).0.take_values();
         if has_dropped {
             inbox::say_dropped(py, "news of a call's progress")?;
         }
@@ -82,23 +82,23 @@ impl Pending {
         work: impl Future<Output = PyResult<Given>> + Send + 'static,
         progress: Option<Arc<ProgressInbox>>,
     ) -> Self {
-        Self { state: Mutex::new(State { work: Some(Box::pin(work)), waking: None }), progress }
+        Self { state: Mutex::new(PollState { work: Some(Box::pin(work)), waking: None }), progress }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, PollState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Polls once, and again for whoever woke it meanwhile. The work is out of the lock while it is polled: it may call
     /// Python.
-    fn poll(&self, py: Python<'_>, work: &mut Work, waker: &Waker) -> PyResult<Poll<PyResult<Given>>> {
+    fn poll_work(&self, py: Python<'_>, work: &mut PendingWork, waker: &Waker) -> PyResult<Poll<PyResult<Given>>> {
         let polled = {
-            let _inside = runtime()?.enter();
+            let _inside = shared_runtime()?.enter();
             work.as_mut().poll(&mut Context::from_waker(waker))
         };
         if let Some(inbox) = &self.progress {
             inbox.came.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(waker.clone());
-            inbox.deliver(py)?;
+            inbox.deliver_progress(py)?;
         }
         Ok(polled)
     }
@@ -117,7 +117,7 @@ impl Pending {
     /// Goes on: gives the loop a future to wait for, or ends with the value.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (work, waking) = {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             (state.work.take(), state.waking.take())
         };
         let mut work = work.ok_or_else(|| PyRuntimeError::new_err("it was awaited already"))?;
@@ -125,7 +125,7 @@ impl Pending {
             Some(waking) => waking,
             None => {
                 let event_loop = running_loop(py)?;
-                let bridge = Bridge::of(&event_loop)?;
+                let bridge = Bridge::of_loop(&event_loop)?;
                 Arc::new(Waking {
                     bridge,
                     event_loop: event_loop.unbind(),
@@ -137,11 +137,11 @@ impl Pending {
         let waker = Waker::from(Arc::clone(&waking));
         loop {
             waking.state.store(POLLED, Ordering::Release);
-            match self.poll(py, &mut work, &waker)? {
+            match self.poll_work(py, &mut work, &waker)? {
                 Poll::Ready(given) => return Err(PyStopIteration::new_err((into_python(py, given?)?,))),
                 Poll::Pending => {
-                    if let Some(future) = waking.wait(py)? {
-                        let mut state = self.state();
+                    if let Some(future) = waking.wait_future(py)? {
+                        let mut state = self.lock_state();
                         state.work = Some(work);
                         state.waking = Some(waking);
                         return Ok(future);
@@ -168,8 +168,8 @@ impl Pending {
     }
 
     fn close(&self) {
-        let given_up = self.state().work.take();
-        if let (Some(given_up), Ok(runtime)) = (given_up, runtime()) {
+        let given_up = self.lock_state().work.take();
+        if let (Some(given_up), Ok(runtime)) = (given_up, shared_runtime()) {
             let _inside = runtime.enter();
             drop(given_up);
         }
@@ -177,12 +177,12 @@ impl Pending {
 
     /// Waits for the value without the interpreter's lock; a signal's exception (KeyboardInterrupt) gives the work up.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let work = self.state().work.take();
+        let work = self.lock_state().work.take();
         let mut work = work.ok_or_else(|| PyRuntimeError::new_err("it was waited for already"))?;
         let parked = Arc::new(Parked { thread: thread::current(), woken: false.into() });
         let waker = Waker::from(Arc::clone(&parked));
         loop {
-            match self.poll(py, &mut work, &waker)? {
+            match self.poll_work(py, &mut work, &waker)? {
                 Poll::Ready(given) => return into_python(py, given?),
                 Poll::Pending => {
                     while !parked.woken.swap(false, Ordering::AcqRel) {
@@ -235,7 +235,7 @@ struct Waking {
 
 impl Waking {
     /// A future for the loop to wait for; `None` where it was woken already.
-    fn wait(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    fn wait_future(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         if self.state.load(Ordering::Acquire) == WOKEN {
             return Ok(None);
         }
@@ -250,7 +250,7 @@ impl Waking {
 
 impl Resume for Waking {
     /// Lets the task go on.
-    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+    fn resume_waiting(&self, py: Python<'_>) -> PyResult<()> {
         let future = self.future.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(future) = future else { return Ok(()) };
         if !future.call_method0(py, intern!(py, "done"))?.is_truthy(py)? {
@@ -269,7 +269,7 @@ impl Wake for Waking {
         });
         if told == Ok(WAITING) {
             let bridge = Arc::clone(&self.bridge);
-            bridge.push(Message::Wake(self));
+            bridge.push_message(BridgeMessage::Wake(self));
         }
     }
 }

@@ -12,11 +12,11 @@ use serde::Deserialize;
 
 use super::server_requests::CallbackCapabilities;
 use crate::problem::UsageProblem;
-use crate::seconds::seconds;
+use crate::seconds::parse_seconds;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Settings {
+pub(super) struct ClientSettings {
     mode: String,
     client_info: Option<Implementation>,
     log_level: Option<LoggingLevel>,
@@ -59,7 +59,7 @@ impl OAuth {
     }
 
     /// Another party's assertion, or the identity provider that makes one.
-    fn asserted(&self) -> PyResult<Option<Asserted>> {
+    fn asserted_identity(&self) -> PyResult<Option<Asserted>> {
         if let Some(assertion) = &self.assertion {
             return Ok(Some(Asserted::Jwt(Secret::new(assertion.as_str()))));
         }
@@ -78,7 +78,7 @@ impl OAuth {
     }
 }
 
-impl Default for Settings {
+impl Default for ClientSettings {
     fn default() -> Self {
         Self {
             mode: "auto".to_owned(),
@@ -99,21 +99,21 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    pub(super) fn read(text: &[u8]) -> PyResult<Self> {
+impl ClientSettings {
+    pub(super) fn parse_settings(text: &[u8]) -> PyResult<Self> {
         serde_json::from_slice(text).map_err(|error| UsageProblem::new_err(format!("the client's options: {error}")))
     }
 
     /// All but the callbacks; `opens` shows a page to the user.
-    pub(super) fn options(&self, opens: Option<Py<PyAny>>) -> PyResult<Options> {
+    pub(super) fn client_options(&self, opens: Option<Py<PyAny>>) -> PyResult<Options> {
         let mut options = Options {
-            mode: mode(&self.mode)?,
+            mode: parse_mode(&self.mode)?,
             log_level: self.log_level,
             tasks: self.tasks,
             cache: self.cache,
             headers: self.headers.clone(),
             extra_root: self.extra_root.clone(),
-            auth: self.auth(opens)?,
+            auth: self.client_auth(opens)?,
             ..Options::default()
         };
         if let Some(info) = &self.client_info {
@@ -124,7 +124,7 @@ impl Settings {
             [(&mut limits.call_time, self.call_time_s), (&mut limits.connect_time, self.connect_time_s)]
         {
             if let Some(time_s) = time_s {
-                *limit = seconds("a time limit", time_s)?;
+                *limit = parse_seconds("a time limit", time_s)?;
             }
         }
         limits.rounds = self.rounds.unwrap_or(limits.rounds);
@@ -132,7 +132,7 @@ impl Settings {
         Ok(options)
     }
 
-    fn auth(&self, opens: Option<Py<PyAny>>) -> PyResult<Auth> {
+    fn client_auth(&self, opens: Option<Py<PyAny>>) -> PyResult<Auth> {
         if let Some(token) = &self.bearer {
             return Ok(Auth::Bearer(Secret::new(token.as_str())));
         }
@@ -143,8 +143,8 @@ impl Settings {
             None => return Err(UsageProblem::new_err("OAuth needs something that shows a page to the user")),
             Some(opens) => {
                 let opens = Arc::new(opens);
-                let open = Arc::new(move |url: &url::Url| show(&opens, url));
-                let limit = seconds("a time limit", oauth.consent_time_s.unwrap_or(300.0))?;
+                let open = Arc::new(move |url: &url::Url| show_page(&opens, url));
+                let limit = parse_seconds("a time limit", oauth.consent_time_s.unwrap_or(300.0))?;
                 Consent::Browser(BrowserConsent { open, limit, port: oauth.port })
             }
         };
@@ -161,13 +161,13 @@ impl Settings {
             scope: oauth.scope.clone(),
             client_credentials: oauth.client_credentials,
             private_key: oauth.private_key.as_deref().map(Secret::new),
-            asserted: oauth.asserted()?,
+            asserted: oauth.asserted_identity()?,
         })))
     }
 }
 
 /// Shows a page, on a thread of its own: a browser may take its time to start.
-fn show(opens: &Arc<Py<PyAny>>, url: &url::Url) {
+fn show_page(opens: &Arc<Py<PyAny>>, url: &url::Url) {
     let (opens, url) = (Arc::clone(opens), url.to_string());
     std::thread::spawn(move || {
         let _ = Python::try_attach(|py| {
@@ -178,7 +178,7 @@ fn show(opens: &Arc<Py<PyAny>>, url: &url::Url) {
     });
 }
 
-fn mode(text: &str) -> PyResult<Mode> {
+fn parse_mode(text: &str) -> PyResult<Mode> {
     match text {
         "auto" => Ok(Mode::Auto),
         "legacy" => Ok(Mode::Legacy),

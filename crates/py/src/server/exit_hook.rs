@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Has `_core._stop_all` called at the end of the process, unless it is registered already.
-pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn register_hook(py: Python<'_>) -> PyResult<()> {
     if PROCESS.compare_exchange(0, std::process::id(), Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return Ok(());
     }

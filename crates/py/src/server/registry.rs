@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcpace_serve::store::Told;
+use mcpace_serve::store::BroadcastChange;
 use mcpace_serve::{Changes, Limits, NotifyError, Prompt, Resource, ResourceTemplate, Tool, http, stdio};
 use mcpace_wire::mcp::{self, CacheScope, Extra, Icon};
 use pyo3::exceptions::PyValueError;
@@ -12,14 +12,14 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::problem::{OrRaise, RegistrationProblem, UsageProblem};
-use crate::runtime::runtime;
-use crate::seconds::seconds;
+use crate::runtime::shared_runtime;
+use crate::seconds::parse_seconds;
 use crate::server::auth::guards::Guard;
 use crate::server::auth::rate_limiter::{Limiter, on_limiter_down as on_down};
 use crate::server::call::delegate::PythonDelegate;
-use crate::server::call::handler::{Handler, Kind};
+use crate::server::call::handler::{FunctionKind, Handler};
 use crate::server::call::output::text_of;
-use crate::server::call::submission::Target;
+use crate::server::call::submission::CallTarget;
 use crate::server::call::tool::PythonTool;
 use crate::server::call::value_handlers;
 use crate::server::http::endpoint::Endpoint;
@@ -120,7 +120,7 @@ impl Server {
             builder = builder.website(url);
         }
         if let Some(icons) = icons {
-            builder = builder.icons(read::<Vec<Icon>>("icons", icons)?);
+            builder = builder.icons(read_description::<Vec<Icon>>("icons", icons)?);
         }
         if let Some(key) = key.or_else(process_key) {
             builder = builder.key(key);
@@ -131,7 +131,7 @@ impl Server {
             builder = builder.revisions(&parsed);
         }
         if let Some(extensions) = extensions {
-            for (name, settings) in read::<Extra>("extensions", extensions)? {
+            for (name, settings) in read_description::<Extra>("extensions", extensions)? {
                 let settings = settings.as_object().cloned().unwrap_or_default();
                 builder = builder.extension(name, settings);
             }
@@ -156,9 +156,9 @@ impl Server {
         task_ttl_s: Option<f64>,
         task_poll_interval_s: Option<f64>,
     ) -> PyResult<()> {
-        let listed: mcp::Tool = read("tool", listed)?;
+        let listed: mcp::Tool = read_description("tool", listed)?;
         let name = listed.name.clone();
-        let target = self.target(py, handler, timeout_s)?;
+        let target = self.handler_target(py, handler, timeout_s)?;
         let tool = Tool::raw(listed, PythonTool { target });
         let tool = match task {
             None => tool,
@@ -171,23 +171,23 @@ impl Server {
             }
         };
         let tool = match task_ttl_s {
-            Some(ttl) => tool.task_ttl(seconds("task_ttl_s", ttl)?),
+            Some(ttl) => tool.task_ttl(parse_seconds("task_ttl_s", ttl)?),
             None => tool,
         };
         let tool = match task_poll_interval_s {
-            Some(interval) => tool.task_poll_interval(seconds("task_poll_interval_s", interval)?),
+            Some(interval) => tool.task_poll_interval(parse_seconds("task_poll_interval_s", interval)?),
             None => tool,
         };
         let tool = match guard {
-            Some(guard) => tool.guard(guard.resolve(py, &self.shared)?),
+            Some(guard) => tool.guard(guard.resolve_guard(py, &self.shared)?),
             None => tool,
         };
-        self.add(py, Sort::Tool, name, |changes| changes.tool(tool))
+        self.add_component(py, Sort::Tool, name, |changes| changes.tool(tool))
     }
 
     /// Takes a tool away; tells whether there was one.
     fn remove_tool(&self, py: Python<'_>, name: String) -> PyResult<bool> {
-        self.remove(py, Sort::Tool, name, Changes::remove_tool)
+        self.remove_component(py, Sort::Tool, name, Changes::remove_tool)
     }
 
     /// Registers a resource; its handler gives a `ReadResourceResult` as JSON.
@@ -200,20 +200,20 @@ impl Server {
         timeout_s: Option<f64>,
         guard: Option<&Guard>,
     ) -> PyResult<()> {
-        let listed: mcp::Resource = read("resource", listed)?;
+        let listed: mcp::Resource = read_description("resource", listed)?;
         let (uri, mime_type) = (listed.uri.clone(), listed.mime_type.clone());
-        let target = self.target(py, handler, timeout_s)?;
-        let resource = Resource::listed(listed).handler_async(value_handlers::resource(target, mime_type));
+        let target = self.handler_target(py, handler, timeout_s)?;
+        let resource = Resource::listed(listed).handler_async(value_handlers::resource_handler(target, mime_type));
         let resource = match guard {
-            Some(guard) => resource.guard(guard.resolve(py, &self.shared)?),
+            Some(guard) => resource.guard(guard.resolve_guard(py, &self.shared)?),
             None => resource,
         };
-        self.add(py, Sort::Resource, uri, |changes| changes.resource(resource))
+        self.add_component(py, Sort::Resource, uri, |changes| changes.resource(resource))
     }
 
     /// Takes a resource away; tells whether there was one.
     fn remove_resource(&self, py: Python<'_>, uri: String) -> PyResult<bool> {
-        self.remove(py, Sort::Resource, uri, Changes::remove_resource)
+        self.remove_component(py, Sort::Resource, uri, Changes::remove_resource)
     }
 
     /// Registers a family of resources; its handler's arguments are the template's variables.
@@ -226,20 +226,21 @@ impl Server {
         timeout_s: Option<f64>,
         guard: Option<&Guard>,
     ) -> PyResult<()> {
-        let listed: mcp::ResourceTemplate = read("resource template", listed)?;
+        let listed: mcp::ResourceTemplate = read_description("resource template", listed)?;
         let (template, mime_type) = (listed.uri_template.clone(), listed.mime_type.clone());
-        let target = self.target(py, handler, timeout_s)?;
-        let family = ResourceTemplate::listed(listed).handler_async(value_handlers::resource(target, mime_type));
+        let target = self.handler_target(py, handler, timeout_s)?;
+        let family =
+            ResourceTemplate::listed(listed).handler_async(value_handlers::resource_handler(target, mime_type));
         let family = match guard {
-            Some(guard) => family.guard(guard.resolve(py, &self.shared)?),
+            Some(guard) => family.guard(guard.resolve_guard(py, &self.shared)?),
             None => family,
         };
-        self.add(py, Sort::Template, template, |changes| changes.resource_template(family))
+        self.add_component(py, Sort::Template, template, |changes| changes.resource_template(family))
     }
 
     /// Takes a family of resources away; tells whether there was one.
     fn remove_resource_template(&self, py: Python<'_>, template: String) -> PyResult<bool> {
-        self.remove(py, Sort::Template, template, Changes::remove_resource_template)
+        self.remove_component(py, Sort::Template, template, Changes::remove_resource_template)
     }
 
     /// Registers a prompt; its handler gives a `GetPromptResult` as JSON.
@@ -252,46 +253,47 @@ impl Server {
         timeout_s: Option<f64>,
         guard: Option<&Guard>,
     ) -> PyResult<()> {
-        let listed: mcp::Prompt = read("prompt", listed)?;
+        let listed: mcp::Prompt = read_description("prompt", listed)?;
         let name = listed.name.clone();
-        let target = self.target(py, handler, timeout_s)?;
-        let prompt = Prompt::raw(listed, value_handlers::prompt(target));
+        let target = self.handler_target(py, handler, timeout_s)?;
+        let prompt = Prompt::raw(listed, value_handlers::prompt_handler(target));
         let prompt = match guard {
-            Some(guard) => prompt.guard(guard.resolve(py, &self.shared)?),
+            Some(guard) => prompt.guard(guard.resolve_guard(py, &self.shared)?),
             None => prompt,
         };
-        self.add(py, Sort::Prompt, name, |changes| changes.prompt(prompt))
+        self.add_component(py, Sort::Prompt, name, |changes| changes.prompt(prompt))
     }
 
     /// Takes a prompt away; tells whether there was one.
     fn remove_prompt(&self, py: Python<'_>, name: String) -> PyResult<bool> {
-        self.remove(py, Sort::Prompt, name, Changes::remove_prompt)
+        self.remove_component(py, Sort::Prompt, name, Changes::remove_prompt)
     }
 
     /// Has one function propose for all arguments of prompts and resource templates. Its arguments: `ref`, `argument`
     /// (`name`, `value`), `context` (`arguments`). It gives a `Completion` as JSON.
     fn set_completer(&self, py: Python<'_>, handler: &Handler) -> PyResult<()> {
-        let target = self.target(py, handler, None)?;
-        py.detach(|| self.inner.update(|changes| changes.completer(value_handlers::completer(target)))).or_raise()
+        let target = self.handler_target(py, handler, None)?;
+        py.detach(|| self.inner.update(|changes| changes.completer(value_handlers::completion_handler(target))))
+            .or_raise()
     }
 
     /// Tells all clients that want to know that a list has changed: `everywhere`, of all processes that share a store.
     #[pyo3(signature = (list, *, everywhere=true))]
     fn list_changed(&self, py: Python<'_>, list: &str, everywhere: bool) -> PyResult<()> {
         let changed = match list {
-            "tools" => Told::Tools,
-            "prompts" => Told::Prompts,
-            "resources" => Told::Resources,
+            "tools" => BroadcastChange::Tools,
+            "prompts" => BroadcastChange::Prompts,
+            "resources" => BroadcastChange::Resources,
             other => return Err(UsageProblem::new_err(format!("there is no list of {other:?}"))),
         };
-        py.detach(|| self.tell(changed, everywhere));
+        py.detach(|| self.tell_changes(changed, everywhere));
         Ok(())
     }
 
     /// Tells all clients that watch a resource that it has changed.
     #[pyo3(signature = (uri, *, everywhere=true))]
     fn resource_updated(&self, py: Python<'_>, uri: String, everywhere: bool) {
-        py.detach(|| self.tell(Told::Resource(uri), everywhere));
+        py.detach(|| self.tell_changes(BroadcastChange::Resource(uri), everywhere));
     }
 
     /// Tells the client of one session something, `params` being JSON; an awaitable.
@@ -304,8 +306,8 @@ impl Server {
         params: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (server, params) = (self.inner.clone(), params_of(params)?);
-        awaitable::awaitable(py, runtime()?.handle(), async move {
-            told(server.notify(&session_id, &method, params.as_deref()).await)
+        awaitable::spawn_awaitable(py, shared_runtime()?.handle(), async move {
+            notify_outcome(server.notify(&session_id, &method, params.as_deref()).await)
         })
     }
 
@@ -313,8 +315,8 @@ impl Server {
     #[pyo3(signature = (method, params=None))]
     fn notify_all<'py>(&self, py: Python<'py>, method: String, params: Option<String>) -> PyResult<Bound<'py, PyAny>> {
         let (server, params) = (self.inner.clone(), params_of(params)?);
-        awaitable::awaitable(py, runtime()?.handle(), async move {
-            told(server.notify_all(&method, params.as_deref()).await)
+        awaitable::spawn_awaitable(py, shared_runtime()?.handle(), async move {
+            notify_outcome(server.notify_all(&method, params.as_deref()).await)
         })
     }
 
@@ -338,8 +340,8 @@ impl Server {
 
     /// Serves over HTTP; returns at once.
     fn serve_http(&self, py: Python<'_>, options: &HttpOptions) -> PyResult<Running> {
-        self.shared.begin(py)?;
-        let options = options.resolve(py, &self.shared)?;
+        self.shared.capture_context(py)?;
+        let options = options.resolve_options(py, &self.shared)?;
         let server = self.inner.clone();
         let running = py.detach(|| http::serve(server, options)).or_raise()?;
         Running::new(py, running)
@@ -347,66 +349,72 @@ impl Server {
 
     /// The HTTP endpoint without a socket.
     fn endpoint(&self, py: Python<'_>, options: &HttpOptions) -> PyResult<Endpoint> {
-        self.shared.begin(py)?;
-        let options = options.resolve(py, &self.shared)?;
+        self.shared.capture_context(py)?;
+        let options = options.resolve_options(py, &self.shared)?;
         let inner = http::Endpoint::new(self.inner.clone(), options).or_raise()?;
-        Ok(Endpoint::new(inner, runtime()?.handle().clone()))
+        Ok(Endpoint::new(inner, shared_runtime()?.handle().clone()))
     }
 
     /// Serves stdin and stdout until the client leaves.
     #[pyo3(signature = (*, server_timing=false))]
     fn serve_stdio(&self, py: Python<'_>, server_timing: bool) -> PyResult<()> {
-        self.shared.begin(py)?;
+        self.shared.capture_context(py)?;
         let options = stdio::Options { timed: server_timing, ..stdio::Options::default() };
-        server_handle::stdio(py, self.inner.clone(), options)
+        server_handle::serve_stdio(py, self.inner.clone(), options)
     }
 }
 
 impl Server {
     /// The server itself, for whoever reaches it within the process.
     pub(crate) fn begin(&self, py: Python<'_>) -> PyResult<mcpace_serve::Server> {
-        self.shared.begin(py)?;
+        self.shared.capture_context(py)?;
         Ok(self.inner.clone())
     }
 
-    fn tell(&self, told: Told, everywhere: bool) {
+    fn tell_changes(&self, told: BroadcastChange, everywhere: bool) {
         match told {
             told if !everywhere => self.inner.hear(told),
-            Told::Tools => self.inner.tools_changed(),
-            Told::Prompts => self.inner.prompts_changed(),
-            Told::Resources => self.inner.resources_changed(),
-            Told::Resource(uri) => self.inner.resource_updated(&uri),
-            told @ Told::Message(_) => self.inner.hear(told),
+            BroadcastChange::Tools => self.inner.tools_changed(),
+            BroadcastChange::Prompts => self.inner.prompts_changed(),
+            BroadcastChange::Resources => self.inner.resources_changed(),
+            BroadcastChange::Resource(uri) => self.inner.resource_updated(&uri),
+            told @ BroadcastChange::Message(_) => self.inner.hear(told),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashSet<(Sort, String)>> {
+    fn lock_known(&self) -> MutexGuard<'_, HashSet<(Sort, String)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn target(&self, py: Python<'_>, handler: &Handler, timeout_s: Option<f64>) -> PyResult<Target> {
-        let limit = timeout_s.map(|timeout_s| seconds("timeout_s", timeout_s)).transpose()?;
-        if handler.inner.kind == Kind::Async {
+    fn handler_target(&self, py: Python<'_>, handler: &Handler, timeout_s: Option<f64>) -> PyResult<CallTarget> {
+        let limit = timeout_s.map(|timeout_s| parse_seconds("timeout_s", timeout_s)).transpose()?;
+        if handler.inner.kind == FunctionKind::Async {
             self.shared.want_loop(py)?;
         }
-        let inline_policy = (handler.inner.kind == Kind::Sync).then(|| Arc::new(InlinePolicy::default()));
-        Ok(Target { callable: Arc::clone(&handler.inner), shared: Arc::clone(&self.shared), inline_policy, limit })
+        let inline_policy = (handler.inner.kind == FunctionKind::Sync).then(|| Arc::new(InlinePolicy::default()));
+        Ok(CallTarget { callable: Arc::clone(&handler.inner), shared: Arc::clone(&self.shared), inline_policy, limit })
     }
 
-    fn add(&self, py: Python<'_>, sort: Sort, name: String, change: impl FnOnce(&mut Changes) + Send) -> PyResult<()> {
+    fn add_component(
+        &self,
+        py: Python<'_>,
+        sort: Sort,
+        name: String,
+        change: impl FnOnce(&mut Changes) + Send,
+    ) -> PyResult<()> {
         // Clients are told, which can take a lock that another thread of Python's holds.
         py.detach(|| {
-            if !self.known().insert((sort, name.clone())) {
+            if !self.lock_known().insert((sort, name.clone())) {
                 return Err(RegistrationProblem::new_err(format!("{} {name:?} is there twice", sort.name())));
             }
             self.inner.update(change).map_err(|error| {
-                self.known().remove(&(sort, name));
+                self.lock_known().remove(&(sort, name));
                 RegistrationProblem::new_err(error.to_string())
             })
         })
     }
 
-    fn remove(
+    fn remove_component(
         &self,
         py: Python<'_>,
         sort: Sort,
@@ -414,7 +422,7 @@ impl Server {
         change: impl FnOnce(&mut Changes, &str) + Send,
     ) -> PyResult<bool> {
         py.detach(|| {
-            let removed = self.known().remove(&(sort, name.clone()));
+            let removed = self.lock_known().remove(&(sort, name.clone()));
             self.inner.update(|changes| change(changes, &name)).or_raise()?;
             Ok(removed)
         })
@@ -427,12 +435,12 @@ fn params_of(params: Option<String>) -> PyResult<Option<Box<RawValue>>> {
 }
 
 /// How telling went, for whoever awaits it.
-fn told(outcome: Result<(), NotifyError>) -> Given {
+fn notify_outcome(outcome: Result<(), NotifyError>) -> Given {
     Box::new(move |py: Python<'_>| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Reads the JSON of a description.
-fn read<T: DeserializeOwned>(kind: &str, listed: &Bound<'_, PyAny>) -> PyResult<T> {
+fn read_description<T: DeserializeOwned>(kind: &str, listed: &Bound<'_, PyAny>) -> PyResult<T> {
     serde_json::from_str(text_of(listed)?)
         .map_err(|error| RegistrationProblem::new_err(format!("the description of the {kind} can't be read: {error}")))
 }

@@ -24,7 +24,7 @@ fn running_servers() -> MutexGuard<'static, Vec<Weak<Serving>>> {
 pub(crate) fn stop_all() {
     let running = std::mem::take(&mut *running_servers());
     for serving in running.iter().filter_map(Weak::upgrade) {
-        let _ = serving.stop();
+        let _ = serving.stop_server();
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn new(py: Python<'_>, running: http::ServerHandle) -> PyResult<Self> {
-        exit_hook::register(py)?;
+        exit_hook::register_hook(py)?;
         let address = running.address();
         let inner = Arc::new(Serving { running: Mutex::new(Some(running)) });
         let mut running = running_servers();
@@ -60,13 +60,13 @@ struct Serving {
 }
 
 impl Serving {
-    fn lock(&self) -> MutexGuard<'_, Option<http::ServerHandle>> {
+    fn lock_handle(&self) -> MutexGuard<'_, Option<http::ServerHandle>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Blocks until all that was in flight is finished or cut off; how many connections were.
-    fn stop(&self) -> usize {
-        let running = self.lock().take();
+    fn stop_server(&self) -> usize {
+        let running = self.lock_handle().take();
         running.map_or(0, http::ServerHandle::stop)
     }
 }
@@ -77,7 +77,7 @@ impl Running {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             py.check_signals()?;
-            if self.inner.lock().is_none() {
+            if self.inner.lock_handle().is_none() {
                 return Ok(());
             }
             py.detach(|| std::thread::sleep(SIGNAL_PERIOD));
@@ -87,15 +87,15 @@ impl Running {
     /// Takes nothing new, finishes what is in flight, ends the rest: how many connections it cut off. Does nothing the
     /// second time.
     fn stop(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.inner.stop())
+        py.detach(|| self.inner.stop_server())
     }
 }
 
 /// Serves this process's stdin and stdout, on a thread of its own so that signals are seen; until the client leaves.
-pub(crate) fn stdio(py: Python<'_>, server: Server, options: stdio::Options) -> PyResult<()> {
+pub(crate) fn serve_stdio(py: Python<'_>, server: Server, options: stdio::Options) -> PyResult<()> {
     let stop = options.stop.clone();
     // Given back when this returns.
-    let own = OwnStdio::take()?;
+    let own = OwnStdio::take_stdio()?;
     let (input, output) = own.files()?;
     let (ended, end) = mpsc::channel();
     // Only so that it may be looked at while detached.

@@ -24,8 +24,8 @@ pub(crate) fn stop_all(py: Python<'_>) -> PyResult<()> {
         // The system ends the thread of a function that blocks for longer: that thread has no Rust frame.
         pool::end_all(PATIENCE);
     });
-    if let Some(event_loop_thread) = EventLoopThread::running(py)
-        && !event_loop_thread.end(py, PATIENCE)
+    if let Some(event_loop_thread) = EventLoopThread::if_running(py)
+        && !event_loop_thread.end_loop(py, PATIENCE)
     {
         // Continuing would crash: the loop's thread has Rust frames.
         eprintln!("mcpace: a coroutine blocks the event loop; ended without waiting for it");

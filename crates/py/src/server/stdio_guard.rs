@@ -20,7 +20,7 @@ pub(crate) struct OwnStdio {
 const FIRST_FREE: i32 = 3;
 
 impl OwnStdio {
-    pub(crate) fn take() -> io::Result<Self> {
+    pub(crate) fn take_stdio() -> io::Result<Self> {
         let nothing = File::options().read(true).write(true).open("/dev/null")?;
         let taken = Self {
             input: fcntl_dupfd_cloexec(stdin(), FIRST_FREE)?,

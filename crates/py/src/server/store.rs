@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use mcpace_redis::{Event, OpenError, Options, Redis, RedisLimiter};
+use mcpace_redis::{ConnectionEvent, OpenError, Options, Redis, RedisLimiter};
 use mcpace_serve::store::OnDown;
 use pyo3::prelude::*;
 
-use crate::attaching::attached;
+use crate::attaching::with_interpreter;
 use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
 use crate::server::auth::rate_limiter::Limiter;
@@ -33,11 +33,11 @@ impl Store {
     }
 
     /// Connects. `refused` and `alone`: what that it is away means, in words.
-    pub(crate) fn open(&self, py: Python<'_>, refused: &'static str, alone: &'static str) -> PyResult<Redis> {
-        self.connect(py, refused, alone, Redis::open)
+    pub(crate) fn open_redis(&self, py: Python<'_>, refused: &'static str, alone: &'static str) -> PyResult<Redis> {
+        self.connect_redis(py, refused, alone, Redis::open)
     }
 
-    fn connect<T: Send>(
+    fn connect_redis<T: Send>(
         &self,
         py: Python<'_>,
         refused: &'static str,
@@ -51,7 +51,7 @@ impl Store {
         let options = Options {
             prefix: self.prefix.clone(),
             on_down: self.on_down,
-            tell: Arc::new(move |event| tell(event, means)),
+            tell: Arc::new(move |event| log_event(event, means)),
             ..Options::default()
         };
         // The connection's thread may want the interpreter to say what went wrong.
@@ -69,32 +69,32 @@ impl Store {
 #[pyo3(signature = (url, *, on_store_down="refuse", prefix="mcpace:".to_owned()))]
 pub(crate) fn redis_limiter(py: Python<'_>, url: String, on_store_down: &str, prefix: String) -> PyResult<Limiter> {
     let store = Store::new(url, on_store_down, prefix)?;
-    let limiter = store.connect(
+    let limiter = store.connect_redis(
         py,
         "what has a rate limit is refused until it is back",
         "each process counts by itself until it is back",
         RedisLimiter::open,
     )?;
-    Ok(Limiter::of(Arc::new(limiter)))
+    Ok(Limiter::from_limiter(Arc::new(limiter)))
 }
 
-fn tell(event: &Event, means: &str) {
+fn log_event(event: &ConnectionEvent, means: &str) {
     let (level, text) = match event {
-        Event::Gone { address, answers, reason } => {
+        ConnectionEvent::Gone { address, answers, reason } => {
             let what = if *answers { "refuses to serve" } else { "can't be reached" };
             (Level::Warning, format!("Redis at {address} {what} ({reason}): {means}"))
         }
-        Event::Back { address } => (Level::Warning, format!("Redis at {address} is back")),
-        Event::Emptied { address } => (
+        ConnectionEvent::Back { address } => (Level::Warning, format!("Redis at {address} is back")),
+        ConnectionEvent::Emptied { address } => (
             Level::Warning,
             format!(
                 "Redis at {address} has lost what it knew: what waited there for clients is gone, and rate limits begin anew"
             ),
         ),
-        Event::Refused { address, reason } => {
+        ConnectionEvent::Refused { address, reason } => {
             (Level::Error, format!("Redis at {address} answers with an error: {reason}"))
         }
     };
     // Where the interpreter is ending nobody reads it.
-    let _ = attached(|py| log_line(py, "mcpace.server", level, &text));
+    let _ = with_interpreter(|py| log_line(py, "mcpace.server", level, &text));
 }

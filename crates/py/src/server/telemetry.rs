@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcpace_serve::Headers;
-use mcpace_serve::telemetry::{self, Begun, Ended, Failure, Observer, Operation, Trace};
+use mcpace_serve::telemetry::{self, Begun, EndedRequest, Failure, Observer, Operation, Trace};
 use mcpace_wire::jsonrpc::Id;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -32,21 +32,21 @@ const GATHERING: Duration = Duration::from_millis(50);
 /// Observations of requests, for Python.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Observations {
-    inner: Arc<Inner>,
+    inner: Arc<ObservationsInner>,
 }
 
-struct Inner {
+struct ObservationsInner {
     /// `begin(facts, started_ns, variables, live)`: see [`Observations::new`].
     begin: Py<PyAny>,
     /// Whether `begin` has failed: said once, not with each call.
     has_failed: AtomicBool,
-    ended: Mutex<Queue>,
+    ended: Mutex<ObservationQueue>,
     ready: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
-    ended: VecDeque<Told>,
+struct ObservationQueue {
+    ended: VecDeque<Observation>,
     /// Bytes of the waiting observations.
     bytes: usize,
     lost: u64,
@@ -54,7 +54,7 @@ struct Queue {
 }
 
 /// A request that has ended.
-struct Told {
+struct Observation {
     observed: Arc<Observed>,
     at: Instant,
     failure: Option<(&'static str, i64, String)>,
@@ -68,7 +68,7 @@ impl Observations {
     #[new]
     fn new(begin: Py<PyAny>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ObservationsInner {
                 begin,
                 has_failed: AtomicBool::new(false),
                 ended: Mutex::default(),
@@ -79,58 +79,58 @@ impl Observations {
 
     /// Some of the requests that have ended, and how many were lost since; `None` after the end. Waits for the first.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<(Vec<Bound<'py, PyTuple>>, u64)>> {
-        let Some((ended, lost)) = py.detach(|| self.inner.wait()) else { return Ok(None) };
-        Ok(Some((tuples(py, ended)?, lost)))
+        let Some((ended, lost)) = py.detach(|| self.inner.wait_observations()) else { return Ok(None) };
+        Ok(Some((observation_tuples(py, ended)?, lost)))
     }
 
     /// As `take`, without waiting, and all of them.
     fn take_now<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyTuple>>, u64)> {
         let (ended, lost) = {
-            let mut queue = self.inner.queue();
+            let mut queue = self.inner.lock_queue();
             let all = queue.ended.len();
-            (queue.first(all), std::mem::take(&mut queue.lost))
+            (queue.take_first(all), std::mem::take(&mut queue.lost))
         };
-        Ok((tuples(py, ended)?, lost))
+        Ok((observation_tuples(py, ended)?, lost))
     }
 
     /// Tells the waiting thread that no more observations follow.
     fn close(&self) {
-        self.inner.queue().over = true;
+        self.inner.lock_queue().over = true;
         self.inner.ready.notify_all();
     }
 }
 
 impl Observations {
     pub(crate) fn observer(&self) -> impl Observer + use<> {
-        Watcher(Arc::clone(&self.inner))
+        OutcomeWatcher(Arc::clone(&self.inner))
     }
 }
 
-fn tuples(py: Python<'_>, ended: Vec<Told>) -> PyResult<Vec<Bound<'_, PyTuple>>> {
-    ended.into_iter().map(|told| told.tuple(py)).collect()
+fn observation_tuples(py: Python<'_>, ended: Vec<Observation>) -> PyResult<Vec<Bound<'_, PyTuple>>> {
+    ended.into_iter().map(|told| told.into_tuple(py)).collect()
 }
 
-impl Inner {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl ObservationsInner {
+    fn lock_queue(&self) -> MutexGuard<'_, ObservationQueue> {
         // Nothing under the lock can panic half way.
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self) -> Option<(Vec<Told>, u64)> {
-        let none = |queue: &mut Queue| queue.ended.is_empty() && !queue.over;
-        let queue = self.ready.wait_while(self.queue(), none).unwrap_or_else(PoisonError::into_inner);
-        let few = |queue: &mut Queue| queue.ended.len() < AT_ONCE && !queue.over;
+    fn wait_observations(&self) -> Option<(Vec<Observation>, u64)> {
+        let none = |queue: &mut ObservationQueue| queue.ended.is_empty() && !queue.over;
+        let queue = self.ready.wait_while(self.lock_queue(), none).unwrap_or_else(PoisonError::into_inner);
+        let few = |queue: &mut ObservationQueue| queue.ended.len() < AT_ONCE && !queue.over;
         let waited = self.ready.wait_timeout_while(queue, GATHERING, few);
         let mut queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         if queue.over {
             return None;
         }
-        Some((queue.first(AT_ONCE), std::mem::take(&mut queue.lost)))
+        Some((queue.take_first(AT_ONCE), std::mem::take(&mut queue.lost)))
     }
 
-    fn push(&self, told: Told) {
-        let mut queue = self.queue();
-        if !queue.push(told) {
+    fn push_observation(&self, told: Observation) {
+        let mut queue = self.lock_queue();
+        if !queue.push_bounded(told) {
             return;
         }
         let wakes = matches!(queue.ended.len(), 1 | AT_ONCE);
@@ -141,10 +141,10 @@ impl Inner {
     }
 }
 
-impl Queue {
+impl ObservationQueue {
     /// Whether there is room for it.
-    fn push(&mut self, told: Told) -> bool {
-        let bytes = told.bytes();
+    fn push_bounded(&mut self, told: Observation) -> bool {
+        let bytes = told.size_bytes();
         if self.over || self.ended.len() >= MOST || self.bytes + bytes > MOST_BYTES {
             self.lost += 1;
             return false;
@@ -155,25 +155,25 @@ impl Queue {
     }
 
     /// Takes the first of them out.
-    fn first(&mut self, most: usize) -> Vec<Told> {
+    fn take_first(&mut self, most: usize) -> Vec<Observation> {
         let some = most.min(self.ended.len());
         let taken: Vec<_> = self.ended.drain(..some).collect();
-        self.bytes -= taken.iter().map(Told::bytes).sum::<usize>();
+        self.bytes -= taken.iter().map(Observation::size_bytes).sum::<usize>();
         taken
     }
 }
 
-struct Watcher(Arc<Inner>);
+struct OutcomeWatcher(Arc<ObservationsInner>);
 
-impl Observer for Watcher {
+impl Observer for OutcomeWatcher {
     fn begin(&self, begun: &Begun<'_>) -> Option<Arc<dyn Operation>> {
         let age = begun.received.elapsed();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Some(Arc::new(Observed {
             inner: Arc::clone(&self.0),
-            facts: Facts::of(begun),
+            facts: RequestFacts::from_begun(begun),
             received: begun.received,
-            received_ns: nanos(since_1970.saturating_sub(age)),
+            received_ns: whole_nanos(since_1970.saturating_sub(age)),
             entered: begun.entered,
             live: OnceLock::new(),
             served_ns: AtomicU64::new(0),
@@ -183,8 +183,8 @@ impl Observer for Watcher {
 
 /// A request that is observed.
 pub(crate) struct Observed {
-    inner: Arc<Inner>,
-    facts: Facts,
+    inner: Arc<ObservationsInner>,
+    facts: RequestFacts,
     received: Instant,
     received_ns: u64,
     entered: Instant,
@@ -195,78 +195,79 @@ pub(crate) struct Observed {
 }
 
 impl Operation for Observed {
-    fn end(self: Arc<Self>, ended: &Ended<'_>) {
+    fn end(self: Arc<Self>, ended: &EndedRequest<'_>) {
         let failure = ended.failure.as_ref().map(|failure| match failure {
             Failure::Tool => ("tool", 0, String::new()),
-            Failure::Error { code, message } => ("error", *code, short(message)),
+            Failure::Error { code, message } => ("error", *code, shorten_text(message)),
             Failure::Cancelled => ("cancelled", 0, String::new()),
         });
         let inner = Arc::clone(&self.inner);
-        inner.push(Told { observed: self, at: ended.at, failure });
+        inner.push_observation(Observation { observed: self, at: ended.at, failure });
     }
 }
 
 /// The current request, where it is observed for Python.
-pub(crate) fn current() -> Option<Arc<Observed>> {
-    let operation: Arc<dyn Any + Send + Sync> = telemetry::current()?;
+pub(crate) fn current_request() -> Option<Arc<Observed>> {
+    let operation: Arc<dyn Any + Send + Sync> = telemetry::current_operation()?;
     operation.downcast().ok()
 }
 
 impl Observed {
     /// A function of the request's is about to be called with these context variables.
-    pub(crate) fn call(&self, py: Python<'_>, variables: &Bound<'_, PyAny>) {
+    pub(crate) fn enter_function(&self, py: Python<'_>, variables: &Bound<'_, PyAny>) {
         let now = Instant::now();
         // There may be several, one after the other: all are part of what began with the first.
         let before = self.live.get().map(|(_, live)| live.bind(py));
         let begun = self
             .facts
-            .tuple(py, self.received_ns)
-            .and_then(|facts| self.inner.begin.bind(py).call1((facts, self.at(now), variables, before)));
+            .to_tuple(py, self.received_ns)
+            .and_then(|facts| self.inner.begin.bind(py).call1((facts, self.unix_nanos(now), variables, before)));
         match begun {
             Ok(live) => drop(self.live.set((now, live.unbind()))),
             Err(_) if self.inner.has_failed.swap(true, Ordering::Relaxed) => {}
-            Err(error) => exceptions::log(py, "beginning a span", &error),
+            Err(error) => exceptions::log_failure(py, "beginning a span", &error),
         }
     }
 
     /// The function has returned.
     pub(crate) fn mark_served(&self) {
-        self.served_ns.store(self.at(Instant::now()), Ordering::Relaxed);
+        self.served_ns.store(self.unix_nanos(Instant::now()), Ordering::Relaxed);
     }
 
     /// Nanoseconds since 1970, by the clock that never jumps.
-    fn at(&self, instant: Instant) -> u64 {
-        self.received_ns + nanos(instant.saturating_duration_since(self.received))
+    fn unix_nanos(&self, instant: Instant) -> u64 {
+        self.received_ns + whole_nanos(instant.saturating_duration_since(self.received))
     }
 }
 
-impl Told {
+impl Observation {
     /// Approximate size in bytes; constant over the life of the observation.
-    fn bytes(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         let words = self.failure.as_ref().map_or(0, |(_, _, words)| words.len());
-        size_of::<Self>() + size_of::<Observed>() + self.observed.facts.bytes() + words
+        size_of::<Self>() + size_of::<Observed>() + self.observed.facts.size_bytes() + words
     }
 
     /// `(facts, live, entered_ns, service, ended_ns, failure)`
-    fn tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
-        let Told { observed, at, failure } = self;
-        let facts = observed.facts.tuple(py, observed.received_ns)?;
+    fn into_tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        let Observation { observed, at, failure } = self;
+        let facts = observed.facts.to_tuple(py, observed.received_ns)?;
         let live = observed.live.get();
         let service = live.map(|(called, _)| {
-            let end = observed.at(at);
+            let end = observed.unix_nanos(at);
             let returned = match observed.served_ns.load(Ordering::Relaxed) {
                 0 => end,
                 returned => returned.min(end),
             };
-            (observed.at(*called), returned)
+            (observed.unix_nanos(*called), returned)
         });
         let live = live.map(|(_, live)| live.clone_ref(py));
-        (facts, live, observed.at(observed.entered), service, observed.at(at), failure).into_pyobject(py)
+        (facts, live, observed.unix_nanos(observed.entered), service, observed.unix_nanos(at), failure)
+            .into_pyobject(py)
     }
 }
 
 /// Observation of one request.
-struct Facts {
+struct RequestFacts {
     method: &'static str,
     target: Option<String>,
     uri: Option<String>,
@@ -279,24 +280,24 @@ struct Facts {
 
 type Carrier = (Option<String>, Option<String>, Option<String>);
 
-impl Facts {
-    fn of(begun: &Begun<'_>) -> Self {
+impl RequestFacts {
+    fn from_begun(begun: &Begun<'_>) -> Self {
         let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(|text| text.clone().into_owned());
         Self {
             method: begun.method.as_str(),
-            target: begun.target.map(short),
-            uri: begun.uri.map(short),
+            target: begun.target.map(shorten_text),
+            uri: begun.uri.map(shorten_text),
             id: match begun.id {
                 Id::Integer(value) => value.to_string(),
-                Id::Number(text) | Id::String(text) => short(text),
+                Id::Number(text) | Id::String(text) => shorten_text(text),
             },
             revision: begun.revision.as_str(),
             meta: (owned(&begun.trace.parent), owned(&begun.trace.state), owned(&begun.trace.baggage)),
-            headers: begun.headers.as_ref().map(carried),
+            headers: begun.headers.as_ref().map(trace_carrier),
         }
     }
 
-    fn bytes(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let carried = |(parent, state, baggage): &Carrier| length(parent) + length(state) + length(baggage);
         let carried = carried(&self.meta) + self.headers.as_ref().map_or(0, carried);
@@ -304,13 +305,13 @@ impl Facts {
     }
 
     /// `(method, target, uri, id, revision, meta, headers, received_ns)`
-    fn tuple<'py>(&self, py: Python<'py>, received_ns: u64) -> PyResult<Bound<'py, PyTuple>> {
+    fn to_tuple<'py>(&self, py: Python<'py>, received_ns: u64) -> PyResult<Bound<'py, PyTuple>> {
         let Self { method, target, uri, id, revision, meta, headers } = self;
         (*method, target, uri, id, *revision, meta.clone(), headers.clone(), received_ns).into_pyobject(py)
     }
 }
 
-fn carried(headers: &Headers) -> Carrier {
+fn trace_carrier(headers: &Headers) -> Carrier {
     let text = |name| headers.get(name).and_then(|value| std::str::from_utf8(value).ok()).map(Cow::Borrowed);
     let carried = Trace { parent: text("traceparent"), state: text("tracestate"), baggage: text("baggage") }.bounded();
     let owned = |value: Option<Cow<'_, str>>| value.map(Cow::into_owned);
@@ -318,12 +319,12 @@ fn carried(headers: &Headers) -> Carrier {
 }
 
 /// A peer's text, as much of it as anybody would read.
-fn short(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     const LONGEST: usize = 1_024;
     text.chars().take(LONGEST).collect()
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn whole_nanos(duration: Duration) -> u64 {
     // Good until the year 2554.
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

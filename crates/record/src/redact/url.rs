@@ -19,19 +19,19 @@ impl Redactor {
         // A fragment may hold a token as well (RFC 6749 §4.2.2).
         for piece in rest.split_inclusive(['?', '#']) {
             let parameters = piece.trim_end_matches(['?', '#']);
-            masked.push_str(&self.parameters(parameters, is_secret_parameter));
+            masked.push_str(&self.mask_parameters(parameters, is_secret_parameter));
             masked.push_str(&piece[parameters.len()..]);
         }
         if masked == *target { target } else { Cow::Owned(masked) }
     }
 
     /// A form's text. Parameters are separated by `&`, or by `;` as of old.
-    pub(super) fn form(&self, text: &str) -> String {
-        self.parameters(text, is_secret_parameter)
+    pub(super) fn redact_form(&self, text: &str) -> String {
+        self.mask_parameters(text, is_secret_parameter)
     }
 
     /// Any text, with the secrets of its URLs and assignments masked.
-    pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(super) fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if !may_hold_secret(text) {
             return Cow::Borrowed(text);
         }
@@ -41,7 +41,7 @@ impl Redactor {
             let word = piece.strip_suffix(is_end).unwrap_or(piece);
             match word.contains("//") || word.contains(['?', '#']) {
                 true => masked.push_str(&self.target(word)),
-                false => masked.push_str(&self.parameters(word, is_secret_member)),
+                false => masked.push_str(&self.mask_parameters(word, is_secret_member)),
             }
             masked.push_str(&piece[word.len()..]);
         }
@@ -49,7 +49,7 @@ impl Redactor {
     }
 
     /// A secret reaches up to the next `&`, or up to a `;` with another name after it.
-    fn parameters(&self, text: &str, is_secret: fn(&str) -> bool) -> String {
+    fn mask_parameters(&self, text: &str, is_secret: fn(&str) -> bool) -> String {
         let mut masked = String::with_capacity(text.len());
         let mut secret: Option<String> = None;
         let mut separator = "";
@@ -63,7 +63,7 @@ impl Redactor {
                 }
                 (before, pair) => {
                     if let Some(value) = before.take() {
-                        let _ = write!(masked, "{}{separator}", self.mask(&value));
+                        let _ = write!(masked, "{}{separator}", self.mask_secret(&value));
                     }
                     match pair {
                         Some((name, value)) if is_secret(name) => {
@@ -80,7 +80,7 @@ impl Redactor {
             separator = after;
         }
         if let Some(value) = secret {
-            let _ = write!(masked, "{}{separator}", self.mask(&value));
+            let _ = write!(masked, "{}{separator}", self.mask_secret(&value));
         }
         masked
     }
@@ -95,7 +95,7 @@ impl Redactor {
             let end = after.find(['/', '?', '#']).unwrap_or(after.len());
             match after[..end].rfind('@').filter(|at| *at > 0) {
                 Some(at) => {
-                    masked.push_str(&self.mask(&after[..at]));
+                    masked.push_str(&self.mask_secret(&after[..at]));
                     masked.push_str(&after[at..end]);
                 }
                 None => masked.push_str(&after[..end]),

@@ -1,6 +1,6 @@
 //! A Redis that goes, comes back, or has lost what it knew.
 
-use mcpace_redis::{Event, OpenError, Redis};
+use mcpace_redis::{ConnectionEvent, OpenError, Redis};
 use mcpace_serve::store::OnDown;
 use serde_json::json;
 
@@ -26,8 +26,10 @@ async fn refused_while_it_is_away_and_nothing_is_lost_over_its_restart() {
     assert_eq!(ask(one.address(), &Request::post(&initialize(REVISION))).await.head.status, 503);
     assert!(one.server.notify(&id, "notifications/lost", None).await.is_err());
     redis.restart();
-    one.told(|events| matches!(events.as_slice(), [Event::Gone { .. }, Event::Back { .. }])).await;
-    other.told(|events| matches!(events.as_slice(), [Event::Gone { .. }, Event::Back { .. }])).await;
+    one.told(|events| matches!(events.as_slice(), [ConnectionEvent::Gone { .. }, ConnectionEvent::Back { .. }])).await;
+    other
+        .told(|events| matches!(events.as_slice(), [ConnectionEvent::Gone { .. }, ConnectionEvent::Back { .. }]))
+        .await;
     assert_eq!(text_of(&ask(other.address(), &request).await.json()), "hi");
     assert_eq!(text_of(&ask(one.address(), &request).await.json()), "hi");
     let mut stream = open(other.address(), &Request::bare("GET").within(&id, REVISION)).await;
@@ -49,7 +51,9 @@ async fn in_memory_sessions_go_on_and_are_put_back_into_a_store_that_lost_them()
         assert_eq!(text_of(&ask(one.address(), &request(id)).await.json()), "hi");
     }
     redis.restart_empty();
-    let emptied = |events: &Vec<Event>| matches!(events.as_slice(), [.., Event::Back { .. }, Event::Emptied { .. }]);
+    let emptied = |events: &Vec<ConnectionEvent>| {
+        matches!(events.as_slice(), [.., ConnectionEvent::Back { .. }, ConnectionEvent::Emptied { .. }])
+    };
     one.told(emptied).await;
     other.told(emptied).await;
     // The process that knows them puts them there, asked or not.
@@ -101,12 +105,14 @@ async fn a_store_that_answers_and_refuses_is_not_said_to_be_out_of_reach() {
     let mut one = member(&redis, OnDown::Refuse, |_| {});
     redis.ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(ask(one.address(), &Request::post(&initialize(REVISION))).await.head.status, 503);
-    one.told(|events| matches!(&events[..], [Event::Gone { answers: true, reason, .. }] if reason.contains("OOM")))
-        .await;
+    one.told(
+        |events| matches!(&events[..], [ConnectionEvent::Gone { answers: true, reason, .. }] if reason.contains("OOM")),
+    )
+    .await;
     let error = Redis::open(&redis.url(), options(OnDown::Refuse).0).unwrap_err();
     assert!(matches!(&error, OpenError::Unusable { reason, .. } if reason.contains("OOM")), "{error}");
     redis.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
-    one.told(|events| matches!(events.as_slice(), [Event::Gone { .. }, Event::Back { .. }])).await;
+    one.told(|events| matches!(events.as_slice(), [ConnectionEvent::Gone { .. }, ConnectionEvent::Back { .. }])).await;
 }
 
 #[tokio::test]
@@ -120,7 +126,7 @@ async fn a_store_that_is_not_there_is_said_at_once_and_without_its_password() {
     }
     let (waiting, mut events) = options(OnDown::Memory);
     let redis = Redis::open("redis://127.0.0.1:1", waiting).unwrap();
-    let gone = events.wait_for(|events| matches!(events.as_slice(), [Event::Gone { .. }]));
+    let gone = events.wait_for(|events| matches!(events.as_slice(), [ConnectionEvent::Gone { .. }]));
     limited("word that it is away", gone).await.unwrap().unwrap();
     drop(redis);
 }

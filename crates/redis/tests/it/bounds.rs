@@ -6,7 +6,7 @@ use mcpace_redis::{Redis, RedisLimiter};
 use mcpace_serve::Server;
 use mcpace_serve::guard::{Limiter as _, RateLimit, Taking};
 use mcpace_serve::http::ResponseMode;
-use mcpace_serve::store::{Name, OnDown, Post, Stores, To, Told};
+use mcpace_serve::store::{BroadcastChange, OnDown, Post, SessionName, Stores, To};
 use serde_json::{Value, json};
 
 use crate::http_harness::{Request, ask, call, echo, event, head, open, receive, session, text_of};
@@ -137,7 +137,7 @@ async fn an_answer_too_long_to_be_passed_on_is_an_error_to_who_asked() {
 async fn boxes_are_bounded_in_bytes_and_what_went_is_said() {
     let redis = RedisServer::start();
     let [speaker, reader] = [stores(&redis), stores(&redis)];
-    let told = |text: String| Post::Told(Told::Message(text));
+    let told = |text: String| Post::Told(BroadcastChange::Message(text));
     let long = told("x".repeat(MIB));
     for _ in 0..40 {
         assert!(speaker.broker.post(To::Others, &long).await.unwrap());
@@ -243,7 +243,7 @@ async fn what_an_earlier_request_left_fails_no_other() {
     let redis = RedisServer::start();
     let [one, _other] = pair(&redis, |_| {});
     let id = session(one.address(), REVISION).await;
-    let name = mcpace_serve::store::Name::of(&id);
+    let name = mcpace_serve::store::SessionName::of(&id);
     // Not what is expected there.
     redis.ask::<String>(&["SET", &format!("test:s:{name}:c"), "rubbish", "PX", "600000"]);
     let within = |message: &Value| Request::post(message).within(&id, REVISION);
@@ -268,7 +268,7 @@ async fn a_question_that_redis_refuses_is_no_question() {
     let redis = RedisServer::start();
     let [one, _other] = pair(&redis, |options| options.response = ResponseMode::Json);
     let id = eliciting(one.address(), REVISION).await;
-    let meta = format!("test:l:{}.0:m", Name::of(&id));
+    let meta = format!("test:l:{}.0:m", SessionName::of(&id));
     redis.ask::<String>(&["SET", &meta, "rubbish", "PX", "600000"]);
     let reply = ask(one.address(), &Request::post(&call(1, "ask", &json!({}))).within(&id, REVISION)).await;
     assert_eq!(reply.json()["result"]["isError"], true, "{}", reply.body);

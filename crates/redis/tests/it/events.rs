@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpace_redis::Redis;
-use mcpace_serve::store::{Bounds, Cursor, Entry, LogId, Name, OnDown, Opened, Page, Stores, What, Writer};
+use mcpace_serve::store::{
+    Bounds, Cursor, EntryContent, LogId, OnDown, Opened, Page, SessionName, Stores, StreamEntry, WriterState,
+};
 
 use crate::server::{RedisServer, options};
 
@@ -22,11 +24,11 @@ fn stores(redis: &RedisServer) -> Stores {
 }
 
 fn log(number: u64) -> LogId {
-    LogId { session: Name::of("a session"), number }
+    LogId { session: SessionName::of("a session"), number }
 }
 
-fn event(log: LogId, sequence: u64, position: Option<u64>, text: &str) -> Entry {
-    Entry { log, sequence, what: What::Event(position, Bytes::copy_from_slice(text.as_bytes())) }
+fn event(log: LogId, sequence: u64, position: Option<u64>, text: &str) -> StreamEntry {
+    StreamEntry { log, sequence, what: EntryContent::Event(position, Bytes::copy_from_slice(text.as_bytes())) }
 }
 
 /// From the beginning.
@@ -85,12 +87,12 @@ async fn ended_streams_are_bounded_together_and_take_no_more() {
     let redis = RedisServer::start();
     let stores = stores(&redis);
     let ended = async |number: u64, sequence: u64, size: usize| {
-        let begin = Entry { log: log(number), sequence, what: What::Begin("[1]".into()) };
-        let end = Entry { log: log(number), sequence: sequence + 2, what: What::End };
+        let begin = StreamEntry { log: log(number), sequence, what: EntryContent::Begin("[1]".into()) };
+        let end = StreamEntry { log: log(number), sequence: sequence + 2, what: EntryContent::End };
         let said = event(log(number), sequence + 1, Some(1), &"x".repeat(size));
         stores.events.add(&[begin, said, end], &BOUNDS).await.unwrap();
     };
-    let is_there = async |number| read(&stores, log(number)).await.writer != Writer::Unknown;
+    let is_there = async |number| read(&stores, log(number)).await.writer != WriterState::Unknown;
     for number in 1..=4 {
         ended(number, number * 10, 10).await;
     }
@@ -107,12 +109,12 @@ async fn a_writer_that_is_gone_is_known_as_such() {
     let redis = RedisServer::start();
     let writer = stores(&redis);
     let reader = stores(&redis);
-    let begin = Entry { log: log(1), sequence: 1, what: What::Begin("[7]".into()) };
+    let begin = StreamEntry { log: log(1), sequence: 1, what: EntryContent::Begin("[7]".into()) };
     writer.events.add(&[begin], &BOUNDS).await.unwrap();
-    assert_eq!(read(&reader, log(1)).await.writer, Writer::Alive);
+    assert_eq!(read(&reader, log(1)).await.writer, WriterState::Alive);
     drop(writer);
     // It says so itself as it goes; one that is killed says nothing for a while.
-    crate::peer::limited("its end", async { while read(&reader, log(1)).await.writer != Writer::Gone {} })
+    crate::peer::limited("its end", async { while read(&reader, log(1)).await.writer != WriterState::Gone {} })
         .await
         .unwrap();
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpace_redis::{Event, Redis, RedisLimiter};
+use mcpace_redis::{ConnectionEvent, Redis, RedisLimiter};
 use mcpace_serve::guard::{Algorithm, Exceeded, Limiter as _, LimiterDown, RateLimit, Taking};
 use mcpace_serve::store::OnDown;
 
@@ -91,7 +91,7 @@ async fn without_redis_nobody_counts_or_each_process_does() {
     let refusing = Redis::open(&redis.url(), refusing).unwrap().limiter();
     let alone = limiter(&redis, OnDown::Memory);
     redis.kill();
-    let gone = events.wait_for(|events| matches!(events.as_slice(), [Event::Gone { .. }]));
+    let gone = events.wait_for(|events| matches!(events.as_slice(), [ConnectionEvent::Gone { .. }]));
     limited("word of the end", gone).await.unwrap().unwrap();
     let rule = RateLimit::new("alone", 2, Duration::from_secs(3600));
     assert_eq!(take(&refusing, &rule, "grace").await, Err(LimiterDown));

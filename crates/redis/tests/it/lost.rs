@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use mcpace_redis::{Event, Options, Redis, RedisLimiter};
+use mcpace_redis::{ConnectionEvent, Options, Redis, RedisLimiter};
 use mcpace_serve::guard::{AccessRequest, Guard, Verdict};
 use mcpace_serve::http::ResponseMode;
-use mcpace_serve::store::{LogId, Name, OnDown, Post, To, Told};
+use mcpace_serve::store::{BroadcastChange, LogId, OnDown, Post, SessionName, To};
 use mcpace_serve::{Resource, Server};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ const REVISION: &str = "2025-11-25";
 
 /// Key of the facts about a session's standalone stream.
 fn meta(id: &str) -> String {
-    format!("test:l:{}:m", LogId::standalone(Name::of(id)))
+    format!("test:l:{}:m", LogId::standalone(SessionName::of(id)))
 }
 
 async fn listen(address: std::net::SocketAddr, id: &str) -> Peer {
@@ -38,11 +38,11 @@ async fn next(stream: &mut Peer) -> (Option<String>, Value) {
 }
 
 async fn gone(member: &mut Member) {
-    member.told(|events| matches!(events.last(), Some(Event::Gone { .. }))).await;
+    member.told(|events| matches!(events.last(), Some(ConnectionEvent::Gone { .. }))).await;
 }
 
 async fn back(member: &mut Member) {
-    member.told(|events| events.iter().any(|event| matches!(event, Event::Back { .. }))).await;
+    member.told(|events| events.iter().any(|event| matches!(event, ConnectionEvent::Back { .. }))).await;
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn what_had_to_wait_for_its_guard_is_told_before_it_is_answered() {
             [(); 2].map(|()| member_at(&redis.url(), guarded(), OnDown::Refuse, |options| options.response = mode));
         let id = session(one.address(), REVISION).await;
         let mut stream = listen(other.address(), &id).await;
-        let changes = format!("test:s:{}:c", Name::of(&id));
+        let changes = format!("test:s:{}:c", SessionName::of(&id));
         for (method, count) in [("resources/subscribe", 1), ("resources/unsubscribe", 0), ("resources/subscribe", 1)] {
             let change = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"uri": "test://greeting"}});
             let mut reply = open(one.address(), &Request::post(&change).within(&id, REVISION)).await;
@@ -273,7 +273,7 @@ async fn a_session_is_put_back_with_what_its_client_set_and_what_is_left_of_its_
     let [mut one, mut other] = pair(&redis, |options| options.limits.session_life = Some(Duration::from_secs(3_600)));
     let begun = std::time::Instant::now();
     let id = session(one.address(), REVISION).await;
-    let name = Name::of(&id);
+    let name = SessionName::of(&id);
     let ends_at = |redis: &RedisServer| redis.ask::<Option<i64>>(&["HGET", &format!("test:s:{name}"), "u"]);
     let first = ends_at(&redis).unwrap();
     let messages = [
@@ -287,7 +287,8 @@ async fn a_session_is_put_back_with_what_its_client_set_and_what_is_left_of_its_
     gone(&mut one).await;
     gone(&mut other).await;
     redis.restart_empty();
-    let emptied = |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Emptied { .. }));
+    let emptied =
+        |events: &Vec<ConnectionEvent>| events.iter().any(|event| matches!(event, ConnectionEvent::Emptied { .. }));
     one.told(emptied).await;
     other.told(emptied).await;
     let request = Request::post(&echo(3, "hi")).within(&id, REVISION);
@@ -305,7 +306,7 @@ async fn a_store_that_is_emptied_is_noticed_without_a_break() {
     let [mut one, other] = pair(&redis, |_| {});
     let id = session(one.address(), REVISION).await;
     redis.ask::<String>(&["FLUSHALL"]);
-    one.told(|events| matches!(events.as_slice(), [Event::Emptied { .. }])).await;
+    one.told(|events| matches!(events.as_slice(), [ConnectionEvent::Emptied { .. }])).await;
     let request = Request::post(&echo(1, "hi")).within(&id, REVISION);
     limited("the session", async { while ask(other.address(), &request).await.head.status != 200 {} }).await.unwrap();
 }
@@ -326,10 +327,10 @@ async fn a_store_whose_clock_is_behind_is_heard_at_once() {
         assert_eq!(next(&mut stream).await.1["method"], format!("notifications/{kind}/list_changed"));
     }
     redis.ask::<String>(&["FLUSHALL"]);
-    one.told(|events| matches!(events.as_slice(), [Event::Emptied { .. }])).await;
+    one.told(|events| matches!(events.as_slice(), [ConnectionEvent::Emptied { .. }])).await;
     // To all, and to its own box.
     other.server.tools_changed();
-    let post = Post::Told(Told::Prompts);
+    let post = Post::Told(BroadcastChange::Prompts);
     let third = Redis::open(&redis.url(), options(OnDown::Refuse).0).unwrap().stores();
     assert!(third.broker.post(To::Process(process.parse().unwrap()), &post).await.unwrap());
     let mut heard = [next(&mut stream).await.1, next(&mut stream).await.1].map(|told| told["method"].to_string());
@@ -343,7 +344,9 @@ async fn who_only_counts_says_once_that_the_store_is_emptied() {
     let (options, mut events) = options(OnDown::Refuse);
     let alive = Duration::from_millis(300);
     let _limiter = RedisLimiter::open(&redis.url(), Options { alive, ..options }).unwrap();
-    let emptied = |events: &Vec<Event>| events.iter().filter(|event| matches!(event, Event::Emptied { .. })).count();
+    let emptied = |events: &Vec<ConnectionEvent>| {
+        events.iter().filter(|event| matches!(event, ConnectionEvent::Emptied { .. })).count()
+    };
     for times in 1..=2 {
         redis.ask::<String>(&["FLUSHALL"]);
         limited("word of it", events.wait_for(|events| emptied(events) >= times)).await.unwrap().unwrap();

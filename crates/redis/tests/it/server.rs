@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use mcpace_redis::{Event, Options, Redis};
+use mcpace_redis::{ConnectionEvent, Options, Redis};
 use mcpace_serve::http::{self, ServerHandle};
 use mcpace_serve::store::OnDown;
 use mcpace_serve::{Context, NoArguments, Server, Tool, ToolError};
@@ -162,7 +162,7 @@ pub(crate) struct Member {
     pub(crate) running: ServerHandle,
     pub(crate) server: Server,
     /// Events of the connection so far.
-    pub(crate) events: watch::Receiver<Vec<Event>>,
+    pub(crate) events: watch::Receiver<Vec<ConnectionEvent>>,
 }
 
 impl Member {
@@ -171,7 +171,7 @@ impl Member {
     }
 
     /// Waits for what is said of the connection.
-    pub(crate) async fn told(&mut self, wanted: impl FnMut(&Vec<Event>) -> bool) {
+    pub(crate) async fn told(&mut self, wanted: impl FnMut(&Vec<ConnectionEvent>) -> bool) {
         crate::peer::limited("word of the connection", self.events.wait_for(wanted)).await.unwrap().unwrap();
     }
 }
@@ -186,10 +186,12 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     crate::peer::limited(what, looking).await.unwrap();
 }
 
-pub(crate) fn options(on_down: OnDown) -> (Options, watch::Receiver<Vec<Event>>) {
+pub(crate) fn options(on_down: OnDown) -> (Options, watch::Receiver<Vec<ConnectionEvent>>) {
     let (sender, events) = watch::channel(Vec::new());
     let sender = Mutex::new(sender);
-    let tell = Arc::new(move |event: &Event| sender.lock().unwrap().send_modify(|events| events.push(event.clone())));
+    let tell = Arc::new(move |event: &ConnectionEvent| {
+        sender.lock().unwrap().send_modify(|events| events.push(event.clone()))
+    });
     // Longer than by default: machines that test are busy.
     let limit = Duration::from_secs(5);
     (Options { prefix: "test:".to_owned(), on_down, limit, tell, ..Options::default() }, events)

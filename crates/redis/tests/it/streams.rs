@@ -2,7 +2,7 @@
 
 use mcpace_redis::Redis;
 use mcpace_serve::NotifyError;
-use mcpace_serve::store::{Bounds, Entry, LogId, Name, OnDown, What};
+use mcpace_serve::store::{Bounds, EntryContent, LogId, OnDown, SessionName, StreamEntry};
 use std::time::Duration;
 
 use mcpace_serve::http::ResponseMode;
@@ -170,7 +170,7 @@ async fn a_call_whose_process_is_gone_is_answered_by_whoever_is_asked() {
     let id = session(one.address(), REVISION).await;
     let gone = Redis::open(&redis.url(), options(OnDown::Refuse).0).unwrap().stores();
     let number = u64::from(gone.broker.number()) << 32 | 1;
-    let log = LogId { session: Name::of(&id), number };
+    let log = LogId { session: SessionName::of(&id), number };
     let bounds = Bounds {
         events: 100,
         bytes: 10_000,
@@ -180,8 +180,8 @@ async fn a_call_whose_process_is_gone_is_answered_by_whoever_is_asked() {
         after_end: Duration::from_secs(60),
     };
     let answer = r#"{"jsonrpc":"2.0","id":6,"result":{}}"#;
-    let said = [What::Begin(r#"[6,7,"eight"]"#.into()), What::Event(Some(1), answer.into())];
-    let entries: Vec<_> = said.into_iter().map(|what| Entry { log, sequence: 0, what }).collect();
+    let said = [EntryContent::Begin(r#"[6,7,"eight"]"#.into()), EntryContent::Event(Some(1), answer.into())];
+    let entries: Vec<_> = said.into_iter().map(|what| StreamEntry { log, sequence: 0, what }).collect();
     gone.events.add(&entries, &bounds).await.unwrap();
     drop(gone);
     let again =

@@ -9,7 +9,7 @@ use mcpace_wire::mcp;
 use super::Catalogue;
 use super::pages::{Listed, Pages, Texts};
 use crate::build_error::BuildError;
-use crate::guard::{Compiled, Kind};
+use crate::guard::{Compiled, ComponentKind};
 use crate::service::{
     Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, TaskUse,
     Tool, ToolHandler, UriTemplate, arguments,
@@ -32,7 +32,7 @@ pub(crate) struct ToolEntry {
 const TOOL: &str = "tool";
 
 impl ToolEntry {
-    pub(crate) fn check(tool: Tool) -> Result<Self, BuildError> {
+    pub(crate) fn from_tool(tool: Tool) -> Result<Self, BuildError> {
         let Tool { mut listed, input, output, handler, task, terms, guard } = tool;
         let name = listed.name.clone();
         if !is_tool_name(&name) {
@@ -53,7 +53,7 @@ impl ToolEntry {
         let headers = ParamHeader::of_schema(listed.input_schema.get())
             .map_err(|error| BuildError::Header { name: name.clone(), error })?;
         let object_output = output.as_ref().is_some_and(arguments::is_object);
-        let guard = Compiled::compile(TOOL, &name, guard)?;
+        let guard = Compiled::compile_guard(TOOL, &name, guard)?;
         let headers = headers.into();
         Ok(Self { texts: Texts::default(), listed, object_output, headers, handler, task, terms, guard })
     }
@@ -65,16 +65,16 @@ fn is_tool_name(name: &str) -> bool {
 }
 
 impl Listed for ToolEntry {
-    const KIND: Kind = Kind::Tool;
+    const KIND: ComponentKind = ComponentKind::Tool;
     const LIST: &'static str = "tools";
 
     type Shape = mcp::Tool;
 
-    fn key(&self) -> &str {
+    fn lookup_key(&self) -> &str {
         &self.listed.name
     }
 
-    fn texts(&self) -> &Texts {
+    fn text_cache(&self) -> &Texts {
         &self.texts
     }
 
@@ -82,12 +82,12 @@ impl Listed for ToolEntry {
         self.guard.as_ref()
     }
 
-    fn pages(catalogue: &Catalogue) -> &Pages {
+    fn pages_of(catalogue: &Catalogue) -> &Pages {
         &catalogue.tool_pages
     }
 
     /// Leaves out what a revision doesn't know, though clients must pass over it: a list is read into a model's context.
-    fn shape(&self, revision: Revision) -> mcp::Tool {
+    fn shape_for(&self, revision: Revision) -> mcp::Tool {
         let mut tool = self.listed.clone();
         if revision < Revision::V2025_03_26 {
             tool.annotations = None;
@@ -138,45 +138,45 @@ pub(crate) struct CompletionEntry {
 }
 
 impl ResourceEntry {
-    pub(crate) fn check(resource: Resource) -> Result<Self, BuildError> {
+    pub(crate) fn from_resource(resource: Resource) -> Result<Self, BuildError> {
         let Resource { listed, handler, guard } = resource;
         let name = listed.uri.clone();
         // RFC 3986 §3: a URI has a scheme.
         if !name.contains(':') {
             return Err(BuildError::Name { kind: "resource", name });
         }
-        let guard = Compiled::compile("resource", &name, guard)?;
+        let guard = Compiled::compile_guard("resource", &name, guard)?;
         let handler = handler.ok_or(BuildError::NoHandler { kind: "resource", name })?;
         Ok(Self { texts: Texts::default(), listed, handler, guard })
     }
 }
 
 impl TemplateEntry {
-    pub(crate) fn check(template: ResourceTemplate) -> Result<Self, BuildError> {
+    pub(crate) fn from_template(template: ResourceTemplate) -> Result<Self, BuildError> {
         let ResourceTemplate { listed, handler, guard } = template;
         let template = UriTemplate::parse(&listed.uri_template)?;
         let name = listed.uri_template.clone();
-        let guard = Compiled::compile("resource template", &name, guard)?;
+        let guard = Compiled::compile_guard("resource template", &name, guard)?;
         let handler = handler.ok_or(BuildError::NoHandler { kind: "resource template", name })?;
         Ok(Self { texts: Texts::default(), listed, template, handler, guard })
     }
 }
 
 impl PromptEntry {
-    pub(crate) fn check(prompt: Prompt) -> Result<Self, BuildError> {
+    pub(crate) fn from_prompt(prompt: Prompt) -> Result<Self, BuildError> {
         let Prompt { listed, handler, guard } = prompt;
         let name = listed.name.clone();
         if name.is_empty() {
             return Err(BuildError::Name { kind: "prompt", name });
         }
-        let guard = Compiled::compile("prompt", &name, guard)?;
+        let guard = Compiled::compile_guard("prompt", &name, guard)?;
         let handler = handler.ok_or(BuildError::NoHandler { kind: "prompt", name })?;
         Ok(Self { texts: Texts::default(), listed, handler, guard })
     }
 }
 
 impl CompletionEntry {
-    pub(crate) fn check(completion: Completion) -> Result<Self, BuildError> {
+    pub(crate) fn from_completion(completion: Completion) -> Result<Self, BuildError> {
         let Completion { of, argument, handler } = completion;
         let handler = handler.ok_or_else(|| BuildError::NoHandler { kind: "completion", name: argument.clone() })?;
         Ok(Self { of, argument, handler })
@@ -198,16 +198,16 @@ macro_rules! trimmed {
 }
 
 impl Listed for ResourceEntry {
-    const KIND: Kind = Kind::Resource;
+    const KIND: ComponentKind = ComponentKind::Resource;
     const LIST: &'static str = "resources";
 
     type Shape = mcp::Resource;
 
-    fn key(&self) -> &str {
+    fn lookup_key(&self) -> &str {
         &self.listed.uri
     }
 
-    fn texts(&self) -> &Texts {
+    fn text_cache(&self) -> &Texts {
         &self.texts
     }
 
@@ -215,26 +215,26 @@ impl Listed for ResourceEntry {
         self.guard.as_ref()
     }
 
-    fn pages(catalogue: &Catalogue) -> &Pages {
+    fn pages_of(catalogue: &Catalogue) -> &Pages {
         &catalogue.resource_pages
     }
 
-    fn shape(&self, revision: Revision) -> mcp::Resource {
+    fn shape_for(&self, revision: Revision) -> mcp::Resource {
         trimmed!(self.listed, revision)
     }
 }
 
 impl Listed for TemplateEntry {
-    const KIND: Kind = Kind::Template;
+    const KIND: ComponentKind = ComponentKind::Template;
     const LIST: &'static str = "resourceTemplates";
 
     type Shape = mcp::ResourceTemplate;
 
-    fn key(&self) -> &str {
+    fn lookup_key(&self) -> &str {
         &self.listed.uri_template
     }
 
-    fn texts(&self) -> &Texts {
+    fn text_cache(&self) -> &Texts {
         &self.texts
     }
 
@@ -242,26 +242,26 @@ impl Listed for TemplateEntry {
         self.guard.as_ref()
     }
 
-    fn pages(catalogue: &Catalogue) -> &Pages {
+    fn pages_of(catalogue: &Catalogue) -> &Pages {
         &catalogue.template_pages
     }
 
-    fn shape(&self, revision: Revision) -> mcp::ResourceTemplate {
+    fn shape_for(&self, revision: Revision) -> mcp::ResourceTemplate {
         trimmed!(self.listed, revision)
     }
 }
 
 impl Listed for PromptEntry {
-    const KIND: Kind = Kind::Prompt;
+    const KIND: ComponentKind = ComponentKind::Prompt;
     const LIST: &'static str = "prompts";
 
     type Shape = mcp::Prompt;
 
-    fn key(&self) -> &str {
+    fn lookup_key(&self) -> &str {
         &self.listed.name
     }
 
-    fn texts(&self) -> &Texts {
+    fn text_cache(&self) -> &Texts {
         &self.texts
     }
 
@@ -269,11 +269,11 @@ impl Listed for PromptEntry {
         self.guard.as_ref()
     }
 
-    fn pages(catalogue: &Catalogue) -> &Pages {
+    fn pages_of(catalogue: &Catalogue) -> &Pages {
         &catalogue.prompt_pages
     }
 
-    fn shape(&self, revision: Revision) -> mcp::Prompt {
+    fn shape_for(&self, revision: Revision) -> mcp::Prompt {
         let mut prompt = trimmed!(self.listed, revision);
         if revision < Revision::V2025_06_18 {
             for argument in prompt.arguments.iter_mut().flatten() {

@@ -14,7 +14,7 @@ use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, Resources
 use rustc_hash::FxHashMap;
 
 use crate::build_error::BuildError;
-use crate::guard::{Compiled, Kind};
+use crate::guard::{Compiled, ComponentKind};
 use crate::service::{Completed, Completer, TaskUse};
 pub(crate) use entry::{CompletionEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use pages::{Listed, Pages, UnknownCursor, cache_hints};
@@ -71,7 +71,7 @@ impl<T> ByRevision<T> {
         Self(Revision::ALL.map(value))
     }
 
-    pub(crate) fn of(&self, revision: Revision) -> &T {
+    pub(crate) fn for_revision(&self, revision: Revision) -> &T {
         // `ALL` is in the order of the variants.
         &self.0[revision as usize]
     }
@@ -94,19 +94,19 @@ impl Catalogue {
             resources,
             prompts,
             completions,
-            capabilities: ByRevision::build(|revision| capabilities(&definitions, tell, revision)),
+            capabilities: ByRevision::build(|revision| declared_capabilities(&definitions, tell, revision)),
             tools,
             definitions,
         })
     }
 
     pub(crate) fn capabilities(&self, revision: Revision) -> &ServerCapabilities {
-        self.capabilities.of(revision)
+        self.capabilities.for_revision(revision)
     }
 
     /// The first template that `uri` is of, with what its variables stand for.
     pub(crate) fn find_template(&self, uri: &str) -> Option<(&Arc<TemplateEntry>, BTreeMap<String, String>)> {
-        self.definitions.templates.iter().find_map(|entry| Some((entry, entry.template.variables(uri)?)))
+        self.definitions.templates.iter().find_map(|entry| Some((entry, entry.template.match_uri(uri)?)))
     }
 
     /// Whether there is anything to read under `uri`.
@@ -115,23 +115,24 @@ impl Catalogue {
     }
 
     /// The guard of what is read under `uri`.
-    pub(crate) fn read_guard(&self, uri: &str) -> Option<(Kind, &str, &Arc<Compiled>)> {
+    pub(crate) fn read_guard(&self, uri: &str) -> Option<(ComponentKind, &str, &Arc<Compiled>)> {
         if let Some(entry) = self.resources.get(uri) {
-            return Some((Kind::Resource, entry.key(), entry.guard.as_ref()?));
+            return Some((ComponentKind::Resource, entry.lookup_key(), entry.guard.as_ref()?));
         }
-        let entry = self.definitions.templates.iter().find(|entry| entry.template.variables(uri).is_some())?;
-        Some((Kind::Template, entry.key(), entry.guard.as_ref()?))
+        let entry = self.definitions.templates.iter().find(|entry| entry.template.match_uri(uri).is_some())?;
+        Some((ComponentKind::Template, entry.lookup_key(), entry.guard.as_ref()?))
     }
 
     /// The guard of what proposals are asked for.
-    pub(crate) fn completion_target(&self, of: &Completed) -> Option<(Kind, &str, &Arc<Compiled>)> {
+    pub(crate) fn completion_target(&self, of: &Completed) -> Option<(ComponentKind, &str, &Arc<Compiled>)> {
         match of {
             Completed::Prompt(name) => {
                 let entry = self.prompts.get(name.as_str())?;
-                Some((Kind::Prompt, entry.key(), entry.guard.as_ref()?))
+                Some((ComponentKind::Prompt, entry.lookup_key(), entry.guard.as_ref()?))
             }
-            Completed::Template(uri) => match self.definitions.templates.iter().find(|entry| entry.key() == uri) {
-                Some(entry) => Some((Kind::Template, entry.key(), entry.guard.as_ref()?)),
+            Completed::Template(uri) => match self.definitions.templates.iter().find(|entry| entry.lookup_key() == uri)
+            {
+                Some(entry) => Some((ComponentKind::Template, entry.lookup_key(), entry.guard.as_ref()?)),
                 None => self.read_guard(uri),
             },
         }
@@ -148,7 +149,7 @@ impl Catalogue {
             Completed::Prompt(name) => self.prompts.contains_key(name.as_str()),
             // A client may also name a resource of the family.
             Completed::Template(uri) => {
-                self.definitions.templates.iter().any(|entry| entry.key() == uri) || self.has_resource(uri)
+                self.definitions.templates.iter().any(|entry| entry.lookup_key() == uri) || self.has_resource(uri)
             }
         };
         if known { Ok(self.completions.get(&(of, argument))) } else { Err(()) }
@@ -162,11 +163,11 @@ fn index_completions(
     let mut map = HashMap::new();
     for entry in &definitions.completions {
         let owned = match &entry.of {
-            Completed::Prompt(name) => definitions.prompts.iter().any(|prompt| prompt.key() == name),
+            Completed::Prompt(name) => definitions.prompts.iter().any(|prompt| prompt.lookup_key() == name),
             Completed::Template(uri) => definitions
                 .templates
                 .iter()
-                .any(|template| template.key() == uri && template.template.has_variable(&entry.argument)),
+                .any(|template| template.lookup_key() == uri && template.template.has_variable(&entry.argument)),
         };
         let name = entry.argument.clone();
         if !owned {
@@ -182,14 +183,14 @@ fn index_completions(
 fn index_by_key<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<Box<str>, Arc<T>>, BuildError> {
     let mut map = FxHashMap::default();
     for entry in entries {
-        if map.insert(entry.key().into(), Arc::clone(entry)).is_some() {
-            return Err(BuildError::Duplicate { kind, name: entry.key().to_owned() });
+        if map.insert(entry.lookup_key().into(), Arc::clone(entry)).is_some() {
+            return Err(BuildError::Duplicate { kind, name: entry.lookup_key().to_owned() });
         }
     }
     Ok(map)
 }
 
-fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> ServerCapabilities {
+fn declared_capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> ServerCapabilities {
     let changes = || ListChanged { list_changed: Some(true), extra: Extra::new() };
     let completes = !definitions.completions.is_empty() || definitions.completer.is_some();
     let mut extensions = tell.extensions.clone();

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::{ByRevision, Catalogue, Tell};
 use crate::build_error::BuildError;
-use crate::guard::{Compiled, Kind};
+use crate::guard::{Compiled, ComponentKind};
 
 /// A component that appears in a list.
 pub(crate) trait Listed: Send + Sync + 'static {
     /// Kind of the component.
-    const KIND: Kind;
+    const KIND: ComponentKind;
 
     /// Name of the list in a result.
     const LIST: &'static str;
@@ -24,19 +24,19 @@ pub(crate) trait Listed: Send + Sync + 'static {
     type Shape: Serialize;
 
     /// Key for look-up.
-    fn key(&self) -> &str;
+    fn lookup_key(&self) -> &str;
 
     /// Returns the entry of the list in this revision.
-    fn shape(&self, revision: Revision) -> Self::Shape;
+    fn shape_for(&self, revision: Revision) -> Self::Shape;
 
     /// Cache of the entry as text.
-    fn texts(&self) -> &Texts;
+    fn text_cache(&self) -> &Texts;
 
     /// Guard of the component.
     fn guard(&self) -> Option<&Arc<Compiled>>;
 
     /// List that holds the component.
-    fn pages(catalogue: &Catalogue) -> &Pages;
+    fn pages_of(catalogue: &Catalogue) -> &Pages;
 }
 
 /// Entry of a list as JSON. The text is made once for each component, so a change of one component copies the bytes of all
@@ -44,12 +44,12 @@ pub(crate) trait Listed: Send + Sync + 'static {
 pub(crate) type Texts = OnceLock<ByRevision<Arc<str>>>;
 
 fn entry_text<T: Listed>(entry: &T, revision: Revision) -> Result<&str, BuildError> {
-    if let Some(texts) = entry.texts().get() {
-        return Ok(texts.of(revision));
+    if let Some(texts) = entry.text_cache().get() {
+        return Ok(texts.for_revision(revision));
     }
     let mut failure = None;
     let mut last: Arc<str> = Arc::from("");
-    let texts = ByRevision::build(|revision| match serde_json::to_string(&entry.shape(revision)) {
+    let texts = ByRevision::build(|revision| match serde_json::to_string(&entry.shape_for(revision)) {
         Ok(text) if *text == *last => Arc::clone(&last),
         Ok(text) => {
             last = text.into();
@@ -61,8 +61,8 @@ fn entry_text<T: Listed>(entry: &T, revision: Revision) -> Result<&str, BuildErr
         }
     });
     match failure {
-        Some(error) => Err(BuildError::Unwritable { kind: T::LIST, name: entry.key().to_owned(), error }),
-        None => Ok(entry.texts().get_or_init(|| texts).of(revision)),
+        Some(error) => Err(BuildError::Unwritable { kind: T::LIST, name: entry.lookup_key().to_owned(), error }),
+        None => Ok(entry.text_cache().get_or_init(|| texts).for_revision(revision)),
     }
 }
 
@@ -88,7 +88,7 @@ impl Pages {
                 true => {
                     entries.iter().try_for_each(|entry| entry_text(&**entry, revision).map(drop)).map(|()| Vec::new())
                 }
-                false => pages(entries, tell, generation, revision),
+                false => build_pages(entries, tell, generation, revision),
             };
             pages.unwrap_or_else(|error| {
                 failure = Some(error);
@@ -112,7 +112,7 @@ impl Pages {
     }
 
     /// Appends a page of these entries, which nobody else is to be shown; `next` is the next page's cursor.
-    pub(crate) fn write<'e, T: Listed>(
+    pub(crate) fn write_page<'e, T: Listed>(
         entries: impl Iterator<Item = &'e Arc<T>>,
         next: Option<String>,
         tell: &Tell,
@@ -130,11 +130,11 @@ impl Pages {
                 decode_cursor(cursor).filter(|(generation, _)| *generation == self.generation).ok_or(UnknownCursor)?.1
             }
         };
-        self.pages.of(revision).get(number).map(|page| &**page).ok_or(UnknownCursor)
+        self.pages.for_revision(revision).get(number).map(|page| &**page).ok_or(UnknownCursor)
     }
 }
 
-fn pages<T: Listed>(
+fn build_pages<T: Listed>(
     entries: &[Arc<T>],
     tell: &Tell,
     generation: u64,

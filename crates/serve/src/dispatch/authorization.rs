@@ -19,8 +19,8 @@ use super::{Call, Refusal};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Channel, Handled, Incoming, Peer, Reply, TransportKind};
 use crate::guard::{
-    AccessRequest, BoxFuture, By, Compiled, Denial, Exceeded, Keyed, Kind, LimiterDown, OnLimiterDown, Permitted,
-    RateLimit, Taking,
+    AccessRequest, BoxFuture, By, Compiled, ComponentKind, Denial, Exceeded, Keyed, LimiterDown, OnLimiterDown,
+    Permitted, RateLimit, Taking,
 };
 use crate::headers::Headers;
 use crate::outlet::Outlet;
@@ -30,7 +30,7 @@ use crate::service::{catch_panic, caught_future};
 /// Component that a request wants to use.
 #[derive(Clone, Copy)]
 pub(super) struct Used<'u> {
-    pub(super) kind: Kind,
+    pub(super) kind: ComponentKind,
     pub(super) name: &'u str,
     pub(super) uri: Option<&'u str>,
     pub(super) guard: &'u Arc<Compiled>,
@@ -47,7 +47,7 @@ impl Used<'_> {
 impl Call<'_> {
     /// Asks a guard. Nothing: the request may go on now. An answer: somebody has to be asked; the request goes on, or is
     /// refused, in there.
-    pub(super) fn authorize(&self, catalogue: &Arc<Catalogue>, used: Used<'_>) -> Result<Option<Handled>, Refusal> {
+    pub(super) fn authorize_use(&self, catalogue: &Arc<Catalogue>, used: Used<'_>) -> Result<Option<Handled>, Refusal> {
         if self.has_passed {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl Call<'_> {
                 waits => (Vec::new(), waits),
             },
         };
-        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin(self)?);
+        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin_request(self)?);
         let (guard, counts) = (Arc::clone(used.guard), used.counts);
         let (kind, name, uri) = (used.kind, Box::from(used.name), used.uri.map(Box::from));
         Ok(Some(Handled::Later(Box::pin(async move {
@@ -76,13 +76,18 @@ impl Call<'_> {
             drop(in_flight);
             match passed {
                 Some(Ok(())) => kept.go_on().await,
-                Some(Err(refusal)) => refusal.reply(&kept.id, kept.revision),
-                None => Refusal::Cancelled.reply(&kept.id, kept.revision),
+                Some(Err(refusal)) => refusal.into_reply(&kept.id, kept.revision),
+                None => Refusal::Cancelled.into_reply(&kept.id, kept.revision),
             }
         }))))
     }
 
-    pub(super) fn access_request<'s>(&'s self, kind: Kind, name: &'s str, uri: Option<&'s str>) -> AccessRequest<'s> {
+    pub(super) fn access_request<'s>(
+        &'s self,
+        kind: ComponentKind,
+        name: &'s str,
+        uri: Option<&'s str>,
+    ) -> AccessRequest<'s> {
         let channel = self.incoming.channel;
         let principal = self.incoming.peer.principal.as_ref();
         AccessRequest {
@@ -97,23 +102,23 @@ impl Call<'_> {
     }
 
     /// The request without its message.
-    pub(super) fn to_owned_call(&self, catalogue: &Arc<Catalogue>) -> Kept {
+    pub(super) fn to_owned_call(&self, catalogue: &Arc<Catalogue>) -> WaitingUse {
         let Incoming { peer, channel, received, timed, .. } = self.incoming;
-        Kept {
+        WaitingUse {
             server: Arc::clone(self.server),
             catalogue: Arc::clone(catalogue),
             id: self.id().clone().into_owned(),
             method: self.method,
             revision: self.revision,
-            params: self.request.params.map(|params| self.keep(params.get())),
+            params: self.request.params.map(|params| self.keep_part(params.get())),
             peer: Peer::clone(peer),
             way: KeptWay {
-                outlet: channel.open(),
+                outlet: channel.open_outlet(),
                 headers: channel.headers(),
                 session: channel.session_id().map(Box::from),
                 transport: channel.transport(),
-                closed: channel.closed(),
-                connection: channel.connection(),
+                closed: channel.connection_closed(),
+                connection: channel.connection_number(),
             },
             clocks: self.clocks,
             received: *received,
@@ -123,7 +128,7 @@ impl Call<'_> {
 }
 
 /// A request that waits.
-pub(super) struct Kept {
+pub(super) struct WaitingUse {
     pub(super) server: Arc<ServerState>,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) id: Id<'static>,
@@ -137,8 +142,8 @@ pub(super) struct Kept {
     timed: bool,
 }
 
-impl Kept {
-    pub(super) fn access_request<'s>(&'s self, kind: Kind, name: &'s str) -> AccessRequest<'s> {
+impl WaitingUse {
+    pub(super) fn access_request<'s>(&'s self, kind: ComponentKind, name: &'s str) -> AccessRequest<'s> {
         AccessRequest {
             kind,
             name,
@@ -156,7 +161,7 @@ impl Kept {
             Handled::Now(reply) => reply,
             Handled::Later(later) => later.await,
             // A request has an answer.
-            Handled::Nothing => Refusal::internal_error().reply(&self.id, self.revision),
+            Handled::Nothing => Refusal::internal_error().into_reply(&self.id, self.revision),
         }
     }
 
@@ -207,7 +212,7 @@ struct KeptWay {
 }
 
 impl Channel for KeptWay {
-    fn open(&self) -> Arc<dyn Outlet> {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         Arc::clone(&self.outlet)
     }
 
@@ -223,18 +228,18 @@ impl Channel for KeptWay {
         self.transport
     }
 
-    fn closed(&self) -> Option<CancellationToken> {
+    fn connection_closed(&self) -> Option<CancellationToken> {
         self.closed.clone()
     }
 
-    fn connection(&self) -> u64 {
+    fn connection_number(&self) -> u64 {
         self.connection
     }
 }
 
-/// As [`Compiled::permits`]; a permission that panics refuses.
+/// As [`Compiled::check_access`]; a permission that panics refuses.
 pub(super) fn check_permissions(guard: &Compiled, asked: &AccessRequest<'_>) -> Permitted {
-    catch_panic(|| guard.permits(asked)).unwrap_or_else(|_| {
+    catch_panic(|| guard.check_access(asked)).unwrap_or_else(|_| {
         ::tracing::error!("a permission panicked");
         Permitted::No(Denial::default())
     })
@@ -253,7 +258,7 @@ pub(super) async fn all_agree(agreeing: Vec<BoxFuture<Result<(), Denial>>>) -> R
 }
 
 /// A limit that takes time, with its place among the limits.
-pub(super) enum Waits {
+pub(super) enum SlowLimit {
     ForKey(usize, BoxFuture<Result<String, Denial>>),
     ForCount(usize, BoxFuture<Result<Result<(), Exceeded>, LimiterDown>>),
 }
@@ -264,16 +269,16 @@ fn count_uses(
     limits: &[RateLimit],
     from: usize,
     asked: &AccessRequest<'_>,
-) -> Result<Option<Waits>, Refusal> {
+) -> Result<Option<SlowLimit>, Refusal> {
     for (index, limit) in limits.iter().enumerate().skip(from) {
         let taking = match limit_key(limit, asked) {
             Keyed::Now(key) => server.limiter.take(limit, &key),
             Keyed::Denied(denial) => return Err(Refusal::Denied(denial)),
-            Keyed::Later(key) => return Ok(Some(Waits::ForKey(index, key))),
+            Keyed::Later(key) => return Ok(Some(SlowLimit::ForKey(index, key))),
         };
         match taking {
             Taking::Now(counted) => counted?,
-            Taking::Later(counted) => return Ok(Some(Waits::ForCount(index, counted))),
+            Taking::Later(counted) => return Ok(Some(SlowLimit::ForCount(index, counted))),
         }
     }
     Ok(None)
@@ -283,7 +288,7 @@ fn count_uses(
 pub(super) async fn count_later<'a>(
     server: &ServerState,
     limits: &[RateLimit],
-    waits: Option<Waits>,
+    waits: Option<SlowLimit>,
     asked: impl Fn() -> AccessRequest<'a>,
 ) -> Result<(), Refusal> {
     let mut waits = match waits {
@@ -292,8 +297,8 @@ pub(super) async fn count_later<'a>(
     };
     while let Some(waited) = waits {
         let (index, taking) = match waited {
-            Waits::ForCount(index, counted) => (index, Taking::Later(counted)),
-            Waits::ForKey(index, key) => {
+            SlowLimit::ForCount(index, counted) => (index, Taking::Later(counted)),
+            SlowLimit::ForKey(index, key) => {
                 let key = caught_future(key).await.unwrap_or_else(|_| {
                     ::tracing::error!("what tells a rate limit's key panicked");
                     Err(Denial::default())

@@ -12,16 +12,16 @@ use super::authorization::Used;
 use super::clocks::Clocks;
 use super::failure::{self, Failing};
 use super::in_flight::InFlight;
-use super::reply::{End, reply_head};
+use super::reply::{ResultEnd, reply_head};
 use super::result_limits::too_long;
 use super::tasks::in_time_of;
 use super::{Call, Refusal, missing_member, tasks, tracing};
 use crate::catalogue::{Catalogue, Listed as _, ToolEntry};
 use crate::exchange::{Handled, Reply};
-use crate::guard::{BoxFuture, Kind};
+use crate::guard::{BoxFuture, ComponentKind};
 use crate::server_state::ServerState;
 use crate::service::{
-    AsyncCall, CallFailure, Context, Done, Plain, PlainCall, Request, TaskUse, ToolHandler, ToolWriter, Written,
+    AsyncCall, CallFailure, Context, Done, OwnedRequest, Plain, PlainCall, TaskUse, ToolHandler, ToolWriter, Written,
 };
 
 impl Call<'_> {
@@ -37,8 +37,8 @@ impl Call<'_> {
             return Err(Refusal::error(code::INVALID_PARAMS, "params.arguments: expected an object"));
         }
         if let Some(guard) = &tool.guard {
-            let used = Used { kind: Kind::Tool, name: tool.key(), uri: None, guard, counts: true };
-            if let Some(answer) = self.authorize(catalogue, used)? {
+            let used = Used { kind: ComponentKind::Tool, name: tool.lookup_key(), uri: None, guard, counts: true };
+            if let Some(answer) = self.authorize_use(catalogue, used)? {
                 return Ok(answer);
             }
         }
@@ -74,8 +74,8 @@ impl Call<'_> {
         let mut plain = Plain { writer, timed: self.clocks.is_some(), service: Duration::ZERO };
         let outcome = handler(self.outline.arguments, &mut plain);
         let Plain { writer: ToolWriter { meta, is_error, .. }, service, .. } = plain;
-        self.finish(tool, members, None)
-            .reply(out, outcome.map(|()| Written { meta, is_error }), service)
+        self.finish_tool(tool, members, None)
+            .write_reply(out, outcome.map(|()| Written { meta, is_error }), service)
             .map(Handled::Now)
     }
 
@@ -87,7 +87,7 @@ impl Call<'_> {
         runtime: Option<Handle>,
     ) -> Result<Handled, Refusal> {
         let inputs = self.read_inputs()?;
-        let in_flight = InFlight::begin(self)?;
+        let in_flight = InFlight::begin_request(self)?;
         let context = self.make_context(&in_flight, inputs, runtime.is_some());
         let out = reply_head(self.id());
         let members = out.len();
@@ -96,8 +96,8 @@ impl Call<'_> {
             Err(malformed) => {
                 let failed = Err(CallFailure::Malformed(malformed));
                 return self
-                    .finish(tool, members, None)
-                    .reply(reply_head(self.id()), failed, Duration::ZERO)
+                    .finish_tool(tool, members, None)
+                    .write_reply(reply_head(self.id()), failed, Duration::ZERO)
                     .map(Handled::Now);
             }
         };
@@ -109,27 +109,32 @@ impl Call<'_> {
         Ok(Handled::Later(Box::pin(async move {
             let (request, revision) = (context.request(), end.revision);
             let Some(done) = in_flight.run_cancellable(work).await else {
-                return Refusal::Cancelled.reply(&request.id, revision);
+                return Refusal::Cancelled.into_reply(&request.id, revision);
             };
-            end.finish(Some(request))
-                .reply(done.out, done.outcome, done.service)
-                .unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
+            end.finish_tool(Some(request))
+                .write_reply(done.out, done.outcome, done.service)
+                .unwrap_or_else(|refusal| refusal.into_reply(&request.id, revision))
         })))
     }
 
-    pub(super) fn finish<'f>(&'f self, tool: &ToolEntry, members: usize, request: Option<&'f Request>) -> Finish<'f> {
+    pub(super) fn finish_tool<'f>(
+        &'f self,
+        tool: &ToolEntry,
+        members: usize,
+        request: Option<&'f OwnedRequest>,
+    ) -> ToolFinish<'f> {
         let most = max_result_bytes(tool);
-        Finish { server: self.server, revision: self.revision, clocks: self.clocks, members, most, request }
+        ToolFinish { server: self.server, revision: self.revision, clocks: self.clocks, members, most, request }
     }
 
-    /// Returns a [`Finish`] that outlives the message.
+    /// Returns a [`ToolFinish`] that outlives the message.
     pub(super) fn finish_later(&self, tool: &ToolEntry, members: usize) -> FinishLater {
         let (server, most) = (Arc::clone(self.server), max_result_bytes(tool));
         FinishLater { server, revision: self.revision, clocks: self.clocks, members, most }
     }
 }
 
-/// A [`Finish`] that borrows nothing.
+/// A [`ToolFinish`] that borrows nothing.
 #[derive(Clone)]
 pub(super) struct FinishLater {
     server: Arc<ServerState>,
@@ -153,9 +158,9 @@ impl FinishLater {
         Self { clocks: None, ..self }
     }
 
-    pub(super) fn finish<'f>(&'f self, request: Option<&'f Request>) -> Finish<'f> {
+    pub(super) fn finish_tool<'f>(&'f self, request: Option<&'f OwnedRequest>) -> ToolFinish<'f> {
         let Self { server, revision, clocks, members, most } = self;
-        Finish { server, revision: *revision, clocks: *clocks, members: *members, most: *most, request }
+        ToolFinish { server, revision: *revision, clocks: *clocks, members: *members, most: *most, request }
     }
 }
 
@@ -181,8 +186,8 @@ pub(super) async fn on_demand(
         }
     };
     let reply = match in_flight.run_cancellable(ends).await {
-        None => return Refusal::Cancelled.reply(&request.id, revision),
-        Some(Some(done)) => end.finish(Some(request)).reply(done.out, done.outcome, done.service),
+        None => return Refusal::Cancelled.into_reply(&request.id, revision),
+        Some(Some(done)) => end.finish_tool(Some(request)).write_reply(done.out, done.outcome, done.service),
         Some(None) => {
             let rest = tasks::run_rounds(Arc::clone(&tool), context.clone(), work, end.clone().without_timing());
             let rest = async move {
@@ -191,15 +196,15 @@ pub(super) async fn on_demand(
                 drop(in_flight);
                 reply
             };
-            let told = End::new(&end.server, revision, end.clocks.as_ref());
+            let told = ResultEnd::new(&end.server, revision, end.clocks.as_ref());
             tasks::detach_task(&runtime, &end.server, &tool, request, told, rest)
         }
     };
-    reply.unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
+    reply.unwrap_or_else(|refusal| refusal.into_reply(&request.id, revision))
 }
 
 /// From what a handler left behind to a reply.
-pub(super) struct Finish<'a> {
+pub(super) struct ToolFinish<'a> {
     server: &'a Arc<ServerState>,
     revision: Revision,
     clocks: Option<Clocks>,
@@ -208,11 +213,11 @@ pub(super) struct Finish<'a> {
     /// How long they may be.
     most: Option<usize>,
     /// The request, where the handler could ask.
-    request: Option<&'a Request>,
+    request: Option<&'a OwnedRequest>,
 }
 
-impl Finish<'_> {
-    pub(super) fn reply(
+impl ToolFinish<'_> {
+    pub(super) fn write_reply(
         mut self,
         mut out: Vec<u8>,
         outcome: Result<Written, CallFailure>,
@@ -221,7 +226,7 @@ impl Finish<'_> {
         if let Some(clocks) = &mut self.clocks {
             clocks.service = service;
         }
-        let mut end = End::new(self.server, self.revision, self.clocks.as_ref());
+        let mut end = ResultEnd::new(self.server, self.revision, self.clocks.as_ref());
         let written = match outcome {
             Ok(written) => match too_long(out.len() - self.members, self.most) {
                 None => written,
@@ -244,7 +249,7 @@ impl Finish<'_> {
             out.extend_from_slice(b",\"isError\":true");
         }
         end.meta = written.meta.as_ref();
-        Ok(end.complete(out))
+        Ok(end.close_complete(out))
     }
 
     fn classify_failure(&self, failure: CallFailure) -> Failing {

@@ -31,7 +31,7 @@ impl Clocks {
     }
 
     /// Time that each layer has taken so far.
-    pub(crate) fn read(&self) -> Timing {
+    pub(crate) fn layer_times(&self) -> Timing {
         Timing { dispatch: self.entered.elapsed().saturating_sub(self.service), service: self.service }
     }
 

@@ -11,8 +11,8 @@ use ring::hmac::{self, Key};
 /// The cursor of the entry at `position`, of the list as it is in this generation.
 pub(super) fn seal_cursor(key: &Key, list: &str, generation: u64, position: usize) -> String {
     let position = position as u64;
-    let digest = digest(key, list, generation, position);
-    let masked = position ^ mask(key, digest);
+    let digest = cursor_digest(key, list, generation, position);
+    let masked = position ^ cursor_mask(key, digest);
     URL_SAFE_NO_PAD.encode([digest.to_be_bytes(), masked.to_be_bytes()].concat())
 }
 
@@ -25,12 +25,12 @@ pub(super) fn open_cursor(key: &Key, list: &str, generation: u64, cursor: &str) 
     let bytes: [u8; 16] = URL_SAFE_NO_PAD.decode(cursor).ok()?.try_into().ok()?;
     let both = u128::from_be_bytes(bytes);
     let (told, masked) = ((both >> 64) as u64, both as u64);
-    let position = masked ^ mask(key, told);
-    let is_ours = told == digest(key, list, generation, position);
+    let position = masked ^ cursor_mask(key, told);
+    let is_ours = told == cursor_digest(key, list, generation, position);
     is_ours.then(|| usize::try_from(position).ok()).flatten()
 }
 
-fn digest(key: &Key, list: &str, generation: u64, position: u64) -> u64 {
+fn cursor_digest(key: &Key, list: &str, generation: u64, position: u64) -> u64 {
     let mut context = hmac::Context::with_key(key);
     // Nothing else that is signed with the key begins so.
     context.update(b"cursor of ");
@@ -41,7 +41,7 @@ fn digest(key: &Key, list: &str, generation: u64, position: u64) -> u64 {
     first_eight(&context.sign())
 }
 
-fn mask(key: &Key, digest: u64) -> u64 {
+fn cursor_mask(key: &Key, digest: u64) -> u64 {
     let mut context = hmac::Context::with_key(key);
     context.update(b"mask of a cursor\0");
     context.update(&digest.to_be_bytes());

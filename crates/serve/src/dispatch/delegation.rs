@@ -14,7 +14,7 @@ use crate::session::Session;
 
 impl Call<'_> {
     /// The delegate that this request is for, if there is one.
-    pub(super) fn delegate(&self) -> Option<&Arc<dyn Delegate>> {
+    pub(super) fn request_delegate(&self) -> Option<&Arc<dyn Delegate>> {
         let delegate = self.server.delegate.get()?;
         if !delegate.takes(self.method) {
             return None;
@@ -28,21 +28,21 @@ impl Call<'_> {
     pub(super) fn call_delegate(&self, delegate: &Arc<dyn Delegate>) -> Result<Handled, Refusal> {
         // The session is ours, and so is what it agrees on; what the server says of itself is the delegate's.
         let begun = match self.method {
-            Method::Initialize => match self.initialize()? {
+            Method::Initialize => match self.initialize_session()? {
                 Handled::Now(reply) => reply.session,
                 Handled::Nothing | Handled::Later(_) => None,
             },
             _ => None,
         };
-        let in_flight = InFlight::begin(self)?;
+        let in_flight = InFlight::begin_request(self)?;
         let session = begun.clone().or_else(|| self.incoming.peer.session.clone());
         let context = self.context_in(session, &in_flight, Inputs::default());
         let work = delegate.call(context);
         let (id, revision) = (self.id().clone().into_owned(), self.revision);
         Ok(Handled::Later(Box::pin(async move {
             match in_flight.run_cancellable(caught_future(work)).await {
-                None => Refusal::Cancelled.reply(&id, revision),
-                Some(Err(_)) => Refusal::internal_error().reply(&id, revision),
+                None => Refusal::Cancelled.into_reply(&id, revision),
+                Some(Err(_)) => Refusal::internal_error().into_reply(&id, revision),
                 Some(Ok(Err(error))) => error_reply(&error, &id, revision),
                 Some(Ok(Ok(result))) => result_reply(&result, &id, begun),
             }

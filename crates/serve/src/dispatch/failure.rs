@@ -10,13 +10,13 @@ use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{CallToolResult, ContentBlock, Json};
 use serde::Serialize;
 
-use super::reply::End;
+use super::reply::ResultEnd;
 use super::request_state::seal_state;
 use super::{Refusal, lifecycle};
 use crate::exchange::Reply;
 use crate::guard::Denial;
 use crate::server_state::ServerState;
-use crate::service::{HandlerError, InputRequired, Kind, Request};
+use crate::service::{HandlerError, HandlerFailure, InputRequired, OwnedRequest};
 
 /// Answer to a request whose handler failed.
 pub(super) enum Failing {
@@ -36,24 +36,26 @@ pub(super) fn classify_error(
     error: HandlerError,
 ) -> Failing {
     match error.into_kind() {
-        Kind::Told(result) => Failing::Tell(result),
-        Kind::Protocol { code, message, data } => Failing::Refuse(protocol_error(revision, code, message, data)),
-        Kind::NotFound => match uri {
+        HandlerFailure::Told(result) => Failing::Tell(result),
+        HandlerFailure::Protocol { code, message, data } => {
+            Failing::Refuse(protocol_error(revision, code, message, data))
+        }
+        HandlerFailure::NotFound => match uri {
             Some(uri) => Failing::Refuse(not_found(revision, uri)),
             None => Failing::Tell(CallToolResult::error("not found")),
         },
-        Kind::Input(input) if revision.is_modern() => Failing::Ask(input),
-        Kind::Input(_) => {
+        HandlerFailure::Input(input) if revision.is_modern() => Failing::Ask(input),
+        HandlerFailure::Input(_) => {
             ::tracing::error!("a handler asked for another round, which this revision doesn't have");
             Failing::Refuse(Refusal::internal_error())
         }
-        Kind::Undeclared(required) if revision.is_modern() => {
+        HandlerFailure::Undeclared(required) if revision.is_modern() => {
             Failing::Refuse(Rejection::MissingCapability { required }.into())
         }
-        Kind::Undeclared(_) => {
+        HandlerFailure::Undeclared(_) => {
             Failing::Tell(CallToolResult::error("the client has not declared the capability that this needs"))
         }
-        Kind::Internal(error) => {
+        HandlerFailure::Internal(error) => {
             ::tracing::warn!(%error, "a handler failed");
             Failing::Tell(CallToolResult::error(match server.tell_failures {
                 true => error.to_string(),
@@ -93,7 +95,7 @@ fn refusal_of_guard(code: i64, message: &str, data: Option<&Json>) -> Option<Ref
     }
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    struct Wait {
+    struct RetryData {
         retry_after_ms: u64,
     }
     match code {
@@ -103,7 +105,7 @@ fn refusal_of_guard(code: i64, message: &str, data: Option<&Json>) -> Option<Ref
             Some(Refusal::Denied(Denial { message: message.to_owned().into(), scopes }))
         }
         code::RATE_LIMITED => {
-            let wait = data?.parse::<Wait>().ok()?;
+            let wait = data?.parse::<RetryData>().ok()?;
             Some(Refusal::Exceeded { retry_after: Duration::from_millis(wait.retry_after_ms) })
         }
         _ => None,
@@ -121,18 +123,18 @@ fn code_for(revision: Revision, code: i64) -> i64 {
 /// −32002 in legacy revisions, −32602 since 2026-07-28, both with the URI.
 pub(super) fn not_found(revision: Revision, uri: &str) -> Refusal {
     #[derive(Serialize)]
-    struct Data<'a> {
+    struct MissingResource<'a> {
         uri: &'a str,
     }
     Refusal::Error {
         code: if revision.is_modern() { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND },
         message: "resource not found".into(),
-        data: Json::of(&Data { uri }).ok(),
+        data: Json::of(&MissingResource { uri }).ok(),
     }
 }
 
 /// A told failure where there is no `isError`.
-pub(super) fn told(result: &CallToolResult) -> Refusal {
+pub(super) fn tool_failure(result: &CallToolResult) -> Refusal {
     let text = result.content.iter().find_map(|block| match block {
         ContentBlock::Text(text) => Some(text.text.clone()),
         _ => None,
@@ -142,24 +144,24 @@ pub(super) fn told(result: &CallToolResult) -> Refusal {
 
 /// The questions of `input`, in a buffer that holds the reply's head.
 pub(super) fn input_required_reply(
-    request: Option<&Request>,
+    request: Option<&OwnedRequest>,
     input: &InputRequired,
-    end: End<'_>,
+    end: ResultEnd<'_>,
     mut out: Vec<u8>,
 ) -> Result<Reply, Refusal> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Members<'a> {
+    struct InputMembers<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         input_requests: Option<&'a mcpace_wire::mcp::InputRequests>,
         request_state: String,
     }
     // A plain handler has no context to ask from; it can still make the error by hand.
     let request = request.ok_or_else(Refusal::internal_error)?;
-    let members = Members {
+    let members = InputMembers {
         input_requests: Some(&input.requests).filter(|requests| !requests.is_empty()),
         request_state: seal_state(end.server, request, input)?,
     };
     lifecycle::write_members(&members, &mut out)?;
-    Ok(end.close(out, "input_required"))
+    Ok(end.close_as(out, "input_required"))
 }

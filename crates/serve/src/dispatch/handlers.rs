@@ -14,12 +14,12 @@ use super::clocks::Clocks;
 use super::failure::{self, Failing};
 use super::in_flight::InFlight;
 use super::lifecycle::write_members;
-use super::reply::{End, reply_head};
+use super::reply::{ResultEnd, reply_head};
 use super::result_limits::{in_time, too_long};
 use super::{Call, Refusal, missing_member};
 use crate::catalogue::{Catalogue, Listed as _};
 use crate::exchange::{Handled, Reply};
-use crate::guard::{Compiled, Kind};
+use crate::guard::{Compiled, ComponentKind};
 use crate::server_state::ServerState;
 use crate::service::{
     Completed, CompletionRequest, Context, Handler, HandlerError, Panicked, ResourceRequest, catch_panic, caught_future,
@@ -29,9 +29,15 @@ impl Call<'_> {
     pub(super) fn read_resource(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let uri = self.outline.uri.as_deref().ok_or_else(|| missing_member("uri"))?;
         if let Some(entry) = catalogue.resources.get(uri) {
-            let used = |guard| Used { kind: Kind::Resource, name: entry.key(), uri: None, guard, counts: true };
+            let used = |guard| Used {
+                kind: ComponentKind::Resource,
+                name: entry.lookup_key(),
+                uri: None,
+                guard,
+                counts: true,
+            };
             if let Some(guard) = &entry.guard
-                && let Some(answer) = self.authorize(catalogue, used(guard))?
+                && let Some(answer) = self.authorize_use(catalogue, used(guard))?
             {
                 return Ok(answer);
             }
@@ -39,9 +45,15 @@ impl Call<'_> {
             return self.run_handler(&entry.handler, request, Some(uri), entry.guard.as_deref());
         }
         let (entry, variables) = catalogue.find_template(uri).ok_or_else(|| failure::not_found(self.revision, uri))?;
-        let used = |guard| Used { kind: Kind::Template, name: entry.key(), uri: Some(uri), guard, counts: true };
+        let used = |guard| Used {
+            kind: ComponentKind::Template,
+            name: entry.lookup_key(),
+            uri: Some(uri),
+            guard,
+            counts: true,
+        };
         if let Some(guard) = &entry.guard
-            && let Some(answer) = self.authorize(catalogue, used(guard))?
+            && let Some(answer) = self.authorize_use(catalogue, used(guard))?
         {
             return Ok(answer);
         }
@@ -56,15 +68,15 @@ impl Call<'_> {
             return Err(Refusal::error(code::INVALID_PARAMS, format!("unknown prompt: {name}")));
         };
         if let Some(guard) = &prompt.guard {
-            let used = Used { kind: Kind::Prompt, name: prompt.key(), uri: None, guard, counts: true };
-            if let Some(answer) = self.authorize(catalogue, used)? {
+            let used = Used { kind: ComponentKind::Prompt, name: prompt.lookup_key(), uri: None, guard, counts: true };
+            if let Some(answer) = self.authorize_use(catalogue, used)? {
                 return Ok(answer);
             }
         }
         self.run_handler(&prompt.handler, self.outline.arguments.map(Json::from), None, prompt.guard.as_deref())
     }
 
-    pub(super) fn complete(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
+    pub(super) fn complete_argument(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let params: CompleteParams = self.read_params()?;
         let of = match &params.reference {
             CompletionRef::Prompt { name, .. } => Completed::Prompt(name.clone()),
@@ -72,7 +84,7 @@ impl Call<'_> {
         };
         // Proposals tell of what they are for. They don't count as a use.
         if let Some((kind, name, guard)) = catalogue.completion_target(&of)
-            && let Some(answer) = self.authorize(catalogue, Used { kind, name, uri: None, guard, counts: false })?
+            && let Some(answer) = self.authorize_use(catalogue, Used { kind, name, uri: None, guard, counts: false })?
         {
             return Ok(answer);
         }
@@ -93,7 +105,7 @@ impl Call<'_> {
         }
     }
 
-    fn run_handler<I: Send + 'static, O: Answer>(
+    fn run_handler<I: Send + 'static, O: ResultMembers>(
         &self,
         handler: &Handler<I, O>,
         input: I,
@@ -116,10 +128,10 @@ impl Call<'_> {
                 let started = self.clocks.map(|_| Instant::now());
                 let outcome = catch_panic(|| handler(input));
                 finish.record_service_time(started);
-                finish.reply(self.id(), outcome).map(Handled::Now)
+                finish.write_reply(self.id(), outcome).map(Handled::Now)
             }
             Handler::Async(handler) => {
-                let in_flight = InFlight::begin(self)?;
+                let in_flight = InFlight::begin_request(self)?;
                 let context = self.make_context(&in_flight, inputs, false);
                 finish.context = Some(context.clone());
                 let work = in_time(guard, handler(input, context), |error, _| Err(error));
@@ -127,10 +139,10 @@ impl Call<'_> {
                 Ok(Handled::Later(Box::pin(async move {
                     let started = timed.then(Instant::now);
                     let Some(outcome) = in_flight.run_cancellable(caught_future(work)).await else {
-                        return Refusal::Cancelled.reply(&id, revision);
+                        return Refusal::Cancelled.into_reply(&id, revision);
                     };
                     finish.record_service_time(started);
-                    finish.reply(&id, outcome).unwrap_or_else(|refusal| refusal.reply(&id, revision))
+                    finish.write_reply(&id, outcome).unwrap_or_else(|refusal| refusal.into_reply(&id, revision))
                 })))
             }
         }
@@ -157,13 +169,13 @@ impl Finish {
         }
     }
 
-    fn reply<O: Answer>(
+    fn write_reply<O: ResultMembers>(
         self,
         id: &Id<'_>,
         outcome: Result<Result<O, HandlerError>, Panicked>,
     ) -> Result<Reply, Refusal> {
         let mut out = reply_head(id);
-        let mut end = End::new(&self.server, self.revision, self.clocks.as_ref());
+        let mut end = ResultEnd::new(&self.server, self.revision, self.clocks.as_ref());
         match outcome {
             Err(Panicked) => {
                 ::tracing::error!("a handler panicked");
@@ -172,16 +184,16 @@ impl Finish {
             Ok(Ok(answer)) => {
                 let members = out.len();
                 let scope = if self.is_selective { CacheScope::Private } else { self.server.tell.scope };
-                let meta = answer.write(&self.server, scope, self.revision, &mut out)?;
+                let meta = answer.write_members(&self.server, scope, self.revision, &mut out)?;
                 if let Some(words) = too_long(out.len() - members, self.most) {
                     return Err(Refusal::error(code::INTERNAL_ERROR, words));
                 }
                 end.meta = meta.as_ref();
-                Ok(end.complete(out))
+                Ok(end.close_complete(out))
             }
             Ok(Err(error)) => match failure::classify_error(&self.server, self.revision, self.uri.as_deref(), error) {
                 Failing::Refuse(refusal) => Err(refusal),
-                Failing::Tell(result) => Err(failure::told(&result)),
+                Failing::Tell(result) => Err(failure::tool_failure(&result)),
                 Failing::Ask(input) => {
                     failure::input_required_reply(self.context.as_ref().map(Context::request), &input, end, out)
                 }
@@ -191,9 +203,9 @@ impl Finish {
 }
 
 /// A handler's value as the members of a result.
-trait Answer: Send + 'static {
+trait ResultMembers: Send + 'static {
     /// Appends them; gives the metadata, which the end of the result takes.
-    fn write(
+    fn write_members(
         self,
         server: &ServerState,
         scope: CacheScope,
@@ -202,8 +214,8 @@ trait Answer: Send + 'static {
     ) -> Result<Option<Extra>, Refusal>;
 }
 
-impl Answer for ReadResourceResult {
-    fn write(
+impl ResultMembers for ReadResourceResult {
+    fn write_members(
         mut self,
         server: &ServerState,
         scope: CacheScope,
@@ -223,8 +235,8 @@ impl Answer for ReadResourceResult {
     }
 }
 
-impl Answer for GetPromptResult {
-    fn write(
+impl ResultMembers for GetPromptResult {
+    fn write_members(
         mut self,
         _: &ServerState,
         _: CacheScope,
@@ -238,8 +250,8 @@ impl Answer for GetPromptResult {
     }
 }
 
-impl Answer for Completion {
-    fn write(
+impl ResultMembers for Completion {
+    fn write_members(
         mut self,
         _: &ServerState,
         _: CacheScope,
@@ -247,11 +259,11 @@ impl Answer for Completion {
         out: &mut Vec<u8>,
     ) -> Result<Option<Extra>, Refusal> {
         #[derive(serde::Serialize)]
-        struct Members {
+        struct CompletionMembers {
             completion: Completion,
         }
         self.values.truncate(PROPOSALS);
-        write_members(&Members { completion: self }, out)?;
+        write_members(&CompletionMembers { completion: self }, out)?;
         Ok(None)
     }
 }
@@ -259,8 +271,8 @@ impl Answer for Completion {
 /// Proposals: at most 100 of them are told (server/utilities/completion).
 const PROPOSALS: usize = 100;
 
-impl Answer for Vec<String> {
-    fn write(
+impl ResultMembers for Vec<String> {
+    fn write_members(
         self,
         server: &ServerState,
         scope: CacheScope,
@@ -274,6 +286,6 @@ impl Answer for Vec<String> {
             has_more: Some(total > PROPOSALS),
             extra: Extra::new(),
         };
-        completion.write(server, scope, revision, out)
+        completion.write_members(server, scope, revision, out)
     }
 }

@@ -13,7 +13,7 @@ use super::tasks::Nowhere;
 use super::{Call, Refusal};
 use crate::outlet::Outlet;
 use crate::server_state::ServerState;
-use crate::service::{Context, Detach, Inputs, Request};
+use crate::service::{Context, Detach, Inputs, OwnedRequest};
 use crate::session::{Busy, Session};
 use crate::tasks::Running;
 
@@ -25,7 +25,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    pub(super) fn begin(call: &Call<'_>) -> Result<Self, Refusal> {
+    pub(super) fn begin_request(call: &Call<'_>) -> Result<Self, Refusal> {
         let token = CancellationToken::new();
         let registered = match &call.incoming.peer.session {
             Some(session) => {
@@ -41,7 +41,7 @@ impl InFlight {
         Ok(Self { registered, _guard: token.clone().drop_guard(), token })
     }
 
-    pub(super) fn token(&self) -> &CancellationToken {
+    pub(super) fn cancellation_token(&self) -> &CancellationToken {
         &self.token
     }
 
@@ -74,14 +74,21 @@ impl Drop for InFlight {
 impl Call<'_> {
     /// A context for this request's handler, which may become a task where it `is_detachable`.
     pub(super) fn make_context(&self, in_flight: &InFlight, inputs: Inputs, is_detachable: bool) -> Context {
-        let (outlet, session) = (self.incoming.channel.open(), self.incoming.peer.session.clone());
+        let (outlet, session) = (self.incoming.channel.open_outlet(), self.incoming.peer.session.clone());
         let detach = is_detachable.then(Detach::default);
-        self.context_with(session, outlet, in_flight.token().clone(), inputs, None, detach)
+        self.context_with(session, outlet, in_flight.cancellation_token().clone(), inputs, None, detach)
     }
 
     /// A context in a session that may be only just beginning.
     pub(super) fn context_in(&self, session: Option<Arc<Session>>, in_flight: &InFlight, inputs: Inputs) -> Context {
-        self.context_with(session, self.incoming.channel.open(), in_flight.token().clone(), inputs, None, None)
+        self.context_with(
+            session,
+            self.incoming.channel.open_outlet(),
+            in_flight.cancellation_token().clone(),
+            inputs,
+            None,
+            None,
+        )
     }
 
     /// A context for a handler that runs as a task.
@@ -101,18 +108,18 @@ impl Call<'_> {
     ) -> Context {
         let (peer, channel) = (self.incoming.peer, self.incoming.channel);
         let keeps = self.server.keep_headers;
-        Context::new(Request {
+        Context::new(OwnedRequest {
             server: Arc::<ServerState>::clone(self.server),
             session,
             revision: self.revision,
             principal: peer.principal.clone(),
             id: self.id().clone().into_owned(),
             method: self.method,
-            params: self.request.params.map(|params| self.keep(params.get())),
+            params: self.request.params.map(|params| self.keep_part(params.get())),
             headers: if keeps { channel.headers() } else { None },
             session_id: if keeps { channel.session_id().map(Box::from) } else { None },
             transport: channel.transport(),
-            closed: channel.closed(),
+            closed: channel.connection_closed(),
             client_key: self.incoming.client_key(),
             outlet,
             cancellation,
@@ -123,7 +130,7 @@ impl Call<'_> {
             capabilities: self
                 .meta()
                 .and_then(|meta| meta.client_capabilities)
-                .map(|capabilities| self.keep(capabilities.get())),
+                .map(|capabilities| self.keep_part(capabilities.get())),
             inputs,
             asked: AtomicU32::new(0),
             task: task.map(|task| OnceLock::from(Arc::clone(task))).unwrap_or_default(),
@@ -132,7 +139,7 @@ impl Call<'_> {
     }
 
     /// Keeps a part of the message, without copying where it is part of the body.
-    pub(super) fn keep(&self, part: &str) -> bytes::Bytes {
+    pub(super) fn keep_part(&self, part: &str) -> bytes::Bytes {
         let body = self.incoming.body;
         let within = body.as_ptr_range().contains(&part.as_ptr());
         if within && part.as_bytes().as_ptr_range().end <= body.as_ptr_range().end {

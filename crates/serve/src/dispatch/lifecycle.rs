@@ -12,14 +12,14 @@ use super::reply::reply_head;
 use super::{Call, Refusal};
 use crate::catalogue::cache_hints;
 use crate::exchange::Handled;
-use crate::session::{Client, Session};
+use crate::session::{ClientDescription, Session};
 
 /// Maximum size of the parameters of `initialize`, in bytes, which limits the memory of a session.
 const CLIENT_BYTES: usize = 64 * 1024;
 
 impl Call<'_> {
     /// Begins a legacy session (2025-11-25, basic/lifecycle). The transport keeps it, or drops it.
-    pub(super) fn initialize(&self) -> Result<Handled, Refusal> {
+    pub(super) fn initialize_session(&self) -> Result<Handled, Refusal> {
         if self.incoming.peer.session.is_some() {
             return Err(Refusal::error(code::INVALID_REQUEST, "the session is initialized already"));
         }
@@ -44,20 +44,20 @@ impl Call<'_> {
             meta: None,
             extra: Extra::new(),
         };
-        let client = Client { info: params.client_info, capabilities: params.capabilities };
+        let client = ClientDescription { info: params.client_info, capabilities: params.capabilities };
         let session = Session::new(revision, self.incoming.peer.principal.clone(), client);
         let mut out = reply_head(self.id());
         write_members(&result, &mut out)?;
-        let mut end = self.end();
+        let mut end = self.reply_end();
         end.session = Some(Arc::new(session));
-        Ok(Handled::Now(end.complete(out)))
+        Ok(Handled::Now(end.close_complete(out)))
     }
 
     /// Answers `server/discover` with the description and capabilities of the server (2026-07-28, server/discover).
-    pub(super) fn discover(&self) -> Result<Handled, Refusal> {
+    pub(super) fn discover_server(&self) -> Result<Handled, Refusal> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Members<'a> {
+        struct DiscoverMembers<'a> {
             supported_versions: &'a [Revision],
             capabilities: &'a mcpace_wire::mcp::ServerCapabilities,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ impl Call<'_> {
         }
         let tell = &self.server.tell;
         let catalogue = self.server.catalogue.load();
-        let members = Members {
+        let members = DiscoverMembers {
             supported_versions: &tell.revisions,
             capabilities: catalogue.capabilities(self.revision),
             instructions: tell.instructions.as_deref(),
@@ -73,7 +73,7 @@ impl Call<'_> {
         let mut out = reply_head(self.id());
         write_members(&members, &mut out)?;
         out.extend_from_slice(cache_hints(tell.ttl_ms, tell.scope).as_bytes());
-        Ok(Handled::Now(self.end().complete(out)))
+        Ok(Handled::Now(self.reply_end().close_complete(out)))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::cursor;
 use super::in_flight::InFlight;
-use super::reply::{End, reply_head};
+use super::reply::{ResultEnd, reply_head};
 use super::visible_page::PageSelection;
 use super::{Call, Refusal};
 use crate::catalogue::{Catalogue, Listed, Pages, UnknownCursor};
@@ -36,28 +36,28 @@ impl Call<'_> {
         let mut picking = PageSelection::new(at, self.server.tell.page_size);
         let waits = picking.go_on(entries(catalogue), |entry| AccessRequest {
             listing: true,
-            ..self.access_request(T::KIND, entry.key(), None)
+            ..self.access_request(T::KIND, entry.lookup_key(), None)
         });
         if waits.is_empty() {
             return self.page_reply(&picking, pages, entries(catalogue)).map(Handled::Now);
         }
-        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin(self)?);
-        let pages_of = T::pages;
+        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin_request(self)?);
+        let pages_of = T::pages_of;
         Ok(Handled::Later(Box::pin(async move {
             let entries = entries(&kept.catalogue);
-            let share = kept.server.turns.share(&kept.access_request(T::KIND, ""));
+            let share = kept.server.turns.share_of(&kept.access_request(T::KIND, ""));
             let picked = picking.see_through(&share, entries, waits, |entry| AccessRequest {
                 listing: true,
-                ..kept.access_request(T::KIND, entry.key())
+                ..kept.access_request(T::KIND, entry.lookup_key())
             });
             if in_flight.run_cancellable(picked).await.is_none() {
-                return Refusal::Cancelled.reply(&kept.id, kept.revision);
+                return Refusal::Cancelled.into_reply(&kept.id, kept.revision);
             }
             let reply = kept
                 .resume_call(|call| call.page_reply(&picking, pages_of(&kept.catalogue), entries).map(Handled::Now));
             match reply {
                 Handled::Now(reply) => reply,
-                Handled::Nothing | Handled::Later(_) => Refusal::internal_error().reply(&kept.id, kept.revision),
+                Handled::Nothing | Handled::Later(_) => Refusal::internal_error().into_reply(&kept.id, kept.revision),
             }
         })))
     }
@@ -70,18 +70,19 @@ impl Call<'_> {
         entries: &[Arc<T>],
     ) -> Result<Reply, Refusal> {
         let mut out = reply_head(self.id());
-        let (page, next) = picking.page();
+        let (page, next) = picking.selected_page();
         let page = page.iter().filter_map(|&position| entries.get(position));
         let next = next.map(|at| cursor::seal_cursor(&self.server.key, T::LIST, pages.generation(), at));
-        Pages::write(page, next, &self.server.tell, self.revision, &mut out).map_err(|_| Refusal::internal_error())?;
-        Ok(self.end().complete(out))
+        Pages::write_page(page, next, &self.server.tell, self.revision, &mut out)
+            .map_err(|_| Refusal::internal_error())?;
+        Ok(self.reply_end().close_complete(out))
     }
 
     /// A result of these members.
     pub(super) fn members_reply(&self, members: &[u8]) -> Handled {
         let mut out = reply_head(self.id());
         out.extend_from_slice(members);
-        Handled::Now(self.end().complete(out))
+        Handled::Now(self.reply_end().close_complete(out))
     }
 
     /// `{}`
@@ -102,8 +103,8 @@ impl Call<'_> {
         Ok(serde_json::from_str(self.request.params.map_or("{}", RawValue::get))?)
     }
 
-    pub(super) fn end(&self) -> End<'_> {
-        End::new(self.server, self.revision, self.clocks.as_ref())
+    pub(super) fn reply_end(&self) -> ResultEnd<'_> {
+        ResultEnd::new(self.server, self.revision, self.clocks.as_ref())
     }
 }
 

@@ -11,10 +11,10 @@ use mcpace_wire::jsonrpc::Id;
 
 use super::Refusal;
 use super::authorization::{all_agree, check_permissions, count_later};
-use super::visible_page::{Waits, refused_entries};
+use super::visible_page::{PendingPermissions, refused_entries};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Channel, Reply};
-use crate::guard::{AccessRequest, BoxFuture, Compiled, Kind, Permitted};
+use crate::guard::{AccessRequest, BoxFuture, Compiled, ComponentKind, Permitted};
 use crate::limits::Limits;
 use crate::principal::Principal;
 use crate::server_state::ServerState;
@@ -23,7 +23,7 @@ use crate::tasks::Running;
 
 /// A caller within the process, and the kind of the components that it wants to use.
 pub(crate) struct Caller {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ComponentKind,
     pub(crate) principal: Option<Principal>,
     /// The request that a list is made for outside dispatch.
     pub(crate) request: Option<Context>,
@@ -31,8 +31,13 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Authorizes one use and counts it. The error is the reply that a request would have got.
-    pub(crate) async fn admit(self, server: Arc<ServerState>, name: String, uri: Option<String>) -> Result<(), Reply> {
-        let Some(guard) = self.guard(&server.catalogue.load(), &name) else { return Ok(()) };
+    pub(crate) async fn admit_use(
+        self,
+        server: Arc<ServerState>,
+        name: String,
+        uri: Option<String>,
+    ) -> Result<(), Reply> {
+        let Some(guard) = self.component_guard(&server.catalogue.load(), &name) else { return Ok(()) };
         let asked = || AccessRequest { uri: uri.as_deref(), ..self.access_request(&name) };
         let admitted = async {
             // The access request ends before the first await.
@@ -44,16 +49,16 @@ impl Caller {
             }
             count_later(&server, &guard.limits, None, asked).await
         };
-        admitted.await.map_err(|refusal: Refusal| refusal.reply(&Id::Integer(0), Revision::LATEST))
+        admitted.await.map_err(|refusal: Refusal| refusal.into_reply(&Id::Integer(0), Revision::LATEST))
     }
 
     /// Returns for each name whether a list would show it.
     pub(crate) async fn may_see(self, server: Arc<ServerState>, names: Vec<String>) -> Vec<bool> {
-        let (mut seen, mut waits) = (vec![true; names.len()], Waits::new());
+        let (mut seen, mut waits) = (vec![true; names.len()], PendingPermissions::new());
         {
             let catalogue = server.catalogue.load();
             for (index, name) in names.iter().enumerate() {
-                let Some(guard) = self.guard(&catalogue, name) else { continue };
+                let Some(guard) = self.component_guard(&catalogue, name) else { continue };
                 match check_permissions(&guard, &AccessRequest { listing: true, ..self.access_request(name) }) {
                     Permitted::Yes => {}
                     Permitted::No(_) => seen[index] = false,
@@ -62,7 +67,7 @@ impl Caller {
             }
         }
         if !waits.is_empty() {
-            let share = server.turns.share(&self.access_request(""));
+            let share = server.turns.share_of(&self.access_request(""));
             for index in refused_entries(&share, waits).await {
                 seen[index] = false;
             }
@@ -79,12 +84,12 @@ impl Caller {
         asked
     }
 
-    fn guard(&self, catalogue: &Catalogue, name: &str) -> Option<Arc<Compiled>> {
+    fn component_guard(&self, catalogue: &Catalogue, name: &str) -> Option<Arc<Compiled>> {
         match self.kind {
-            Kind::Tool => catalogue.tools.get(name)?.guard.clone(),
-            Kind::Resource => catalogue.resources.get(name)?.guard.clone(),
-            Kind::Prompt => catalogue.prompts.get(name)?.guard.clone(),
-            Kind::Template => {
+            ComponentKind::Tool => catalogue.tools.get(name)?.guard.clone(),
+            ComponentKind::Resource => catalogue.resources.get(name)?.guard.clone(),
+            ComponentKind::Prompt => catalogue.prompts.get(name)?.guard.clone(),
+            ComponentKind::Template => {
                 let templates = &catalogue.definitions.templates;
                 templates.iter().find(|template| template.listed.uri_template == name)?.guard.clone()
             }
@@ -105,7 +110,12 @@ impl RequestServer for ServerState {
         self.listeners.tell_task(task);
     }
 
-    fn visible_names(self: Arc<Self>, kind: Kind, names: Vec<String>, request: Context) -> BoxFuture<Vec<bool>> {
+    fn visible_names(
+        self: Arc<Self>,
+        kind: ComponentKind,
+        names: Vec<String>,
+        request: Context,
+    ) -> BoxFuture<Vec<bool>> {
         let caller = Caller { kind, principal: request.principal().cloned(), request: Some(request) };
         Box::pin(caller.may_see(self, names))
     }

@@ -41,7 +41,7 @@ pub(crate) use local_authorization::Caller;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.
-pub(crate) fn handle(server: &Arc<ServerState>, incoming: Incoming<'_>) -> Handled {
+pub(crate) fn handle_message(server: &Arc<ServerState>, incoming: Incoming<'_>) -> Handled {
     match incoming.message {
         Message::Request(request) => match Call::read_request(server, &incoming, request) {
             Ok(call) => {
@@ -109,7 +109,7 @@ impl<'a> Call<'a> {
     }
 
     fn route_request(&self) -> Result<Handled, Refusal> {
-        if let Some(delegate) = self.delegate() {
+        if let Some(delegate) = self.request_delegate() {
             return self.call_delegate(delegate);
         }
         self.route_in(&self.server.catalogue.load())
@@ -121,8 +121,8 @@ impl<'a> Call<'a> {
         let declared = |yes: bool| if yes { Ok(()) } else { Err(Refusal::UnknownMethod) };
         match self.method {
             Method::ToolsCall => self.call_tool(catalogue),
-            Method::Initialize => self.initialize(),
-            Method::Discover => self.discover(),
+            Method::Initialize => self.initialize_session(),
+            Method::Discover => self.discover_server(),
             Method::Ping => Ok(self.empty_reply()),
             Method::ToolsList => {
                 declared(told.tools.is_some())?;
@@ -146,7 +146,7 @@ impl<'a> Call<'a> {
             Method::PromptsGet => self.get_prompt(catalogue),
             Method::Complete => {
                 declared(told.completions.is_some())?;
-                self.complete(catalogue)
+                self.complete_argument(catalogue)
             }
             Method::SetLevel => self.set_level(),
             Method::SubscriptionsListen => self.open_subscription(catalogue),

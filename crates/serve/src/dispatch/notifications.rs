@@ -5,7 +5,7 @@ use mcpace_wire::mcp::{CancelledParams, Method};
 use serde_json::value::RawValue;
 
 use crate::exchange::Peer;
-use crate::session::ClientError;
+use crate::session::ClientRefusal;
 
 /// Handles a notification. An unknown or useless one is ignored, because a notification has no response.
 pub(super) fn handle_notification(peer: &Peer, notification: &Notification<'_>) {
@@ -25,7 +25,7 @@ pub(super) fn handle_response(peer: &Peer, response: &Response<'_>) {
     let (Some(session), Some(id)) = (&peer.session, &response.id) else { return };
     let answer = match &response.outcome {
         Outcome::Result(result) => Ok(result.get().into()),
-        Outcome::Error(error) => Err(ClientError { code: error.code, message: error.message.clone().into_owned() }),
+        Outcome::Error(error) => Err(ClientRefusal { code: error.code, message: error.message.clone().into_owned() }),
     };
     session.deliver_answer(id, answer);
 }

@@ -52,18 +52,18 @@ impl Call<'_> {
         let work = match answer {
             Ok(RawAnswer::Later(work)) => work,
             Ok(RawAnswer::Now(now)) => {
-                let Done { out, outcome, service } = done(now, self.id());
+                let Done { out, outcome, service } = finish_raw(now, self.id());
                 let request = asked.context.get().map(Context::request);
-                return self.finish(tool, members, request).reply(out, outcome, service).map(Handled::Now);
+                return self.finish_tool(tool, members, request).write_reply(out, outcome, service).map(Handled::Now);
             }
             Err(panic) => {
-                let Done { out, outcome, service } = done(done_after_panic(panic), self.id());
-                return self.finish(tool, members, None).reply(out, outcome, service).map(Handled::Now);
+                let Done { out, outcome, service } = finish_raw(done_after_panic(panic), self.id());
+                return self.finish_tool(tool, members, None).write_reply(out, outcome, service).map(Handled::Now);
             }
         };
         let in_flight = match asked.in_flight.into_inner() {
             Some(in_flight) => in_flight,
-            None => InFlight::begin(self)?,
+            None => InFlight::begin_request(self)?,
         };
         let context = asked.context.into_inner();
         let id = self.id().clone().into_owned();
@@ -77,24 +77,24 @@ impl Call<'_> {
         let work = async move { caught_future(work).await.unwrap_or_else(done_after_panic) };
         if let (Some(runtime), Some(context)) = (runtime, &context) {
             let (tool, context) = (Arc::clone(tool), context.clone());
-            let work = Box::pin(async move { done(work.await, &id) });
+            let work = Box::pin(async move { finish_raw(work.await, &id) });
             return Ok(Handled::Later(Box::pin(on_demand(runtime, tool, end, in_flight, context, work))));
         }
         Ok(Handled::Later(Box::pin(async move {
             let revision = end.revision();
             let Some(raw) = in_flight.run_cancellable(work).await else {
-                return Refusal::Cancelled.reply(&id, revision);
+                return Refusal::Cancelled.into_reply(&id, revision);
             };
-            let Done { out, outcome, service } = done(raw, &id);
-            end.finish(context.as_ref().map(Context::request))
-                .reply(out, outcome, service)
-                .unwrap_or_else(|refusal| refusal.reply(&id, revision))
+            let Done { out, outcome, service } = finish_raw(raw, &id);
+            end.finish_tool(context.as_ref().map(Context::request))
+                .write_reply(out, outcome, service)
+                .unwrap_or_else(|refusal| refusal.into_reply(&id, revision))
         })))
     }
 }
 
 /// The end of a call to `id`. A reply that was lost begins anew.
-pub(super) fn done(raw: RawDone, id: &Id<'_>) -> Done {
+pub(super) fn finish_raw(raw: RawDone, id: &Id<'_>) -> Done {
     let RawDone { out, outcome, service } = raw;
     Done { out: if out.is_empty() { reply_head(id) } else { out }, outcome, service }
 }
@@ -119,7 +119,7 @@ impl Backing for LazyContext<'_, '_> {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());
         }
-        let in_flight = InFlight::begin(self.call)?;
+        let in_flight = InFlight::begin_request(self.call)?;
         let context = self.call.make_context(&in_flight, self.inputs.clone(), self.is_detachable);
         let _ = self.in_flight.set(in_flight);
         Ok(self.context.get_or_init(|| context).clone())
@@ -134,7 +134,7 @@ impl Backing for LazyContext<'_, '_> {
     }
 
     fn keep(&self, part: &str) -> Bytes {
-        self.call.keep(part)
+        self.call.keep_part(part)
     }
 
     fn is_task(&self) -> bool {

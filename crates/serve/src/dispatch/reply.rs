@@ -45,10 +45,10 @@ impl Refusal {
     }
 
     pub(crate) fn into_handled(self, id: &Id<'_>, revision: Revision) -> Handled {
-        Handled::Now(self.reply(id, revision))
+        Handled::Now(self.into_reply(id, revision))
     }
 
-    pub(crate) fn reply(self, id: &Id<'_>, revision: Revision) -> Reply {
+    pub(crate) fn into_reply(self, id: &Id<'_>, revision: Revision) -> Reply {
         let mut out = Vec::with_capacity(192);
         let status = match &self {
             Refusal::Rejected(rejection) => {
@@ -59,30 +59,30 @@ impl Refusal {
                 }
             }
             Refusal::UnknownMethod => {
-                error(&mut out, id, code::METHOD_NOT_FOUND, "method not found", None);
+                write_error_reply(&mut out, id, code::METHOD_NOT_FOUND, "method not found", None);
                 ReplyStatus::NotFound
             }
             Refusal::Error { code, message, data } => {
-                error(&mut out, id, *code, message, data.as_ref());
+                write_error_reply(&mut out, id, *code, message, data.as_ref());
                 ReplyStatus::Ok
             }
             Refusal::Denied(Denial { message, scopes }) => {
                 let data = RequiredScopes { required_scopes: scopes.iter().map(|scope| &**scope).collect() };
                 let data = if scopes.is_empty() { None } else { Json::of(&data).ok() };
-                error(&mut out, id, code::FORBIDDEN, message, data.as_ref());
+                write_error_reply(&mut out, id, code::FORBIDDEN, message, data.as_ref());
                 ReplyStatus::Forbidden
             }
             Refusal::Exceeded { retry_after } => {
                 let data = RetryAfter { retry_after_ms: millis_up(*retry_after) };
-                error(&mut out, id, code::RATE_LIMITED, "too many requests", Json::of(&data).ok().as_ref());
+                write_error_reply(&mut out, id, code::RATE_LIMITED, "too many requests", Json::of(&data).ok().as_ref());
                 ReplyStatus::TooManyRequests
             }
             Refusal::Uncounted => {
-                error(&mut out, id, code::INTERNAL_ERROR, &LimiterDown.to_string(), None);
+                write_error_reply(&mut out, id, code::INTERNAL_ERROR, &LimiterDown.to_string(), None);
                 ReplyStatus::Unavailable
             }
             Refusal::Cancelled => {
-                error(&mut out, id, code::INTERNAL_ERROR, "request cancelled", None);
+                write_error_reply(&mut out, id, code::INTERNAL_ERROR, "request cancelled", None);
                 ReplyStatus::Ok
             }
         };
@@ -127,7 +127,7 @@ fn millis_up(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-fn error(out: &mut Vec<u8>, id: &Id<'_>, code: i64, message: &str, data: Option<&Json>) {
+fn write_error_reply(out: &mut Vec<u8>, id: &Id<'_>, code: i64, message: &str, data: Option<&Json>) {
     // The data is JSON text already, which can always be written.
     let written = write_error(out, Some(id), code, message, data);
     debug_assert!(written.is_ok());
@@ -144,7 +144,7 @@ pub(crate) fn reply_head(id: &Id<'_>) -> Vec<u8> {
 }
 
 /// How a result ends.
-pub(crate) struct End<'a> {
+pub(crate) struct ResultEnd<'a> {
     pub(crate) server: &'a ServerState,
     pub(crate) revision: Revision,
     pub(crate) clocks: Option<&'a Clocks>,
@@ -152,25 +152,25 @@ pub(crate) struct End<'a> {
     pub(crate) session: Option<Arc<Session>>,
 }
 
-impl<'a> End<'a> {
+impl<'a> ResultEnd<'a> {
     pub(crate) fn new(server: &'a ServerState, revision: Revision, clocks: Option<&'a Clocks>) -> Self {
         Self { server, revision, clocks, meta: None, session: None }
     }
 
     /// Closes the result whose members are in `out`: `resultType`, `_meta`, braces.
-    pub(crate) fn complete(self, out: Vec<u8>) -> Reply {
-        self.close(out, "complete")
+    pub(crate) fn close_complete(self, out: Vec<u8>) -> Reply {
+        self.close_as(out, "complete")
     }
 
-    /// As [`End::complete`], with another type.
-    pub(crate) fn close(self, mut out: Vec<u8>, result_type: &str) -> Reply {
+    /// As [`ResultEnd::close_complete`], with another type.
+    pub(crate) fn close_as(self, mut out: Vec<u8>, result_type: &str) -> Reply {
         if self.revision.has_result_type() {
             write_comma(&mut out);
             out.extend_from_slice(b"\"resultType\":\"");
             out.extend_from_slice(result_type.as_bytes());
             out.push(b'"');
         }
-        let timing = self.clocks.map(Clocks::read);
+        let timing = self.clocks.map(Clocks::layer_times);
         self.write_meta(timing.as_ref(), &mut out);
         out.extend_from_slice(b"}}");
         Reply {

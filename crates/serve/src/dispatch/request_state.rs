@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::{Call, Refusal};
 use crate::principal::Principal;
 use crate::server_state::ServerState;
-use crate::service::{InputRequired, Inputs, Request};
+use crate::service::{InputRequired, Inputs, OwnedRequest};
 
 /// Content of `requestState`.
 #[derive(Serialize, Deserialize)]
@@ -75,7 +75,11 @@ impl Call<'_> {
 }
 
 /// The state to give out with `input`, for the request that asks it.
-pub(super) fn seal_state(server: &ServerState, request: &Request, input: &InputRequired) -> Result<String, Refusal> {
+pub(super) fn seal_state(
+    server: &ServerState,
+    request: &OwnedRequest,
+    input: &InputRequired,
+) -> Result<String, Refusal> {
     let limits = &server.limits;
     if request.inputs.round >= limits.rounds {
         return Err(Refusal::error(code::INTERNAL_ERROR, "too many rounds"));
@@ -109,22 +113,22 @@ fn request_binding(method: &str, params: &str, principal: Option<&Principal>) ->
             members.remove(member);
         }
     }
-    sort(&mut params);
+    sort_members(&mut params);
     let subject = principal.map(|principal| &*principal.subject);
     // An array of JSON values ends where its bracket closes: nothing of the payload can be taken for part of it.
     Value::Array(vec![method.into(), params, subject.into()]).to_string()
 }
 
 /// Members by name, whatever map serde_json was built with.
-fn sort(value: &mut Value) {
+fn sort_members(value: &mut Value) {
     match value {
         Value::Object(members) => {
             let mut sorted: Vec<_> = std::mem::take(members).into_iter().collect();
             sorted.sort_by(|a, b| a.0.cmp(&b.0));
-            sorted.iter_mut().for_each(|(_, value)| sort(value));
+            sorted.iter_mut().for_each(|(_, value)| sort_members(value));
             members.extend(sorted);
         }
-        Value::Array(values) => values.iter_mut().for_each(sort),
+        Value::Array(values) => values.iter_mut().for_each(sort_members),
         _ => {}
     }
 }

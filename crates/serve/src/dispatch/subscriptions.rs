@@ -10,12 +10,12 @@ use mcpace_wire::mcp::{ResourceUriParams, SubscriptionFilter, SubscriptionParams
 
 use super::authorization::{Used, check_permissions};
 use super::in_flight::InFlight;
-use super::reply::{End, reply_head};
-use super::visible_page::{self, Waits};
+use super::reply::{ResultEnd, reply_head};
+use super::visible_page::{self, PendingPermissions};
 use super::{Call, Refusal, failure};
 use crate::catalogue::Catalogue;
 use crate::exchange::Handled;
-use crate::guard::{Kind, Permitted};
+use crate::guard::{ComponentKind, Permitted};
 use crate::principal::Principal;
 use crate::session::{WATCHED_BYTES, WATCHED_URI};
 
@@ -33,7 +33,7 @@ impl Call<'_> {
         }
         if let Some((kind, name, guard)) = catalogue.read_guard(&params.uri)
             && let Some(answer) =
-                self.authorize(catalogue, Used { kind, name, uri: Some(&params.uri), guard, counts: false })?
+                self.authorize_use(catalogue, Used { kind, name, uri: Some(&params.uri), guard, counts: false })?
         {
             return Ok(answer);
         }
@@ -64,7 +64,7 @@ impl Call<'_> {
             let mut known = HashSet::new();
             uris.retain(|uri| known.insert(uri.clone()));
         }
-        let (mut refused, mut waits) = (Vec::new(), Waits::new());
+        let (mut refused, mut waits) = (Vec::new(), PendingPermissions::new());
         for uri in filter.resource_subscriptions.iter().flatten() {
             let Some((kind, name, guard)) = catalogue.read_guard(uri) else { continue };
             match check_permissions(guard, &self.access_request(kind, name, Some(uri))) {
@@ -77,11 +77,11 @@ impl Call<'_> {
         if waits.is_empty() {
             return self.listen_to(filter);
         }
-        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin(self)?);
+        let (kept, in_flight) = (self.to_owned_call(catalogue), InFlight::begin_request(self)?);
         Ok(Handled::Later(Box::pin(async move {
-            let share = kept.server.turns.share(&kept.access_request(Kind::Resource, ""));
+            let share = kept.server.turns.share_of(&kept.access_request(ComponentKind::Resource, ""));
             let Some(refused) = in_flight.run_cancellable(visible_page::refused_entries(&share, waits)).await else {
-                return Refusal::Cancelled.reply(&kept.id, kept.revision);
+                return Refusal::Cancelled.into_reply(&kept.id, kept.revision);
             };
             drop(share);
             drop(in_flight);
@@ -89,7 +89,7 @@ impl Call<'_> {
             match kept.resume_call(|call| call.listen_to(filter)) {
                 Handled::Later(later) => later.await,
                 Handled::Now(reply) => reply,
-                Handled::Nothing => Refusal::internal_error().reply(&kept.id, kept.revision),
+                Handled::Nothing => Refusal::internal_error().into_reply(&kept.id, kept.revision),
             }
         })))
     }
@@ -112,16 +112,16 @@ impl Call<'_> {
         let subject = self.task_subject();
         filter.task_ids = filter.task_ids.filter(|_| self.takes_tasks());
         if let Some(ids) = &mut filter.task_ids {
-            ids.retain(|id| self.server.tasks.find(id, subject.as_ref()).is_some());
+            ids.retain(|id| self.server.tasks.find_task(id, subject.as_ref()).is_some());
         }
         filter.extra.clear();
-        let in_flight = InFlight::begin(self)?;
-        let outlet = self.incoming.channel.open();
+        let in_flight = InFlight::begin_request(self)?;
+        let outlet = self.incoming.channel.open_outlet();
         let id = self.id().clone().into_owned();
         let listener = self
             .server
             .listeners
-            .begin(id.clone(), filter, outlet, (subject.as_ref(), self.server.limits.subscriptions))
+            .open_listener(id.clone(), filter, outlet, (subject.as_ref(), self.server.limits.subscriptions))
             .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many subscriptions"))?;
         let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
         // Nobody listens for longer than he may ask.
@@ -130,17 +130,17 @@ impl Call<'_> {
             let over = async {
                 tokio::select! {
                     () = server.closing.cancelled() => {}
-                    () = listener.gone() => {}
+                    () = listener.wait_gone() => {}
                     () = wait_for(left) => {}
                 }
             };
             if in_flight.run_cancellable(over).await.is_none() {
-                return Refusal::Cancelled.reply(&id, revision);
+                return Refusal::Cancelled.into_reply(&id, revision);
             }
-            let meta = listener.meta();
-            let mut end = End::new(&server, revision, clocks.as_ref());
+            let meta = listener.result_meta();
+            let mut end = ResultEnd::new(&server, revision, clocks.as_ref());
             end.meta = Some(&meta);
-            end.complete(reply_head(&id))
+            end.close_complete(reply_head(&id))
         })))
     }
 }

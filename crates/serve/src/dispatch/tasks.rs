@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::call::FinishLater;
 use super::lifecycle::write_members;
 use super::raw_call;
-use super::reply::{End, reply_head};
+use super::reply::{ResultEnd, reply_head};
 use super::result_limits::in_time;
 use super::{Call, Refusal};
 use crate::catalogue::ToolEntry;
@@ -27,10 +27,10 @@ use crate::outlet::{Gone, Outlet};
 use crate::principal::Principal;
 use crate::server_state::ServerState;
 use crate::service::{
-    AskError, Backing, CallFailure, Context, Done, HandlerError, InputRequired, Inputs, Kind, RawAnswer, RawCall,
-    Request, TaskUse, ToolHandler, catch_panic, caught_future, tasks_extension,
+    AskError, Backing, CallFailure, Context, Done, HandlerError, HandlerFailure, InputRequired, Inputs, OwnedRequest,
+    RawAnswer, RawCall, TaskUse, ToolHandler, catch_panic, caught_future, tasks_extension,
 };
-use crate::tasks::{Outcome, Running};
+use crate::tasks::{Running, TaskOutcome};
 
 impl Call<'_> {
     /// Where a task of this call could run. `None` where the tool has no tasks or the client takes none.
@@ -60,17 +60,19 @@ impl Call<'_> {
         let members = reply_head(self.id()).len();
         match start_tool(tool, self.outline.arguments, &context) {
             Started::Now(done) => {
-                self.server.tasks.forget(&task.id);
+                self.server.tasks.forget_task(&task.id);
                 let Done { out, outcome, service } = done;
-                self.finish(tool, members, Some(context.request())).reply(out, outcome, service).map(Handled::Now)
+                self.finish_tool(tool, members, Some(context.request()))
+                    .write_reply(out, outcome, service)
+                    .map(Handled::Now)
             }
             Started::Later(work) => {
                 let mut out = reply_head(self.id());
-                write_members(&task.task(), &mut out)?;
+                write_members(&task.current_task(), &mut out)?;
                 let end = self.finish_later(tool, members).without_timing();
-                let (server, closed) = (Arc::clone(self.server), self.incoming.channel.closed());
-                runtime.spawn(run(server, closed, task, run_rounds(Arc::clone(tool), context, work, end)));
-                Ok(Handled::Now(self.end().close(out, "task")))
+                let (server, closed) = (Arc::clone(self.server), self.incoming.channel.connection_closed());
+                runtime.spawn(run_task(server, closed, task, run_rounds(Arc::clone(tool), context, work, end)));
+                Ok(Handled::Now(self.reply_end().close_as(out, "task")))
             }
         }
     }
@@ -80,21 +82,21 @@ impl Call<'_> {
         let out = reply_head(self.id());
         let undeclared = HandlerError::from(AskError::Undeclared { required: tasks_extension() });
         let failed = Err(CallFailure::Failed(undeclared));
-        self.finish(tool, out.len(), None).reply(out, failed, <_>::default()).map(Handled::Now)
+        self.finish_tool(tool, out.len(), None).write_reply(out, failed, <_>::default()).map(Handled::Now)
     }
 
     pub(super) fn task_get(&self) -> Result<Handled, Refusal> {
         let params: TaskIdParams = self.task_params()?;
-        let task = self.find_task(&params.task_id)?.task();
+        let task = self.find_task(&params.task_id)?.current_task();
         let mut out = reply_head(self.id());
         write_members(&task, &mut out)?;
-        Ok(Handled::Now(self.end().complete(out)))
+        Ok(Handled::Now(self.reply_end().close_complete(out)))
     }
 
     pub(super) fn task_update(&self) -> Result<Handled, Refusal> {
         let params: UpdateTaskParams = self.task_params()?;
         let task = self.find_task(&params.task_id)?;
-        if task.answer(params.input_responses) {
+        if task.take_answers(params.input_responses) {
             self.server.listeners.tell_task(&task);
         }
         Ok(self.empty_reply())
@@ -103,7 +105,7 @@ impl Call<'_> {
     pub(super) fn task_cancel(&self) -> Result<Handled, Refusal> {
         let params: TaskIdParams = self.task_params()?;
         let task = self.find_task(&params.task_id)?;
-        if task.end(TaskStatus::Cancelled, None) {
+        if task.end_task(TaskStatus::Cancelled, None) {
             self.server.listeners.tell_task(&task);
         }
         task.cancellation.cancel();
@@ -124,7 +126,7 @@ impl Call<'_> {
     }
 
     fn find_task(&self, id: &str) -> Result<Arc<Running>, Refusal> {
-        let found = self.server.tasks.find(id, self.task_subject().as_ref());
+        let found = self.server.tasks.find_task(id, self.task_subject().as_ref());
         found.ok_or_else(|| Refusal::error(code::INVALID_PARAMS, "unknown task"))
     }
 
@@ -138,7 +140,7 @@ fn task_subject(principal: Option<&Principal>) -> Option<Arc<str>> {
 }
 
 fn begin_task(server: &ServerState, tool: &ToolEntry, subject: Option<Arc<str>>) -> Result<Arc<Running>, Refusal> {
-    let begun = server.tasks.begin(subject, tool.terms, &server.limits);
+    let begun = server.tasks.begin_task(subject, tool.terms, &server.limits);
     begun.ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many tasks"))
 }
 
@@ -147,20 +149,20 @@ pub(super) fn detach_task(
     runtime: &Handle,
     server: &Arc<ServerState>,
     tool: &ToolEntry,
-    request: &Request,
-    end: End<'_>,
+    request: &OwnedRequest,
+    end: ResultEnd<'_>,
     work: impl Future<Output = Reply> + Send + 'static,
 ) -> Result<Reply, Refusal> {
     let task = begin_task(server, tool, task_subject(request.principal.as_ref()))?;
     let mut out = reply_head(&request.id);
-    write_members(&task.task(), &mut out)?;
+    write_members(&task.current_task(), &mut out)?;
     // Set once: a handler wants to become a task once, and learns of it after that.
     request.task.get_or_init(|| Arc::clone(&task));
     if let Some(detach) = &request.detach {
         detach.begun.cancel();
     }
-    runtime.spawn(run(Arc::clone(server), request.closed.clone(), task, work));
-    Ok(end.close(out, "task"))
+    runtime.spawn(run_task(Arc::clone(server), request.closed.clone(), task, work));
+    Ok(end.close_as(out, "task"))
 }
 
 /// How far a round of a task's handler came at once.
@@ -192,14 +194,14 @@ fn start_tool(tool: &ToolEntry, arguments: Option<&RawValue>, context: &Context)
                 })
             });
             match answer {
-                Ok(RawAnswer::Now(done)) => return Started::Now(raw_call::done(done, id)),
+                Ok(RawAnswer::Now(done)) => return Started::Now(raw_call::finish_raw(done, id)),
                 Ok(RawAnswer::Later(work)) => {
                     let id = id.clone();
                     Box::pin(async move {
-                        raw_call::done(caught_future(work).await.unwrap_or_else(raw_call::done_after_panic), &id)
+                        raw_call::finish_raw(caught_future(work).await.unwrap_or_else(raw_call::done_after_panic), &id)
                     })
                 }
-                Err(panicked) => return Started::Now(raw_call::done(raw_call::done_after_panic(panicked), id)),
+                Err(panicked) => return Started::Now(raw_call::finish_raw(raw_call::done_after_panic(panicked), id)),
             }
         }
     };
@@ -226,7 +228,7 @@ pub(super) async fn run_rounds(
         let Done { out, outcome, service } = work.await;
         let outcome = match outcome {
             Err(CallFailure::Failed(error)) => match error.into_kind() {
-                Kind::Input(input) if context.task().is_some() => match ask_client(&context, input).await {
+                HandlerFailure::Input(input) if context.task().is_some() => match ask_client(&context, input).await {
                     Ok(inputs) => {
                         context = context.next_round(inputs);
                         work = match start_tool(&tool, call_arguments(context.params().map(Bytes::as_ref)), &context) {
@@ -241,9 +243,9 @@ pub(super) async fn run_rounds(
             },
             outcome => outcome,
         };
-        break end.finish(Some(context.request())).reply(out, outcome, service);
+        break end.finish_tool(Some(context.request())).write_reply(out, outcome, service);
     };
-    reply.unwrap_or_else(|refusal| refusal.reply(context.request_id(), end.revision()))
+    reply.unwrap_or_else(|refusal| refusal.into_reply(context.request_id(), end.revision()))
 }
 
 /// Puts the questions of a round to the client through the task, and waits for all answers.
@@ -255,7 +257,8 @@ async fn ask_client(context: &Context, input: InputRequired) -> Result<Inputs, R
     }
     let task = context.task().ok_or_else(Refusal::internal_error)?;
     let InputRequired { requests, state } = input;
-    let asked: Vec<_> = requests.into_iter().map(|(key, question)| (key.clone(), task.ask(key, question))).collect();
+    let asked: Vec<_> =
+        requests.into_iter().map(|(key, question)| (key.clone(), task.ask_client(key, question))).collect();
     if !asked.is_empty() {
         request.server.publish_task(task);
     }
@@ -270,12 +273,12 @@ async fn ask_client(context: &Context, input: InputRequired) -> Result<Inputs, R
 /// The arguments in the parameters of a call.
 fn call_arguments(params: Option<&[u8]>) -> Option<&RawValue> {
     #[derive(serde::Deserialize)]
-    struct Params<'a> {
+    struct TaskParams<'a> {
         #[serde(borrow)]
         arguments: Option<&'a RawValue>,
     }
     // They were read once already.
-    serde_json::from_slice::<Params<'_>>(params?).ok()?.arguments
+    serde_json::from_slice::<TaskParams<'_>>(params?).ok()?.arguments
 }
 
 /// Backing of a raw handler that runs in a task.
@@ -307,7 +310,7 @@ impl Backing for TaskBacking<'_> {
 
 /// Runs the work to its end, then keeps the task for as long as was promised. `closed` fires when the connection ends that
 /// alone could ask for the task.
-fn run(
+fn run_task(
     server: Arc<ServerState>,
     closed: Option<CancellationToken>,
     task: Arc<Running>,
@@ -317,7 +320,7 @@ fn run(
     let guard = task.cancellation.clone().drop_guard();
     async move {
         run_to_end(&server, closed, &task, work, guard).await;
-        server.tasks.forget(&task.id);
+        server.tasks.forget_task(&task.id);
     }
 }
 
@@ -343,9 +346,9 @@ async fn run_to_end(
     };
     tokio::pin!(over);
     let (has_ended, is_over) = tokio::select! {
-        reply = work => (server.tasks.finish(task, task_outcome(&reply.message), &server.limits), false),
-        () = task.cancellation.cancelled() => (task.end(TaskStatus::Cancelled, None), false),
-        () = &mut over => (task.end(TaskStatus::Cancelled, None), true),
+        reply = work => (server.tasks.finish_task(task, task_outcome(&reply.message), &server.limits), false),
+        () = task.cancellation.cancelled() => (task.end_task(TaskStatus::Cancelled, None), false),
+        () = &mut over => (task.end_task(TaskStatus::Cancelled, None), true),
     };
     drop(guard);
     if has_ended {
@@ -357,11 +360,11 @@ async fn run_to_end(
 }
 
 /// The outcome that a reply tells.
-fn task_outcome(reply: &[u8]) -> Option<Outcome> {
+fn task_outcome(reply: &[u8]) -> Option<TaskOutcome> {
     match Message::parse(reply) {
         Ok(Message::Response(response)) => match response.outcome {
-            Answered::Result(result) => Some(Outcome::Result(result.into())),
-            Answered::Error(error) => Outcome::error(error.code, &error.message, error.data),
+            Answered::Result(result) => Some(TaskOutcome::Result(result.into())),
+            Answered::Error(error) => TaskOutcome::error(error.code, &error.message, error.data),
         },
         // Our own reply is a response.
         _ => None,

@@ -18,19 +18,19 @@ use serde_json::value::RawValue;
 
 use super::Call;
 use crate::exchange::{Handled, Reply};
-use crate::telemetry::{Begun, Ended, Failure, Observer, Operation, Trace, within};
+use crate::telemetry::{Begun, EndedRequest, Failure, Observer, Operation, Trace, within_operation};
 
 /// Answers a request, observed.
 pub(super) fn observe_request(call: &Call<'_>, observer: &dyn Observer, answered: impl FnOnce() -> Handled) -> Handled {
-    let end = End {
+    let end = ObservedEnd {
         id: call.request.id.clone().into_owned(),
         wants_timing: call.incoming.timed || call.meta().is_some_and(MetaOutline::wants_timing),
         operation: observer.begin(&call.describe_request()),
     };
     let (handled, has_failed) = end.run_within(answered);
     match handled {
-        Handled::Now(reply) => Handled::Now(end.of(reply, has_failed)),
-        Handled::Later(later) => Handled::Later(Box::pin(Later { later, end: Some(end), has_failed })),
+        Handled::Now(reply) => Handled::Now(end.observe_reply(reply, has_failed)),
+        Handled::Later(later) => Handled::Later(Box::pin(ObservedReply { later, end: Some(end), has_failed })),
         Handled::Nothing => Handled::Nothing,
     }
 }
@@ -75,7 +75,7 @@ impl Call<'_> {
 /// Trace context of the client. An unreadable one counts as absent: a broken tracer must not break calls.
 fn read_trace(params: &RawValue) -> Option<Trace<'_>> {
     #[derive(Deserialize)]
-    struct Params<'a> {
+    struct MetaParams<'a> {
         #[serde(rename = "_meta", borrow)]
         meta: Option<Meta<'a>>,
     }
@@ -88,38 +88,38 @@ fn read_trace(params: &RawValue) -> Option<Trace<'_>> {
         #[serde(borrow)]
         baggage: Option<Cow<'a, str>>,
     }
-    let Meta { traceparent, tracestate, baggage } = serde_json::from_str::<Params<'_>>(params.get()).ok()?.meta?;
+    let Meta { traceparent, tracestate, baggage } = serde_json::from_str::<MetaParams<'_>>(params.get()).ok()?.meta?;
     Some(Trace { parent: traceparent, state: tracestate, baggage }.bounded())
 }
 
 /// State for the end of a request.
-struct End {
+struct ObservedEnd {
     id: Id<'static>,
     /// Whether the layers' times were asked for, and not only read for the observer.
     wants_timing: bool,
     operation: Option<Arc<dyn Operation>>,
 }
 
-impl End {
+impl ObservedEnd {
     /// Runs a part of the work; also, whether a tool said meanwhile that it failed.
     fn run_within<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
         HAS_FAILED.set(false);
         let done = match &self.operation {
-            Some(operation) => within(operation, work),
+            Some(operation) => within_operation(operation, work),
             None => work(),
         };
         (done, HAS_FAILED.take())
     }
 
-    fn of(&self, mut reply: Reply, has_failed: bool) -> Reply {
+    fn observe_reply(&self, mut reply: Reply, has_failed: bool) -> Reply {
         if let Some(operation) = &self.operation {
             let failure = match (reply.cancelled, has_failed) {
                 (true, _) => Some(Failure::Cancelled),
                 (_, true) => Some(Failure::Tool),
-                _ => error(&reply.message, &self.id),
+                _ => reply_error(&reply.message, &self.id),
             };
             let service = reply.timing.map_or(Duration::ZERO, |timing| timing.service);
-            Arc::clone(operation).end(&Ended { at: Instant::now(), failure, service });
+            Arc::clone(operation).end(&EndedRequest { at: Instant::now(), failure, service });
         }
         reply.timing = reply.timing.filter(|_| self.wants_timing);
         reply
@@ -127,9 +127,9 @@ impl End {
 }
 
 /// The error in a reply. Only that is read of it: a result may be long.
-pub(super) fn error<'a>(message: &'a [u8], id: &Id<'_>) -> Option<Failure<'a>> {
+pub(super) fn reply_error<'a>(message: &'a [u8], id: &Id<'_>) -> Option<Failure<'a>> {
     #[derive(Deserialize)]
-    struct Told<'a> {
+    struct ErrorReply<'a> {
         #[serde(borrow)]
         error: Details<'a>,
     }
@@ -145,38 +145,42 @@ pub(super) fn error<'a>(message: &'a [u8], id: &Id<'_>) -> Option<Failure<'a>> {
     if !message.starts_with(&head) {
         return None;
     }
-    let Told { error: Details { code, message } } = serde_json::from_slice(message).ok()?;
+    let ErrorReply { error: Details { code, message } } = serde_json::from_slice(message).ok()?;
     Some(Failure::Error { code, message })
 }
 
 /// A reply to come, with its operation the thread's own whenever it is worked on.
-struct Later {
+struct ObservedReply {
     later: Pin<Box<dyn Future<Output = Reply> + Send>>,
-    end: Option<End>,
+    end: Option<ObservedEnd>,
     has_failed: bool,
 }
 
-impl Future for Later {
+impl Future for ObservedReply {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reply> {
-        let Later { later, end, has_failed } = &mut *self;
+        let ObservedReply { later, end, has_failed } = &mut *self;
         let Some(own) = &end else { return later.as_mut().poll(context) };
         let (polled, failed) = own.run_within(|| later.as_mut().poll(context));
         *has_failed |= failed;
         let Poll::Ready(reply) = polled else { return Poll::Pending };
         Poll::Ready(match end.take() {
-            Some(end) => end.of(reply, *has_failed),
+            Some(end) => end.observe_reply(reply, *has_failed),
             None => reply,
         })
     }
 }
 
-impl Drop for Later {
+impl Drop for ObservedReply {
     /// Nobody waits for the reply any more.
     fn drop(&mut self) {
         if let Some(operation) = self.end.take().and_then(|end| end.operation) {
-            operation.end(&Ended { at: Instant::now(), failure: Some(Failure::Cancelled), service: Duration::ZERO });
+            operation.end(&EndedRequest {
+                at: Instant::now(),
+                failure: Some(Failure::Cancelled),
+                service: Duration::ZERO,
+            });
         }
     }
 }
@@ -186,7 +190,7 @@ mod tests {
     use mcpace_wire::jsonrpc::{Id, write_error};
     use serde_json::value::RawValue;
 
-    use super::{Failure, error, read_trace};
+    use super::{Failure, read_trace, reply_error};
 
     #[test]
     fn an_error_is_read_off_its_reply_and_a_result_is_none() {
@@ -194,9 +198,9 @@ mod tests {
             let mut reply = Vec::new();
             write_error(&mut reply, Some(&id), -32602, "no \"such\"", None::<&()>).unwrap();
             let found = Failure::Error { code: -32602, message: "no \"such\"".into() };
-            assert_eq!(error(&reply, &id), Some(found), "{id}");
+            assert_eq!(reply_error(&reply, &id), Some(found), "{id}");
         }
-        assert_eq!(error(br#"{"jsonrpc":"2.0","id":7,"result":{"error":{}}}"#, &Id::Integer(7)), None);
+        assert_eq!(reply_error(br#"{"jsonrpc":"2.0","id":7,"result":{"error":{}}}"#, &Id::Integer(7)), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::telemetry::Failure;
 
 /// Answers a request, within its span where anybody subscribes.
 pub(super) fn trace_request(call: &Call<'_>, answered: impl FnOnce() -> Handled) -> Handled {
-    let span = call.span();
+    let span = call.request_span();
     if span.is_disabled() {
         return answered();
     }
@@ -44,7 +44,7 @@ pub(super) fn tool_failed() {
 
 /// Notes what a request failed of.
 fn record_outcome(span: &Span, reply: &Reply, id: &Id<'_>) {
-    if let Some(Failure::Error { code, message }) = telemetry::error(&reply.message, id) {
+    if let Some(Failure::Error { code, message }) = telemetry::reply_error(&reply.message, id) {
         let code = code.to_string();
         span.record("rpc.response.status_code", code.as_str());
         record_failure(span, &code, Some(&message));
@@ -60,11 +60,11 @@ fn record_failure(span: &Span, kind: &str, message: Option<&str>) {
 }
 
 impl Call<'_> {
-    fn span(&self) -> Span {
+    fn request_span(&self) -> Span {
         let target = self.outline.name.as_deref();
         ::tracing::info_span!(
             "mcp.server",
-            otel.name = %Name { method: self.method.as_str(), target },
+            otel.name = %SpanName { method: self.method.as_str(), target },
             otel.kind = "server",
             otel.status_code = field::Empty,
             otel.status_description = field::Empty,
@@ -84,12 +84,12 @@ impl Call<'_> {
 }
 
 /// `tools/call echo`
-struct Name<'a> {
+struct SpanName<'a> {
     method: &'static str,
     target: Option<&'a str>,
 }
 
-impl fmt::Display for Name<'_> {
+impl fmt::Display for SpanName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.method)?;
         match self.target {

@@ -24,7 +24,7 @@ pub(super) struct PageSelection {
 }
 
 /// Entries whose permissions answer later.
-pub(super) type Waits<K> = Vec<(K, Vec<BoxFuture<Result<(), Denial>>>)>;
+pub(super) type PendingPermissions<K> = Vec<(K, Vec<BoxFuture<Result<(), Denial>>>)>;
 
 impl PageSelection {
     /// Begins a page of `size` entries at position `at`.
@@ -37,8 +37,8 @@ impl PageSelection {
         &mut self,
         entries: &'a [Arc<T>],
         asked: impl Fn(&'a T) -> AccessRequest<'a>,
-    ) -> Waits<usize> {
-        let mut waits = Waits::new();
+    ) -> PendingPermissions<usize> {
+        let mut waits = PendingPermissions::new();
         while self.picked.len() <= self.size {
             let Some(entry) = entries.get(self.at) else { break };
             let permitted = match entry.guard().filter(|guard| guard.is_selective()) {
@@ -63,7 +63,7 @@ impl PageSelection {
         &mut self,
         share: &Share<'_>,
         entries: &'a [Arc<T>],
-        mut waits: Waits<usize>,
+        mut waits: PendingPermissions<usize>,
         asked: impl Fn(&'a T) -> AccessRequest<'a>,
     ) {
         while !waits.is_empty() {
@@ -74,14 +74,14 @@ impl PageSelection {
     }
 
     /// The positions on the page, and that of the first entry on the next.
-    pub(super) fn page(&self) -> (&[usize], Option<usize>) {
+    pub(super) fn selected_page(&self) -> (&[usize], Option<usize>) {
         let (page, next) = self.picked.split_at(self.size.min(self.picked.len()));
         (page, next.first().copied())
     }
 }
 
 /// Returns the entries that a permission refused. The checks run concurrently, as far as slots are free.
-pub(super) async fn refused_entries<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
+pub(super) async fn refused_entries<K>(share: &Share<'_>, waits: PendingPermissions<K>) -> Vec<K> {
     let mut waits = waits.into_iter();
     let mut asking: Vec<Asking<'_, K>> = Vec::new();
     let mut refused = Vec::new();
@@ -115,6 +115,6 @@ struct Asking<'p, K> {
 }
 
 async fn in_turn(share: &Share<'_>, agreeing: Vec<BoxFuture<Result<(), Denial>>>) -> Result<(), Denial> {
-    let _turn = share.turn().await;
+    let _turn = share.wait_turn().await;
     all_agree(agreeing).await
 }

@@ -27,7 +27,7 @@ impl<F: Fn(&AccessRequest<'_>) -> Verdict + Send + Sync> Permission for F {
 #[derive(Clone, Copy)]
 pub struct AccessRequest<'a> {
     /// Kind of the component.
-    pub kind: Kind,
+    pub kind: ComponentKind,
     /// Name of a tool or prompt, URI of a resource, or a template.
     pub name: &'a str,
     /// URI of the resource that is read through a template, else `None`.
@@ -45,7 +45,7 @@ pub struct AccessRequest<'a> {
 impl<'a> AccessRequest<'a> {
     /// Makes a request of an unknown caller.
     #[must_use]
-    pub fn new(kind: Kind, name: &'a str) -> Self {
+    pub fn new(kind: ComponentKind, name: &'a str) -> Self {
         Self { kind, name, uri: None, principal: None, session: None, listing: false, channel: None }
     }
 
@@ -77,7 +77,7 @@ impl std::fmt::Debug for AccessRequest<'_> {
 
 /// Kind of a component that can have a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ComponentKind {
     /// A tool.
     Tool,
     /// A resource.
@@ -88,15 +88,15 @@ pub enum Kind {
     Prompt,
 }
 
-impl Kind {
+impl ComponentKind {
     /// `tool`, `resource`, `template`, `prompt`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Tool => "tool",
-            Kind::Resource => "resource",
-            Kind::Template => "template",
-            Kind::Prompt => "prompt",
+            ComponentKind::Tool => "tool",
+            ComponentKind::Resource => "resource",
+            ComponentKind::Template => "template",
+            ComponentKind::Prompt => "prompt",
         }
     }
 }

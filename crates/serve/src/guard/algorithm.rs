@@ -14,7 +14,7 @@ const SLOTS: usize = PARTS as usize + 1;
 
 /// Uses of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum KeyUses {
     Fixed {
         begun: u64,
         calls: u32,
@@ -36,30 +36,30 @@ pub(super) struct Sliding {
     calls: [u32; SLOTS],
 }
 
-impl State {
+impl KeyUses {
     /// Nothing used yet.
     pub(super) fn new(rule: &RateLimit, now: u64) -> Self {
         match rule.algorithm {
-            Algorithm::FixedWindow => State::Fixed { begun: now, calls: 0 },
+            Algorithm::FixedWindow => KeyUses::Fixed { begun: now, calls: 0 },
             Algorithm::SlidingWindow => {
-                State::Sliding(Box::new(Sliding { latest: now / part(rule), calls: [0; SLOTS] }))
+                KeyUses::Sliding(Box::new(Sliding { latest: now / part_length(rule), calls: [0; SLOTS] }))
             }
-            Algorithm::TokenBucket { .. } => State::Bucket { full_at: 0 },
+            Algorithm::TokenBucket { .. } => KeyUses::Bucket { full_at: 0 },
         }
     }
 
     /// Counts one use, or tells how long there is no room for one. A state of another algorithm begins anew.
-    pub(super) fn take(&mut self, rule: &RateLimit, now: u64) -> Result<(), Duration> {
+    pub(super) fn take_use(&mut self, rule: &RateLimit, now: u64) -> Result<(), Duration> {
         if rule.calls == 0 {
             return Err(rule.per);
         }
         match (&mut *self, rule.algorithm) {
-            (State::Fixed { begun, calls }, Algorithm::FixedWindow) => fixed(begun, calls, rule, now),
-            (State::Sliding(sliding), Algorithm::SlidingWindow) => sliding.take(rule, now),
-            (State::Bucket { full_at }, Algorithm::TokenBucket { burst }) => bucket(full_at, burst, rule, now),
+            (KeyUses::Fixed { begun, calls }, Algorithm::FixedWindow) => take_fixed(begun, calls, rule, now),
+            (KeyUses::Sliding(sliding), Algorithm::SlidingWindow) => sliding.take_use(rule, now),
+            (KeyUses::Bucket { full_at }, Algorithm::TokenBucket { burst }) => take_bucket(full_at, burst, rule, now),
             _ => {
-                *self = State::new(rule, now);
-                self.take(rule, now)
+                *self = KeyUses::new(rule, now);
+                self.take_use(rule, now)
             }
         }
     }
@@ -67,9 +67,9 @@ impl State {
     /// From when on it says no more than a new one would.
     pub(super) fn idle_at(&self, rule: &RateLimit) -> u64 {
         match self {
-            State::Fixed { begun, .. } => begun.saturating_add(nanos(rule.per)),
-            State::Sliding(sliding) => sliding.latest.saturating_add(SLOTS as u64).saturating_mul(part(rule)),
-            State::Bucket { full_at } => {
+            KeyUses::Fixed { begun, .. } => begun.saturating_add(whole_nanos(rule.per)),
+            KeyUses::Sliding(sliding) => sliding.latest.saturating_add(SLOTS as u64).saturating_mul(part_length(rule)),
+            KeyUses::Bucket { full_at } => {
                 let calls = u128::from(rule.calls.max(1));
                 u64::try_from(full_at.div_ceil(calls)).unwrap_or(u64::MAX)
             }
@@ -77,8 +77,8 @@ impl State {
     }
 }
 
-fn fixed(begun: &mut u64, calls: &mut u32, rule: &RateLimit, now: u64) -> Result<(), Duration> {
-    let end = begun.saturating_add(nanos(rule.per));
+fn take_fixed(begun: &mut u64, calls: &mut u32, rule: &RateLimit, now: u64) -> Result<(), Duration> {
+    let end = begun.saturating_add(whole_nanos(rule.per));
     if now >= end {
         (*begun, *calls) = (now, 0);
     }
@@ -90,21 +90,21 @@ fn fixed(begun: &mut u64, calls: &mut u32, rule: &RateLimit, now: u64) -> Result
 }
 
 impl Sliding {
-    fn take(&mut self, rule: &RateLimit, now: u64) -> Result<(), Duration> {
-        let part = part(rule);
+    fn take_use(&mut self, rule: &RateLimit, now: u64) -> Result<(), Duration> {
+        let part = part_length(rule);
         // A clock that goes back stays in the latest part.
         let current = (now / part).max(self.latest);
-        self.forget(current);
+        self.advance_to(current);
         let used: u64 = self.calls.iter().map(|&calls| u64::from(calls)).sum();
         if used < u64::from(rule.calls) {
-            self.calls[slot(current)] += 1;
+            self.calls[slot_index(current)] += 1;
             return Ok(());
         }
         // Part after part goes, the oldest first, until there is room for one.
         let mut left = used;
         for oldest in 1..=SLOTS as u64 {
             let number = current + oldest;
-            left -= u64::from(self.calls[slot(number)]);
+            left -= u64::from(self.calls[slot_index(number)]);
             if left < u64::from(rule.calls) {
                 return Err(Duration::from_nanos(number.saturating_mul(part).saturating_sub(now)));
             }
@@ -114,21 +114,21 @@ impl Sliding {
     }
 
     /// Makes `current` the latest part; what has left the window is forgotten.
-    fn forget(&mut self, current: u64) {
+    fn advance_to(&mut self, current: u64) {
         let passed = current - self.latest;
         if passed >= SLOTS as u64 {
             self.calls = [0; SLOTS];
         } else {
-            (1..=passed).for_each(|step| self.calls[slot(self.latest + step)] = 0);
+            (1..=passed).for_each(|step| self.calls[slot_index(self.latest + step)] = 0);
         }
         self.latest = current;
     }
 }
 
 /// The generic cell rate algorithm: a bucket as the time at which it would be full.
-fn bucket(full_at: &mut u128, burst: u32, rule: &RateLimit, now: u64) -> Result<(), Duration> {
+fn take_bucket(full_at: &mut u128, burst: u32, rule: &RateLimit, now: u64) -> Result<(), Duration> {
     let calls = u128::from(rule.calls);
-    let call = u128::from(nanos(rule.per));
+    let call = u128::from(whole_nanos(rule.per));
     let now = u128::from(now) * calls;
     let then = (*full_at).max(now) + call;
     let over = (then - now).saturating_sub(call * u128::from(burst));
@@ -139,16 +139,16 @@ fn bucket(full_at: &mut u128, burst: u32, rule: &RateLimit, now: u64) -> Result<
     Err(Duration::from_nanos(u64::try_from(over.div_ceil(calls)).unwrap_or(u64::MAX)))
 }
 
-fn slot(number: u64) -> usize {
+fn slot_index(number: u64) -> usize {
     (number % SLOTS as u64) as usize
 }
 
 /// The length of a part of a sliding window.
-fn part(rule: &RateLimit) -> u64 {
-    nanos(rule.per).div_ceil(PARTS).max(1)
+fn part_length(rule: &RateLimit) -> u64 {
+    whole_nanos(rule.per).div_ceil(PARTS).max(1)
 }
 
-fn nanos(time: Duration) -> u64 {
+fn whole_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -156,7 +156,7 @@ fn nanos(time: Duration) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{State, nanos, part};
+    use super::{KeyUses, part_length, whole_nanos};
     use crate::guard::{Algorithm, RateLimit};
     use std::time::Duration;
 
@@ -186,13 +186,13 @@ mod tests {
     }
 
     fn allowed(rule: &RateLimit, moments: &[u64]) -> Vec<u64> {
-        let mut state = State::new(rule, moments[0]);
-        moments.iter().copied().filter(|&now| state.take(rule, now).is_ok()).collect()
+        let mut state = KeyUses::new(rule, moments[0]);
+        moments.iter().copied().filter(|&now| state.take_use(rule, now).is_ok()).collect()
     }
 
     /// Checks the bound that holds for every algorithm, independently of its implementation.
     fn check(rule: &RateLimit, allowed: &[u64]) -> Result<(), TestCaseError> {
-        let (calls, per) = (rule.calls as usize, nanos(rule.per));
+        let (calls, per) = (rule.calls as usize, whole_nanos(rule.per));
         match rule.algorithm {
             Algorithm::SlidingWindow => {
                 for (first, last) in allowed.iter().zip(allowed.iter().skip(calls)) {
@@ -228,23 +228,23 @@ mod tests {
 
         #[test]
         fn whoever_waits_as_told_gets_through_and_nobody_before(rule in rules(), moments in moments()) {
-            let mut state = State::new(&rule, moments[0]);
+            let mut state = KeyUses::new(&rule, moments[0]);
             for now in moments {
-                let Err(wait) = state.take(&rule, now) else { continue };
-                let then = now + nanos(wait);
+                let Err(wait) = state.take_use(&rule, now) else { continue };
+                let then = now + whole_nanos(wait);
                 prop_assert!(then > now);
-                prop_assert!(state.clone().take(&rule, then - 1).is_err(), "too early at {}", then - 1);
-                prop_assert!(state.clone().take(&rule, then).is_ok(), "still refused at {then}");
+                prop_assert!(state.clone().take_use(&rule, then - 1).is_err(), "too early at {}", then - 1);
+                prop_assert!(state.clone().take_use(&rule, then).is_ok(), "still refused at {then}");
             }
         }
 
         #[test]
         fn nobody_is_refused_without_cause(rule in rules(), moments in moments()) {
-            let mut state = State::new(&rule, moments[0]);
+            let mut state = KeyUses::new(&rule, moments[0]);
             let mut allowed = Vec::new();
-            let per = nanos(rule.per);
+            let per = whole_nanos(rule.per);
             for now in moments {
-                if state.take(&rule, now).is_ok() {
+                if state.take_use(&rule, now).is_ok() {
                     allowed.push(now);
                     continue;
                 }
@@ -252,7 +252,7 @@ mod tests {
                 match rule.algorithm {
                     Algorithm::FixedWindow => prop_assert!(within(per) >= rule.calls as usize),
                     // At most a part late, and one for the part that is under way.
-                    Algorithm::SlidingWindow => prop_assert!(within(per + 2 * part(&rule) + 16) >= rule.calls as usize),
+                    Algorithm::SlidingWindow => prop_assert!(within(per + 2 * part_length(&rule) + 16) >= rule.calls as usize),
                     // In the time that a bucket takes to fill, it was emptied.
                     Algorithm::TokenBucket { burst } => {
                         let filling = (u64::from(burst) * per).div_ceil(u64::from(rule.calls));
@@ -264,26 +264,26 @@ mod tests {
 
         #[test]
         fn an_idle_state_is_as_good_as_a_new_one(rule in rules(), moments in moments(), later in moments_after()) {
-            let mut state = State::new(&rule, moments[0]);
-            moments.iter().for_each(|&now| { let _ = state.take(&rule, now); });
+            let mut state = KeyUses::new(&rule, moments[0]);
+            moments.iter().for_each(|&now| { let _ = state.take_use(&rule, now); });
             let idle = state.idle_at(&rule);
             let begun = idle.max(*moments.last().unwrap_or(&0));
-            let mut fresh = State::new(&rule, begun + later[0]);
+            let mut fresh = KeyUses::new(&rule, begun + later[0]);
             for step in later {
                 let now = begun + step;
-                prop_assert_eq!(state.take(&rule, now).is_ok(), fresh.take(&rule, now).is_ok(), "at {}", now);
+                prop_assert_eq!(state.take_use(&rule, now).is_ok(), fresh.take_use(&rule, now).is_ok(), "at {}", now);
             }
         }
 
         #[test]
         fn a_clock_that_goes_back_gives_nothing_away(rule in rules(), moments in moments(), back in 1_u64..5_000) {
-            let mut state = State::new(&rule, moments[0]);
+            let mut state = KeyUses::new(&rule, moments[0]);
             let mut passed = allowed(&rule, &moments);
-            moments.iter().for_each(|&now| { let _ = state.take(&rule, now); });
+            moments.iter().for_each(|&now| { let _ = state.take_use(&rule, now); });
             // All of them count as if they were now.
             let now = *moments.last().unwrap_or(&0);
             for _ in 0..30 {
-                if state.take(&rule, now.saturating_sub(back)).is_ok() {
+                if state.take_use(&rule, now.saturating_sub(back)).is_ok() {
                     passed.push(now);
                 }
             }
@@ -307,36 +307,36 @@ mod tests {
     #[test]
     fn a_bucket_takes_its_burst_at_once_and_refills_steadily() {
         let rule = rule(Algorithm::TokenBucket { burst: 5 }, 60);
-        let mut state = State::new(&rule, 0);
-        assert!((0..5).all(|_| state.take(&rule, 0).is_ok()));
-        assert_eq!(state.take(&rule, 0), Err(Duration::from_secs(1)));
+        let mut state = KeyUses::new(&rule, 0);
+        assert!((0..5).all(|_| state.take_use(&rule, 0).is_ok()));
+        assert_eq!(state.take_use(&rule, 0), Err(Duration::from_secs(1)));
         for second in 1..=20 {
-            assert!(state.take(&rule, second * SECOND).is_ok());
-            assert!(state.take(&rule, second * SECOND).is_err());
+            assert!(state.take_use(&rule, second * SECOND).is_ok());
+            assert!(state.take_use(&rule, second * SECOND).is_err());
         }
         // After long it is full again, and no fuller.
         let later = 1_000 * SECOND;
-        assert_eq!((0..50).filter(|_| state.take(&rule, later).is_ok()).count(), 5);
+        assert_eq!((0..50).filter(|_| state.take_use(&rule, later).is_ok()).count(), 5);
     }
 
     #[test]
     fn a_fixed_window_begins_with_a_use() {
         let rule = rule(Algorithm::FixedWindow, 2);
-        let mut state = State::new(&rule, 7 * SECOND);
-        assert!(state.take(&rule, 7 * SECOND).is_ok());
-        assert!(state.take(&rule, 66 * SECOND).is_ok());
-        assert_eq!(state.take(&rule, 66 * SECOND), Err(Duration::from_secs(1)));
-        assert!(state.take(&rule, 67 * SECOND).is_ok());
+        let mut state = KeyUses::new(&rule, 7 * SECOND);
+        assert!(state.take_use(&rule, 7 * SECOND).is_ok());
+        assert!(state.take_use(&rule, 66 * SECOND).is_ok());
+        assert_eq!(state.take_use(&rule, 66 * SECOND), Err(Duration::from_secs(1)));
+        assert!(state.take_use(&rule, 67 * SECOND).is_ok());
     }
 
     #[test]
     fn a_sliding_window_has_no_border() {
         let rule = rule(Algorithm::SlidingWindow, 10);
-        let mut state = State::new(&rule, 0);
-        assert!((0..10).all(|_| state.take(&rule, 59 * SECOND).is_ok()));
-        assert!(state.take(&rule, 61 * SECOND).is_err());
-        assert!(state.take(&rule, 118 * SECOND).is_err());
-        assert!(state.take(&rule, 124 * SECOND).is_ok());
+        let mut state = KeyUses::new(&rule, 0);
+        assert!((0..10).all(|_| state.take_use(&rule, 59 * SECOND).is_ok()));
+        assert!(state.take_use(&rule, 61 * SECOND).is_err());
+        assert!(state.take_use(&rule, 118 * SECOND).is_err());
+        assert!(state.take_use(&rule, 124 * SECOND).is_ok());
     }
 
     #[test]
@@ -345,14 +345,14 @@ mod tests {
         for algorithm in algorithms {
             for (calls, per) in [(u32::MAX, Duration::MAX), (1, Duration::MAX), (u32::MAX, Duration::from_nanos(1))] {
                 let rule = RateLimit::new("rule", calls, per).algorithm(algorithm);
-                let mut state = State::new(&rule, 0);
+                let mut state = KeyUses::new(&rule, 0);
                 for now in [0, 1, u64::MAX / 2, u64::MAX] {
-                    let _ = state.take(&rule, now);
+                    let _ = state.take_use(&rule, now);
                     let _ = state.idle_at(&rule);
                 }
             }
             let never = RateLimit::new("rule", 0, Duration::from_secs(1)).algorithm(algorithm);
-            assert!(State::new(&never, 0).take(&never, 0).is_err());
+            assert!(KeyUses::new(&never, 0).take_use(&never, 0).is_err());
         }
     }
 }

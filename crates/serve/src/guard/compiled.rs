@@ -27,7 +27,7 @@ pub(crate) enum Permitted {
 
 impl Compiled {
     /// `None` of a guard that guards nothing.
-    pub(crate) fn compile(
+    pub(crate) fn compile_guard(
         kind: &'static str,
         name: &str,
         guard: Option<Guard>,
@@ -69,7 +69,7 @@ impl Compiled {
     }
 
     /// Asks for scopes, then permissions.
-    pub(crate) fn permits(&self, asked: &AccessRequest<'_>) -> Permitted {
+    pub(crate) fn check_access(&self, asked: &AccessRequest<'_>) -> Permitted {
         if !self.scopes.is_empty() {
             let granted = asked.principal.map_or(&[][..], |principal| &principal.scopes);
             if !self.scopes.iter().all(|scope| granted.iter().any(|granted| granted == &**scope)) {

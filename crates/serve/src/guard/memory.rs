@@ -10,7 +10,7 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::algorithm::State;
+use super::algorithm::KeyUses;
 use super::{Exceeded, Limiter, RateLimit, Taking};
 
 /// Limiter that counts in the memory of this process. It is the default of [`crate::Builder::limiter`].
@@ -22,11 +22,11 @@ pub struct MemoryLimiter {
     /// Keys in a shard.
     room: usize,
     secret: RandomState,
-    clock: Clock,
+    clock: LimiterClock,
 }
 
 /// Time since any beginning.
-type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
+type LimiterClock = Box<dyn Fn() -> Duration + Send + Sync>;
 
 #[derive(Default)]
 struct Shard {
@@ -39,7 +39,7 @@ struct Shard {
 
 /// Uses of one key under one rule.
 struct Use {
-    state: State,
+    state: KeyUses,
     idle_at: u64,
 }
 
@@ -72,26 +72,28 @@ impl MemoryLimiter {
     /// How many keys it holds, idle ones among them.
     #[must_use]
     pub fn keys(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).uses.len()).sum()
+        self.shards.iter().map(|shard| lock_shard(shard).uses.len()).sum()
     }
 
-    fn count(&self, rule: &RateLimit, key: &str) -> Result<(), Exceeded> {
-        let hash = self.hash(rule, key);
+    fn count_use(&self, rule: &RateLimit, key: &str) -> Result<(), Exceeded> {
+        let hash = self.key_hash(rule, key);
         // Neither bits that choose the bucket nor those that are compared first.
-        let mut shard = lock(&self.shards[(hash >> 32) as usize % SHARDS]);
+        let mut shard = lock_shard(&self.shards[(hash >> 32) as usize % SHARDS]);
         // Within the lock, so that time goes on in the order in which uses are counted.
         let now = u64::try_from((self.clock)().as_nanos()).unwrap_or(u64::MAX);
         if let Some(known) = shard.uses.get_mut(&hash) {
-            return known.take(rule, now);
+            return known.take_use(rule, now);
         }
         let hash = if shard.make_room(self.room, now) { hash } else { self.hash_of_group(rule, hash % GROUPS) };
         match shard.uses.entry(hash) {
-            Entry::Occupied(mut known) => known.get_mut().take(rule, now),
-            Entry::Vacant(free) => free.insert(Use { state: State::new(rule, now), idle_at: now }).take(rule, now),
+            Entry::Occupied(mut known) => known.get_mut().take_use(rule, now),
+            Entry::Vacant(free) => {
+                free.insert(Use { state: KeyUses::new(rule, now), idle_at: now }).take_use(rule, now)
+            }
         }
     }
 
-    fn hash(&self, rule: &RateLimit, key: &str) -> u64 {
+    fn key_hash(&self, rule: &RateLimit, key: &str) -> u64 {
         self.secret.hash_one((&*rule.name, rule.algorithm, rule.calls, rule.per, Some(key)))
     }
 
@@ -109,7 +111,7 @@ impl Default for MemoryLimiter {
 
 impl Limiter for MemoryLimiter {
     fn take(&self, rule: &RateLimit, key: &str) -> Taking {
-        Taking::Now(self.count(rule, key))
+        Taking::Now(self.count_use(rule, key))
     }
 }
 
@@ -120,8 +122,8 @@ impl std::fmt::Debug for MemoryLimiter {
 }
 
 impl Use {
-    fn take(&mut self, rule: &RateLimit, now: u64) -> Result<(), Exceeded> {
-        let taken = self.state.take(rule, now);
+    fn take_use(&mut self, rule: &RateLimit, now: u64) -> Result<(), Exceeded> {
+        let taken = self.state.take_use(rule, now);
         self.idle_at = self.state.idle_at(rule);
         taken.map_err(|retry_after| Exceeded { retry_after })
     }
@@ -144,7 +146,7 @@ impl Shard {
     }
 }
 
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+fn lock_shard(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     // Nothing under the lock can panic half way.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -191,7 +193,7 @@ mod tests {
         for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindow, Algorithm::TokenBucket { burst: 500 }] {
             let (limiter, _) = limiter(1_000);
             let rule = rule(500).algorithm(algorithm);
-            let uses = || (0..300).filter(|_| limiter.count(&rule, "one").is_ok()).count();
+            let uses = || (0..300).filter(|_| limiter.count_use(&rule, "one").is_ok()).count();
             let all: usize = std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..8).map(|_| scope.spawn(uses)).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap_or_default()).sum()
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn what_has_a_name_and_figures_in_common_is_counted_together() {
         let (limiter, _) = limiter(1_000);
-        let pass = |rule: &RateLimit, key: &str| limiter.count(rule, key).is_ok();
+        let pass = |rule: &RateLimit, key: &str| limiter.count_use(rule, key).is_ok();
         assert!(pass(&rule(1), "a"));
         assert!(!pass(&rule(1), "a"));
         assert!(pass(&rule(1), "b"), "another key");
@@ -215,7 +217,7 @@ mod tests {
     fn keys_are_bounded_and_the_rest_shares_what_there_is() {
         let (limiter, seconds) = limiter(320);
         let rule = rule(1);
-        let pass = |key: usize| limiter.count(&rule, &format!("key {key}")).is_ok();
+        let pass = |key: usize| limiter.count_use(&rule, &format!("key {key}")).is_ok();
         let passed = (0..20_000).filter(|&key| pass(key)).count();
         // One for each group of those who found no room, in each shard.
         assert!(limiter.keys() <= 320 + SHARDS * GROUPS as usize, "{}", limiter.keys());
@@ -233,10 +235,10 @@ mod tests {
         let rule = rule(3);
         for _ in 0..10 {
             for hog in 0..100 {
-                let _ = limiter.count(&rule, &format!("hog {hog}"));
+                let _ = limiter.count_use(&rule, &format!("hog {hog}"));
             }
         }
-        let newcomers = (0..100).filter(|index| limiter.count(&rule, &format!("newcomer {index}")).is_ok()).count();
+        let newcomers = (0..100).filter(|index| limiter.count_use(&rule, &format!("newcomer {index}")).is_ok()).count();
         assert!(newcomers > 20, "{newcomers} of 100");
     }
 
@@ -247,7 +249,7 @@ mod tests {
         for minute in 0..50 {
             seconds.store(minute * 120, Relaxed);
             for key in 0..2_000 {
-                let _ = limiter.count(&rule, &format!("{minute} {key}"));
+                let _ = limiter.count_use(&rule, &format!("{minute} {key}"));
             }
         }
         assert!(limiter.keys() < 6_000, "{}", limiter.keys());

@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use access_request::{AccessRequest, Denial, Kind, Permission, Verdict};
+pub use access_request::{AccessRequest, ComponentKind, Denial, Permission, Verdict};
 pub(crate) use compiled::{Compiled, Permitted};
 pub use limit::{Algorithm, By, Exceeded, KeyOf, Keyed, Limiter, LimiterDown, OnLimiterDown, RateLimit, Taking};
 pub use memory::MemoryLimiter;

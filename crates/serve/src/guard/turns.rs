@@ -20,11 +20,11 @@ pub(crate) const MOST_OF_ONE: usize = 8;
 pub(crate) struct AuthorizationTurns {
     all: Semaphore,
     /// Shares of the callers that ask at the moment.
-    shares: Mutex<HashMap<Box<str>, Kept>>,
+    shares: Mutex<HashMap<Box<str>, CallerTurns>>,
 }
 
 /// One caller's turns, and the number of its requests that ask.
-struct Kept {
+struct CallerTurns {
     own: Arc<Semaphore>,
     users: usize,
 }
@@ -37,20 +37,21 @@ impl Default for AuthorizationTurns {
 
 impl AuthorizationTurns {
     /// The share of a caller.
-    pub(crate) fn share(&self, asked: &AccessRequest<'_>) -> Share<'_> {
+    pub(crate) fn share_of(&self, asked: &AccessRequest<'_>) -> Share<'_> {
         let key: Box<str> = match (asked.principal, asked.session) {
             (Some(principal), _) => format!("p{}", principal.subject).into(),
             (None, Some(session)) => format!("s{session}").into(),
             (None, None) => "".into(),
         };
-        let mut shares = self.lock();
-        let kept =
-            shares.entry(key.clone()).or_insert_with(|| Kept { own: Arc::new(Semaphore::new(MOST_OF_ONE)), users: 0 });
+        let mut shares = self.lock_shares();
+        let kept = shares
+            .entry(key.clone())
+            .or_insert_with(|| CallerTurns { own: Arc::new(Semaphore::new(MOST_OF_ONE)), users: 0 });
         kept.users += 1;
         Share { turns: self, key, own: Arc::clone(&kept.own) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Kept>> {
+    fn lock_shares(&self) -> MutexGuard<'_, HashMap<Box<str>, CallerTurns>> {
         // Nothing under the lock can panic half way.
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,7 +66,7 @@ pub(crate) struct Share<'p> {
 
 impl Share<'_> {
     /// Waits for a turn: first among the caller's own, so that others wait for no more of them than there are.
-    pub(crate) async fn turn(&self) -> Turn<'_> {
+    pub(crate) async fn wait_turn(&self) -> Turn<'_> {
         // Neither is ever closed.
         let own = self.own.acquire().await.ok();
         Turn { _all: self.turns.all.acquire().await.ok(), _own: own }
@@ -74,7 +75,7 @@ impl Share<'_> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut shares = self.turns.lock();
+        let mut shares = self.turns.lock_shares();
         if let Some(kept) = shares.get_mut(&self.key) {
             kept.users -= 1;
             if kept.users == 0 {
@@ -93,27 +94,27 @@ pub(crate) struct Turn<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::Kind;
+    use crate::guard::ComponentKind;
     use crate::principal::Principal;
 
     #[tokio::test]
     async fn a_caller_has_one_share_for_as_long_as_it_asks() {
         let turns = AuthorizationTurns::default();
         let (ada, bob) = (Principal::new("ada", vec![]), Principal::new("bob", vec![]));
-        let asked = |who| AccessRequest { principal: who, ..AccessRequest::new(Kind::Tool, "t") };
-        let (first, second) = (turns.share(&asked(Some(&ada))), turns.share(&asked(Some(&ada))));
-        let other = turns.share(&asked(Some(&bob)));
+        let asked = |who| AccessRequest { principal: who, ..AccessRequest::new(ComponentKind::Tool, "t") };
+        let (first, second) = (turns.share_of(&asked(Some(&ada))), turns.share_of(&asked(Some(&ada))));
+        let other = turns.share_of(&asked(Some(&bob)));
         // One that calls itself as a session is called has its own.
-        let session = turns.share(&AccessRequest { session: Some("ada"), ..asked(None) });
+        let session = turns.share_of(&AccessRequest { session: Some("ada"), ..asked(None) });
         assert!(Arc::ptr_eq(&first.own, &second.own));
         assert!(!Arc::ptr_eq(&first.own, &other.own) && !Arc::ptr_eq(&first.own, &session.own));
-        let held = first.turn().await;
+        let held = first.wait_turn().await;
         assert_eq!((first.own.available_permits(), turns.all.available_permits()), (MOST_OF_ONE - 1, MOST_OF_ALL - 1));
         drop(held);
         assert_eq!((first.own.available_permits(), turns.all.available_permits()), (MOST_OF_ONE, MOST_OF_ALL));
         drop((first, other, session));
-        assert_eq!(turns.lock().len(), 1);
+        assert_eq!(turns.lock_shares().len(), 1);
         drop(second);
-        assert_eq!(turns.lock().len(), 0);
+        assert_eq!(turns.lock_shares().len(), 0);
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
+    pub(super) fn from_request<B>(request: &Request<B>) -> Self {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
             begun: Instant::now(),
@@ -107,12 +107,12 @@ struct Outline<'a> {
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    params: Target<'a>,
+    params: LoggedTarget<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Target<'a> {
+struct LoggedTarget<'a> {
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
     #[serde(borrow)]

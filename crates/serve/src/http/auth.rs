@@ -97,7 +97,7 @@ const ANY_AUDIENCE: &str = "tokens are taken whatever server they were issued fo
                             use its callers' tokens here: name an audience";
 
 /// [`Authorization`], with everything worked out that doesn't depend on the request.
-pub(super) struct Guard {
+pub(super) struct TokenGuard {
     verifier: Arc<dyn TokenVerifier>,
     scopes: Vec<String>,
     metadata_url: String,
@@ -107,7 +107,7 @@ pub(super) struct Guard {
     pub(super) metadata: Bytes,
 }
 
-impl Guard {
+impl TokenGuard {
     pub(super) fn new(authorization: &Authorization) -> Result<Self, ServeError> {
         let resource = &authorization.resource;
         let misused = |reason| ServeError::Option { option: "authorization.resource", value: resource.clone(), reason };
@@ -147,24 +147,24 @@ impl Guard {
     }
 
     /// Verifies the `Authorization` header and returns the principal that it names.
-    pub(super) async fn admit(&self, header: Option<&[u8]>) -> Result<Principal, Denied> {
-        let Some(token) = header.and_then(bearer) else {
-            return Err(Denied::Unauthorized(self.challenge(None)));
+    pub(super) async fn verify_header(&self, header: Option<&[u8]>) -> Result<Principal, Denied> {
+        let Some(token) = header.and_then(bearer_token) else {
+            return Err(Denied::Unauthorized(self.challenge_header(None)));
         };
         let principal = self.verifier.verify(token).await.map_err(|error| match error {
-            TokenError::Invalid => Denied::Unauthorized(self.challenge(Some("invalid_token"))),
-            TokenError::InsufficientScope => Denied::Forbidden(self.challenge(Some(INSUFFICIENT_SCOPE))),
+            TokenError::Invalid => Denied::Unauthorized(self.challenge_header(Some("invalid_token"))),
+            TokenError::InsufficientScope => Denied::Forbidden(self.challenge_header(Some(INSUFFICIENT_SCOPE))),
             TokenError::Unavailable => Denied::Unavailable,
         })?;
         if self.scopes.iter().all(|scope| principal.scopes.contains(scope)) {
             Ok(principal)
         } else {
-            Err(Denied::Forbidden(self.challenge(Some(INSUFFICIENT_SCOPE))))
+            Err(Denied::Forbidden(self.challenge_header(Some(INSUFFICIENT_SCOPE))))
         }
     }
 
-    fn challenge(&self, error: Option<&str>) -> String {
-        challenge(error, self.scopes.iter().map(String::as_str), Some(&self.metadata_url))
+    fn challenge_header(&self, error: Option<&str>) -> String {
+        bearer_challenge(error, self.scopes.iter().map(String::as_str), Some(&self.metadata_url))
     }
 
     /// To a client whose token would do, had it these scopes, too: those that every request needs are told again, since it
@@ -173,14 +173,14 @@ impl Guard {
         let needed: Vec<&str> = self.scopes.iter().map(String::as_str).collect();
         let more = scopes.filter(|scope| !needed.contains(scope));
         let all = needed.iter().copied().chain(more).collect::<Vec<_>>();
-        challenge(Some(INSUFFICIENT_SCOPE), all.into_iter(), Some(&self.metadata_url))
+        bearer_challenge(Some(INSUFFICIENT_SCOPE), all.into_iter(), Some(&self.metadata_url))
     }
 }
 
 pub(super) const INSUFFICIENT_SCOPE: &str = "insufficient_scope";
 
 /// A bearer challenge (RFC 6750 §3, RFC 9728 §5.1).
-pub(super) fn challenge<'s>(
+pub(super) fn bearer_challenge<'s>(
     error: Option<&str>,
     scopes: impl Iterator<Item = &'s str>,
     metadata_url: Option<&str>,
@@ -209,7 +209,7 @@ pub(super) enum Denied {
     Unavailable,
 }
 
-fn bearer(header: &[u8]) -> Option<&str> {
+fn bearer_token(header: &[u8]) -> Option<&str> {
     let (scheme, token) = std::str::from_utf8(header).ok()?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)

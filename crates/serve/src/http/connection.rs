@@ -24,13 +24,13 @@ use super::tracked_stream::TrackedStream;
 use super::transfer::{self, StreamExecutor, Transfer, TransferBody};
 
 /// Serves a connection to its end. Failures are the peer's or the network's, and end only this connection.
-pub(super) async fn serve(stream: TcpStream, site: Arc<HttpServer>, pulse: Arc<ConnectionState>) {
+pub(super) async fn serve_connection(stream: TcpStream, site: Arc<HttpServer>, pulse: Arc<ConnectionState>) {
     // Without it the last small write of a stream waits for the peer's delayed ACK: 40 ms, each time.
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let Some(acceptor) = &site.acceptor else {
-        return plain(stream, site, pulse).await;
+        return serve_plain(stream, site, pulse).await;
     };
     let accepted = tokio::time::timeout(site.limits.head_time, acceptor.accept(stream));
     let accepted = tokio::select! {
@@ -44,9 +44,9 @@ pub(super) async fn serve(stream: TcpStream, site: Arc<HttpServer>, pulse: Arc<C
     };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     if is_http2 {
-        http2(stream, Bytes::new(), site, pulse).await;
+        serve_http2(stream, Bytes::new(), site, pulse).await;
     } else {
-        http1(stream, Bytes::new(), site, pulse).await;
+        serve_http1(stream, Bytes::new(), site, pulse).await;
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn serve(stream: TcpStream, site: Arc<HttpServer>, pulse: Arc<C
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Serves a connection in clear.
-pub(super) async fn plain<S>(mut stream: S, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
+pub(super) async fn serve_plain<S>(mut stream: S, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -65,8 +65,8 @@ where
         () = Ordered(&pulse) => return,
     };
     match first {
-        Ok(Ok(first)) if first.starts_with(PREFACE) => http2(stream, first, site, pulse).await,
-        Ok(Ok(first)) if !first.is_empty() => http1(stream, first, site, pulse).await,
+        Ok(Ok(first)) if first.starts_with(PREFACE) => serve_http2(stream, first, site, pulse).await,
+        Ok(Ok(first)) if !first.is_empty() => serve_http1(stream, first, site, pulse).await,
         _ => {}
     }
 }
@@ -79,7 +79,7 @@ impl Future for Ordered<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.0.on_order(cx.waker());
-        if self.0.order() == ShutdownMode::Serve { Poll::Pending } else { Poll::Ready(()) }
+        if self.0.shutdown_mode() == ShutdownMode::Serve { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 
@@ -95,20 +95,20 @@ async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes>
     }
 }
 
-async fn http1<S>(mut stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
+async fn serve_http1<S>(mut stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(ahead) = fast_path::serve(&mut stream, ahead, &site, &pulse).await else { return };
+    let Some(ahead) = fast_path::serve_plain(&mut stream, ahead, &site, &pulse).await else { return };
     let io = TokioIo::new(TrackedStream::new(stream, ahead, Arc::clone(&pulse)));
     let mut builder = http1::Builder::new();
     // Heads that come slowly are the pulse's business: hyper's own limit would cost a timer for each request.
     builder.header_read_timeout(None).max_header_size(site.limits.head).max_buf_size(site.limits.head.max(64 << 10));
-    let connection = builder.serve_connection(io, responder(site, &pulse, Protocol::Http1));
-    run(pin!(connection), &pulse, http1::Connection::graceful_shutdown).await;
+    let connection = builder.serve_connection(io, request_responder(site, &pulse, Protocol::Http1));
+    drive_connection(pin!(connection), &pulse, http1::Connection::graceful_shutdown).await;
 }
 
-async fn http2<S>(stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
+async fn serve_http2<S>(stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -119,11 +119,11 @@ where
         .timer(TokioTimer::new())
         .max_concurrent_streams(site.limits.http2_streams)
         .max_header_list_size(u32::try_from(site.limits.head).unwrap_or(u32::MAX));
-    let connection = builder.serve_connection(io, responder(site, &pulse, Protocol::Http2));
-    run(pin!(connection), &pulse, http2::Connection::graceful_shutdown).await;
+    let connection = builder.serve_connection(io, request_responder(site, &pulse, Protocol::Http2));
+    drive_connection(pin!(connection), &pulse, http2::Connection::graceful_shutdown).await;
 }
 
-fn responder(
+fn request_responder(
     site: Arc<HttpServer>,
     pulse: &Arc<ConnectionState>,
     protocol: Protocol,
@@ -139,14 +139,14 @@ fn responder(
         let (site, pulse) = (Arc::clone(&site), Arc::clone(&pulse));
         async move {
             let transfer = transfer::of_stream().unwrap_or_else(|| Transfer::new(&pulse));
-            let response = site.respond(request, &pulse, protocol).await;
+            let response = site.respond_hyper(request, &pulse, protocol).await;
             Ok::<_, Infallible>(response.map(|body| TransferBody::new(body, transfer, protocol == Protocol::Http2)))
         }
     })
 }
 
 /// Drives a connection, and carries out what its pulse is ordered.
-async fn run<C>(mut connection: Pin<&mut C>, pulse: &ConnectionState, finish: fn(Pin<&mut C>))
+async fn drive_connection<C>(mut connection: Pin<&mut C>, pulse: &ConnectionState, finish: fn(Pin<&mut C>))
 where
     C: Future<Output = hyper::Result<()>>,
 {
@@ -158,7 +158,7 @@ where
             pulse.on_order(cx.waker());
             is_known = true;
         }
-        match pulse.order() {
+        match pulse.shutdown_mode() {
             ShutdownMode::Serve => {}
             ShutdownMode::Finish if is_finishing => {}
             ShutdownMode::Finish => {

@@ -22,11 +22,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
-use super::held_results::Account;
+use super::held_results::ReplyAccount;
 
 /// A transfer at one look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum TransferProgress {
     /// It moves, or there is nothing to send.
     Moves,
     /// It has been blocked for this many looks.
@@ -36,10 +36,10 @@ pub(super) enum Progress {
 /// A reply on its way to the client, which the connection's idle check looks at.
 pub(super) trait WatchedTransfer: std::fmt::Debug + Send + Sync {
     /// Looks at the transfer, once an interval.
-    fn look(&self) -> Progress;
+    fn check_progress(&self) -> TransferProgress;
 
     /// Resets the stream.
-    fn expire(&self);
+    fn reset_stream(&self);
 }
 
 /// The order that a connection has been given.
@@ -57,7 +57,7 @@ pub(super) enum ShutdownMode {
 #[derive(Debug)]
 pub(super) struct ConnectionState {
     /// Bytes of replies that wait for the client.
-    account: Arc<Account>,
+    account: Arc<ReplyAccount>,
     /// The client's address and the one that it reached; none between processes.
     ends: OnceLock<(SocketAddr, Option<SocketAddr>)>,
     order: AtomicU8,
@@ -86,7 +86,7 @@ pub(super) struct ConnectionState {
 const TRANSFERS: usize = 256;
 
 /// Changes a counter, without a locked instruction.
-fn bump(counter: &AtomicU32) {
+fn bump_relaxed(counter: &AtomicU32) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
@@ -94,7 +94,7 @@ impl ConnectionState {
     /// `reply_bytes`: the limit of its account.
     pub(super) fn new(reply_bytes: usize) -> Self {
         Self {
-            account: Account::new(reply_bytes),
+            account: ReplyAccount::new(reply_bytes),
             ends: OnceLock::new(),
             order: AtomicU8::default(),
             waker: Mutex::default(),
@@ -110,7 +110,7 @@ impl ConnectionState {
         }
     }
 
-    pub(super) fn account(&self) -> &Arc<Account> {
+    pub(super) fn account(&self) -> &Arc<ReplyAccount> {
         &self.account
     }
 
@@ -124,7 +124,7 @@ impl ConnectionState {
         self.ends.get().copied()
     }
 
-    pub(super) fn order(&self) -> ShutdownMode {
+    pub(super) fn shutdown_mode(&self) -> ShutdownMode {
         match self.order.load(Relaxed) {
             0 => ShutdownMode::Serve,
             1 => ShutdownMode::Finish,
@@ -133,23 +133,23 @@ impl ConnectionState {
     }
 
     /// Gives an order. A later one can't soften it.
-    pub(super) fn give(&self, order: ShutdownMode) {
+    pub(super) fn order_shutdown(&self, order: ShutdownMode) {
         self.order.fetch_max(order as u8, Relaxed);
-        self.wake();
+        self.wake_task();
     }
 
     pub(super) fn on_order(&self, waker: &Waker) {
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
     }
 
-    fn wake(&self) {
+    fn wake_task(&self) {
         if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
             waker.wake_by_ref();
         }
     }
 
     pub(super) fn has_read(&self) {
-        bump(&self.moves);
+        bump_relaxed(&self.moves);
         if self.busy.load(Relaxed) == 0 && !self.is_http2.load(Relaxed) {
             self.in_head.store(true, Relaxed);
         }
@@ -162,21 +162,21 @@ impl ConnectionState {
     }
 
     /// Watches the reply of an HTTP/2 stream.
-    pub(super) fn watch(&self, transfer: Weak<dyn WatchedTransfer>) {
-        let mut transfers = self.transfers();
+    pub(super) fn watch_transfer(&self, transfer: Weak<dyn WatchedTransfer>) {
+        let mut transfers = self.lock_transfers();
         if transfers.len() >= TRANSFERS {
             transfers.retain(|transfer| transfer.strong_count() > 0);
         }
         transfers.push(transfer);
     }
 
-    fn transfers(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn WatchedTransfer>>> {
+    fn lock_transfers(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn WatchedTransfer>>> {
         // Nothing under the lock can panic half way.
         self.transfers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn has_written(&self) {
-        bump(&self.moves);
+        bump_relaxed(&self.moves);
         self.blocked.store(false, Relaxed);
     }
 
@@ -190,14 +190,14 @@ impl ConnectionState {
     }
 
     /// A request has begun; it has ended when the guard goes.
-    pub(super) fn begin(&self) -> Busy<'_> {
+    pub(super) fn begin_request(&self) -> Busy<'_> {
         self.add_request();
         Busy(self)
     }
 
-    /// A request has begun, until [`Pulse::end_request`].
+    /// A request has begun, until [`ConnectionState::end_request`].
     pub(super) fn add_request(&self) {
-        bump(&self.calls);
+        bump_relaxed(&self.calls);
         self.busy.fetch_add(1, Relaxed);
         self.in_head.store(false, Relaxed);
     }
@@ -214,7 +214,7 @@ impl ConnectionState {
     }
 }
 
-/// See [`Pulse::begin`].
+/// See [`ConnectionState::begin_request`].
 pub(super) struct Busy<'p>(&'p ConnectionState);
 
 impl Drop for Busy<'_> {
@@ -223,7 +223,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// See [`Pulse::begin_body`].
+/// See [`ConnectionState::begin_body`].
 pub(super) struct InBody<'p>(&'p ConnectionState);
 
 impl InBody<'_> {
@@ -246,7 +246,7 @@ const STOPPING: Duration = Duration::from_secs(2);
 pub(super) struct IdleTimeouts {
     /// How often to look.
     pub(super) interval: Duration,
-    /// Head, body, idle and write time, for [`Patience::stopping`].
+    /// Head, body, idle and write time, for [`IdleTimeouts::while_stopping`].
     times: [Duration; 4],
     pub(super) head: u32,
     pub(super) body: u32,
@@ -286,7 +286,7 @@ pub(super) struct IdleCheck {
 
 impl IdleCheck {
     /// Looks, and orders what has to be.
-    pub(super) fn look(&mut self, pulse: &ConnectionState, patience: &IdleTimeouts) {
+    pub(super) fn check_idle(&mut self, pulse: &ConnectionState, patience: &IdleTimeouts) {
         let (moves, calls) = (pulse.moves.load(Relaxed), pulse.calls.load(Relaxed));
         let same_call = calls == self.calls;
         let still = moves == self.moves;
@@ -296,34 +296,38 @@ impl IdleCheck {
             *looks
         };
         if count(&mut self.head, pulse.in_head.load(Relaxed) && same_call) >= patience.head {
-            pulse.give(ShutdownMode::Cut);
+            pulse.order_shutdown(ShutdownMode::Cut);
         }
         if count(&mut self.write, pulse.blocked.load(Relaxed) && still) >= patience.write {
-            pulse.give(ShutdownMode::Cut);
+            pulse.order_shutdown(ShutdownMode::Cut);
         }
         let is_free = pulse.busy.load(Relaxed) == 0;
         if count(&mut self.idle, is_free && still) >= patience.idle {
-            pulse.give(ShutdownMode::Finish);
+            pulse.order_shutdown(ShutdownMode::Finish);
         }
         // Ours is done; the client doesn't end its side, or never acknowledges the GOAWAY.
-        if count(&mut self.finish, is_free && pulse.order() == ShutdownMode::Finish) >= patience.head {
-            pulse.give(ShutdownMode::Cut);
+        if count(&mut self.finish, is_free && pulse.shutdown_mode() == ShutdownMode::Finish) >= patience.head {
+            pulse.order_shutdown(ShutdownMode::Cut);
         }
-        pulse.transfers().retain(|transfer| {
+        pulse.lock_transfers().retain(|transfer| {
             let Some(transfer) = transfer.upgrade() else { return false };
-            match transfer.look() {
-                Progress::Blocked { looks, is_queued: false } if looks >= patience.write => transfer.expire(),
-                Progress::Blocked { looks, .. } if looks >= patience.write.saturating_mul(2) => {
-                    pulse.give(ShutdownMode::Cut)
+            match transfer.check_progress() {
+                TransferProgress::Blocked { looks, is_queued: false } if looks >= patience.write => {
+                    transfer.reset_stream()
                 }
-                Progress::Blocked { looks, .. } if looks >= patience.write => pulse.give(ShutdownMode::Finish),
-                Progress::Blocked { .. } | Progress::Moves => {}
+                TransferProgress::Blocked { looks, .. } if looks >= patience.write.saturating_mul(2) => {
+                    pulse.order_shutdown(ShutdownMode::Cut)
+                }
+                TransferProgress::Blocked { looks, .. } if looks >= patience.write => {
+                    pulse.order_shutdown(ShutdownMode::Finish)
+                }
+                TransferProgress::Blocked { .. } | TransferProgress::Moves => {}
             }
             true
         });
         if count(&mut self.body, pulse.in_body.load(Relaxed) && same_call) >= patience.body {
             pulse.body_expired.store(true, Relaxed);
-            pulse.wake();
+            pulse.wake_task();
         }
     }
 }
@@ -341,9 +345,9 @@ mod tests {
         let mut observed = IdleCheck::default();
         (1..1000)
             .find(|_| {
-                observed.look(pulse, &patience());
+                observed.check_idle(pulse, &patience());
                 between(pulse);
-                pulse.order() == order
+                pulse.shutdown_mode() == order
             })
             .unwrap()
     }
@@ -362,22 +366,22 @@ mod tests {
         let mut observed = IdleCheck::default();
         for _ in 0..1000 {
             pulse.has_read();
-            drop(pulse.begin());
+            drop(pulse.begin_request());
             pulse.has_written();
-            observed.look(&pulse, &patience());
+            observed.check_idle(&pulse, &patience());
         }
-        assert_eq!(pulse.order(), ShutdownMode::Serve);
+        assert_eq!(pulse.shutdown_mode(), ShutdownMode::Serve);
     }
 
     #[test]
     fn an_idle_connection_is_asked_to_finish_and_a_busy_one_is_not() {
         let pulse = ConnectionState::new(0);
-        let busy = pulse.begin();
+        let busy = pulse.begin_request();
         let mut observed = IdleCheck::default();
         for _ in 0..1000 {
-            observed.look(&pulse, &patience());
+            observed.check_idle(&pulse, &patience());
         }
-        assert_eq!(pulse.order(), ShutdownMode::Serve);
+        assert_eq!(pulse.shutdown_mode(), ShutdownMode::Serve);
         drop(busy);
         looks_until(ShutdownMode::Finish, &pulse, |_| {});
     }
@@ -385,7 +389,7 @@ mod tests {
     #[test]
     fn a_reader_that_stands_still_is_cut() {
         let pulse = ConnectionState::new(0);
-        let _busy = pulse.begin();
+        let _busy = pulse.begin_request();
         pulse.is_blocked();
         looks_until(ShutdownMode::Cut, &pulse, |_| {});
     }
@@ -393,12 +397,12 @@ mod tests {
     #[test]
     fn a_slow_body_expires_and_the_next_has_its_own_time() {
         let pulse = ConnectionState::new(0);
-        let _busy = pulse.begin();
+        let _busy = pulse.begin_request();
         let body = pulse.begin_body();
         let mut observed = IdleCheck::default();
         for _ in 0..=patience().body {
             pulse.has_read();
-            observed.look(&pulse, &patience());
+            observed.check_idle(&pulse, &patience());
         }
         assert!(body.is_expired());
         drop(body);

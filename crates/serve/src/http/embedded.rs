@@ -39,24 +39,24 @@ impl Endpoint {
 
     /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        self.sweep();
+        self.sweep_sessions();
         let pulse = Arc::new(ConnectionState::new(self.site.limits.connection_reply_bytes));
-        let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
+        let serving = connection::serve_plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
         tokio::select! {
             () = serving => {}
-            () = self.watch(&pulse) => {}
+            () = self.watch_connection(&pulse) => {}
         }
     }
 
     /// Answers one request without a connection, its body being there. HTTP's own rules (framing, `Expect`, HTTP/1.1 and 2)
     /// are the caller's; MCP's are kept. `Options::beside` has no part in it: other paths are the caller's, too.
-    pub async fn call(&self, request: Request<Bytes>) -> Response<Reply> {
-        self.sweep();
-        self.site.respond_given(request).await.map(Reply)
+    pub async fn call(&self, request: Request<Bytes>) -> Response<EndpointBody> {
+        self.sweep_sessions();
+        self.site.respond_given(request).await.map(EndpointBody)
     }
 
     /// Ends idle sessions, where that is due: nobody else does here.
-    fn sweep(&self) {
+    fn sweep_sessions(&self) {
         let now = Instant::now();
         let is_due = {
             let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,27 +67,27 @@ impl Endpoint {
             is_due
         };
         if is_due {
-            self.site.sessions.sweep(now);
+            self.site.sessions.sweep_idle(now);
         }
     }
 
     /// Gives the order to cut off what is too slow; never ends.
-    async fn watch(&self, pulse: &ConnectionState) {
+    async fn watch_connection(&self, pulse: &ConnectionState) {
         let limits = &self.site.limits;
         let patience =
             IdleTimeouts::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall);
         let mut observed = IdleCheck::default();
         loop {
             tokio::time::sleep(patience.interval).await;
-            observed.look(pulse, &patience);
+            observed.check_idle(pulse, &patience);
         }
     }
 }
 
 /// The body of an answer, whole or a stream of events. Dropping it is what a client does that goes away.
-pub struct Reply(ReplyBody);
+pub struct EndpointBody(ReplyBody);
 
-impl Reply {
+impl EndpointBody {
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Option<Bytes> {
         std::future::poll_fn(|cx| self.0.poll_next(cx)).await
@@ -100,7 +100,7 @@ impl Reply {
     }
 }
 
-impl std::fmt::Debug for Reply {
+impl std::fmt::Debug for EndpointBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reply").field("is_stream", &self.is_stream()).finish()
     }

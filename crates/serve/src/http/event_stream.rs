@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
-use super::event_log::Reader;
+use super::event_log::LogReader;
 use super::in_flight::Calls;
 
 /// A comment, which clients pass over.
@@ -17,7 +17,7 @@ const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// Body that sends the events of one log. Dropping it, as a disconnect does, cancels the calls that it drives.
 pub(super) struct EventStream {
-    reader: Reader,
+    reader: LogReader,
     /// The calls that this stream drives itself, until all are answered.
     calls: Option<Calls>,
     silence: Duration,
@@ -30,7 +30,7 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    pub(super) fn new(reader: Reader, silence: Duration) -> Self {
+    pub(super) fn new(reader: LogReader, silence: Duration) -> Self {
         Self { reader, calls: None, silence, timer: None, until: None, ended: false, _held: None }
     }
 
@@ -60,7 +60,7 @@ impl EventStream {
         if self.ended {
             return Poll::Ready(None);
         }
-        self.drive(cx);
+        self.drive_calls(cx);
         if self.until.as_mut().is_some_and(|until| until.as_mut().poll(cx).is_ready()) {
             self.ended = true;
             return Poll::Ready(None);
@@ -68,29 +68,29 @@ impl EventStream {
         if let Poll::Ready(events) = self.reader.poll(cx) {
             // So that the last event and the end of the body go out together.
             self.ended = self.reader.is_at_end();
-            self.rest();
+            self.restart_silence();
             return Poll::Ready(events);
         }
         let silence = self.silence;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(silence)));
         std::task::ready!(timer.as_mut().poll(cx));
-        self.rest();
+        self.restart_silence();
         // The comment is followed by another poll, which waits on the timer again.
         Poll::Ready(Some(KEEP_ALIVE))
     }
 
-    fn drive(&mut self, cx: &mut Context<'_>) {
+    fn drive_calls(&mut self, cx: &mut Context<'_>) {
         let Some(calls) = &mut self.calls else { return };
         let all = calls.poll_all(cx);
-        calls.take_done().for_each(|finished| self.reader.log().push(finished));
+        calls.take_done().for_each(|finished| self.reader.log().push_finished(finished));
         if all.is_ready() {
-            self.reader.log().end();
+            self.reader.log().end_stream();
             self.calls = None;
         }
     }
 
     /// The silence begins anew.
-    fn rest(&mut self) {
+    fn restart_silence(&mut self) {
         if let Some(timer) = &mut self.timer {
             timer.as_mut().reset(Instant::now() + self.silence);
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use mcpace_wire::http::{Accept, Field, MediaType, RequestHeaders};
 
-use super::origin::Origin;
+use super::origin::RequestOrigin;
 use crate::headers::Headers;
 
 /// The headers of one request that the transport reads.
@@ -17,14 +17,14 @@ pub(super) struct Fields<'a> {
     pub(super) authorization: Option<&'a [u8]>,
     /// `Content-Length`, as it came.
     content_length: Field<'a>,
-    source: Source<'a>,
+    source: HeaderSource<'a>,
     /// Where the request comes from.
-    pub(super) origin: Origin,
+    pub(super) origin: RequestOrigin,
 }
 
 /// Where all headers can be read again, for the few who want them.
 #[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
+pub(super) enum HeaderSource<'a> {
     /// A head as it came, request line included.
     Head(&'a [u8]),
     Map(&'a HeaderMap, &'a Uri),
@@ -32,10 +32,10 @@ pub(super) enum Source<'a> {
 
 impl<'a> Fields<'a> {
     /// `authority` is the one that the request's target names, where it does.
-    pub(super) fn of(
+    pub(super) fn from_headers(
         headers: impl Iterator<Item = (&'a str, &'a [u8])>,
         authority: Option<&'a str>,
-        source: Source<'a>,
+        source: HeaderSource<'a>,
     ) -> Self {
         let (mut host, mut authorization, mut content_length) = (Field::Absent, Field::Absent, Field::Absent);
         let mcp = RequestHeaders::of(headers.inspect(|&(name, value)| {
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
             Field::Value(value) => Some(value),
             Field::Absent | Field::Repeated => None,
         };
-        Self { mcp, host, authorization, content_length, source, origin: Origin::default() }
+        Self { mcp, host, authorization, content_length, source, origin: RequestOrigin::default() }
     }
 
     /// How long the body is, if that was said once, and plainly: digits alone, few enough not to overflow.
@@ -68,16 +68,16 @@ impl<'a> Fields<'a> {
     }
 
     /// All headers, to keep.
-    pub(super) fn headers(&self) -> Headers {
+    pub(super) fn copy_headers(&self) -> Headers {
         let (target, lines) = match self.source {
-            Source::Head(head) => {
+            HeaderSource::Head(head) => {
                 let head = Bytes::copy_from_slice(head);
                 let first = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |end| end + 1);
                 let mut words = head[..first].split(|&byte| byte == b' ');
                 let target = words.nth(1).map_or_else(Bytes::new, |target| head.slice_ref(target));
                 (target, head.slice(first..))
             }
-            Source::Map(map, uri) => {
+            HeaderSource::Map(map, uri) => {
                 let mut lines = Vec::with_capacity(512);
                 for (name, value) in map {
                     lines.extend_from_slice(name.as_str().as_bytes());
@@ -89,11 +89,11 @@ impl<'a> Fields<'a> {
                 (Bytes::copy_from_slice(target.as_bytes()), lines.into())
             }
         };
-        self.origin.headers(target, lines)
+        self.origin.request_headers(target, lines)
     }
 
     /// The media types that the client accepts; all of them without an `Accept` header (RFC 9110 §12.5.1).
-    pub(super) fn accept(&self) -> Accept {
+    pub(super) fn accepted_types(&self) -> Accept {
         self.mcp.accept.unwrap_or_else(|| Accept::parse(b"*/*"))
     }
 

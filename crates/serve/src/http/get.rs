@@ -8,10 +8,10 @@ use mcpace_wire::http::{Era, Field, Rejection, check_legacy};
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::ParamsOutline;
 
-use super::event_log::{Reader, position_after};
+use super::event_log::{LogReader, position_after};
 use super::event_stream::EventStream;
 use super::fields::Fields;
-use super::http_response::Answer;
+use super::http_response::HttpResponse;
 use super::http_server::HttpServer;
 use super::http_session::HttpSession;
 use super::http_session::Standalone;
@@ -23,9 +23,9 @@ use crate::store::{Cursor, Down};
 
 impl HttpServer {
     /// A stream for what belongs to no request; or, with `Last-Event-ID`, a lost one taken up again.
-    pub(super) async fn get(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
+    pub(super) async fn handle_get(&self, fields: &Fields<'_>) -> Result<HttpResponse, HttpResponse> {
         let (live, principal) = self.live_of_bodiless(fields).await?;
-        if !fields.accept().event_stream() {
+        if !fields.accepted_types().event_stream() {
             return Err(Rejection::NotAcceptable.into());
         }
         let stream = match &self.sharing {
@@ -34,28 +34,28 @@ impl HttpServer {
         };
         // Nobody listens for longer than he may ask.
         let stream = stream.with_lifetime(principal.and_then(|principal| principal.remaining_time()));
-        Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
+        Ok(HttpResponse::event_stream(ReplyBody::Events(Box::new(stream))))
     }
 
     /// Opens or resumes a stream of this process.
-    fn get_own(&self, fields: &Fields<'_>, live: Arc<HttpSession>) -> Result<EventStream, Answer> {
+    fn get_own(&self, fields: &Fields<'_>, live: Arc<HttpSession>) -> Result<EventStream, HttpResponse> {
         let reader = match fields.mcp.last_event_id {
             Field::Absent => self.new_standalone(fields, &live)?,
-            field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unknown_event)?,
+            field => field.ascii().and_then(|id| live.streams.resume_stream(id)).ok_or_else(unknown_event)?,
         };
-        Ok(self.read(reader, live))
+        Ok(self.open_stream(reader, live))
     }
 
     /// A standalone stream of this process's own.
-    fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<HttpSession>) -> Result<Reader, Answer> {
+    fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<HttpSession>) -> Result<LogReader, HttpResponse> {
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
         let primes = live.streams.are_resumable() && revision.has_priming_events();
         let reader = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| stream_taken())?;
-        self.server.attach(&live.session, self.standalone(live));
+        self.server.attach(&live.session, self.standalone_outlet(live));
         Ok(reader)
     }
 
-    fn read(&self, reader: Reader, live: Arc<HttpSession>) -> EventStream {
+    fn open_stream(&self, reader: LogReader, live: Arc<HttpSession>) -> EventStream {
         live.streams.is_read();
         EventStream::new(reader, self.keep_alive).with_owner(live)
     }
@@ -67,14 +67,14 @@ impl HttpServer {
         sharing: &Arc<SharedSessions>,
         fields: &Fields<'_>,
         live: Arc<HttpSession>,
-    ) -> Result<EventStream, Answer> {
+    ) -> Result<EventStream, HttpResponse> {
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
         let (number, from) = match fields.mcp.last_event_id {
             Field::Absent => (0, Cursor::Undelivered),
             field => {
                 let id = field.ascii().ok_or_else(unknown_event)?;
-                if let Some(reader) = live.streams.resume(id) {
-                    return Ok(self.read(reader, live));
+                if let Some(reader) = live.streams.resume_stream(id) {
+                    return Ok(self.open_stream(reader, live));
                 }
                 match position_after(id).ok_or_else(unknown_event)? {
                     // A standalone stream that some process had by itself while the store was away.
@@ -84,11 +84,11 @@ impl HttpServer {
             }
         };
         let primes = from == Cursor::Undelivered && live.streams.are_resumable() && revision.has_priming_events();
-        match sharing.read(&live, number, from, primes.then_some(self.retry)).await {
+        match sharing.read_stream(&live, number, from, primes.then_some(self.retry)).await {
             Ok((reader, reading)) => {
                 if number == 0 {
-                    self.server.attach(&live.session, self.standalone(&live));
-                    sharing.attached(&live);
+                    self.server.attach(&live.session, self.standalone_outlet(&live));
+                    sharing.session_attached(&live);
                 }
                 Ok(EventStream::new(reader, self.keep_alive).with_owner(reading))
             }
@@ -98,16 +98,16 @@ impl HttpServer {
                 sharing.while_away()?;
                 if number != 0 {
                     // It may be there when the store is.
-                    return Err(Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string()));
+                    return Err(HttpResponse::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string()));
                 }
-                sharing.leave(&live);
-                Ok(self.read(self.new_standalone(fields, &live)?, live))
+                sharing.leave_stream(&live);
+                Ok(self.open_stream(self.new_standalone(fields, &live)?, live))
             }
         }
     }
 
     /// The way to a session's client for what belongs to no request.
-    pub(super) fn standalone(&self, live: &Arc<HttpSession>) -> Arc<dyn Outlet> {
+    pub(super) fn standalone_outlet(&self, live: &Arc<HttpSession>) -> Arc<dyn Outlet> {
         match &self.sharing {
             Some(sharing) => Arc::new(Remote { live: Arc::downgrade(live), sharing: Arc::downgrade(sharing) }),
             None => Arc::new(Standalone(Arc::downgrade(live))),
@@ -115,37 +115,40 @@ impl HttpServer {
     }
 
     /// The end of a session.
-    pub(super) async fn delete(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
+    pub(super) async fn handle_delete(&self, fields: &Fields<'_>) -> Result<HttpResponse, HttpResponse> {
         let (live, _) = self.live_of_bodiless(fields).await?;
         match &self.sharing {
-            Some(sharing) => sharing.end(&live).await?,
-            None => self.sessions.end(&live),
+            Some(sharing) => sharing.end_session(&live).await?,
+            None => self.sessions.end_session(&live),
         }
-        Ok(Answer::empty(StatusCode::NO_CONTENT))
+        Ok(HttpResponse::empty_response(StatusCode::NO_CONTENT))
     }
 
     /// The session of a request that is nothing without one, and who asks.
-    async fn live_of_bodiless(&self, fields: &Fields<'_>) -> Result<(Arc<HttpSession>, Option<Principal>), Answer> {
-        let principal = self.principal(fields).await?;
+    async fn live_of_bodiless(
+        &self,
+        fields: &Fields<'_>,
+    ) -> Result<(Arc<HttpSession>, Option<Principal>), HttpResponse> {
+        let principal = self.authenticate_request(fields).await?;
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
         let has_sessions = self.server.revisions().iter().any(|revision| revision.has_http_sessions());
         if self.stateless || is_modern || !has_sessions {
             return Err(self.method_not_allowed());
         }
         if let Some(sharing) = &self.sharing {
-            sharing.find(fields.mcp.session_id.ascii(), principal.as_ref(), Instant::now()).await?;
+            sharing.find_session(fields.mcp.session_id.ascii(), principal.as_ref(), Instant::now()).await?;
         }
-        let live = self.live(fields, principal.as_ref(), Instant::now())?;
+        let live = self.request_session(fields, principal.as_ref(), Instant::now())?;
         Ok((live.ok_or(Rejection::SessionMissing)?, principal))
     }
 }
 
-fn stream_taken() -> Answer {
+fn stream_taken() -> HttpResponse {
     let reason = "as many standalone streams as may be are open in this session";
-    Answer::refused(StatusCode::CONFLICT, code::INVALID_REQUEST, reason)
+    HttpResponse::refused(StatusCode::CONFLICT, code::INVALID_REQUEST, reason)
 }
 
-fn unknown_event() -> Answer {
+fn unknown_event() -> HttpResponse {
     let reason = "Last-Event-ID is of no stream that is held";
-    Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason)
+    HttpResponse::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason)
 }

@@ -21,14 +21,14 @@ pub(super) const COUNTED: usize = 16 << 10;
 
 /// The unsent bytes of one connection, or of one session.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct ReplyAccount {
     limit: usize,
     bytes: AtomicUsize,
     /// A reply did not fit, and less than half of the limit is free.
     closed: AtomicBool,
 }
 
-impl Account {
+impl ReplyAccount {
     pub(super) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, bytes: AtomicUsize::new(0), closed: AtomicBool::new(false) })
     }
@@ -38,7 +38,7 @@ impl Account {
         self.closed.load(Relaxed)
     }
 
-    fn hold(self: &Arc<Self>, size: usize) -> Result<Hold, TooMuch> {
+    fn hold_bytes(self: &Arc<Self>, size: usize) -> Result<Hold, TooMuch> {
         let before = self.bytes.fetch_add(size, Relaxed);
         // Made first: dropping it takes the bytes back.
         let hold = Hold { account: Arc::clone(self), size };
@@ -55,7 +55,7 @@ impl Account {
 /// Bytes that an account counts.
 #[derive(Debug)]
 struct Hold {
-    account: Arc<Account>,
+    account: Arc<ReplyAccount>,
     size: usize,
 }
 
@@ -85,17 +85,17 @@ impl Permit {
     pub(super) fn attach_to(self, bytes: Bytes) -> Bytes {
         match self {
             Permit { _connection: None, _session: None } => bytes,
-            permit => Bytes::from_owner(Counted { bytes, _permit: permit }),
+            permit => Bytes::from_owner(CountedBytes { bytes, _permit: permit }),
         }
     }
 }
 
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     _permit: Permit,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -110,31 +110,35 @@ pub(super) struct Finished {
 /// A session that counts its replies.
 pub(super) trait SessionAccount: Send + Sync {
     /// Bytes of the session's replies that wait for the client, over all connections.
-    fn unsent(&self) -> &Arc<Account>;
+    fn unsent_replies(&self) -> &Arc<ReplyAccount>;
 }
 
 /// Accounts that count the replies of a request.
 #[derive(Clone)]
 pub(super) struct Accounts {
-    pub(super) connection: Arc<Account>,
+    pub(super) connection: Arc<ReplyAccount>,
     pub(super) session: Option<Arc<dyn SessionAccount>>,
 }
 
 impl Accounts {
     /// Counts a finished reply. One that doesn't fit is dropped, and an error takes its place.
-    pub(super) fn finish(&self, reply: Reply) -> Finished {
-        finish(&self.connection, self.session.as_deref(), reply)
+    pub(super) fn finish_reply(&self, reply: Reply) -> Finished {
+        finish_reply(&self.connection, self.session.as_deref(), reply)
     }
 }
 
-/// See [`Accounts::finish`].
-pub(super) fn finish(connection: &Arc<Account>, session: Option<&dyn SessionAccount>, mut reply: Reply) -> Finished {
+/// See [`Accounts::finish_reply`].
+pub(super) fn finish_reply(
+    connection: &Arc<ReplyAccount>,
+    session: Option<&dyn SessionAccount>,
+    mut reply: Reply,
+) -> Finished {
     let size = reply.message.len();
     if size < COUNTED {
         return Finished { reply, permit: Permit::default() };
     }
-    let held = connection.hold(size).map_err(|too_much| ("connection", too_much)).and_then(|connection| {
-        let session = session.map(|session| session.unsent().hold(size)).transpose();
+    let held = connection.hold_bytes(size).map_err(|too_much| ("connection", too_much)).and_then(|connection| {
+        let session = session.map(|session| session.unsent_replies().hold_bytes(size)).transpose();
         session.map(|session| (connection, session)).map_err(|too_much| ("session", too_much))
     });
     match held {
@@ -143,7 +147,7 @@ pub(super) fn finish(connection: &Arc<Account>, session: Option<&dyn SessionAcco
         }
         Err((what, TooMuch { limit })) => {
             tracing::debug!(size, limit, what, "a result was dropped: too many bytes wait for their client");
-            reply.message = dropped(&reply.message, what, limit);
+            reply.message = dropped_result(&reply.message, what, limit);
             reply.status = ReplyStatus::Ok;
             Finished { reply, permit: Permit::default() }
         }
@@ -151,12 +155,12 @@ pub(super) fn finish(connection: &Arc<Account>, session: Option<&dyn SessionAcco
 }
 
 /// The error in the place of a reply.
-fn dropped(message: &[u8], what: &str, limit: usize) -> Bytes {
+fn dropped_result(message: &[u8], what: &str, limit: usize) -> Bytes {
     #[derive(Deserialize)]
-    struct Head {
+    struct ReplyId {
         id: Option<Id<'static>>,
     }
-    let head = serde_json::from_slice(message).unwrap_or(Head { id: None });
+    let head = serde_json::from_slice(message).unwrap_or(ReplyId { id: None });
     let reason = format!(
         "the result of {} bytes was dropped: at most {limit} bytes of results wait for the client of a {what}. Read results \
          as they come, or ask for less at a time",
@@ -185,10 +189,10 @@ mod tests {
 
     #[test]
     fn replies_count_until_their_last_clone_is_gone_and_one_too_many_is_an_error_of_its_own_id() {
-        let account = Account::new(10 * COUNTED);
+        let account = ReplyAccount::new(10 * COUNTED);
         let accounts = Accounts { connection: Arc::clone(&account), session: None };
         let mut held: Vec<Bytes> = Vec::new();
-        let refused = (0..).map(|id| (id, accounts.finish(reply(id, COUNTED)))).find_map(|(id, finished)| {
+        let refused = (0..).map(|id| (id, accounts.finish_reply(reply(id, COUNTED)))).find_map(|(id, finished)| {
             if is_error(&finished) {
                 return Some((id, finished));
             }
@@ -213,11 +217,11 @@ mod tests {
 
     #[test]
     fn short_replies_are_not_counted_and_one_that_never_fits_closes_nothing() {
-        let account = Account::new(COUNTED * 2);
+        let account = ReplyAccount::new(COUNTED * 2);
         let accounts = Accounts { connection: Arc::clone(&account), session: None };
-        let all: Vec<Finished> = (0..100).map(|id| accounts.finish(reply(id, 100))).collect();
+        let all: Vec<Finished> = (0..100).map(|id| accounts.finish_reply(reply(id, 100))).collect();
         assert!(all.iter().all(|finished| !is_error(finished)) && account.bytes.load(Relaxed) == 0);
-        assert!(is_error(&accounts.finish(reply(1, COUNTED * 3))));
+        assert!(is_error(&accounts.finish_reply(reply(1, COUNTED * 3))));
         assert!(!account.is_closed() && account.bytes.load(Relaxed) == 0);
     }
 }

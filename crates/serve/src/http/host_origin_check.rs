@@ -13,13 +13,13 @@ pub(super) struct Admission {
     any_host: bool,
     /// The `Host` values of most requests: the bound port on a loopback name, or the bound address.
     usual: Vec<String>,
-    hosts: Vec<Name>,
+    hosts: Vec<HostName>,
     any_origin: bool,
     origins: Vec<String>,
 }
 
 /// A host, with a port where only that one is meant.
-struct Name {
+struct HostName {
     host: String,
     port: Option<String>,
 }
@@ -34,7 +34,7 @@ impl Admission {
         Self {
             any_host: hosts.iter().any(|host| host == "*"),
             usual: LOOPBACK.into_iter().chain([own.as_str()]).map(|host| format!("{host}:{}", bound.port())).collect(),
-            hosts: names.map(Name::of).collect(),
+            hosts: names.map(HostName::parse_name).collect(),
             any_origin: origins.iter().any(|origin| origin == "*"),
             origins: origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect(),
         }
@@ -66,8 +66,8 @@ impl Admission {
     }
 }
 
-impl Name {
-    fn of(text: &str) -> Self {
+impl HostName {
+    fn parse_name(text: &str) -> Self {
         let (host, port) = split_port(text);
         Self { host: host.to_ascii_lowercase(), port: port.map(str::to_owned) }
     }

@@ -22,9 +22,9 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const SOON: HeaderValue = HeaderValue::from_static("1");
 
 /// An HTTP response before its headers are built.
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
-    pub(super) kind: Kind,
+    pub(super) kind: BodyKind,
     pub(super) body: ReplyBody,
     /// The headers that few answers have.
     extras: Option<Box<Extras>>,
@@ -32,7 +32,7 @@ pub(super) struct Answer {
 
 /// Media type of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BodyKind {
     None,
     Json,
     Events,
@@ -48,22 +48,22 @@ struct Extras {
     close: bool,
 }
 
-impl Answer {
-    pub(super) fn empty(status: StatusCode) -> Self {
-        Self { status, kind: Kind::None, body: ReplyBody::Empty, extras: None }
+impl HttpResponse {
+    pub(super) fn empty_response(status: StatusCode) -> Self {
+        Self { status, kind: BodyKind::None, body: ReplyBody::Empty, extras: None }
     }
 
-    pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
-        Self { status, kind: Kind::Json, body: ReplyBody::Full(body.into()), extras: None }
+    pub(super) fn json_response(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        Self { status, kind: BodyKind::Json, body: ReplyBody::Full(body.into()), extras: None }
     }
 
     /// JSON that may be in parts.
     pub(super) fn json_of(status: StatusCode, body: ReplyBody) -> Self {
-        Self { status, kind: Kind::Json, body, extras: None }
+        Self { status, kind: BodyKind::Json, body, extras: None }
     }
 
-    pub(super) fn events(body: ReplyBody) -> Self {
-        Self { status: StatusCode::OK, kind: Kind::Events, body, extras: None }
+    pub(super) fn event_stream(body: ReplyBody) -> Self {
+        Self { status: StatusCode::OK, kind: BodyKind::Events, body, extras: None }
     }
 
     /// A refusal of the protocol, in answer to `id` where it is known.
@@ -72,7 +72,7 @@ impl Answer {
         rejection.write_body(id, &mut body);
         let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
         tracing::debug!(%status, reason = %rejection, "refused");
-        Self::json(status, body)
+        Self::json_response(status, body)
     }
 
     /// A refusal that the protocol has no word for.
@@ -81,40 +81,40 @@ impl Answer {
         let mut body = Vec::with_capacity(160);
         // Without data there is nothing that could fail to be written.
         let _ = write_error(&mut body, None, code, reason, None::<&()>);
-        Self::json(status, body)
+        Self::json_response(status, body)
     }
 
     /// Too much at the moment.
     pub(super) fn overloaded(status: StatusCode, reason: &str) -> Self {
         let mut answer = Self::refused(status, code::INTERNAL_ERROR, reason);
-        answer.extras().retry_after = Some(SOON);
+        answer.extras_mut().retry_after = Some(SOON);
         answer
     }
 
     pub(super) fn with_session(mut self, id: &str) -> Self {
-        self.extras().session = HeaderValue::try_from(id).ok();
+        self.extras_mut().session = HeaderValue::try_from(id).ok();
         self
     }
 
     /// The session that it begins.
-    pub(super) fn session(&self) -> Option<&str> {
+    pub(super) fn begun_session(&self) -> Option<&str> {
         self.extras.as_ref()?.session.as_ref()?.to_str().ok()
     }
 
     pub(super) fn with_challenge(mut self, challenge: &str) -> Self {
-        self.extras().challenge = HeaderValue::try_from(challenge).ok();
+        self.extras_mut().challenge = HeaderValue::try_from(challenge).ok();
         self
     }
 
     /// When to come back: whole seconds, rounded up (RFC 9110 §10.2.3).
     pub(super) fn with_retry_after(mut self, time: Duration) -> Self {
         let seconds = time.as_nanos().div_ceil(1_000_000_000).max(1);
-        self.extras().retry_after = HeaderValue::try_from(seconds.to_string()).ok();
+        self.extras_mut().retry_after = HeaderValue::try_from(seconds.to_string()).ok();
         self
     }
 
     pub(super) fn with_allow(mut self, methods: &'static str) -> Self {
-        self.extras().allow = Some(HeaderValue::from_static(methods));
+        self.extras_mut().allow = Some(HeaderValue::from_static(methods));
         self
     }
 
@@ -129,19 +129,19 @@ impl Answer {
                 millis(dispatch),
                 millis(service)
             );
-            self.extras().timing = HeaderValue::try_from(text).ok();
+            self.extras_mut().timing = HeaderValue::try_from(text).ok();
         }
         self
     }
 
     /// The connection ends after it: what the client still sends is of no use.
-    pub(super) fn closing(mut self) -> Self {
-        self.extras().close = true;
+    pub(super) fn close_after(mut self) -> Self {
+        self.extras_mut().close = true;
         self
     }
 
     /// Whether the connection ends after it.
-    pub(super) fn closes(&self) -> bool {
+    pub(super) fn closes_connection(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.close)
     }
 
@@ -150,7 +150,7 @@ impl Answer {
         self.extras.iter().flat_map(|extras| extras.headers())
     }
 
-    fn extras(&mut self) -> &mut Extras {
+    fn extras_mut(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
     }
 
@@ -158,11 +158,11 @@ impl Answer {
     pub(super) fn into_response(self, mut headers: HeaderMap) -> Response<ReplyBody> {
         headers.clear();
         match self.kind {
-            Kind::None => {}
-            Kind::Json => {
+            BodyKind::None => {}
+            BodyKind::Json => {
                 headers.insert(CONTENT_TYPE, JSON);
             }
-            Kind::Events => {
+            BodyKind::Events => {
                 headers.insert(CONTENT_TYPE, EVENT_STREAM);
                 headers.insert(CACHE_CONTROL, NO_CACHE);
                 headers.insert(X_ACCEL_BUFFERING, NO);
@@ -192,14 +192,14 @@ impl Extras {
     }
 }
 
-impl From<Rejection> for Answer {
+impl From<Rejection> for HttpResponse {
     fn from(rejection: Rejection) -> Self {
-        Answer::rejected(&rejection, None)
+        HttpResponse::rejected(&rejection, None)
     }
 }
 
 /// The HTTP status of a reply.
-pub(super) fn status(status: ReplyStatus) -> StatusCode {
+pub(super) fn reply_status(status: ReplyStatus) -> StatusCode {
     match status {
         ReplyStatus::Ok => StatusCode::OK,
         ReplyStatus::BadRequest => StatusCode::BAD_REQUEST,

@@ -15,22 +15,22 @@ use mcpace_wire::jsonrpc::code;
 use tokio_rustls::TlsAcceptor;
 
 use super::access_log::{AccessLog, Seen};
-use super::auth::{self, Denied, Guard, WELL_KNOWN};
+use super::auth::{self, Denied, TokenGuard, WELL_KNOWN};
 use super::connection_state::ConnectionState;
 use super::event_log::LogBounds;
-use super::fields::{Fields, Source};
-use super::held_results::Account;
+use super::fields::{Fields, HeaderSource};
+use super::held_results::ReplyAccount;
 use super::host_origin_check::Admission;
-use super::http_response::Answer;
+use super::http_response::HttpResponse;
 use super::legacy::LegacyStreams;
 use super::mounted_service::{MountedService, Upload};
 use super::options::{Limits, Options, ResponseMode};
-use super::origin::Origin;
+use super::origin::RequestOrigin;
 use super::pending_messages::PendingBounds;
 use super::reply_body::ReplyBody;
-use super::request_body::{self, Bounds, Protocol};
+use super::request_body::{self, BodyBounds, Protocol};
 use super::session_affinity::{SessionRouter, WorkerGroup};
-use super::session_key::Key;
+use super::session_key::SessionKey;
 use super::session_streams::StreamBounds;
 use super::sessions::Sessions;
 use super::shared_sessions::SharedSessions;
@@ -41,7 +41,7 @@ use crate::headers::Ends;
 use crate::outlet::Gone;
 use crate::principal::Principal;
 use crate::push::{NotifyError, NotifyFuture, SessionTransport};
-use crate::store::Told;
+use crate::store::BroadcastChange;
 
 /// The HTTP server's configuration, sessions and parts, shared by all connections.
 pub(super) struct HttpServer {
@@ -63,7 +63,7 @@ pub(super) struct HttpServer {
     metadata_path: String,
     admission: Admission,
     pub(super) beside: Option<MountedService>,
-    guard: Option<Guard>,
+    guard: Option<TokenGuard>,
     /// To the other processes, where this is one of several.
     pub(super) relay: Option<SessionRouter>,
     access_log: Option<AccessLog>,
@@ -114,16 +114,16 @@ impl HttpServer {
             limits.sessions,
             (limits.session_idle, limits.session_life),
             Instant::now(),
-            options.family.as_ref().map(WorkerGroup::own),
+            options.family.as_ref().map(WorkerGroup::own_number),
         );
         let stream_bounds = Arc::new(stream_bounds);
         let sharing = options.store.filter(|_| !options.stateless).map(|stores| {
             let (sessions, streams) = (Arc::clone(&sessions), Arc::clone(&stream_bounds));
-            SharedSessions::begin(stores, server.clone(), sessions, streams, (&limits, options.resumable))
+            SharedSessions::begin_sharing(stores, server.clone(), sessions, streams, (&limits, options.resumable))
         });
         Ok(Self {
             server,
-            acceptor: options.tls.as_ref().map(Tls::acceptor),
+            acceptor: options.tls.as_ref().map(Tls::current_acceptor),
             response: options.response,
             stateless: options.stateless,
             server_timing: options.server_timing,
@@ -138,7 +138,7 @@ impl HttpServer {
             path: options.path,
             admission: Admission::new(bound, &options.allowed_hosts, &options.allowed_origins),
             beside: options.beside,
-            guard: options.authorization.as_ref().map(Guard::new).transpose()?,
+            guard: options.authorization.as_ref().map(TokenGuard::new).transpose()?,
             relay: options.family.map(SessionRouter::new),
             access_log: options.access_log,
             limits,
@@ -154,14 +154,14 @@ impl HttpServer {
     }
 
     /// Answers a request.
-    pub(super) async fn respond(
+    pub(super) async fn respond_hyper(
         &self,
         request: Request<Incoming>,
         pulse: &ConnectionState,
         protocol: Protocol,
     ) -> Response<ReplyBody> {
         let Some(log) = &self.access_log else { return self.respond_to(request, pulse, protocol).await };
-        let seen = Seen::of(&request);
+        let seen = Seen::from_request(&request);
         let response = self.respond_to(request, pulse, protocol).await;
         // A forwarded request stands in the log of the process that answered it.
         if !matches!(response.body(), ReplyBody::Passed(_)) {
@@ -184,35 +184,39 @@ impl HttpServer {
             None
         };
         if let Some(reason) = reason {
-            let refusal = Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason);
-            return refusal.closing().into_response(http::HeaderMap::new());
+            let refusal = HttpResponse::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason);
+            return refusal.close_after().into_response(http::HeaderMap::new());
         }
-        if let Some(beside) = self.beside(request.uri().path()) {
-            return self.respond_beside(beside, request, self.origin(pulse)).await;
+        if let Some(beside) = self.mounted_service(request.uri().path()) {
+            return self.respond_beside(beside, request, self.request_origin(pulse)).await;
         }
         let (mut head, mut body) = request.into_parts();
         if let Some(relay) = &self.relay
             && let Some(owner) = relay.owner_of(&head)
         {
-            match relay.pass_on(owner, head, body, self.origin(pulse)).await {
+            match relay.pass_on(owner, head, body, self.request_origin(pulse)).await {
                 Ok(response) => return response,
                 // The session's owner is gone; with a store, any process may take the session up.
                 Err(unsent) if self.sharing.is_some() => (head, body) = unsent.into_parts(),
-                Err(_) => return Answer::from(Rejection::SessionNotFound).into_response(http::HeaderMap::new()),
+                Err(_) => return HttpResponse::from(Rejection::SessionNotFound).into_response(http::HeaderMap::new()),
             }
         }
         let answer = {
             let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-            let source = Source::Map(&head.headers, &head.uri);
-            let mut fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), source);
-            fields.origin = self.origin(pulse);
+            let source = HeaderSource::Map(&head.headers, &head.uri);
+            let mut fields = Fields::from_headers(headers, head.uri.authority().map(Authority::as_str), source);
+            fields.origin = self.request_origin(pulse);
             let asked = HttpRequest { head: &head, fields: &fields, body: &mut body, pulse, protocol };
-            match self.answer(asked).await {
+            match self.route_request(asked).await {
                 Ok(answer) => answer,
-                Err(refusal) if protocol == Protocol::Http2 || refusal.closes() || waits_for_leave(&head) => refusal,
+                Err(refusal)
+                    if protocol == Protocol::Http2 || refusal.closes_connection() || waits_for_leave(&head) =>
+                {
+                    refusal
+                }
                 Err(refusal) => {
-                    let goes_on = request_body::drain(&mut body, fields.content_length(), pulse).await;
-                    if goes_on { refusal } else { refusal.closing() }
+                    let goes_on = request_body::drain_body(&mut body, fields.content_length(), pulse).await;
+                    if goes_on { refusal } else { refusal.close_after() }
                 }
             }
         };
@@ -220,17 +224,22 @@ impl HttpServer {
     }
 
     /// Where the requests of a connection come from.
-    pub(super) fn origin(&self, pulse: &ConnectionState) -> Origin {
+    pub(super) fn request_origin(&self, pulse: &ConnectionState) -> RequestOrigin {
         let is_tls = self.acceptor.is_some();
         match pulse.ends() {
-            Some((client, server)) => Origin::Here(Ends { client: Some(client), server, is_tls }),
-            None if self.relay.is_some() => Origin::PassedOn { is_tls },
-            None => Origin::default(),
+            Some((client, server)) => RequestOrigin::Here(Ends { client: Some(client), server, is_tls }),
+            None if self.relay.is_some() => RequestOrigin::PassedOn { is_tls },
+            None => RequestOrigin::default(),
         }
     }
 
     /// Answers a POST to the MCP path whose body is there already.
-    pub(super) async fn respond_whole(&self, fields: &Fields<'_>, body: &Bytes, unsent: &Arc<Account>) -> Answer {
+    pub(super) async fn respond_whole(
+        &self,
+        fields: &Fields<'_>,
+        body: &Bytes,
+        unsent: &Arc<ReplyAccount>,
+    ) -> HttpResponse {
         let begun = self.access_log.as_ref().map(|log| (log, Instant::now()));
         let answer = async {
             self.check_peer(fields)?;
@@ -244,26 +253,26 @@ impl HttpServer {
     }
 
     /// Refusals are answers too; they come as errors so that `?` leads straight out.
-    async fn answer(&self, asked: HttpRequest<'_>) -> Result<Answer, Answer> {
+    async fn route_request(&self, asked: HttpRequest<'_>) -> Result<HttpResponse, HttpResponse> {
         self.check_peer(asked.fields)?;
-        match self.route(asked.head.uri.path())? {
+        match self.match_path(asked.head.uri.path())? {
             Route::Mcp => match asked.head.method {
-                Method::POST => self.post(asked).await,
-                Method::GET => self.get(asked.fields).await,
-                Method::DELETE => self.delete(asked.fields).await,
+                Method::POST => self.handle_post(asked).await,
+                Method::GET => self.handle_get(asked.fields).await,
+                Method::DELETE => self.handle_delete(asked.fields).await,
                 _ => Err(self.method_not_allowed()),
             },
             Route::Metadata => match asked.head.method {
-                Method::GET => self.metadata(),
-                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET")),
+                Method::GET => self.resource_metadata(),
+                _ => Err(HttpResponse::from(Rejection::MethodNotAllowed).with_allow("GET")),
             },
             Route::LegacyEvents => match asked.head.method {
                 Method::GET => self.legacy_events(asked.fields).await,
-                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET")),
+                _ => Err(HttpResponse::from(Rejection::MethodNotAllowed).with_allow("GET")),
             },
             Route::LegacyMessages => match asked.head.method {
                 Method::POST => self.legacy_message(asked).await,
-                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("POST")),
+                _ => Err(HttpResponse::from(Rejection::MethodNotAllowed).with_allow("POST")),
             },
         }
     }
@@ -272,43 +281,43 @@ impl HttpServer {
     pub(super) async fn respond_given(&self, request: Request<Bytes>) -> Response<ReplyBody> {
         let (head, body) = request.into_parts();
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        let source = Source::Map(&head.headers, &head.uri);
-        let mut fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), source);
-        fields.origin = Origin::Here(head.extensions.get().copied().unwrap_or_default());
+        let source = HeaderSource::Map(&head.headers, &head.uri);
+        let mut fields = Fields::from_headers(headers, head.uri.authority().map(Authority::as_str), source);
+        fields.origin = RequestOrigin::Here(head.extensions.get().copied().unwrap_or_default());
         let answer = self.answer_given(&head, &fields, body).await.unwrap_or_else(|refusal| refusal);
         answer.into_response(http::HeaderMap::new())
     }
 
-    async fn answer_given(&self, head: &Parts, fields: &Fields<'_>, body: Bytes) -> Result<Answer, Answer> {
+    async fn answer_given(&self, head: &Parts, fields: &Fields<'_>, body: Bytes) -> Result<HttpResponse, HttpResponse> {
         self.check_peer(fields)?;
         if body.len() > self.limits.body {
             return Err(Rejection::BodyTooLarge { limit: self.limits.body }.into());
         }
-        match (self.route(head.uri.path())?, &head.method) {
+        match (self.match_path(head.uri.path())?, &head.method) {
             (Route::Mcp, &Method::POST) => {
                 // No other reply shares its connection, wherever that is.
-                self.post_whole(fields, &body, &Account::new(self.limits.connection_reply_bytes)).await
+                self.post_whole(fields, &body, &ReplyAccount::new(self.limits.connection_reply_bytes)).await
             }
-            (Route::Mcp, &Method::GET) => self.get(fields).await,
-            (Route::Mcp, &Method::DELETE) => self.delete(fields).await,
+            (Route::Mcp, &Method::GET) => self.handle_get(fields).await,
+            (Route::Mcp, &Method::DELETE) => self.handle_delete(fields).await,
             (Route::Mcp, _) => Err(self.method_not_allowed()),
-            (Route::Metadata, &Method::GET) => self.metadata(),
+            (Route::Metadata, &Method::GET) => self.resource_metadata(),
             (Route::LegacyEvents, &Method::GET) => self.legacy_events(fields).await,
             (Route::LegacyMessages, &Method::POST) => self.legacy_message_whole(head, fields, &body).await,
             (Route::Metadata | Route::LegacyEvents, _) => {
-                Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET"))
+                Err(HttpResponse::from(Rejection::MethodNotAllowed).with_allow("GET"))
             }
-            (Route::LegacyMessages, _) => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("POST")),
+            (Route::LegacyMessages, _) => Err(HttpResponse::from(Rejection::MethodNotAllowed).with_allow("POST")),
         }
     }
 
-    fn metadata(&self) -> Result<Answer, Answer> {
+    fn resource_metadata(&self) -> Result<HttpResponse, HttpResponse> {
         let guard = self.guard.as_ref().ok_or(Rejection::MethodNotAllowed)?;
-        Ok(Answer::json(StatusCode::OK, guard.metadata.clone()))
+        Ok(HttpResponse::json_response(StatusCode::OK, guard.metadata.clone()))
     }
 
     /// Which host is meant, and which page asks.
-    fn check_peer(&self, fields: &Fields<'_>) -> Result<(), Answer> {
+    fn check_peer(&self, fields: &Fields<'_>) -> Result<(), HttpResponse> {
         self.check_host(fields)?;
         if !self.admission.admits_origin(fields.mcp.origin) {
             return Err(Rejection::OriginForbidden.into());
@@ -316,18 +325,18 @@ impl HttpServer {
         Ok(())
     }
 
-    pub(super) fn check_host(&self, fields: &Fields<'_>) -> Result<(), Answer> {
+    pub(super) fn check_host(&self, fields: &Fields<'_>) -> Result<(), HttpResponse> {
         let Some(host) = fields.host else {
             let reason = "Host is missing, or there twice";
-            return Err(Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason));
+            return Err(HttpResponse::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason));
         };
         if !self.admission.admits_host(host) {
-            return Err(Answer::refused(StatusCode::FORBIDDEN, code::INVALID_REQUEST, "host not allowed"));
+            return Err(HttpResponse::refused(StatusCode::FORBIDDEN, code::INVALID_REQUEST, "host not allowed"));
         }
         Ok(())
     }
 
-    pub(super) fn route(&self, path: &str) -> Result<Route, Answer> {
+    pub(super) fn match_path(&self, path: &str) -> Result<Route, HttpResponse> {
         if path == self.path {
             return Ok(Route::Mcp);
         }
@@ -337,15 +346,15 @@ impl HttpServer {
             _ if self.guard.as_ref().is_some_and(|guard| path == self.metadata_path || guard.is_metadata(path)) => {
                 Ok(Route::Metadata)
             }
-            _ => Err(Answer::refused(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "nothing is here")),
+            _ => Err(HttpResponse::refused(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "nothing is here")),
         }
     }
 
     /// The request's principal, where the server checks tokens.
-    pub(super) async fn principal(&self, fields: &Fields<'_>) -> Result<Option<Principal>, Answer> {
+    pub(super) async fn authenticate_request(&self, fields: &Fields<'_>) -> Result<Option<Principal>, HttpResponse> {
         let Some(guard) = &self.guard else { return Ok(None) };
-        let refused = |status, reason| Answer::refused(status, code::INVALID_REQUEST, reason);
-        guard.admit(fields.authorization).await.map(Some).map_err(|denied| match denied {
+        let refused = |status, reason| HttpResponse::refused(status, code::INVALID_REQUEST, reason);
+        guard.verify_header(fields.authorization).await.map(Some).map_err(|denied| match denied {
             Denied::Unauthorized(challenge) => {
                 refused(StatusCode::UNAUTHORIZED, "a valid bearer token is required").with_challenge(&challenge)
             }
@@ -353,7 +362,7 @@ impl HttpServer {
                 refused(StatusCode::FORBIDDEN, "the token lacks a scope").with_challenge(&challenge)
             }
             Denied::Unavailable => {
-                Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "tokens can't be checked at the moment")
+                HttpResponse::overloaded(StatusCode::SERVICE_UNAVAILABLE, "tokens can't be checked at the moment")
             }
         })
     }
@@ -363,33 +372,33 @@ impl HttpServer {
         let scopes = scopes.iter().map(|scope| &**scope);
         match &self.guard {
             Some(guard) => guard.step_up(scopes),
-            None => auth::challenge(Some(auth::INSUFFICIENT_SCOPE), scopes, None),
+            None => auth::bearer_challenge(Some(auth::INSUFFICIENT_SCOPE), scopes, None),
         }
     }
 
-    pub(super) fn method_not_allowed(&self) -> Answer {
+    pub(super) fn method_not_allowed(&self) -> HttpResponse {
         let methods = if self.stateless { "POST" } else { "POST, GET, DELETE" };
-        Answer::from(Rejection::MethodNotAllowed).with_allow(methods)
+        HttpResponse::from(Rejection::MethodNotAllowed).with_allow(methods)
     }
 
-    pub(super) fn body_bounds(&self) -> Bounds {
-        Bounds { bytes: self.limits.body, time: self.limits.body_time }
+    pub(super) fn body_bounds(&self) -> BodyBounds {
+        BodyBounds { bytes: self.limits.body, time: self.limits.body_time }
     }
 }
 
 impl SessionTransport for HttpServer {
-    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> NotifyFuture<'a> {
+    fn notify_session<'a>(&'a self, session: &'a SessionId, message: Bytes) -> NotifyFuture<'a> {
         Box::pin(async move {
             if let Some(sharing) = &self.sharing {
-                return sharing.notify(session, message).await;
+                return sharing.notify_session(session, message).await;
             }
-            let live = Key::parse(session.as_str()).and_then(|key| self.sessions.peek(key));
+            let live = SessionKey::parse_id(session.as_str()).and_then(|key| self.sessions.peek_session(key));
             let live = live.ok_or(NotifyError::Unknown)?;
             live.streams.send_standalone(message).map_err(|Gone| NotifyError::Unread)
         })
     }
 
-    fn tell_others(&self, told: Told) -> NotifyFuture<'_> {
+    fn tell_others(&self, told: BroadcastChange) -> NotifyFuture<'_> {
         Box::pin(async move {
             match &self.sharing {
                 Some(sharing) => sharing.tell_others(told).await,
@@ -398,7 +407,7 @@ impl SessionTransport for HttpServer {
         })
     }
 
-    fn tell_others_soon(&self, told: Told) {
+    fn tell_others_soon(&self, told: BroadcastChange) {
         if let Some(sharing) = &self.sharing {
             sharing.tell_others_soon(told);
         }
@@ -427,30 +436,35 @@ const MIN_HEAD: usize = 8192;
 
 impl HttpServer {
     /// The mounted service, if MCP has nothing at this path.
-    pub(super) fn beside(&self, path: &str) -> Option<&MountedService> {
-        self.beside.as_ref().filter(|_| self.route(path).is_err())
+    pub(super) fn mounted_service(&self, path: &str) -> Option<&MountedService> {
+        self.beside.as_ref().filter(|_| self.match_path(path).is_err())
     }
 
     pub(super) async fn respond_beside(
         &self,
         beside: &MountedService,
         mut request: Request<Incoming>,
-        origin: Origin,
+        origin: RequestOrigin,
     ) -> Response<ReplyBody> {
         let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
-        let checked = self.check_host(&Fields::of(headers, authority, Source::Map(request.headers(), request.uri())));
+        let checked = self.check_host(&Fields::from_headers(
+            headers,
+            authority,
+            HeaderSource::Map(request.headers(), request.uri()),
+        ));
         if let Err(refusal) = checked {
             return refusal.into_response(http::HeaderMap::new());
         }
         let (limit, patience) = (self.limits.body, self.limits.body_time);
         if http_body::Body::size_hint(request.body()).lower() > limit as u64 {
-            let refusal = Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
-            return refusal.closing().into_response(http::HeaderMap::new());
+            let refusal =
+                HttpResponse::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
+            return refusal.close_after().into_response(http::HeaderMap::new());
         }
-        if let Origin::Here(ends) = origin {
+        if let RequestOrigin::Here(ends) = origin {
             request.extensions_mut().insert(ends);
         }
-        beside.0.call(request.map(|body| Upload::new(body, limit, patience))).await.map(ReplyBody::Piecewise)
+        beside.0.call_service(request.map(|body| Upload::new(body, limit, patience))).await.map(ReplyBody::Piecewise)
     }
 }

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::held_results::{Account, SessionAccount};
-use super::session_key::Key;
+use super::held_results::{ReplyAccount, SessionAccount};
+use super::session_key::SessionKey;
 use super::session_streams::SessionStreams;
 use crate::outlet::{Gone, Outlet};
 use crate::session::Session;
 
 /// One session: its key, its protocol state and its streams.
 pub(super) struct HttpSession {
-    pub(super) key: Key,
+    pub(super) key: SessionKey,
     pub(super) session: Arc<Session>,
     pub(super) streams: SessionStreams,
     /// When it was last used; with [`UNUSED`] when it began.
@@ -31,7 +31,7 @@ pub(super) struct HttpSession {
     answers: Passed,
     cancellations: Passed,
     /// Made for the first reply that counts.
-    unsent: OnceLock<Arc<Account>>,
+    unsent: OnceLock<Arc<ReplyAccount>>,
 }
 
 /// Counter of forwarded messages: the second in the upper half, the count within that second in the lower.
@@ -54,7 +54,7 @@ const PASSED_ON: u64 = 100;
 const ANSWERS_PART: usize = 64 << 10;
 
 impl HttpSession {
-    pub(super) fn new(key: Key, session: Arc<Session>, streams: SessionStreams, now: u64, until: u64) -> Self {
+    pub(super) fn new(key: SessionKey, session: Arc<Session>, streams: SessionStreams, now: u64, until: u64) -> Self {
         session.set_id(key.to_string());
         Self {
             key,
@@ -78,13 +78,13 @@ impl HttpSession {
     pub(super) fn count_passing(&self, what: Passing, second: u64) -> bool {
         match what {
             // Cancellations are counted apart, so that many of them don't keep a client from answering.
-            Passing::Answer(bytes) => self.answers.count(1 + (bytes / ANSWERS_PART) as u64, second),
-            Passing::Cancellation => self.cancellations.count(1, second),
+            Passing::Answer(bytes) => self.answers.count_messages(1 + (bytes / ANSWERS_PART) as u64, second),
+            Passing::Cancellation => self.cancellations.count_messages(1, second),
         }
     }
 
     /// It is used just now.
-    pub(super) fn touch(&self, now: u64) {
+    pub(super) fn touch_at(&self, now: u64) {
         self.seen.store(now, Relaxed);
     }
 
@@ -102,7 +102,7 @@ impl HttpSession {
     }
 
     /// Remaining lifetime, where the lifetime is limited.
-    pub(super) fn left(&self, now: u64) -> Option<Duration> {
+    pub(super) fn remaining_lifetime(&self, now: u64) -> Option<Duration> {
         (self.until != u64::MAX).then(|| Duration::from_millis(self.until.saturating_sub(now)))
     }
 
@@ -110,15 +110,15 @@ impl HttpSession {
         self.session.principal().map(|principal| &principal.subject)
     }
 
-    pub(super) fn end(&self) {
+    pub(super) fn end_session(&self) {
         self.session.cancel_all();
-        self.streams.end();
+        self.streams.end_streams();
     }
 }
 
 impl Passed {
     /// Counts so much in this second. False where there is no room for it.
-    fn count(&self, much: u64, second: u64) -> bool {
+    fn count_messages(&self, much: u64, second: u64) -> bool {
         let (second, before) = (second << 32, self.0.load(Relaxed));
         let count = if before >> 32 << 32 == second { before & u64::from(u32::MAX) } else { 0 };
         if count + much > PASSED_ON {
@@ -131,8 +131,8 @@ impl Passed {
 }
 
 impl SessionAccount for HttpSession {
-    fn unsent(&self) -> &Arc<Account> {
-        self.unsent.get_or_init(|| Account::new(self.streams.bounds.session_reply_bytes))
+    fn unsent_replies(&self) -> &Arc<ReplyAccount> {
+        self.unsent.get_or_init(|| ReplyAccount::new(self.streams.bounds.session_reply_bytes))
     }
 }
 
@@ -145,7 +145,7 @@ impl Outlet for Standalone {
     }
 
     fn tell(&self, message: Bytes) -> Result<(), Gone> {
-        self.0.upgrade().ok_or(Gone)?.streams.tell(message)
+        self.0.upgrade().ok_or(Gone)?.streams.tell_client(message)
     }
 
     fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn so_much_is_passed_on_in_a_second_and_as_much_again_in_the_next() {
         let passed = Passed::default();
-        assert!((0..PASSED_ON).all(|_| passed.count(1, 7)));
-        assert!(!passed.count(1, 7) && passed.count(PASSED_ON, 8));
-        assert!(!passed.count(1, 8) && !passed.count(PASSED_ON + 1, 9));
+        assert!((0..PASSED_ON).all(|_| passed.count_messages(1, 7)));
+        assert!(!passed.count_messages(1, 7) && passed.count_messages(PASSED_ON, 8));
+        assert!(!passed.count_messages(1, 8) && !passed.count_messages(PASSED_ON + 1, 9));
         let longest = 1 + (1 << 20) / ANSWERS_PART as u64;
-        assert!(passed.count(longest, 10), "the longest answer can be passed on");
+        assert!(passed.count_messages(longest, 10), "the longest answer can be passed on");
     }
 }

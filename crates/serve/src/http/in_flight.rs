@@ -8,7 +8,7 @@ use super::held_results::{Accounts, Finished};
 use crate::exchange::Reply;
 
 /// A handler at work.
-pub(super) type Call = Pin<Box<dyn Future<Output = Reply> + Send>>;
+pub(super) type CallFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// The unfinished requests of one POST. All are polled together: there are at most [`super::Limits::batch`].
 pub(super) struct Calls {
@@ -17,7 +17,7 @@ pub(super) struct Calls {
 }
 
 enum Slot {
-    Waiting(Call),
+    Waiting(CallFuture),
     Done(Finished),
     Taken,
 }
@@ -28,12 +28,12 @@ impl Calls {
         Self { slots: Vec::new(), accounts }
     }
 
-    pub(super) fn push(&mut self, call: Call) {
+    pub(super) fn push_call(&mut self, call: CallFuture) {
         self.slots.push(Slot::Waiting(call));
     }
 
     pub(super) fn push_done(&mut self, reply: Reply) {
-        self.slots.push(Slot::Done(self.accounts.finish(reply)));
+        self.slots.push(Slot::Done(self.accounts.finish_reply(reply)));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,7 +46,7 @@ impl Calls {
         for slot in &mut self.slots {
             if let Slot::Waiting(call) = slot {
                 match call.as_mut().poll(cx) {
-                    Poll::Ready(reply) => *slot = Slot::Done(self.accounts.finish(reply)),
+                    Poll::Ready(reply) => *slot = Slot::Done(self.accounts.finish_reply(reply)),
                     Poll::Pending => all = Poll::Pending,
                 }
             }

@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 use super::event_log::Log;
 use super::event_stream::EventStream;
 use super::fields::Fields;
-use super::held_results::{self, Account, Permit};
-use super::http_response::Answer;
+use super::held_results::{self, Permit, ReplyAccount};
+use super::http_response::HttpResponse;
 use super::http_server::{HttpRequest, HttpServer};
 use super::post::UNREAD;
 use super::reply_body::ReplyBody;
 use super::request_body;
-use super::session_key::Key;
+use super::session_key::SessionKey;
 use super::sessions::{SessionPlace, Sessions};
 use crate::exchange::{Channel, Handled, Incoming, Peer, Reply};
 use crate::headers::Headers;
@@ -44,14 +44,14 @@ const SESSION_QUERY: &str = "sessionId=";
 /// The open streams.
 pub(super) struct LegacyStreams {
     sessions: Arc<Sessions>,
-    open: Mutex<HashMap<Key, Arc<Open>>>,
+    open: Mutex<HashMap<SessionKey, Arc<LegacyStream>>>,
 }
 
 /// One of them.
-struct Open {
+struct LegacyStream {
     log: Arc<Log>,
     /// Replies that wait for the client to read the stream.
-    unsent: Arc<Account>,
+    unsent: Arc<ReplyAccount>,
     principal: Option<Principal>,
     id: Box<str>,
     /// Known once the client has initialized.
@@ -70,16 +70,16 @@ impl LegacyStreams {
 
     /// Ends all streams: they would hold up a stop for ever.
     pub(super) fn end_all(&self) {
-        self.open().values().for_each(|open| open.log.end());
+        self.lock_open().values().for_each(|open| open.log.end_stream());
     }
 
-    fn find(&self, query: Option<&str>, principal: Option<&Principal>) -> Option<Arc<Open>> {
+    fn find_stream(&self, query: Option<&str>, principal: Option<&Principal>) -> Option<Arc<LegacyStream>> {
         let id = query?.split('&').find_map(|pair| pair.strip_prefix(SESSION_QUERY))?;
-        let open = Arc::clone(self.open().get(&Key::parse(id)?)?);
+        let open = Arc::clone(self.lock_open().get(&SessionKey::parse_id(id)?)?);
         Principal::are_one(open.principal.as_ref(), principal).then_some(open)
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<Key, Arc<Open>>> {
+    fn lock_open(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<LegacyStream>>> {
         // Nothing under the lock can panic half way.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,13 +87,13 @@ impl LegacyStreams {
 
 /// Closes a stream's session when its connection goes.
 struct Closing {
-    key: Key,
+    key: SessionKey,
     of: Arc<LegacyStreams>,
 }
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        let removed = self.of.open().remove(&self.key);
+        let removed = self.of.lock_open().remove(&self.key);
         if let Some(open) = removed {
             open.closed.cancel();
             if let Some(session) = open.session.get() {
@@ -105,38 +105,38 @@ impl Drop for Closing {
 
 impl HttpServer {
     /// GET: opens a stream, and says where its messages go.
-    pub(super) async fn legacy_events(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
-        let principal = self.principal(fields).await?;
-        if !fields.accept().event_stream() {
+    pub(super) async fn legacy_events(&self, fields: &Fields<'_>) -> Result<HttpResponse, HttpResponse> {
+        let principal = self.authenticate_request(fields).await?;
+        if !fields.accepted_types().event_stream() {
             return Err(Rejection::NotAcceptable.into());
         }
-        let full = || Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open");
+        let full = || HttpResponse::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open");
         let legacy = self.legacy.as_ref().ok_or_else(full)?;
-        let place = legacy.sessions.reserve(principal.as_ref()).ok_or_else(full)?;
-        let key = Key::random().ok_or_else(full)?;
+        let place = legacy.sessions.reserve_place(principal.as_ref()).ok_or_else(full)?;
+        let key = SessionKey::random().ok_or_else(full)?;
         let log = Log::new(None, self.stream_bounds.log);
         log.push_event(&Event {
             event: Some("endpoint".to_owned()),
             data: format!("{MESSAGES_PATH}?{SESSION_QUERY}{key}"),
             ..Event::default()
         });
-        let reader = log.reader(None);
+        let reader = log.open_reader(None);
         let (session, begins, closed) = (OnceLock::new(), AtomicBool::new(false), CancellationToken::new());
         let id = key.to_string().into();
-        let unsent = Account::new(self.limits.connection_reply_bytes);
+        let unsent = ReplyAccount::new(self.limits.connection_reply_bytes);
         legacy
-            .open()
-            .insert(key, Arc::new(Open { log, unsent, principal, id, session, begins, closed, _place: place }));
+            .lock_open()
+            .insert(key, Arc::new(LegacyStream { log, unsent, principal, id, session, begins, closed, _place: place }));
         let closing = Arc::new(Closing { key, of: Arc::clone(legacy) });
         let stream = EventStream::new(reader, self.keep_alive).with_owner(closing);
-        Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
+        Ok(HttpResponse::event_stream(ReplyBody::Events(Box::new(stream))))
     }
 
     /// POST: takes messages; their answers go to the stream.
-    pub(super) async fn legacy_message(&self, asked: HttpRequest<'_>) -> Result<Answer, Answer> {
+    pub(super) async fn legacy_message(&self, asked: HttpRequest<'_>) -> Result<HttpResponse, HttpResponse> {
         let HttpRequest { head, fields, body, pulse, protocol } = asked;
         let (open, principal) = self.legacy_stream(head, fields).await?;
-        let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
+        let body = request_body::read_body(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
         self.take_all_legacy(&open, principal.as_ref(), fields, &body)
     }
 
@@ -146,16 +146,20 @@ impl HttpServer {
         head: &Parts,
         fields: &Fields<'_>,
         body: &Bytes,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<HttpResponse, HttpResponse> {
         let (open, principal) = self.legacy_stream(head, fields).await?;
         self.take_all_legacy(&open, principal.as_ref(), fields, body)
     }
 
     /// The stream that a message's answers go to, and who sends it: the stream's owner, with what this message's token grants.
-    async fn legacy_stream(&self, head: &Parts, fields: &Fields<'_>) -> Result<(Arc<Open>, Option<Principal>), Answer> {
-        let principal = self.principal(fields).await?;
+    async fn legacy_stream(
+        &self,
+        head: &Parts,
+        fields: &Fields<'_>,
+    ) -> Result<(Arc<LegacyStream>, Option<Principal>), HttpResponse> {
+        let principal = self.authenticate_request(fields).await?;
         let legacy = self.legacy.as_ref().ok_or(Rejection::SessionNotFound)?;
-        let open = legacy.find(head.uri.query(), principal.as_ref()).ok_or(Rejection::SessionNotFound)?;
+        let open = legacy.find_stream(head.uri.query(), principal.as_ref()).ok_or(Rejection::SessionNotFound)?;
         if !fields.is_json() {
             return Err(Rejection::UnsupportedMediaType.into());
         }
@@ -164,24 +168,24 @@ impl HttpServer {
 
     fn take_all_legacy(
         &self,
-        open: &Arc<Open>,
+        open: &Arc<LegacyStream>,
         principal: Option<&Principal>,
         fields: &Fields<'_>,
         body: &Bytes,
-    ) -> Result<Answer, Answer> {
-        let payload = self.parse(body)?;
-        if open.log.bytes() >= self.limits.stream_bytes || open.unsent.is_closed() {
-            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, UNREAD));
+    ) -> Result<HttpResponse, HttpResponse> {
+        let payload = self.parse_body(body)?;
+        if open.log.buffered_bytes() >= self.limits.stream_bytes || open.unsent.is_closed() {
+            return Err(HttpResponse::overloaded(StatusCode::TOO_MANY_REQUESTS, UNREAD));
         }
         for message in payload.messages() {
             self.take_legacy(open, principal, message, body, fields);
         }
-        Ok(Answer::empty(StatusCode::ACCEPTED))
+        Ok(HttpResponse::empty_response(StatusCode::ACCEPTED))
     }
 
     fn take_legacy(
         &self,
-        open: &Arc<Open>,
+        open: &Arc<LegacyStream>,
         principal: Option<&Principal>,
         message: &Message<'_>,
         body: &Bytes,
@@ -209,14 +213,14 @@ impl HttpServer {
         let begins = matches!(message, Message::Request(request) if is_initialize(&request.method));
         match self.server.handle(Incoming { message, outline: None, body, peer: &peer, channel, received, timed }) {
             Handled::Nothing => {}
-            Handled::Now(reply) => settle(&self.server, open, reply, begins),
+            Handled::Now(reply) => settle_reply(&self.server, open, reply, begins),
             Handled::Later(call) => {
                 let (open, server) = (Arc::clone(open), self.server.clone());
                 tokio::spawn(async move {
                     tokio::select! {
                         biased;
                         () = open.closed.cancelled() => {}
-                        reply = call => settle(&server, &open, reply, begins),
+                        reply = call => settle_reply(&server, &open, reply, begins),
                     }
                 });
             }
@@ -224,7 +228,7 @@ impl HttpServer {
     }
 }
 
-impl Open {
+impl LegacyStream {
     /// Takes a request before there is a session, by which requests under way are counted: one `initialize`, and what is answered
     /// at once. False where it is any other.
     fn take_first(&self, method: &str) -> bool {
@@ -240,7 +244,7 @@ fn is_initialize(method: &str) -> bool {
 }
 
 /// `begins`: whether it is the reply to an `initialize`.
-fn settle(server: &crate::Server, open: &Open, mut reply: Reply, begins: bool) {
+fn settle_reply(server: &crate::Server, open: &LegacyStream, mut reply: Reply, begins: bool) {
     if begins {
         // One that failed can be tried again.
         open.begins.store(false, Relaxed);
@@ -253,17 +257,17 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply, begins: bool) {
         server.attach(session, outlet);
     }
     // Last: the client's next message may come as soon as it has this.
-    open.log.push(held_results::finish(&open.unsent, None, reply));
+    open.log.push_finished(held_results::finish_reply(&open.unsent, None, reply));
 }
 
 /// Sends the messages of handlers to the session's only stream.
 struct OnLog<'o> {
-    open: &'o Open,
+    open: &'o LegacyStream,
     fields: &'o Fields<'o>,
 }
 
 impl Channel for OnLog<'_> {
-    fn open(&self) -> Arc<dyn Outlet> {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         Arc::<Log>::clone(&self.open.log)
     }
 
@@ -272,6 +276,6 @@ impl Channel for OnLog<'_> {
     }
 
     fn headers(&self) -> Option<Headers> {
-        Some(self.fields.headers())
+        Some(self.fields.copy_headers())
     }
 }

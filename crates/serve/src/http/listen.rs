@@ -15,31 +15,31 @@ use super::ServeError;
 const BACKLOG: i32 = 4096;
 
 /// Sockets for `workers` workers, and the address that they have in common; `shared_port` with other processes too.
-pub(super) fn bind(
+pub(super) fn bind_workers(
     address: SocketAddr,
     shared_port: bool,
     workers: usize,
 ) -> Result<(Vec<TcpListener>, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
     if shared_port {
-        let first = listener(address, true).map_err(failed)?;
+        let first = bind_socket(address, true).map_err(failed)?;
         let bound = first.local_addr().map_err(failed)?;
-        let others = (1..workers).map(|_| listener(bound, true));
+        let others = (1..workers).map(|_| bind_socket(bound, true));
         let sockets: io::Result<Vec<_>> = std::iter::once(Ok(first)).chain(others).collect();
         return Ok((sockets.map_err(failed)?, bound));
     }
     // Without SO_REUSEPORT first: with it, an address in use by another of our processes would look free.
-    let alone = listener(address, false).map_err(failed)?;
+    let alone = bind_socket(address, false).map_err(failed)?;
     let bound = alone.local_addr().map_err(failed)?;
     if workers == 1 {
         return Ok((vec![alone], bound));
     }
     // Another process could take the port between these two lines; then the bind fails, and that is said.
     drop(alone);
-    let sockets: io::Result<Vec<_>> = (0..workers).map(|_| listener(bound, true)).collect();
+    let sockets: io::Result<Vec<_>> = (0..workers).map(|_| bind_socket(bound, true)).collect();
     let sockets = match sockets {
         Ok(sockets) => sockets,
-        Err(_) => shared(bound, workers).map_err(failed)?,
+        Err(_) => shared_socket(bound, workers).map_err(failed)?,
     };
     Ok((sockets, bound))
 }
@@ -58,8 +58,8 @@ pub(super) fn bind_family(path: &Path) -> Result<UnixListener, ServeError> {
 }
 
 /// One socket, accepted from by all.
-fn shared(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
-    let one = listener(address, false)?;
+fn shared_socket(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
+    let one = bind_socket(address, false)?;
     let mut sockets = Vec::with_capacity(workers);
     for _ in 1..workers {
         sockets.push(one.try_clone()?);
@@ -68,7 +68,7 @@ fn shared(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
     Ok(sockets)
 }
 
-fn listener(address: SocketAddr, shares_port: bool) -> io::Result<TcpListener> {
+fn bind_socket(address: SocketAddr, shares_port: bool) -> io::Result<TcpListener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket: OwnedFd =
         net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;

@@ -54,7 +54,7 @@ mod worker;
 
 pub use access_log::{Access, AccessLog};
 pub use auth::{Authorization, Development, TokenError, TokenVerifier};
-pub use embedded::{Endpoint, Reply};
+pub use embedded::{Endpoint, EndpointBody};
 pub use error::ServeError;
 pub use mounted_service::{BrokenOff, Fallback, MountedService, Responding, Upload};
 pub use options::{Around, Limits, Options, ResponseMode};

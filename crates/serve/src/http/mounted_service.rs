@@ -19,7 +19,7 @@ use tokio::time::Instant;
 pub trait Fallback: Send + Sync + 'static {
     /// Takes one request; its extensions have the [`crate::Ends`] of its connection. Dropped when the client goes away before the response has begun; later it is the body that finds
     /// nobody there.
-    fn call(&self, request: Request<Upload>) -> Responding;
+    fn call_service(&self, request: Request<Upload>) -> Responding;
 }
 
 /// A response on its way. Its body ends when the sender goes; it may hold back a sender for as long as the client reads

@@ -64,10 +64,10 @@ pub struct Options {
 /// Something that has to be there for as long as a thread serves: handed the thread's whole work, it runs it. For
 /// languages that want to know the threads that call them.
 #[derive(Clone)]
-pub struct Around(Arc<dyn Fn(Work) + Send + Sync>);
+pub struct Around(Arc<dyn Fn(ThreadWork) + Send + Sync>);
 
 /// A thread's work.
-type Work = Box<dyn FnOnce() + Send>;
+type ThreadWork = Box<dyn FnOnce() + Send>;
 
 impl Around {
     /// `run` runs what it is given, once, before it returns.
@@ -76,7 +76,7 @@ impl Around {
         Self(Arc::new(run))
     }
 
-    pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) {
+    pub(super) fn run_around(&self, work: impl FnOnce() + Send + 'static) {
         (self.0)(Box::new(work));
     }
 }

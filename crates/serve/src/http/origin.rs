@@ -15,35 +15,35 @@ const ENDS: HeaderName = HeaderName::from_static("mcpace-ends");
 
 /// Addresses, scheme and target of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Origin {
+pub(super) enum RequestOrigin {
     /// A connection of this process's own.
     Here(Ends),
     /// Another process of the family took it in.
     PassedOn { is_tls: bool },
 }
 
-impl Default for Origin {
+impl Default for RequestOrigin {
     fn default() -> Self {
-        Origin::Here(Ends::default())
+        RequestOrigin::Here(Ends::default())
     }
 }
 
-impl Origin {
+impl RequestOrigin {
     /// The head of a request that came from here, for handlers.
-    pub(super) fn headers(self, target: Bytes, lines: Bytes) -> Headers {
+    pub(super) fn request_headers(self, target: Bytes, lines: Bytes) -> Headers {
         match self {
-            Origin::Here(ends) => Headers::new(target, lines, ends),
-            Origin::PassedOn { is_tls } => {
+            RequestOrigin::Here(ends) => Headers::new(target, lines, ends),
+            RequestOrigin::PassedOn { is_tls } => {
                 let headers = Headers::new(target.clone(), lines.clone(), Ends::default());
-                let named = headers.get(ENDS.as_str()).and_then(read).unwrap_or_default();
+                let named = headers.get(ENDS.as_str()).and_then(read_ends).unwrap_or_default();
                 Headers::new(target, lines, Ends { is_tls, ..named })
             }
         }
     }
 
     /// Names it in a request that is passed on to another process.
-    pub(super) fn write(self, headers: &mut HeaderMap) {
-        let Origin::Here(Ends { client: Some(client), server: Some(server), .. }) = self else {
+    pub(super) fn write_headers(self, headers: &mut HeaderMap) {
+        let RequestOrigin::Here(Ends { client: Some(client), server: Some(server), .. }) = self else {
             headers.remove(ENDS);
             return;
         };
@@ -53,7 +53,7 @@ impl Origin {
     }
 }
 
-fn read(value: &[u8]) -> Option<Ends> {
+fn read_ends(value: &[u8]) -> Option<Ends> {
     let (client, server) = std::str::from_utf8(value).ok()?.split_once(' ')?;
     let address = |text: &str| text.parse::<SocketAddr>().ok();
     Some(Ends { client: address(client), server: address(server), is_tls: false })

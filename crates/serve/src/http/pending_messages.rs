@@ -34,7 +34,7 @@ impl PendingBounds {
     }
 
     /// How many messages nobody heard.
-    pub(super) fn dropped(&self) -> u64 {
+    pub(super) fn dropped_messages(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
@@ -46,7 +46,7 @@ impl PendingBounds {
     }
 }
 
-/// The pending messages of one session. Call [`PendingMessages::clear`] before dropping it, so that the shared byte count stays
+/// The pending messages of one session. Call [`PendingMessages::drop_all`] before dropping it, so that the shared byte count stays
 /// right.
 #[derive(Default)]
 pub(super) struct PendingMessages {
@@ -57,8 +57,8 @@ pub(super) struct PendingMessages {
 
 impl PendingMessages {
     /// Keeps a message, in the place of older ones where there is no room for it.
-    pub(super) fn keep(&mut self, message: Bytes, bounds: &PendingBounds) {
-        self.expire(bounds);
+    pub(super) fn keep_message(&mut self, message: Bytes, bounds: &PendingBounds) {
+        self.drop_expired(bounds);
         let (size, mut dropped) = (message.len(), 0);
         while size <= BYTES && (self.messages.len() >= MESSAGES || self.bytes + size > BYTES) {
             self.forget_first(bounds);
@@ -76,13 +76,13 @@ impl PendingMessages {
     }
 
     /// All that isn't too old, in its order.
-    pub(super) fn take(&mut self, bounds: &PendingBounds) -> Vec<Bytes> {
-        self.expire(bounds);
+    pub(super) fn take_fresh(&mut self, bounds: &PendingBounds) -> Vec<Bytes> {
+        self.drop_expired(bounds);
         std::iter::from_fn(|| self.forget_first(bounds)).collect()
     }
 
     /// Drops what is too old.
-    pub(super) fn expire(&mut self, bounds: &PendingBounds) {
+    pub(super) fn drop_expired(&mut self, bounds: &PendingBounds) {
         // Most have none: they read no clock.
         if self.messages.is_empty() {
             return;
@@ -96,7 +96,7 @@ impl PendingMessages {
     }
 
     /// Drops all: the session has ended.
-    pub(super) fn clear(&mut self, bounds: &PendingBounds) {
+    pub(super) fn drop_all(&mut self, bounds: &PendingBounds) {
         let dropped = std::iter::from_fn(|| self.forget_first(bounds)).count();
         bounds.count_dropped(dropped);
     }
@@ -122,44 +122,44 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn messages_wait_in_their_order_and_not_for_ever() {
         let (bounds, mut unheard) = (PendingBounds::new(TIME), PendingMessages::default());
-        unheard.keep(text(1), &bounds);
+        unheard.keep_message(text(1), &bounds);
         tokio::time::advance(TIME / 2).await;
-        unheard.keep(text(2), &bounds);
-        unheard.keep(text(3), &bounds);
+        unheard.keep_message(text(2), &bounds);
+        unheard.keep_message(text(3), &bounds);
         tokio::time::advance(TIME / 2).await;
-        let taken: Vec<usize> = unheard.take(&bounds).iter().map(Bytes::len).collect();
-        assert_eq!((taken, bounds.dropped()), (vec![2, 3], 1));
-        assert_eq!((unheard.take(&bounds).len(), bounds.bytes.load(Relaxed)), (0, 0));
+        let taken: Vec<usize> = unheard.take_fresh(&bounds).iter().map(Bytes::len).collect();
+        assert_eq!((taken, bounds.dropped_messages()), (vec![2, 3], 1));
+        assert_eq!((unheard.take_fresh(&bounds).len(), bounds.bytes.load(Relaxed)), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn number_and_bytes_are_bounded_and_the_oldest_go_first() {
         let (bounds, mut unheard) = (PendingBounds::new(TIME), PendingMessages::default());
         for length in 1..=MESSAGES + 2 {
-            unheard.keep(text(length), &bounds);
+            unheard.keep_message(text(length), &bounds);
         }
-        assert_eq!((unheard.messages.len(), unheard.messages[0].1.len(), bounds.dropped()), (MESSAGES, 3, 2));
-        unheard.keep(text(BYTES), &bounds);
-        assert_eq!((unheard.messages.len(), unheard.bytes, bounds.dropped()), (1, BYTES, 2 + MESSAGES as u64));
+        assert_eq!((unheard.messages.len(), unheard.messages[0].1.len(), bounds.dropped_messages()), (MESSAGES, 3, 2));
+        unheard.keep_message(text(BYTES), &bounds);
+        assert_eq!((unheard.messages.len(), unheard.bytes, bounds.dropped_messages()), (1, BYTES, 2 + MESSAGES as u64));
         // One that never fits makes room for nothing.
-        unheard.keep(text(BYTES + 1), &bounds);
-        assert_eq!((unheard.messages.len(), bounds.dropped()), (1, 3 + MESSAGES as u64));
-        unheard.clear(&bounds);
-        assert_eq!((bounds.bytes.load(Relaxed), bounds.dropped()), (0, 4 + MESSAGES as u64));
+        unheard.keep_message(text(BYTES + 1), &bounds);
+        assert_eq!((unheard.messages.len(), bounds.dropped_messages()), (1, 3 + MESSAGES as u64));
+        unheard.drop_all(&bounds);
+        assert_eq!((bounds.bytes.load(Relaxed), bounds.dropped_messages()), (0, 4 + MESSAGES as u64));
     }
 
     #[tokio::test(start_paused = true)]
     async fn all_sessions_together_are_bounded_and_time_gives_it_back() {
         let bounds = PendingBounds::new(TIME);
         let mut sessions: Vec<PendingMessages> = (0..ALL_BYTES / BYTES).map(|_| PendingMessages::default()).collect();
-        sessions.iter_mut().for_each(|unheard| unheard.keep(text(BYTES), &bounds));
+        sessions.iter_mut().for_each(|unheard| unheard.keep_message(text(BYTES), &bounds));
         let mut other = PendingMessages::default();
-        other.keep(text(1), &bounds);
-        assert_eq!((other.messages.len(), bounds.dropped()), (0, 1));
+        other.keep_message(text(1), &bounds);
+        assert_eq!((other.messages.len(), bounds.dropped_messages()), (0, 1));
         tokio::time::advance(TIME).await;
-        sessions.iter_mut().for_each(|unheard| unheard.expire(&bounds));
+        sessions.iter_mut().for_each(|unheard| unheard.drop_expired(&bounds));
         assert_eq!(bounds.bytes.load(Relaxed), 0);
-        other.keep(text(1), &bounds);
-        assert_eq!(other.take(&bounds).len(), 1);
+        other.keep_message(text(1), &bounds);
+        assert_eq!(other.take_fresh(&bounds).len(), 1);
     }
 }

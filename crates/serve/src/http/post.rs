@@ -14,13 +14,13 @@ use memchr::memmem::Finder;
 
 use super::event_log::Log;
 use super::fields::Fields;
-use super::held_results::{self, Account, Accounts, Finished, SessionAccount};
-use super::http_response::Answer;
+use super::held_results::{self, Accounts, Finished, ReplyAccount, SessionAccount};
+use super::http_response::HttpResponse;
 use super::http_server::{HttpRequest, HttpServer};
 use super::http_session::HttpSession;
 use super::in_flight::Calls;
 use super::options::ResponseMode;
-use super::reply::Exchange;
+use super::reply::PostExchange;
 use super::request_body;
 use super::sessions::SessionPlace;
 use super::shared_sessions::Elsewhere;
@@ -31,11 +31,11 @@ use crate::principal::Principal;
 
 impl HttpServer {
     /// Messages from the client.
-    pub(super) async fn post(&self, asked: HttpRequest<'_>) -> Result<Answer, Answer> {
+    pub(super) async fn handle_post(&self, asked: HttpRequest<'_>) -> Result<HttpResponse, HttpResponse> {
         let HttpRequest { fields, body, pulse, protocol, .. } = asked;
-        let (principal, mode) = self.prepare(fields).await?;
-        let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
-        self.take(fields, mode, principal, &body, pulse.account()).await
+        let (principal, mode) = self.check_head(fields).await?;
+        let body = request_body::read_body(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
+        self.take_body(fields, mode, principal, &body, pulse.account()).await
     }
 
     /// Messages from the client, in a body that is there already. `unsent` counts the replies of its connection.
@@ -43,54 +43,56 @@ impl HttpServer {
         &self,
         fields: &Fields<'_>,
         body: &Bytes,
-        unsent: &Arc<Account>,
-    ) -> Result<Answer, Answer> {
-        let (principal, mode) = self.prepare(fields).await?;
-        self.take(fields, mode, principal, body, unsent).await
+        unsent: &Arc<ReplyAccount>,
+    ) -> Result<HttpResponse, HttpResponse> {
+        let (principal, mode) = self.check_head(fields).await?;
+        self.take_body(fields, mode, principal, body, unsent).await
     }
 
     /// Makes the checks that need no body: token, media types, response mode.
-    async fn prepare(&self, fields: &Fields<'_>) -> Result<(Option<Principal>, ResponseMode), Answer> {
-        let principal = self.principal(fields).await?;
+    async fn check_head(&self, fields: &Fields<'_>) -> Result<(Option<Principal>, ResponseMode), HttpResponse> {
+        let principal = self.authenticate_request(fields).await?;
         if !fields.is_json() {
             return Err(Rejection::UnsupportedMediaType.into());
         }
-        Ok((principal, self.mode(fields)?))
+        Ok((principal, self.response_mode(fields)?))
     }
 
-    async fn take(
+    async fn take_body(
         &self,
         fields: &Fields<'_>,
         mode: ResponseMode,
         principal: Option<Principal>,
         body: &Bytes,
-        unsent: &Arc<Account>,
-    ) -> Result<Answer, Answer> {
+        unsent: &Arc<ReplyAccount>,
+    ) -> Result<HttpResponse, HttpResponse> {
         let mut elsewhere = Elsewhere::default();
         let Some(sharing) = &self.sharing else {
-            return Ok(self.await_reply(self.begin(fields, mode, principal, body, unsent, &mut elsewhere)?).await);
+            return Ok(self
+                .await_reply(self.begin_calls(fields, mode, principal, body, unsent, &mut elsewhere)?)
+                .await);
         };
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
         let live = match fields.mcp.session_id.ascii().filter(|_| !is_modern) {
-            Some(id) => sharing.find(Some(id), principal.as_ref(), Instant::now()).await?,
+            Some(id) => sharing.find_session(Some(id), principal.as_ref(), Instant::now()).await?,
             None => None,
         };
-        let step = self.begin(fields, mode, principal, body, unsent, &mut elsewhere)?;
+        let step = self.begin_calls(fields, mode, principal, body, unsent, &mut elsewhere)?;
         // Before anybody waits for the answer: it may be the answer to what a call elsewhere asks.
         sharing.forward_messages(live.as_ref(), elsewhere).await?;
         Ok(sharing.persist_session(self.await_reply(step).await).await)
     }
 
-    async fn await_reply(&self, step: Step) -> Answer {
+    async fn await_reply(&self, step: PostStep) -> HttpResponse {
         match step {
-            Step::Done(answer) => answer,
-            Step::Wait(exchange, calls) => self.settle(*exchange, calls).await,
+            PostStep::Done(answer) => answer,
+            PostStep::Wait(exchange, calls) => self.settle_calls(*exchange, calls).await,
         }
     }
 
     /// How to answer: as the server is set, or the other way where the client takes only that.
-    fn mode(&self, fields: &Fields<'_>) -> Result<ResponseMode, Rejection> {
-        let accept = fields.accept();
+    fn response_mode(&self, fields: &Fields<'_>) -> Result<ResponseMode, Rejection> {
+        let accept = fields.accepted_types();
         match (accept.json(), accept.event_stream()) {
             (true, true) => Ok(self.response),
             (true, false) => Ok(ResponseMode::Json),
@@ -100,27 +102,27 @@ impl HttpServer {
     }
 
     /// Reads the body and hands its messages to dispatch. Plain handlers have run when this returns.
-    fn begin(
+    fn begin_calls(
         &self,
         fields: &Fields<'_>,
         mode: ResponseMode,
         principal: Option<Principal>,
         body: &Bytes,
-        unsent: &Arc<Account>,
+        unsent: &Arc<ReplyAccount>,
         elsewhere: &mut Elsewhere,
-    ) -> Result<Step, Answer> {
+    ) -> Result<PostStep, HttpResponse> {
         let received = Instant::now();
-        let payload = self.parse(body)?;
+        let payload = self.parse_body(body)?;
         let admitted = match &payload {
-            Payload::Single(message) => self.admit(fields, message, body, principal.as_ref(), received),
+            Payload::Single(message) => self.admit_message(fields, message, body, principal.as_ref(), received),
             Payload::Batch(messages) => {
                 self.admit_batch(fields, messages, principal.as_ref(), received).map(|admitted| (admitted, None))
             }
         };
-        let (mut admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
+        let (mut admitted, outline) = admitted.map_err(|refusal| refusal.error_response(&payload))?;
         let is_full = unsent.is_closed() || admitted.live.as_ref().is_some_and(|live| live.is_unsent_full());
         if is_full && payload.messages().iter().any(|message| matches!(message, Message::Request(_))) {
-            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, UNREAD));
+            return Err(HttpResponse::overloaded(StatusCode::TOO_MANY_REQUESTS, UNREAD));
         }
         let shared = self.sharing.as_ref().and_then(|sharing| Some((sharing, admitted.live.clone()?)));
         if let Some((sharing, live)) = &shared {
@@ -131,7 +133,7 @@ impl HttpServer {
             admitted.asked = request_ids(&payload);
         }
         let mode = if opens_stream(&payload, admitted.revision) {
-            fields.accept().event_stream().then_some(ResponseMode::Sse).ok_or(Rejection::NotAcceptable)?
+            fields.accepted_types().event_stream().then_some(ResponseMode::Sse).ok_or(Rejection::NotAcceptable)?
         } else {
             mode
         };
@@ -158,31 +160,31 @@ impl HttpServer {
         let accounts = || Accounts { connection: Arc::clone(unsent), session: admitted.session_account() };
         let work = match &payload {
             Payload::Single(message) => match handle(message) {
-                Handled::Nothing => Work::Nothing,
-                Handled::Now(reply) => Work::Done(held_results::finish(
+                Handled::Nothing => PostWork::Nothing,
+                Handled::Now(reply) => PostWork::Done(held_results::finish_reply(
                     unsent,
                     admitted.live.as_deref().map(|session| session as &dyn SessionAccount),
                     reply,
                 )),
                 Handled::Later(call) => {
                     let mut calls = Calls::new(accounts());
-                    calls.push(call);
-                    Work::Open(calls)
+                    calls.push_call(call);
+                    PostWork::Open(calls)
                 }
             },
-            Payload::Batch(messages) => Work::of_batch(messages.iter().map(handle), accounts()),
+            Payload::Batch(messages) => PostWork::of_batch(messages.iter().map(handle), accounts()),
         };
         let log = way.log.into_inner();
         let is_batch = payload.is_batch();
-        let exchange = |admitted: Admitted| Exchange { mode, admitted, log, received, is_batch };
+        let exchange = |admitted: Admitted| PostExchange { mode, admitted, log, received, is_batch };
         match work {
-            Work::Nothing => Ok(Step::Done(Answer::empty(StatusCode::ACCEPTED))),
-            Work::Done(finished) => Ok(Step::Done(self.finish(exchange(admitted), finished))),
-            Work::Open(calls) => Ok(Step::Wait(Box::new(exchange(admitted)), calls)),
+            PostWork::Nothing => Ok(PostStep::Done(HttpResponse::empty_response(StatusCode::ACCEPTED))),
+            PostWork::Done(finished) => Ok(PostStep::Done(self.whole_reply(exchange(admitted), finished))),
+            PostWork::Open(calls) => Ok(PostStep::Wait(Box::new(exchange(admitted)), calls)),
         }
     }
 
-    pub(super) fn parse<'b>(&self, body: &'b Bytes) -> Result<Payload<'b>, Rejection> {
+    pub(super) fn parse_body<'b>(&self, body: &'b Bytes) -> Result<Payload<'b>, Rejection> {
         if is_deeper_than(body, self.limits.nesting) {
             return Err(Rejection::NotAllowed("the message nests too deep"));
         }
@@ -190,14 +192,14 @@ impl HttpServer {
     }
 
     /// Whether a message may go to dispatch, with its parameters' outline where that took reading them.
-    fn admit<'m>(
+    fn admit_message<'m>(
         &self,
         fields: &Fields<'_>,
         message: &'m Message<'_>,
         body: &Bytes,
         principal: Option<&Principal>,
         received: Instant,
-    ) -> Result<(Admitted, Option<ParamsOutline<'m>>), Refusal> {
+    ) -> Result<(Admitted, Option<ParamsOutline<'m>>), PostRefusal> {
         let may_be_modern = self.server.revisions().iter().any(|revision| revision.is_modern());
         let names_version =
             || may_name_version(body) || fields.mcp.protocol_version.ascii() == Some(Revision::LATEST.as_str());
@@ -235,8 +237,9 @@ impl HttpServer {
         Ok(Admitted { revision, ..Admitted::default() })
     }
 
-    fn admit_initialize(&self, principal: Option<&Principal>) -> Result<Admitted, Refusal> {
-        let place = if self.stateless { None } else { Some(self.sessions.reserve(principal).ok_or(Refusal::Full)?) };
+    fn admit_initialize(&self, principal: Option<&Principal>) -> Result<Admitted, PostRefusal> {
+        let place =
+            if self.stateless { None } else { Some(self.sessions.reserve_place(principal).ok_or(PostRefusal::Full)?) };
         // The revision is what the request asks for; dispatch reads it there.
         Ok(Admitted { place, ..Admitted::default() })
     }
@@ -246,15 +249,15 @@ impl HttpServer {
         fields: &Fields<'_>,
         principal: Option<&Principal>,
         received: Instant,
-    ) -> Result<Admitted, Refusal> {
-        let live = self.live(fields, principal, received)?;
+    ) -> Result<Admitted, PostRefusal> {
+        let live = self.request_session(fields, principal, received)?;
         let negotiated = live.as_ref().map(|live| live.session.revision());
         let (revision, _) = check_legacy(&fields.mcp, negotiated, self.server.revisions())?;
         Ok(Admitted { revision, live, ..Admitted::default() })
     }
 
     /// The session that a request names, which it must where there are sessions.
-    pub(super) fn live(
+    pub(super) fn request_session(
         &self,
         fields: &Fields<'_>,
         principal: Option<&Principal>,
@@ -265,7 +268,7 @@ impl HttpServer {
         }
         let (_, id) = check_legacy(&fields.mcp, None, self.server.revisions())?;
         let id = id.ok_or(Rejection::SessionMissing)?;
-        self.sessions.find(&id, principal, now).map(Some).ok_or(Rejection::SessionNotFound)
+        self.sessions.find_session(&id, principal, now).map(Some).ok_or(Rejection::SessionNotFound)
     }
 
     fn admit_batch(
@@ -274,7 +277,7 @@ impl HttpServer {
         messages: &[Message<'_>],
         principal: Option<&Principal>,
         received: Instant,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admitted, PostRefusal> {
         if Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern {
             return Err(Rejection::NotAllowed("a batch is no message of this revision").into());
         }
@@ -291,9 +294,9 @@ impl HttpServer {
 }
 
 /// How far a POST came without waiting.
-enum Step {
-    Done(Answer),
-    Wait(Box<Exchange>, Calls),
+enum PostStep {
+    Done(HttpResponse),
+    Wait(Box<PostExchange>, Calls),
 }
 
 /// The protocol revision and session of a message that may go to dispatch.
@@ -319,33 +322,35 @@ impl Default for Admitted {
     }
 }
 
-enum Refusal {
+enum PostRefusal {
     Protocol(Rejection),
     /// No room for another session.
     Full,
 }
 
-impl From<Rejection> for Refusal {
+impl From<Rejection> for PostRefusal {
     fn from(rejection: Rejection) -> Self {
-        Refusal::Protocol(rejection)
+        PostRefusal::Protocol(rejection)
     }
 }
 
-impl Refusal {
-    fn answer(&self, payload: &Payload<'_>) -> Answer {
+impl PostRefusal {
+    fn error_response(&self, payload: &Payload<'_>) -> HttpResponse {
         let id = match payload {
             Payload::Single(Message::Request(request)) => Some(&request.id),
             _ => None,
         };
         match self {
-            Refusal::Protocol(rejection) => Answer::rejected(rejection, id),
-            Refusal::Full => Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open"),
+            PostRefusal::Protocol(rejection) => HttpResponse::rejected(rejection, id),
+            PostRefusal::Full => {
+                HttpResponse::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open")
+            }
         }
     }
 }
 
 /// Result of dispatching a whole POST.
-enum Work {
+enum PostWork {
     Nothing,
     Done(Finished),
     Open(Calls),
@@ -354,17 +359,17 @@ enum Work {
 /// Why a request is refused while results of earlier ones wait for the client.
 pub(super) const UNREAD: &str = "too many bytes of earlier results wait for this client: read them first";
 
-impl Work {
+impl PostWork {
     fn of_batch(all: impl Iterator<Item = Handled>, accounts: Accounts) -> Self {
         let mut calls = Calls::new(accounts);
         for handled in all {
             match handled {
                 Handled::Nothing => {}
                 Handled::Now(reply) => calls.push_done(reply),
-                Handled::Later(call) => calls.push(call),
+                Handled::Later(call) => calls.push_call(call),
             }
         }
-        if calls.is_empty() { Work::Nothing } else { Work::Open(calls) }
+        if calls.is_empty() { PostWork::Nothing } else { PostWork::Open(calls) }
     }
 }
 
@@ -421,15 +426,15 @@ struct Way<'s> {
     mode: ResponseMode,
     admitted: &'s Admitted,
     fields: &'s Fields<'s>,
-    unsent: &'s Arc<Account>,
+    unsent: &'s Arc<ReplyAccount>,
     log: OnceCell<Arc<Log>>,
 }
 
 impl Channel for Way<'_> {
-    fn open(&self) -> Arc<dyn Outlet> {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         if self.mode == ResponseMode::Json {
             return match &self.admitted.live {
-                Some(live) => self.site.standalone(live),
+                Some(live) => self.site.standalone_outlet(live),
                 None => Arc::new(Nowhere),
             };
         }
@@ -442,10 +447,10 @@ impl Channel for Way<'_> {
     }
 
     fn headers(&self) -> Option<Headers> {
-        Some(self.fields.headers())
+        Some(self.fields.copy_headers())
     }
 
-    fn connection(&self) -> u64 {
+    fn connection_number(&self) -> u64 {
         // Each connection has an account of its own.
         Arc::as_ptr(self.unsent).addr() as u64
     }

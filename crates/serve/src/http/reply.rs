@@ -12,7 +12,7 @@ use mcpace_wire::sse::encode_message;
 use super::event_log::Log;
 use super::event_stream::EventStream;
 use super::held_results::{Finished, Permit};
-use super::http_response::{self, Answer};
+use super::http_response::{self, HttpResponse};
 use super::http_server::HttpServer;
 use super::http_session::HttpSession;
 use super::in_flight::Calls;
@@ -23,7 +23,7 @@ use super::session_streams::SessionStreams;
 use crate::exchange::{Challenge, Reply, ReplyStatus, Timing};
 
 /// A POST with requests in it.
-pub(super) struct Exchange {
+pub(super) struct PostExchange {
     pub(super) mode: ResponseMode,
     pub(super) admitted: Admitted,
     /// Opened by a handler that may speak before its result.
@@ -32,10 +32,10 @@ pub(super) struct Exchange {
     pub(super) is_batch: bool,
 }
 
-impl Exchange {
+impl PostExchange {
     /// The session, where a lost stream of it can be taken up again.
-    fn resumable(&self) -> Option<&Arc<HttpSession>> {
-        self.admitted.resumable()
+    fn resumable_session(&self) -> Option<&Arc<HttpSession>> {
+        self.admitted.resumable_session()
     }
 
     fn has_spoken(&self) -> bool {
@@ -44,7 +44,7 @@ impl Exchange {
 }
 
 impl Admitted {
-    fn resumable(&self) -> Option<&Arc<HttpSession>> {
+    fn resumable_session(&self) -> Option<&Arc<HttpSession>> {
         self.live.as_ref().filter(|live| live.streams.are_resumable() && self.revision.has_http_sessions())
     }
 }
@@ -54,7 +54,7 @@ impl Admitted {
 const HEAD_DELAY: Duration = Duration::from_millis(100);
 
 /// How a wait went.
-enum Turn {
+enum WaitEnd {
     /// All is answered.
     Finished,
     /// The stream has to begin.
@@ -64,14 +64,14 @@ enum Turn {
 impl HttpServer {
     /// A log for the messages and replies of a POST.
     pub(super) fn new_log(&self, admitted: &Admitted) -> Arc<Log> {
-        match admitted.resumable() {
+        match admitted.resumable_session() {
             Some(live) => {
                 let log = match self.sharing.as_ref().zip(admitted.asked.as_deref()) {
                     Some((sharing, asked)) => sharing.new_log(live, asked, self.stream_bounds.log),
                     None => live.streams.new_log(),
                 };
                 if admitted.revision.has_priming_events() {
-                    log.prime(self.retry);
+                    log.add_prime(self.retry);
                 }
                 log
             }
@@ -81,7 +81,7 @@ impl HttpServer {
 
     /// Waits for the result, or for the moment that a stream has to begin. When the client goes away meanwhile, this
     /// future is dropped, and the calls with it.
-    pub(super) async fn settle(&self, exchange: Exchange, mut calls: Calls) -> Answer {
+    pub(super) async fn settle_calls(&self, exchange: PostExchange, mut calls: Calls) -> HttpResponse {
         // The session's id is a header: `initialize` holds the head back whatever the mode.
         let holds = exchange.mode == ResponseMode::Json || exchange.admitted.place.is_some();
         let limit = match exchange.mode {
@@ -91,51 +91,51 @@ impl HttpServer {
         let mut timer = None;
         let turn = poll_fn(|cx| {
             if calls.poll_all(cx).is_ready() {
-                return Poll::Ready(Turn::Finished);
+                return Poll::Ready(WaitEnd::Finished);
             }
             if holds {
                 return Poll::Pending;
             }
             let speaks = exchange.log.as_ref().is_some_and(|log| log.poll_spoken(cx).is_ready());
             if speaks {
-                return Poll::Ready(Turn::Speaks);
+                return Poll::Ready(WaitEnd::Speaks);
             }
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-            timer.as_mut().poll(cx).map(|()| Turn::Speaks)
+            timer.as_mut().poll(cx).map(|()| WaitEnd::Speaks)
         });
         match turn.await {
-            Turn::Speaks => {
-                let answer = self.stream(exchange, calls);
+            WaitEnd::Speaks => {
+                let answer = self.stream_reply(exchange, calls);
                 if let Some(sharing) = &self.sharing {
                     // The client may come back with what it gets here to any process.
                     sharing.caught_up().await;
                 }
                 answer
             }
-            Turn::Finished if exchange.is_batch => self.finish_batch(exchange, calls),
-            Turn::Finished => match calls.take_done().next() {
-                Some(finished) => self.finish(exchange, finished),
+            WaitEnd::Finished if exchange.is_batch => self.finish_batch(exchange, calls),
+            WaitEnd::Finished => match calls.take_done().next() {
+                Some(finished) => self.whole_reply(exchange, finished),
                 // A single message makes one call, and that has ended.
-                None => Answer::empty(StatusCode::ACCEPTED),
+                None => HttpResponse::empty_response(StatusCode::ACCEPTED),
             },
         }
     }
 
     /// The whole reply to a single request, in one piece.
-    pub(super) fn finish(&self, mut exchange: Exchange, finished: Finished) -> Answer {
+    pub(super) fn whole_reply(&self, mut exchange: PostExchange, finished: Finished) -> HttpResponse {
         let Finished { reply: Reply { message, status, session, timing, challenge, cancelled: _ }, permit } = finished;
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
             let streams = SessionStreams::new(Arc::clone(&self.stream_bounds), self.resumable);
             if let Some(sharing) = &self.sharing {
-                session.share_with_processes(sharing.questions());
+                session.share_with_processes(sharing.question_prefix());
             }
-            place.take(session, streams, exchange.received)
+            place.fill_place(session, streams, exchange.received)
         });
         let as_events = exchange.mode == ResponseMode::Sse || exchange.has_spoken();
         let answer = if status == ReplyStatus::Ok && as_events {
-            Answer::events(self.whole_events(&exchange, vec![(message, permit)]))
+            HttpResponse::event_stream(self.whole_events(&exchange, vec![(message, permit)]))
         } else {
-            Answer::json(http_response::status(status), permit.attach_to(message))
+            HttpResponse::json_response(http_response::reply_status(status), permit.attach_to(message))
         };
         let answer = answer.with_timing(timing, exchange.received);
         let answer = match challenge {
@@ -150,7 +150,7 @@ impl HttpServer {
         }
     }
 
-    fn finish_batch(&self, exchange: Exchange, mut calls: Calls) -> Answer {
+    fn finish_batch(&self, exchange: PostExchange, mut calls: Calls) -> HttpResponse {
         let mut sum: Option<Timing> = None;
         let messages: Vec<(Bytes, Permit)> = calls
             .take_done()
@@ -165,16 +165,16 @@ impl HttpServer {
             .collect();
         let as_events = exchange.mode == ResponseMode::Sse || exchange.has_spoken();
         let answer = if as_events {
-            Answer::events(self.whole_events(&exchange, messages))
+            HttpResponse::event_stream(self.whole_events(&exchange, messages))
         } else {
-            Answer::json_of(StatusCode::OK, ReplyBody::of_parts(json_array(messages)))
+            HttpResponse::json_of(StatusCode::OK, ReplyBody::of_parts(json_array(messages)))
         };
         answer.with_timing(sum, exchange.received)
     }
 
     /// All events of a reply that is there at once. Head, events and end go out in one write.
-    fn whole_events(&self, exchange: &Exchange, messages: Vec<(Bytes, Permit)>) -> ReplyBody {
-        let resumable = exchange.resumable();
+    fn whole_events(&self, exchange: &PostExchange, messages: Vec<(Bytes, Permit)>) -> ReplyBody {
+        let resumable = exchange.resumable_session();
         if resumable.is_none() && !exchange.has_spoken() {
             return ReplyBody::of_parts(messages.into_iter().map(|(message, permit)| {
                 let mut event = Vec::with_capacity(message.len() + EVENT_FRAME);
@@ -184,29 +184,29 @@ impl HttpServer {
         }
         let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
         messages.into_iter().for_each(|(message, permit)| log.push_reply(&message, permit));
-        log.end();
+        log.end_stream();
         let events = ReplyBody::of_parts(log.take_all());
         if let Some(live) = resumable {
-            live.streams.finish(&log);
+            live.streams.finish_log(&log);
         }
         events
     }
 
     /// A reply that goes on.
-    fn stream(&self, exchange: Exchange, calls: Calls) -> Answer {
+    fn stream_reply(&self, exchange: PostExchange, calls: Calls) -> HttpResponse {
         let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
-        let reader = log.reader(None);
+        let reader = log.open_reader(None);
         let stream = EventStream::new(reader, self.keep_alive);
-        let stream = match exchange.resumable() {
+        let stream = match exchange.resumable_session() {
             Some(live) => {
-                if live.streams.begin(&log).is_err() {
+                if live.streams.begin_log(&log).is_err() {
                     // Other processes may have the handlers' messages already, so they need the stream's end, too.
-                    log.end();
+                    log.end_stream();
                     let reason = "as many streams as may be are open in this session";
-                    return Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, reason);
+                    return HttpResponse::overloaded(StatusCode::TOO_MANY_REQUESTS, reason);
                 }
-                log.announce();
-                tokio::spawn(drive(calls, log, Arc::clone(live)));
+                log.announce_stream();
+                tokio::spawn(drive_unread(calls, log, Arc::clone(live)));
                 stream
             }
             None => stream.with_calls(calls),
@@ -215,16 +215,16 @@ impl HttpServer {
             Some(live) => stream.with_owner(live),
             None => stream,
         };
-        Answer::events(ReplyBody::Events(Box::new(stream)))
+        HttpResponse::event_stream(ReplyBody::Events(Box::new(stream)))
     }
 }
 
 /// Sees calls through whether or not anybody reads: their client may come back. Only the session's end stops them.
-async fn drive(mut calls: Calls, log: Arc<Log>, live: Arc<HttpSession>) {
-    let over = live.streams.over();
+async fn drive_unread(mut calls: Calls, log: Arc<Log>, live: Arc<HttpSession>) {
+    let over = live.streams.session_ended();
     let all = poll_fn(|cx| {
         let all = calls.poll_all(cx);
-        calls.take_done().for_each(|finished| log.push(finished));
+        calls.take_done().for_each(|finished| log.push_finished(finished));
         all
     });
     tokio::select! {
@@ -232,8 +232,8 @@ async fn drive(mut calls: Calls, log: Arc<Log>, live: Arc<HttpSession>) {
         () = over.cancelled() => {}
         () = all => {}
     }
-    log.end();
-    live.streams.finish(&log);
+    log.end_stream();
+    live.streams.finish_log(&log);
 }
 
 /// `event: message\ndata: …\n\n`.

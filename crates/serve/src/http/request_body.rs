@@ -13,7 +13,7 @@ use mcpace_wire::http::Rejection;
 use mcpace_wire::jsonrpc::code;
 
 use super::connection_state::{ConnectionState, InBody};
-use super::http_response::Answer;
+use super::http_response::HttpResponse;
 
 /// Version of HTTP that a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Protocol {
 
 /// Bounds on one body.
 #[derive(Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct BodyBounds {
     pub(super) bytes: usize,
     pub(super) time: Duration,
 }
@@ -34,7 +34,7 @@ pub(super) const UNASKED: usize = 64 << 10;
 
 /// Reads away what is left of a refused request's body: hyper closes a connection on which more than one read is left, as it
 /// always is of a body in chunks. `false` where that is too much, or doesn't come.
-pub(super) async fn drain(body: &mut Incoming, length: Option<usize>, pulse: &ConnectionState) -> bool {
+pub(super) async fn drain_body(body: &mut Incoming, length: Option<usize>, pulse: &ConnectionState) -> bool {
     if body.is_end_stream() {
         return true;
     }
@@ -43,7 +43,7 @@ pub(super) async fn drain(body: &mut Incoming, length: Option<usize>, pulse: &Co
     }
     let (watch, mut left) = (pulse.begin_body(), UNASKED);
     loop {
-        match next(body, Some(&watch)).await {
+        match next_piece(body, Some(&watch)).await {
             Ok(None) => return true,
             Ok(Some(piece)) if piece.len() <= left => left -= piece.len(),
             Ok(Some(_)) | Err(_) => return false,
@@ -52,33 +52,33 @@ pub(super) async fn drain(body: &mut Incoming, length: Option<usize>, pulse: &Co
 }
 
 /// The whole body.
-pub(super) async fn read(
+pub(super) async fn read_body(
     body: &mut Incoming,
     length: Option<usize>,
-    bounds: Bounds,
+    bounds: BodyBounds,
     pulse: &ConnectionState,
     protocol: Protocol,
-) -> Result<Bytes, Answer> {
+) -> Result<Bytes, HttpResponse> {
     if length.is_some_and(|length| length > bounds.bytes) {
         return Err(too_large(bounds.bytes));
     }
     match protocol {
-        Protocol::Http1 => collect(body, length, bounds.bytes, Some(pulse.begin_body())).await,
+        Protocol::Http1 => collect_body(body, length, bounds.bytes, Some(pulse.begin_body())).await,
         // Many bodies share a connection, so its pulse can't tell them apart: a timer each.
         Protocol::Http2 => {
-            let collected = tokio::time::timeout(bounds.time, collect(body, length, bounds.bytes, None));
+            let collected = tokio::time::timeout(bounds.time, collect_body(body, length, bounds.bytes, None));
             collected.await.unwrap_or_else(|_| Err(too_slow()))
         }
     }
 }
 
-async fn collect(
+async fn collect_body(
     body: &mut Incoming,
     length: Option<usize>,
     limit: usize,
     watch: Option<InBody<'_>>,
-) -> Result<Bytes, Answer> {
-    let Some(first) = next(body, watch.as_ref()).await? else {
+) -> Result<Bytes, HttpResponse> {
+    let Some(first) = next_piece(body, watch.as_ref()).await? else {
         return Ok(Bytes::new());
     };
     if first.len() > limit {
@@ -89,7 +89,7 @@ async fn collect(
     }
     let mut whole = BytesMut::with_capacity(length.unwrap_or(2 * first.len()).min(limit));
     whole.extend_from_slice(&first);
-    while let Some(piece) = next(body, watch.as_ref()).await? {
+    while let Some(piece) = next_piece(body, watch.as_ref()).await? {
         if piece.len() > limit - whole.len() {
             return Err(too_large(limit));
         }
@@ -99,7 +99,7 @@ async fn collect(
 }
 
 /// The next piece; trailers are passed over.
-async fn next(body: &mut Incoming, watch: Option<&InBody<'_>>) -> Result<Option<Bytes>, Answer> {
+async fn next_piece(body: &mut Incoming, watch: Option<&InBody<'_>>) -> Result<Option<Bytes>, HttpResponse> {
     poll_fn(|cx| poll_next(body, watch, cx)).await
 }
 
@@ -107,7 +107,7 @@ fn poll_next(
     body: &mut Incoming,
     watch: Option<&InBody<'_>>,
     cx: &mut Context<'_>,
-) -> Poll<Result<Option<Bytes>, Answer>> {
+) -> Poll<Result<Option<Bytes>, HttpResponse>> {
     loop {
         match Pin::new(&mut *body).poll_frame(cx) {
             Poll::Ready(None) => return Poll::Ready(Ok(None)),
@@ -118,8 +118,9 @@ fn poll_next(
             }
             Poll::Ready(Some(Err(error))) => {
                 tracing::debug!(%error, "a body broke off");
-                let answer = Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, "the body broke off");
-                return Poll::Ready(Err(answer.closing()));
+                let answer =
+                    HttpResponse::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, "the body broke off");
+                return Poll::Ready(Err(answer.close_after()));
             }
             // The worker's idle check wakes this connection when the body takes too long.
             Poll::Pending if watch.is_some_and(InBody::is_expired) => return Poll::Ready(Err(too_slow())),
@@ -128,10 +129,10 @@ fn poll_next(
     }
 }
 
-fn too_large(limit: usize) -> Answer {
-    Answer::from(Rejection::BodyTooLarge { limit }).closing()
+fn too_large(limit: usize) -> HttpResponse {
+    HttpResponse::from(Rejection::BodyTooLarge { limit }).close_after()
 }
 
-pub(super) fn too_slow() -> Answer {
-    Answer::refused(StatusCode::REQUEST_TIMEOUT, code::INVALID_REQUEST, "the body came too slowly").closing()
+pub(super) fn too_slow() -> HttpResponse {
+    HttpResponse::refused(StatusCode::REQUEST_TIMEOUT, code::INVALID_REQUEST, "the body came too slowly").close_after()
 }

@@ -22,8 +22,8 @@ pub fn serve(server: Server, options: Options) -> Result<ServerHandle, ServeErro
     if let Some(authorization) = &options.authorization {
         auth::check_reach(authorization, options.address)?;
     }
-    let (listeners, address) = listen::bind(options.address, options.shared_port, workers)?;
-    let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.socket())).transpose()?;
+    let (listeners, address) = listen::bind_workers(options.address, options.shared_port, workers)?;
+    let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.own_socket())).transpose()?;
     let around = options.around.clone();
     let site = HttpServer::new_registered(server, options, address)?;
     let stop = CancellationToken::new();
@@ -38,7 +38,7 @@ pub fn serve(server: Server, options: Options) -> Result<ServerHandle, ServeErro
     };
     for (index, listener) in listeners.into_iter().enumerate() {
         let shared = (Arc::clone(&site), Arc::clone(&open), Arc::clone(&cut));
-        let worker = worker::start(index, (listener, relayed.take()), shared, stop.clone(), around.clone());
+        let worker = worker::start_worker(index, (listener, relayed.take()), shared, stop.clone(), around.clone());
         // On failure the ones that were started stop with `running`.
         running.workers.push(worker.map_err(ServeError::Worker)?);
     }
@@ -75,14 +75,14 @@ impl ServerHandle {
     /// How many messages to clients were dropped here because the store was away for too long ([`Options::store`]).
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.site.sharing.as_ref().map_or(0, |sharing| sharing.dropped())
+        self.site.sharing.as_ref().map_or(0, |sharing| sharing.dropped_messages())
     }
 
     /// How many messages of calls were dropped since their client had no stream open that takes them ([`super::ResponseMode::Json`]), and
     /// opened none in time.
     #[must_use]
     pub fn unheard(&self) -> u64 {
-        self.site.stream_bounds.unheard.dropped()
+        self.site.stream_bounds.unheard.dropped_messages()
     }
 
     /// Takes nothing new, finishes what is in flight within [`super::Limits::stop`], and ends the rest. Blocks for as long.
@@ -95,7 +95,7 @@ impl ServerHandle {
             let _ = worker.join();
         }
         if let Some(sharing) = &self.site.sharing {
-            sharing.flush(FLUSH);
+            sharing.flush_writes(FLUSH);
         }
         self.cut.load(Relaxed)
     }

@@ -22,10 +22,10 @@ use mcpace_wire::http::name;
 use mcpace_wire::jsonrpc::code;
 use tokio::net::UnixStream;
 
-use super::http_response::Answer;
-use super::origin::Origin;
+use super::http_response::HttpResponse;
+use super::origin::RequestOrigin;
 use super::reply_body::ReplyBody;
-use super::session_key::Key;
+use super::session_key::SessionKey;
 
 const SESSION_ID: HeaderName = HeaderName::from_static(name::SESSION_ID);
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -53,12 +53,12 @@ impl WorkerGroup {
     }
 
     /// Number of this process, which the ids of its sessions contain.
-    pub(super) fn own(&self) -> u8 {
+    pub(super) fn own_number(&self) -> u8 {
         self.own
     }
 
     /// Where this process takes what is passed on to it.
-    pub(super) fn socket(&self) -> &PathBuf {
+    pub(super) fn own_socket(&self) -> &PathBuf {
         &self.sockets[usize::from(self.own)]
     }
 }
@@ -76,14 +76,14 @@ impl SessionRouter {
     }
 
     /// The other process that has the session of this id, if one can have it.
-    pub(super) fn owner(&self, session: Option<&str>) -> Option<usize> {
-        let owner = usize::from(Key::parse(session?)?.member());
+    pub(super) fn session_owner(&self, session: Option<&str>) -> Option<usize> {
+        let owner = usize::from(SessionKey::parse_id(session?)?.process_number());
         (owner != usize::from(self.family.own) && owner < self.family.sockets.len()).then_some(owner)
     }
 
     /// The process that has the session of a request, read from the request's head.
     pub(super) fn owner_of(&self, head: &Parts) -> Option<usize> {
-        self.owner(head.headers.get(SESSION_ID)?.to_str().ok())
+        self.session_owner(head.headers.get(SESSION_ID)?.to_str().ok())
     }
 
     /// Has the owner answer. The request comes back where there is no owner any more.
@@ -92,10 +92,10 @@ impl SessionRouter {
         owner: usize,
         mut head: Parts,
         body: Incoming,
-        origin: Origin,
+        origin: RequestOrigin,
     ) -> Result<Response<ReplyBody>, Request<Incoming>> {
         make_http1(&mut head);
-        origin.write(&mut head.headers);
+        origin.write_headers(&mut head.headers);
         let mut request = Request::from_parts(head, body);
         while let Some(mut kept) = self.take_idle(owner) {
             match kept.try_send_request(request).await {
@@ -103,16 +103,16 @@ impl SessionRouter {
                 // It was closed meanwhile, and nothing went over it: the next will do.
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Ok(broken()),
+                    None => return Ok(lost_worker()),
                 },
             }
         }
-        let Ok(mut fresh) = self.connect(owner).await else {
+        let Ok(mut fresh) = self.connect_owner(owner).await else {
             return Err(request);
         };
         match fresh.send_request(request).await {
             Ok(response) => Ok(self.keep_connection(owner, fresh, response)),
-            Err(_) => Ok(broken()),
+            Err(_) => Ok(lost_worker()),
         }
     }
 
@@ -142,7 +142,10 @@ impl SessionRouter {
         Some(kept.swap_remove(ready))
     }
 
-    async fn connect(&self, owner: usize) -> Result<SendRequest<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
+    async fn connect_owner(
+        &self,
+        owner: usize,
+    ) -> Result<SendRequest<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
         let stream = UnixStream::connect(&self.family.sockets[owner]).await?;
         let (way, connection) = http1::Builder::new().max_buf_size(BUFFER).handshake(TokioIo::new(stream)).await?;
         tokio::spawn(async move {
@@ -169,7 +172,7 @@ fn make_http1(head: &mut Parts) {
 }
 
 /// Whether it was carried out nobody knows any more.
-fn broken() -> Response<ReplyBody> {
+fn lost_worker() -> Response<ReplyBody> {
     let reason = "the process that has the session ended while it answered";
-    Answer::refused(StatusCode::BAD_GATEWAY, code::INTERNAL_ERROR, reason).into_response(http::HeaderMap::new())
+    HttpResponse::refused(StatusCode::BAD_GATEWAY, code::INTERNAL_ERROR, reason).into_response(http::HeaderMap::new())
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::event_log::{Log, LogBounds, Reader, position_after};
+use super::event_log::{Log, LogBounds, LogReader, position_after};
 use super::pending_messages::{PendingBounds, PendingMessages};
 use crate::outlet::{Gone, Outlet};
 
@@ -31,15 +31,15 @@ pub(super) struct StreamBounds {
 pub(super) struct SessionStreams {
     pub(super) bounds: Arc<StreamBounds>,
     resumable: bool,
-    known: Mutex<Option<Box<Known>>>,
+    known: Mutex<Option<Box<KnownStreams>>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownStreams {
     last_number: u32,
     standalone: Vec<Arc<Log>>,
     open: Vec<Arc<Log>>,
-    ended: VecDeque<Kept>,
+    ended: VecDeque<EndedStream>,
     ended_bytes: usize,
     /// Messages that calls sent before there was a standalone stream.
     unheard: PendingMessages,
@@ -49,7 +49,7 @@ struct Known {
 }
 
 /// An ended stream, and what it takes.
-struct Kept {
+struct EndedStream {
     log: Arc<Log>,
     bytes: usize,
 }
@@ -69,13 +69,13 @@ impl SessionStreams {
 
     /// A log for the replies to one POST, not in the list yet.
     pub(super) fn new_log(&self) -> Arc<Log> {
-        let number = self.resumable.then(|| self.with(Known::next_number));
+        let number = self.resumable.then(|| self.with_known(KnownStreams::next_number));
         Log::new(number, self.bounds.log)
     }
 
     /// Puts a log into the list of those that are being written.
-    pub(super) fn begin(&self, log: &Arc<Log>) -> Result<(), TooMany> {
-        self.with(|known| {
+    pub(super) fn begin_log(&self, log: &Arc<Log>) -> Result<(), TooMany> {
+        self.with_known(|known| {
             if known.open.len() >= self.bounds.open {
                 return Err(TooMany);
             }
@@ -85,10 +85,10 @@ impl SessionStreams {
     }
 
     /// The log is written to its end. It is kept for as long as there is room.
-    pub(super) fn finish(&self, log: &Arc<Log>) {
-        let bytes = log.bytes();
+    pub(super) fn finish_log(&self, log: &Arc<Log>) {
+        let bytes = log.buffered_bytes();
         let all = &self.bounds.replay_bytes;
-        self.with(|known| {
+        self.with_known(|known| {
             known.open.retain(|open| !Arc::ptr_eq(open, log));
             if known.over.is_cancelled() || bytes > self.bounds.replay_bytes_each {
                 return;
@@ -99,7 +99,7 @@ impl SessionStreams {
                 all.fetch_sub(oldest.bytes, Relaxed);
             }
             if all.load(Relaxed) + bytes <= self.bounds.replay_bytes_all {
-                known.ended.push_back(Kept { log: Arc::clone(log), bytes });
+                known.ended.push_back(EndedStream { log: Arc::clone(log), bytes });
                 known.ended_bytes += bytes;
                 all.fetch_add(bytes, Relaxed);
             }
@@ -108,20 +108,20 @@ impl SessionStreams {
 
     /// A new standalone stream, which begins with an event to come back with where it is to, and with what waits for it. Those
     /// that nobody reads make room for it, so it has its reader from the beginning.
-    pub(super) fn open_standalone(&self, primes: Option<Duration>) -> Result<Reader, TooMany> {
-        self.with(|known| {
+    pub(super) fn open_standalone(&self, primes: Option<Duration>) -> Result<LogReader, TooMany> {
+        self.with_known(|known| {
             known.standalone.retain(|log| log.has_reader());
             if known.standalone.len() >= self.bounds.standalone {
                 return Err(TooMany);
             }
             let number = self.resumable.then(|| known.next_number());
             let log = Log::new(number, self.bounds.log);
-            primes.inspect(|&retry| log.prime(retry));
+            primes.inspect(|&retry| log.add_prime(retry));
             // Before anybody else can say something on it.
-            for message in known.unheard.take(&self.bounds.unheard) {
+            for message in known.unheard.take_fresh(&self.bounds.unheard) {
                 self.bounds.unheard.count_dropped(usize::from(log.send(message).is_err()));
             }
-            let reader = log.reader(None);
+            let reader = log.open_reader(None);
             known.standalone.push(log);
             Ok(reader)
         })
@@ -135,45 +135,45 @@ impl SessionStreams {
     }
 
     /// Takes up the stream of the event that the client saw last. `None` if there is no such stream (any more).
-    pub(super) fn resume(&self, event_id: &str) -> Option<Reader> {
+    pub(super) fn resume_stream(&self, event_id: &str) -> Option<LogReader> {
         let (number, position) = position_after(event_id)?;
         let known = self.lock_known();
         let known = known.as_deref()?;
         let ended = known.ended.iter().map(|kept| &kept.log);
         let mut logs = known.standalone.iter().chain(&known.open).chain(ended);
-        logs.find(|log| log.number() == Some(number)).map(|log| log.reader(Some(position)))
+        logs.find(|log| log.number() == Some(number)).map(|log| log.open_reader(Some(position)))
     }
 
     /// Ends with the session.
-    pub(super) fn over(&self) -> CancellationToken {
-        self.with(|known| known.over.clone())
+    pub(super) fn session_ended(&self) -> CancellationToken {
+        self.with_known(|known| known.over.clone())
     }
 
     /// Ends the standalone streams; nobody takes them up again.
     pub(super) fn end_standalone(&self) {
         if let Some(known) = self.lock_known().as_deref_mut() {
-            known.standalone.drain(..).for_each(|log| log.end());
+            known.standalone.drain(..).for_each(|log| log.end_stream());
         }
     }
 
     /// The session is over: readers are let go, handlers are cancelled, what was kept is forgotten.
-    pub(super) fn end(&self) {
+    pub(super) fn end_streams(&self) {
         let Some(known) = &mut *self.lock_known() else { return };
         known.over.cancel();
-        known.standalone.drain(..).chain(known.open.drain(..)).for_each(|log| log.end());
+        known.standalone.drain(..).chain(known.open.drain(..)).for_each(|log| log.end_stream());
         known.ended.clear();
-        known.unheard.clear(&self.bounds.unheard);
+        known.unheard.drop_all(&self.bounds.unheard);
         self.bounds.replay_bytes.fetch_sub(std::mem::take(&mut known.ended_bytes), Relaxed);
     }
 
     /// A message that belongs to no request: on one standalone stream, never on two.
     pub(super) fn send_standalone(&self, message: Bytes) -> Result<(), Gone> {
-        let log = self.lock_known().as_deref().and_then(Known::heard_log).cloned();
+        let log = self.lock_known().as_deref().and_then(KnownStreams::heard_log).cloned();
         log.ok_or(Gone)?.send(message)
     }
 
     /// Sends a message of a call on a standalone stream. Without such a stream the message waits a while for one.
-    pub(super) fn tell(&self, message: Bytes) -> Result<(), Gone> {
+    pub(super) fn tell_client(&self, message: Bytes) -> Result<(), Gone> {
         let log = {
             let mut known = self.lock_known();
             let known = known.get_or_insert_default();
@@ -181,7 +181,7 @@ impl SessionStreams {
                 Some(log) => Arc::clone(log),
                 None if known.over.is_cancelled() => return Err(Gone),
                 None => {
-                    known.unheard.keep(message, &self.bounds.unheard);
+                    known.unheard.keep_message(message, &self.bounds.unheard);
                     return Ok(());
                 }
             }
@@ -190,17 +190,17 @@ impl SessionStreams {
     }
 
     /// Drops what has waited for too long.
-    pub(super) fn expire(&self) {
+    pub(super) fn drop_expired(&self) {
         if let Some(known) = self.lock_known().as_deref_mut() {
-            known.unheard.expire(&self.bounds.unheard);
+            known.unheard.drop_expired(&self.bounds.unheard);
         }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
+    fn with_known<T>(&self, act: impl FnOnce(&mut KnownStreams) -> T) -> T {
         act(self.lock_known().get_or_insert_default())
     }
 
-    fn lock_known(&self) -> MutexGuard<'_, Option<Box<Known>>> {
+    fn lock_known(&self) -> MutexGuard<'_, Option<Box<KnownStreams>>> {
         // Nothing under the lock can panic half way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,7 +209,7 @@ impl SessionStreams {
 /// How many ended streams a session keeps, however small they are.
 const MAX_ENDED: usize = 64;
 
-impl Known {
+impl KnownStreams {
     /// The standalone stream that takes messages.
     fn heard_log(&self) -> Option<&Arc<Log>> {
         // One that was lost may be taken up again, so what is said meanwhile is kept.
@@ -226,13 +226,13 @@ impl Known {
 impl SessionStreams {
     /// Notified when a client begins to read a standalone stream.
     pub(super) fn read_notice(&self) -> Arc<Notify> {
-        self.with(|known| Arc::clone(&known.read))
+        self.with_known(|known| Arc::clone(&known.read))
     }
 }
 
 impl Drop for SessionStreams {
     fn drop(&mut self) {
-        self.end();
+        self.end_streams();
     }
 }
 
@@ -242,7 +242,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Streams of a session with small bounds.
-    pub(in super::super) fn streams() -> SessionStreams {
+    pub(in super::super) fn small_streams() -> SessionStreams {
         let bounds = StreamBounds {
             log: LogBounds { events: 8, bytes: 1024 },
             standalone: 1,
@@ -259,14 +259,14 @@ pub(super) mod tests {
     #[test]
     fn what_a_call_says_waits_for_a_stream_and_ends_with_the_session() {
         let message = |text: &'static str| Bytes::from_static(text.as_bytes());
-        let streams = streams();
+        let streams = small_streams();
         assert!(streams.send_standalone(message("of no call")).is_err());
         for text in ["1", "2"] {
-            streams.tell(message(text)).unwrap();
+            streams.tell_client(message(text)).unwrap();
         }
         let reader = streams.open_standalone(Some(Duration::from_secs(1))).ok().unwrap();
         assert!(streams.open_standalone(None).is_err(), "its place isn't another's before it is polled");
-        streams.tell(message("3")).unwrap();
+        streams.tell_client(message("3")).unwrap();
         let sent = String::from_utf8(reader.log().take_all().concat()).unwrap();
         let said: Vec<&str> =
             sent.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty()).collect();
@@ -274,32 +274,32 @@ pub(super) mod tests {
         assert!(sent.starts_with("id: 1-0"), "first of all what a client comes back with: {sent}");
         // Its connection is gone, and it can be taken up again: it waits there.
         drop(reader);
-        streams.tell(message("4")).unwrap();
-        assert_eq!(streams.bounds.unheard.dropped(), 0);
+        streams.tell_client(message("4")).unwrap();
+        assert_eq!(streams.bounds.unheard.dropped_messages(), 0);
         streams.end_standalone();
-        streams.tell(message("5")).unwrap();
-        streams.end();
-        assert_eq!(streams.bounds.unheard.dropped(), 1);
-        assert!(streams.tell(message("6")).is_err());
+        streams.tell_client(message("5")).unwrap();
+        streams.end_streams();
+        assert_eq!(streams.bounds.unheard.dropped_messages(), 1);
+        assert!(streams.tell_client(message("6")).is_err());
     }
 
     #[test]
     fn what_ended_streams_take_is_bounded_and_given_back() {
-        let streams = streams();
+        let streams = small_streams();
         let ended = |length: usize| {
             let log = streams.new_log();
             log.push_reply(&vec![b'x'; length], Permit::default());
-            log.end();
-            streams.finish(&log);
+            log.end_stream();
+            streams.finish_log(&log);
             log.number().unwrap()
         };
-        let is_kept = |number: u64| streams.resume(&format!("{number:x}-0")).is_some();
+        let is_kept = |number: u64| streams.resume_stream(&format!("{number:x}-0")).is_some();
         let (first, second) = (ended(10), ended(10));
         assert!(is_kept(first) && is_kept(second));
         let third = ended(20);
         assert!(!is_kept(first) && is_kept(third));
         assert!(!is_kept(ended(200)));
-        streams.end();
+        streams.end_streams();
         assert!(!is_kept(third));
     }
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use mcpace_wire::http::SessionId;
 
 use super::http_session::HttpSession;
-use super::lock::lock;
-use super::session_capacity::{SessionPlaces, Taken};
-use super::session_key::{AsItIs, Key};
+use super::lock::lock_mutex;
+use super::session_capacity::{PlaceOutcome, SessionPlaces};
+use super::session_key::{AsItIs, SessionKey};
 use super::session_streams::SessionStreams;
 use crate::principal::Principal;
 use crate::session::Session;
@@ -31,7 +31,7 @@ pub(super) struct Sessions {
     member: Option<u8>,
 }
 
-type Shard = HashMap<Key, Arc<HttpSession>, BuildHasherDefault<AsItIs>>;
+type Shard = HashMap<SessionKey, Arc<HttpSession>, BuildHasherDefault<AsItIs>>;
 
 const SHARDS: usize = 16;
 
@@ -48,22 +48,22 @@ impl Sessions {
 
     /// A place for a new session of this caller, before it is known whether there will be one. `None` when all are taken, or the
     /// caller has too many.
-    pub(super) fn reserve(self: &Arc<Self>, principal: Option<&Principal>) -> Option<SessionPlace> {
+    pub(super) fn reserve_place(self: &Arc<Self>, principal: Option<&Principal>) -> Option<SessionPlace> {
         let owner = principal.map(|principal| Arc::clone(&principal.subject));
-        let taken = self.places.take(owner.as_ref());
-        if taken == Taken::Refused {
+        let taken = self.places.take_place(owner.as_ref());
+        if taken == PlaceOutcome::Refused {
             return None;
         }
         // From here on it is given back by being dropped.
         let place = SessionPlace { of: Some(Arc::clone(self)), owner };
-        (taken == Taken::Free || self.make_room()).then_some(place)
+        (taken == PlaceOutcome::Free || self.make_room()).then_some(place)
     }
 
     /// Ends the oldest session that nobody has used. False where there is none.
     fn make_room(&self) -> bool {
-        while let Some(key) = self.places.oldest() {
-            if let Some(live) = self.peek(key).filter(|live| live.is_unused()) {
-                self.end(&live);
+        while let Some(key) = self.places.oldest_noted() {
+            if let Some(live) = self.peek_session(key).filter(|live| live.is_unused()) {
+                self.end_session(&live);
                 return true;
             }
         }
@@ -71,34 +71,39 @@ impl Sessions {
     }
 
     /// Remaining lifetime of a session, where the lifetime is limited.
-    pub(super) fn left(&self, live: &HttpSession, now: Instant) -> Option<Duration> {
-        live.left(self.millis(now))
+    pub(super) fn remaining_lifetime(&self, live: &HttpSession, now: Instant) -> Option<Duration> {
+        live.remaining_lifetime(self.elapsed_millis(now))
     }
 
     /// The session of this id, if it is this principal's; used just now.
-    pub(super) fn find(&self, id: &SessionId, principal: Option<&Principal>, now: Instant) -> Option<Arc<HttpSession>> {
-        let key = Key::parse(id.as_str())?;
+    pub(super) fn find_session(
+        &self,
+        id: &SessionId,
+        principal: Option<&Principal>,
+        now: Instant,
+    ) -> Option<Arc<HttpSession>> {
+        let key = SessionKey::parse_id(id.as_str())?;
         let live = Arc::clone(self.lock_shard(key).get(&key)?);
-        let now = self.millis(now);
+        let now = self.elapsed_millis(now);
         if !live.session.belongs_to(principal) || live.is_over(now) {
             return None;
         }
-        live.touch(now);
+        live.touch_at(now);
         Some(live)
     }
 
     /// The session of this key, whoever asks.
-    pub(super) fn peek(&self, key: Key) -> Option<Arc<HttpSession>> {
+    pub(super) fn peek_session(&self, key: SessionKey) -> Option<Arc<HttpSession>> {
         self.lock_shard(key).get(&key).cloned()
     }
 
     /// Those that somebody has used within this time, or is using.
-    pub(super) fn used_within(&self, time: Duration, now: Instant) -> Vec<Key> {
-        let now = self.millis(now);
+    pub(super) fn used_within(&self, time: Duration, now: Instant) -> Vec<SessionKey> {
+        let now = self.elapsed_millis(now);
         let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let mut used = Vec::new();
         for shard in &self.shards {
-            let shard = lock(shard);
+            let shard = lock_mutex(shard);
             let is_used =
                 |live: &&Arc<HttpSession>| Arc::strong_count(live) > 1 || now.saturating_sub(live.seen_at()) <= time;
             used.extend(shard.values().filter(is_used).map(|live| live.key));
@@ -107,30 +112,30 @@ impl Sessions {
     }
 
     /// Ends a session.
-    pub(super) fn end(&self, live: &HttpSession) {
+    pub(super) fn end_session(&self, live: &HttpSession) {
         // Out of the table first: nothing finds it while it ends.
         let removed = self.lock_shard(live.key).remove(&live.key);
         if removed.is_some() {
             self.places.give_back(live.owner());
-            live.end();
+            live.end_session();
         }
     }
 
     /// Ends the sessions that nobody has used for the idle limit and nobody is using, and those whose whole life is over.
-    pub(super) fn sweep(&self, now: Instant) {
-        let now = self.millis(now);
+    pub(super) fn sweep_idle(&self, now: Instant) {
+        let now = self.elapsed_millis(now);
         let idle = u64::try_from(self.idle.as_millis()).unwrap_or(u64::MAX);
         for shard in &self.shards {
             let mut dead = Vec::new();
-            lock(shard).retain(|_, live| {
+            lock_mutex(shard).retain(|_, live| {
                 // Requests and streams under way hold the session; nobody can begin to while the shard is locked.
                 let is_used = Arc::strong_count(live) > 1;
                 if is_used {
-                    live.touch(now);
+                    live.touch_at(now);
                 }
                 let idle = if live.is_unused() { idle.min(UNUSED_IDLE.as_millis() as u64) } else { idle };
                 let lives = (is_used || now.saturating_sub(live.seen_at()) < idle) && !live.is_over(now);
-                live.streams.expire();
+                live.streams.drop_expired();
                 if !lives {
                     dead.push(Arc::clone(live));
                 }
@@ -138,7 +143,7 @@ impl Sessions {
             });
             for live in &dead {
                 self.places.give_back(live.owner());
-                live.end();
+                live.end_session();
             }
         }
     }
@@ -150,20 +155,20 @@ impl Sessions {
     /// Lets go of the connections that only wait: they would hold up a stop for ever.
     pub(super) fn end_standalone_streams(&self) {
         for shard in &self.shards {
-            lock(shard).values().for_each(|live| live.streams.end_standalone());
+            lock_mutex(shard).values().for_each(|live| live.streams.end_standalone());
         }
     }
 
-    fn lock_shard(&self, key: Key) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[key.shard(SHARDS)])
+    fn lock_shard(&self, key: SessionKey) -> MutexGuard<'_, Shard> {
+        lock_mutex(&self.shards[key.shard_index(SHARDS)])
     }
 
     /// When a session ends that has so much left of its life.
     fn end_of(&self, left: Option<Duration>, now: Instant) -> u64 {
-        left.and_then(|left| now.checked_add(left)).map_or(u64::MAX, |end| self.millis(end))
+        left.and_then(|left| now.checked_add(left)).map_or(u64::MAX, |end| self.elapsed_millis(end))
     }
 
-    fn millis(&self, now: Instant) -> u64 {
+    fn elapsed_millis(&self, now: Instant) -> u64 {
         u64::try_from(now.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -177,34 +182,34 @@ pub(super) struct SessionPlace {
 
 impl SessionPlace {
     /// Puts a session there. `None` if the system gives no randomness for an id.
-    pub(super) fn take(
+    pub(super) fn fill_place(
         mut self,
         session: Arc<Session>,
         streams: SessionStreams,
         now: Instant,
     ) -> Option<Arc<HttpSession>> {
         let sessions = self.of.as_ref()?;
-        let key = Key::random()?;
+        let key = SessionKey::random()?;
         let key = sessions.member.map_or(key, |member| key.of_member(member));
         let until = sessions.end_of(sessions.life, now);
-        let live = Arc::new(HttpSession::new(key, session, streams, sessions.millis(now), until));
+        let live = Arc::new(HttpSession::new(key, session, streams, sessions.elapsed_millis(now), until));
         sessions.lock_shard(key).insert(key, Arc::clone(&live));
-        sessions.places.note_fresh(key, |key| sessions.peek(key).is_some_and(|live| live.is_unused()));
+        sessions.places.note_fresh(key, |key| sessions.peek_session(key).is_some_and(|live| live.is_unused()));
         self.of = None;
         Some(live)
     }
 
     /// Puts one there that another process began, and that has so much left of its life; or finds that somebody else has.
-    pub(super) fn adopt(
+    pub(super) fn adopt_session(
         mut self,
-        key: Key,
+        key: SessionKey,
         session: Arc<Session>,
         streams: SessionStreams,
         (now, left): (Instant, Option<Duration>),
     ) -> Option<Arc<HttpSession>> {
         let sessions = self.of.clone()?;
         let until = sessions.end_of(left, now);
-        let live = Arc::new(HttpSession::new(key, session, streams, sessions.millis(now), until));
+        let live = Arc::new(HttpSession::new(key, session, streams, sessions.elapsed_millis(now), until));
         let mut shard = sessions.lock_shard(key);
         if let Some(known) = shard.get(&key) {
             return Some(Arc::clone(known));
@@ -228,17 +233,17 @@ mod tests {
     use mcpace_wire::Revision;
     use mcpace_wire::mcp::{ClientCapabilities, Implementation};
 
-    use super::super::session_streams::tests::streams;
+    use super::super::session_streams::tests::small_streams;
     use super::*;
-    use crate::session::Client;
+    use crate::session::ClientDescription;
 
     const IDLE: Duration = Duration::from_secs(60);
 
     fn begin_as(sessions: &Arc<Sessions>, principal: Option<&Principal>, now: Instant) -> Option<Arc<HttpSession>> {
         let info = Implementation { name: "test".to_owned(), ..Implementation::default() };
-        let client = Client { info, capabilities: ClientCapabilities::default() };
+        let client = ClientDescription { info, capabilities: ClientCapabilities::default() };
         let session = Session::new(Revision::V2025_11_25, principal.cloned(), client);
-        sessions.reserve(principal)?.take(Arc::new(session), streams(), now)
+        sessions.reserve_place(principal)?.fill_place(Arc::new(session), small_streams(), now)
     }
 
     fn begin(sessions: &Arc<Sessions>, now: Instant) -> Arc<HttpSession> {
@@ -255,20 +260,20 @@ mod tests {
         let sessions = Sessions::new(10, (IDLE, None), begun, None);
         let first = id(&begin(&sessions, begun));
         let held = begin(&sessions, begun);
-        sessions.sweep(begun + IDLE / 2);
+        sessions.sweep_idle(begun + IDLE / 2);
         assert_eq!(sessions.len(), 2);
         // Used half way: it has all of its time again.
-        assert!(sessions.find(&first, None, begun + IDLE / 2).is_some());
-        sessions.sweep(begun + IDLE);
+        assert!(sessions.find_session(&first, None, begun + IDLE / 2).is_some());
+        sessions.sweep_idle(begun + IDLE);
         assert_eq!(sessions.len(), 2);
-        sessions.sweep(begun + IDLE * 3 / 2);
-        assert!(sessions.find(&first, None, begun + IDLE * 3 / 2).is_none());
+        sessions.sweep_idle(begun + IDLE * 3 / 2);
+        assert!(sessions.find_session(&first, None, begun + IDLE * 3 / 2).is_none());
         // In use all the time, its idle time only begins when it is let go.
         let second = id(&held);
         drop(held);
-        sessions.sweep(begun + IDLE * 2);
-        assert!(sessions.find(&second, None, begun + IDLE * 2).is_some());
-        sessions.sweep(begun + IDLE * 3);
+        sessions.sweep_idle(begun + IDLE * 2);
+        assert!(sessions.find_session(&second, None, begun + IDLE * 2).is_some());
+        sessions.sweep_idle(begun + IDLE * 3);
         assert_eq!(sessions.len(), 0);
     }
 
@@ -280,11 +285,11 @@ mod tests {
         let id = id(&held);
         for quarter in 1..8 {
             let now = begun + IDLE * quarter / 4;
-            sessions.sweep(now);
-            assert!(sessions.find(&id, None, now).is_some());
+            sessions.sweep_idle(now);
+            assert!(sessions.find_session(&id, None, now).is_some());
         }
-        assert!(sessions.find(&id, None, begun + IDLE * 2).is_none());
-        sessions.sweep(begun + IDLE * 2);
+        assert!(sessions.find_session(&id, None, begun + IDLE * 2).is_none());
+        sessions.sweep_idle(begun + IDLE * 2);
         assert_eq!(sessions.len(), 0);
     }
 
@@ -293,7 +298,7 @@ mod tests {
         let begun = Instant::now();
         let sessions = Sessions::new(3, (IDLE, None), begun, None);
         let ids = [(); 3].map(|()| id(&begin(&sessions, begun)));
-        let is_there = |id| sessions.find(id, None, begun).is_some();
+        let is_there = |id| sessions.find_session(id, None, begun).is_some();
         assert!(is_there(&ids[0]));
         let fourth = id(&begin(&sessions, begun));
         assert!(!is_there(&ids[1]) && is_there(&ids[0]) && is_there(&ids[2]) && is_there(&fourth));
@@ -313,8 +318,8 @@ mod tests {
         assert_eq!(sessions.len(), 11);
         // Ended sessions don't count.
         for id in &of_greedy[..2] {
-            let live = sessions.find(id, Some(&greedy), begun).unwrap();
-            sessions.end(&live);
+            let live = sessions.find_session(id, Some(&greedy), begun).unwrap();
+            sessions.end_session(&live);
         }
         assert!(begin_as(&sessions, Some(&greedy), begun).is_some());
     }

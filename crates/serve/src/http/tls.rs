@@ -41,7 +41,7 @@ impl Tls {
         Self { config }
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    pub(super) fn current_acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.config))
     }
 }

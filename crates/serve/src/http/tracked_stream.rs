@@ -25,7 +25,7 @@ impl<S> TrackedStream<S> {
         Self { stream, ahead, pulse }
     }
 
-    fn mark<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn mark_written<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &written {
             Poll::Ready(_) => self.pulse.has_written(),
             Poll::Pending => self.pulse.is_blocked(),
@@ -62,7 +62,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.mark(written)
+        self.mark_written(written)
     }
 
     fn poll_write_vectored(
@@ -71,7 +71,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.mark(written)
+        self.mark_written(written)
     }
 
     fn is_write_vectored(&self) -> bool {

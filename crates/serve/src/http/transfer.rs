@@ -17,7 +17,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::rt::Executor;
 
-use super::connection_state::{ConnectionState, Progress, WatchedTransfer};
+use super::connection_state::{ConnectionState, TransferProgress, WatchedTransfer};
 use super::reply_body::ReplyBody;
 
 /// Bytes of one HTTP/2 reply that h2 holds at a time. Four of the frames that most clients take.
@@ -68,7 +68,7 @@ impl Transfer {
         self.expired.load(SeqCst)
     }
 
-    fn wake(&self) {
+    fn wake_task(&self) {
         if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
             waker.wake_by_ref();
         }
@@ -85,7 +85,7 @@ impl Transfer {
         self.moves.fetch_add(1, Relaxed);
         let left = self.unwritten.fetch_sub(count, SeqCst) - count;
         if left == 0 && self.awaits.swap(false, SeqCst) {
-            self.wake();
+            self.wake_task();
         }
     }
 
@@ -101,20 +101,20 @@ impl Transfer {
 }
 
 impl WatchedTransfer for Transfer {
-    fn look(&self) -> Progress {
+    fn check_progress(&self) -> TransferProgress {
         let moves = self.moves.load(Relaxed);
         let stays = self.seen.swap(moves, Relaxed) == moves && self.blocked.load(Relaxed);
         let looks = if stays { self.looks.load(Relaxed) + 1 } else { 0 };
         self.looks.store(looks, Relaxed);
         match looks {
-            0 => Progress::Moves,
-            looks => Progress::Blocked { looks, is_queued: self.is_queued.load(Relaxed) },
+            0 => TransferProgress::Moves,
+            looks => TransferProgress::Blocked { looks, is_queued: self.is_queued.load(Relaxed) },
         }
     }
 
-    fn expire(&self) {
+    fn reset_stream(&self) {
         self.expired.store(true, SeqCst);
-        self.wake();
+        self.wake_task();
     }
 }
 
@@ -245,7 +245,7 @@ where
     fn execute(&self, stream: F) {
         let transfer = Transfer::new(&self.0);
         let watched: Weak<dyn WatchedTransfer> = Arc::<Transfer>::downgrade(&transfer);
-        self.0.watch(watched);
+        self.0.watch_transfer(watched);
         tokio::spawn(STREAM.scope(Arc::clone(&transfer), run_stream(stream, transfer)));
     }
 }

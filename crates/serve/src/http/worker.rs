@@ -23,7 +23,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 
 /// Starts a worker. It ends when `stop` is cancelled and its connections are finished, or the limit for that is over:
 /// how many that cuts is added to `cut`.
-pub(super) fn start(
+pub(super) fn start_worker(
     index: usize,
     (listener, relayed): (TcpListener, Option<UnixListener>),
     (site, open, cut): (Arc<HttpServer>, Arc<AtomicUsize>, Arc<AtomicUsize>),
@@ -32,12 +32,13 @@ pub(super) fn start(
 ) -> io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let worker = Worker { site, connections: Arc::new(Connections::new(open)), tracker: TaskTracker::new(), stop, cut };
+    let worker =
+        Worker { site, connections: Arc::new(WorkerConnections::new(open)), tracker: TaskTracker::new(), stop, cut };
     let is_first = index == 0;
     thread::Builder::new().name(format!("mcpace-http-{index}")).spawn(move || {
-        let work = move || runtime.block_on(worker.run(listener, relayed, is_first));
+        let work = move || runtime.block_on(worker.run_worker(listener, relayed, is_first));
         match around {
-            Some(around) => around.run(work),
+            Some(around) => around.run_around(work),
             None => work(),
         }
     })
@@ -45,14 +46,14 @@ pub(super) fn start(
 
 struct Worker {
     site: Arc<HttpServer>,
-    connections: Arc<Connections>,
+    connections: Arc<WorkerConnections>,
     tracker: TaskTracker,
     stop: CancellationToken,
     cut: Arc<AtomicUsize>,
 }
 
 impl Worker {
-    async fn run(self, listener: TcpListener, relayed: Option<UnixListener>, sweeps_sessions: bool) {
+    async fn run_worker(self, listener: TcpListener, relayed: Option<UnixListener>, sweeps_sessions: bool) {
         // Registered with this thread's reactor, so it has to be made here.
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,
@@ -61,21 +62,21 @@ impl Worker {
                 return;
             }
         };
-        tokio::spawn(watch(Arc::clone(&self.connections), self.patience(), self.stop.clone()));
+        tokio::spawn(watch_connections(Arc::clone(&self.connections), self.idle_timeouts(), self.stop.clone()));
         if sweeps_sessions {
-            tokio::spawn(sweep(Arc::clone(&self.site)));
+            tokio::spawn(sweep_sessions(Arc::clone(&self.site)));
         }
-        let accept = self.accept(listener);
+        let accept = self.accept_connections(listener);
         let accept_relayed = self.accept_relayed(relayed);
         tokio::select! {
             () = accept => {}
             () = accept_relayed => {}
             () = self.stop.cancelled() => {}
         }
-        self.finish().await;
+        self.finish_requests().await;
     }
 
-    async fn accept(&self, listener: tokio::net::TcpListener) {
+    async fn accept_connections(&self, listener: tokio::net::TcpListener) {
         loop {
             let (stream, client) = match listener.accept().await {
                 Ok(accepted) => accepted,
@@ -85,9 +86,9 @@ impl Worker {
                     continue;
                 }
             };
-            self.serve(|site, pulse| {
+            self.serve_connection(|site, pulse| {
                 pulse.set_addresses(client, stream.local_addr().ok());
-                connection::serve(stream, site, pulse)
+                connection::serve_connection(stream, site, pulse)
             });
         }
     }
@@ -112,17 +113,19 @@ impl Worker {
                     continue;
                 }
             };
-            self.serve(|site, pulse| connection::plain(stream, site, pulse));
+            self.serve_connection(|site, pulse| connection::serve_plain(stream, site, pulse));
         }
     }
 
     /// Serves a connection in a task of its own; closes it where there are as many as may be.
-    fn serve<S: Future<Output = ()> + Send + 'static>(
+    fn serve_connection<S: Future<Output = ()> + Send + 'static>(
         &self,
         serving: impl FnOnce(Arc<HttpServer>, Arc<ConnectionState>) -> S,
     ) {
         let limits = &self.site.limits;
-        if let Some(registered) = self.connections.register(limits.connections, limits.connection_reply_bytes) {
+        if let Some(registered) =
+            self.connections.register_connection(limits.connections, limits.connection_reply_bytes)
+        {
             let serving = serving(Arc::clone(&self.site), Arc::clone(&registered.pulse));
             self.tracker.spawn(async move {
                 serving.await;
@@ -132,7 +135,7 @@ impl Worker {
     }
 
     /// Gives requests in progress their time to finish; then drops the runtime, which cuts the rest.
-    async fn finish(self) {
+    async fn finish_requests(self) {
         self.connections.order_all(ShutdownMode::Finish);
         self.tracker.close();
         let waited = tokio::time::timeout(self.site.limits.stop, self.tracker.wait()).await;
@@ -143,18 +146,18 @@ impl Worker {
         }
     }
 
-    fn patience(&self) -> IdleTimeouts {
+    fn idle_timeouts(&self) -> IdleTimeouts {
         let limits = &self.site.limits;
         IdleTimeouts::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall)
     }
 }
 
 /// Looks at all connections of a worker, once an interval.
-async fn watch(connections: Arc<Connections>, patience: IdleTimeouts, stop: CancellationToken) {
+async fn watch_connections(connections: Arc<WorkerConnections>, patience: IdleTimeouts, stop: CancellationToken) {
     let looking = async {
         loop {
             tokio::time::sleep(patience.interval).await;
-            connections.look(&patience);
+            connections.check_idle(&patience);
         }
     };
     tokio::select! {
@@ -164,79 +167,79 @@ async fn watch(connections: Arc<Connections>, patience: IdleTimeouts, stop: Canc
     let stopping = patience.while_stopping();
     loop {
         tokio::time::sleep(stopping.interval).await;
-        connections.look(&stopping);
+        connections.check_idle(&stopping);
     }
 }
 
 /// Ends sessions that nobody uses.
-async fn sweep(site: Arc<HttpServer>) {
+async fn sweep_sessions(site: Arc<HttpServer>) {
     let interval = (site.limits.session_idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
     loop {
         tokio::time::sleep(interval).await;
-        site.sessions.sweep(Instant::now());
+        site.sessions.sweep_idle(Instant::now());
     }
 }
 
 /// The connections of one worker.
-struct Connections {
-    known: Mutex<Known>,
+struct WorkerConnections {
+    known: Mutex<KnownConnections>,
     /// How many are open, in all workers.
     open: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownConnections {
     last: u64,
     connections: HashMap<u64, (Arc<ConnectionState>, IdleCheck)>,
 }
 
-impl Connections {
+impl WorkerConnections {
     fn new(open: Arc<AtomicUsize>) -> Self {
         Self { known: Mutex::default(), open }
     }
 
     /// `None` when there are `limit` already.
-    fn register(self: &Arc<Self>, limit: usize, reply_bytes: usize) -> Option<Registered> {
+    fn register_connection(self: &Arc<Self>, limit: usize, reply_bytes: usize) -> Option<ConnectionPlace> {
         if self.open.fetch_add(1, Relaxed) >= limit {
             self.open.fetch_sub(1, Relaxed);
             return None;
         }
-        let mut known = self.known();
+        let mut known = self.lock_known();
         known.last += 1;
         let number = known.last;
         let pulse = Arc::new(ConnectionState::new(reply_bytes));
         known.connections.insert(number, (Arc::clone(&pulse), IdleCheck::default()));
-        Some(Registered { number, pulse, of: Arc::clone(self) })
+        Some(ConnectionPlace { number, pulse, of: Arc::clone(self) })
     }
 
-    fn look(&self, patience: &IdleTimeouts) {
-        for (pulse, observed) in self.known().connections.values_mut() {
-            observed.look(pulse, patience);
+    fn check_idle(&self, patience: &IdleTimeouts) {
+        for (pulse, observed) in self.lock_known().connections.values_mut() {
+            observed.check_idle(pulse, patience);
         }
     }
 
     fn order_all(&self, order: ShutdownMode) {
-        for (pulse, _) in self.known().connections.values() {
-            pulse.give(order);
+        for (pulse, _) in self.lock_known().connections.values() {
+            pulse.order_shutdown(order);
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, KnownConnections> {
         // Nothing under the lock can panic half way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection's place in [`Connections`], given back when dropped.
-struct Registered {
+/// A connection's place in [`WorkerConnections`], given back when dropped.
+struct ConnectionPlace {
     number: u64,
     pulse: Arc<ConnectionState>,
-    of: Arc<Connections>,
+    of: Arc<WorkerConnections>,
 }
 
-impl Drop for Registered {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        self.of.known().connections.remove(&self.number);
+        self.of.lock_known().connections.remove(&self.number);
         self.of.open.fetch_sub(1, Relaxed);
     }
 }

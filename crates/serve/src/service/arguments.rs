@@ -17,7 +17,7 @@ pub struct NoArguments {}
 pub(crate) struct Malformed(pub(crate) String);
 
 /// Reads arguments; absent ones count as `{}`.
-pub(crate) fn read<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Malformed> {
+pub(crate) fn read_arguments<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Malformed> {
     let text = raw.map_or("{}", RawValue::get);
     if !text.starts_with('{') {
         // A derived struct would also read an array, by position.

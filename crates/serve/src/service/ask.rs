@@ -84,7 +84,7 @@ impl Context {
             ClientCapabilities::elicits_forms
         };
         let mode = if by_url { "url" } else { "form" };
-        self.ask(Method::Elicit, Some(&params), able, json!({"elicitation": {mode: {}}})).await
+        self.ask_client(Method::Elicit, Some(&params), able, json!({"elicitation": {mode: {}}})).await
     }
 
     /// Asks the user to fill in a `T`, whose fields are strings, numbers, booleans or enums of strings.
@@ -121,7 +121,7 @@ impl Context {
     pub fn elicitation_complete(&self, elicitation_id: impl Into<String>) {
         if self.revision() == Revision::V2025_11_25 {
             let params = ElicitationCompleteParams { elicitation_id: elicitation_id.into(), extra: Extra::new() };
-            self.notify(Method::ElicitationComplete, &params);
+            self.notify_client(Method::ElicitationComplete, &params);
         }
     }
 
@@ -137,7 +137,7 @@ impl Context {
             } else {
                 (|client: &ClientCapabilities| client.sampling.is_some(), json!({"sampling": {}}))
             };
-        self.ask(Method::CreateMessage, Some(&params), able, required).await
+        self.ask_client(Method::CreateMessage, Some(&params), able, required).await
     }
 
     /// Asks which folders the client lets the server work in.
@@ -146,10 +146,10 @@ impl Context {
     /// See [`AskError`]; pass it on by `?`.
     pub async fn list_roots(&self) -> Result<ListRootsResult, AskError> {
         let able = |client: &ClientCapabilities| client.roots.is_some();
-        self.ask(Method::RootsList, None::<&()>, able, json!({"roots": {}})).await
+        self.ask_client(Method::RootsList, None::<&()>, able, json!({"roots": {}})).await
     }
 
-    async fn ask<T: DeserializeOwned>(
+    async fn ask_client<T: DeserializeOwned>(
         &self,
         method: Method,
         params: Option<&impl serde::Serialize>,
@@ -171,13 +171,13 @@ impl Context {
             self.ask_now(session, method, params.as_ref()).await?
         } else if let Some(task) = self.task() {
             let request = InputRequest { method: method.as_str().to_owned(), params, extra: Extra::new() };
-            let answer = task.ask(key(), request);
+            let answer = task.ask_client(key(), request);
             self.request().server.publish_task(task);
             answer.await.map_err(|_| AskError::Unreachable)?.get().into()
         } else if let Some(answer) = self.request().inputs.answers.get(&key()) {
             answer.get().into()
         } else {
-            return Err(AskError::InputRequired(InputRequired::new().ask(key(), method, params)));
+            return Err(AskError::InputRequired(InputRequired::new().add_question(key(), method, params)));
         };
         serde_json::from_str(&answer).map_err(|error| AskError::BadAnswer(error.to_string()))
     }
@@ -198,18 +198,18 @@ impl Context {
         params: Option<&Json>,
     ) -> Result<Box<str>, AskError> {
         let limits = self.request().server.limits();
-        let (id, answer) = session.ask(limits.asked).ok_or(AskError::TooMany)?;
-        let waiting = Waiting { context: self, session, id };
+        let (id, answer) = session.open_question(limits.asked).ok_or(AskError::TooMany)?;
+        let waiting = OpenQuestion { context: self, session, id };
         let mut message = Vec::with_capacity(256);
         write_request(&mut message, &Id::from(id), method.as_str(), params)
             .map_err(|error| AskError::Unwritable(error.to_string()))?;
-        self.deliver(message.into()).await?;
+        self.deliver_question(message.into()).await?;
         let answer = tokio::time::timeout(limits.answer_time, answer).await;
         match answer {
             Err(_) => Err(AskError::TimedOut),
             Ok(Err(_)) => Err(AskError::Unreachable),
             Ok(Ok(answer)) => {
-                waiting.over();
+                waiting.finish_waiting();
                 answer.map_err(|error| AskError::Refused { code: error.code, message: error.message })
             }
         }
@@ -217,7 +217,7 @@ impl Context {
 
     /// Sends a question. A client may call before it has opened the stream for questions (JSON replies): then this waits for
     /// it, so long only.
-    async fn deliver(&self, message: Bytes) -> Result<(), AskError> {
+    async fn deliver_question(&self, message: Bytes) -> Result<(), AskError> {
         let outlet = &self.request().outlet;
         if outlet.send(message.clone()).is_ok() {
             return Ok(());
@@ -238,21 +238,21 @@ impl Context {
 }
 
 /// A question that the client has. When given up, it is told so.
-struct Waiting<'a> {
+struct OpenQuestion<'a> {
     context: &'a Context,
     session: &'a Session,
     id: u64,
 }
 
-impl Waiting<'_> {
-    fn over(self) {
+impl OpenQuestion<'_> {
+    fn finish_waiting(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        self.session.forget(self.id);
+        self.session.forget_question(self.id);
         let params = CancelledParams {
             request_id: Some(Id::from(self.id)),
             reason: Some("no longer needed".to_owned()),
@@ -275,10 +275,10 @@ impl From<InputRequired> for AskError {
 
 impl AskError {
     /// Converts the error to the failure that dispatch reports when a handler returns it.
-    pub(crate) fn into_kind(self) -> super::Kind {
+    pub(crate) fn into_kind(self) -> super::HandlerFailure {
         match self {
-            AskError::InputRequired(input) => super::Kind::Input(input),
-            AskError::Undeclared { required } => super::Kind::Undeclared(required),
+            AskError::InputRequired(input) => super::HandlerFailure::Input(input),
+            AskError::Undeclared { required } => super::HandlerFailure::Undeclared(required),
             other => HandlerError::new(other.to_string()).into_kind(),
         }
     }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Detach, Inputs};
 use crate::exchange::{Channel, TransportKind};
-use crate::guard::{BoxFuture, Kind};
+use crate::guard::{BoxFuture, ComponentKind};
 use crate::headers::Headers;
 use crate::limits::Limits;
 use crate::outlet::Outlet;
@@ -24,7 +24,7 @@ use crate::tasks::Running;
 /// A handler's view of its request and of the client. Cheap to clone; made only for handlers that take one.
 #[derive(Clone)]
 pub struct Context {
-    inner: Arc<Request>,
+    inner: Arc<OwnedRequest>,
 }
 
 /// The server of a request, as far as handlers can use it.
@@ -39,14 +39,19 @@ pub(crate) trait RequestServer: Send + Sync {
     fn publish_task(&self, task: &Running);
 
     /// Whether a list for `request` would show these names, one by one.
-    fn visible_names(self: Arc<Self>, kind: Kind, names: Vec<String>, request: Context) -> BoxFuture<Vec<bool>>;
+    fn visible_names(
+        self: Arc<Self>,
+        kind: ComponentKind,
+        names: Vec<String>,
+        request: Context,
+    ) -> BoxFuture<Vec<bool>>;
 
     /// The state of the server, which [`Context::server`] knows the type of.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// One request, without borrowing from its message.
-pub(crate) struct Request {
+pub(crate) struct OwnedRequest {
     pub(crate) server: Arc<dyn RequestServer>,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) revision: Revision,
@@ -84,7 +89,7 @@ pub(crate) struct Request {
 }
 
 impl Context {
-    pub(crate) fn new(request: Request) -> Self {
+    pub(crate) fn new(request: OwnedRequest) -> Self {
         Self { inner: Arc::new(request) }
     }
 
@@ -126,7 +131,11 @@ impl Context {
     }
 
     /// Whether a list that this request asks for would show them: their guards see what they would see of the list itself.
-    pub fn may_see(&self, kind: Kind, names: Vec<String>) -> impl Future<Output = Vec<bool>> + Send + 'static + use<> {
+    pub fn may_see(
+        &self,
+        kind: ComponentKind,
+        names: Vec<String>,
+    ) -> impl Future<Output = Vec<bool>> + Send + 'static + use<> {
         Arc::clone(&self.inner.server).visible_names(kind, names, self.clone())
     }
 
@@ -181,7 +190,7 @@ impl Context {
             meta: None,
             extra: <_>::default(),
         };
-        self.notify(Method::Progress, &params);
+        self.notify_client(Method::Progress, &params);
     }
 
     /// Sends a log message, if the client wants this level: by `logging/setLevel` in a session, by the request's `_meta`
@@ -194,7 +203,7 @@ impl Context {
         let Ok(data) = Json::of(data) else { return };
         let params =
             LogMessageParams { level, logger: logger.map(str::to_owned), data, meta: None, extra: <_>::default() };
-        self.notify(Method::LogMessage, &params);
+        self.notify_client(Method::LogMessage, &params);
     }
 
     /// Whether a log message of this level would be sent.
@@ -208,7 +217,7 @@ impl Context {
 
     /// The context of the same request's next round.
     pub(crate) fn next_round(&self, inputs: Inputs) -> Self {
-        let Request {
+        let OwnedRequest {
             server,
             session,
             revision,
@@ -225,7 +234,7 @@ impl Context {
             ..
         } = &*self.inner;
         let progress = *self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::new(Request {
+        Self::new(OwnedRequest {
             server: Arc::clone(server),
             session: session.clone(),
             revision: *revision,
@@ -256,11 +265,11 @@ impl Context {
         self.inner.timed
     }
 
-    pub(crate) fn request(&self) -> &Request {
+    pub(crate) fn request(&self) -> &OwnedRequest {
         &self.inner
     }
 
-    pub(crate) fn notify(&self, method: Method, params: &impl Serialize) {
+    pub(crate) fn notify_client(&self, method: Method, params: &impl Serialize) {
         let mut message = Vec::with_capacity(160);
         if write_notification(&mut message, method.as_str(), Some(params)).is_ok() {
             // A client that is gone misses nothing that it could still use.
@@ -269,8 +278,8 @@ impl Context {
     }
 }
 
-impl Channel for Request {
-    fn open(&self) -> Arc<dyn Outlet> {
+impl Channel for OwnedRequest {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         Arc::clone(&self.outlet)
     }
 
@@ -286,7 +295,7 @@ impl Channel for Request {
         self.transport
     }
 
-    fn closed(&self) -> Option<CancellationToken> {
+    fn connection_closed(&self) -> Option<CancellationToken> {
         self.closed.clone()
     }
 }

@@ -27,13 +27,13 @@ use super::{AskError, InputRequired};
 /// }
 /// # assert_eq!(half(4).unwrap(), 2);
 /// ```
-pub struct HandlerError(Box<Kind>);
+pub struct HandlerError(Box<HandlerFailure>);
 
 /// [`HandlerError`] of a tool.
 pub type ToolError = HandlerError;
 
 /// Reason why a handler returned no result.
-pub(crate) enum Kind {
+pub(crate) enum HandlerFailure {
     /// For the client, in the author's words. In tools a result with `isError`, elsewhere a JSON-RPC error.
     Told(CallToolResult),
     /// Not for the client.
@@ -59,26 +59,26 @@ impl HandlerError {
     /// A failure that the client (in tools: the model) is told in these words.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Kind::Told(CallToolResult::error(message)).into()
+        HandlerFailure::Told(CallToolResult::error(message)).into()
     }
 
     /// A tool's failure in any shape; `isError` is set. Outside tools only the first text of it is told.
     #[must_use]
     pub fn result(mut result: CallToolResult) -> Self {
         result.is_error = Some(true);
-        Kind::Told(result).into()
+        HandlerFailure::Told(result).into()
     }
 
     /// A failure that the client is told nothing of but that it happened.
     #[must_use]
     pub fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Kind::Internal(error.into()).into()
+        HandlerFailure::Internal(error.into()).into()
     }
 
     /// A JSON-RPC error. Codes from −32768 to −32000 are JSON-RPC's and the specification's.
     #[must_use]
     pub fn protocol(code: i64, message: impl Into<Cow<'static, str>>, data: Option<Json>) -> Self {
-        Kind::Protocol { code, message: message.into(), data }.into()
+        HandlerFailure::Protocol { code, message: message.into(), data }.into()
     }
 
     /// Parameters that can't be (−32602), in these words.
@@ -90,23 +90,23 @@ impl HandlerError {
     /// There is no such resource: −32002 in legacy revisions, −32602 since 2026-07-28, with its URI.
     #[must_use]
     pub fn not_found() -> Self {
-        Kind::NotFound.into()
+        HandlerFailure::NotFound.into()
     }
 
-    pub(crate) fn into_kind(self) -> Kind {
+    pub(crate) fn into_kind(self) -> HandlerFailure {
         match *self.0 {
             // A question that came by `?` is still one.
-            Kind::Internal(error) => match error.downcast::<AskError>() {
+            HandlerFailure::Internal(error) => match error.downcast::<AskError>() {
                 Ok(asked) => asked.into_kind(),
-                Err(error) => Kind::Internal(error),
+                Err(error) => HandlerFailure::Internal(error),
             },
             kind => kind,
         }
     }
 }
 
-impl From<Kind> for HandlerError {
-    fn from(kind: Kind) -> Self {
+impl From<HandlerFailure> for HandlerError {
+    fn from(kind: HandlerFailure) -> Self {
         HandlerError(Box::new(kind))
     }
 }
@@ -114,19 +114,21 @@ impl From<Kind> for HandlerError {
 // Possible because `HandlerError` itself is no `Error`: nothing wraps it, dispatch takes it apart.
 impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        Kind::Internal(Box::new(error)).into()
+        HandlerFailure::Internal(Box::new(error)).into()
     }
 }
 
 impl fmt::Debug for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Told(result) => f.debug_tuple("Told").field(&result.content).finish(),
-            Kind::Internal(error) => f.debug_tuple("Internal").field(error).finish(),
-            Kind::Protocol { code, message, .. } => f.debug_tuple("Protocol").field(code).field(message).finish(),
-            Kind::NotFound => f.write_str("NotFound"),
-            Kind::Input(input) => f.debug_tuple("Input").field(input).finish(),
-            Kind::Undeclared(required) => f.debug_tuple("Undeclared").field(required).finish(),
+            HandlerFailure::Told(result) => f.debug_tuple("Told").field(&result.content).finish(),
+            HandlerFailure::Internal(error) => f.debug_tuple("Internal").field(error).finish(),
+            HandlerFailure::Protocol { code, message, .. } => {
+                f.debug_tuple("Protocol").field(code).field(message).finish()
+            }
+            HandlerFailure::NotFound => f.write_str("NotFound"),
+            HandlerFailure::Input(input) => f.debug_tuple("Input").field(input).finish(),
+            HandlerFailure::Undeclared(required) => f.debug_tuple("Undeclared").field(required).finish(),
         }
     }
 }

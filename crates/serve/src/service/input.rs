@@ -8,7 +8,7 @@ use mcpace_wire::mcp::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Context, HandlerError, Kind};
+use super::{Context, HandlerError, HandlerFailure};
 
 /// Ends a handler's round with questions to the client, which asks again with the answers: [`Context::input_response`],
 /// [`Context::request_state`]. Only since 2026-07-28; [`Context::elicit`] and its like work in every revision, and end the
@@ -45,7 +45,7 @@ impl InputRequired {
     /// # Errors
     /// When the parameters can't be written as JSON.
     pub fn elicit(self, key: impl Into<String>, params: &ElicitParams) -> Result<Self, HandlerError> {
-        Ok(self.ask(key, Method::Elicit, Some(Json::of(params)?)))
+        Ok(self.add_question(key, Method::Elicit, Some(Json::of(params)?)))
     }
 
     /// Asks the client's model; the answer is an [`mcpace_wire::mcp::CreateMessageResult`] under `key`.
@@ -53,13 +53,13 @@ impl InputRequired {
     /// # Errors
     /// When the parameters can't be written as JSON.
     pub fn sample(self, key: impl Into<String>, params: &CreateMessageParams) -> Result<Self, HandlerError> {
-        Ok(self.ask(key, Method::CreateMessage, Some(Json::of(params)?)))
+        Ok(self.add_question(key, Method::CreateMessage, Some(Json::of(params)?)))
     }
 
     /// Asks for the client's roots; the answer is an [`mcpace_wire::mcp::ListRootsResult`] under `key`.
     #[must_use]
     pub fn list_roots(self, key: impl Into<String>) -> Self {
-        self.ask(key, Method::RootsList, None)
+        self.add_question(key, Method::RootsList, None)
     }
 
     /// Sets the value that [`Context::request_state`] returns in the next round.
@@ -71,7 +71,7 @@ impl InputRequired {
         Ok(self)
     }
 
-    pub(crate) fn ask(mut self, key: impl Into<String>, method: Method, params: Option<Json>) -> Self {
+    pub(crate) fn add_question(mut self, key: impl Into<String>, method: Method, params: Option<Json>) -> Self {
         let request = InputRequest { method: method.as_str().to_owned(), params, extra: Extra::new() };
         self.requests.insert(key.into(), request);
         self
@@ -88,7 +88,7 @@ impl From<InputRequiredResult> for InputRequired {
 
 impl From<InputRequired> for HandlerError {
     fn from(input: InputRequired) -> Self {
-        Kind::Input(input).into()
+        HandlerFailure::Input(input).into()
     }
 }
 

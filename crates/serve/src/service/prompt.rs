@@ -93,7 +93,7 @@ impl Prompt {
         R: PromptOutput,
         F: Fn(A) -> Result<R, HandlerError> + Send + Sync + 'static,
     {
-        self.typed::<A>(Handler::plain(move |raw| handler(read(raw)?).map(PromptOutput::into_result)))
+        self.typed::<A>(Handler::plain(move |raw| handler(read_arguments(raw)?).map(PromptOutput::into_result)))
     }
 
     /// Fills it in in a future, with a [`Context`].
@@ -108,7 +108,7 @@ impl Prompt {
         let handler = std::sync::Arc::new(handler);
         self.typed::<A>(Handler::asynchronous(move |raw, context| {
             let handler = std::sync::Arc::clone(&handler);
-            async move { handler(read(raw)?, context).await.map(PromptOutput::into_result) }
+            async move { handler(read_arguments(raw)?, context).await.map(PromptOutput::into_result) }
         }))
     }
 
@@ -138,8 +138,8 @@ impl Prompt {
     }
 }
 
-fn read<A: DeserializeOwned>(raw: Option<Json>) -> Result<A, HandlerError> {
-    arguments::read(raw.as_ref().map(Json::as_raw)).map_err(|error| HandlerError::invalid_params(error.0))
+fn read_arguments<A: DeserializeOwned>(raw: Option<Json>) -> Result<A, HandlerError> {
+    arguments::read_arguments(raw.as_ref().map(Json::as_raw)).map_err(|error| HandlerError::invalid_params(error.0))
 }
 
 fn listed_arguments(schema: &Schema) -> Vec<PromptArgument> {

@@ -216,7 +216,7 @@ impl ToolWriter<'_> {
     /// # Errors
     /// When it isn't a JSON object, or `isError` or `_meta` in it are of another type than they must be.
     pub fn result_json(&mut self, json: &str) -> serde_json::Result<()> {
-        let members: Members<'_> = serde_json::from_str(json)?;
+        let members: ObjectMembers<'_> = serde_json::from_str(json)?;
         let mut has_content = false;
         for (name, value) in members.0 {
             match &*name {
@@ -233,15 +233,15 @@ impl ToolWriter<'_> {
                 "content" => has_content = true,
                 _ => {}
             }
-            self.member(&name, value)?;
+            self.write_member(&name, value)?;
         }
         if !has_content {
-            self.member("content", "[]")?;
+            self.write_member("content", "[]")?;
         }
         Ok(())
     }
 
-    fn member(&mut self, name: &str, value: &str) -> serde_json::Result<()> {
+    fn write_member(&mut self, name: &str, value: &str) -> serde_json::Result<()> {
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
         }
@@ -253,14 +253,14 @@ impl ToolWriter<'_> {
 }
 
 /// An object's members in their order, values as text.
-struct Members<'a>(Vec<(std::borrow::Cow<'a, str>, &'a str)>);
+struct ObjectMembers<'a>(Vec<(std::borrow::Cow<'a, str>, &'a str)>);
 
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> serde::Deserialize<'de> for ObjectMembers<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<'a>(std::marker::PhantomData<&'a ()>);
 
         impl<'de: 'a, 'a> serde::de::Visitor<'de> for Visitor<'a> {
-            type Value = Members<'a>;
+            type Value = ObjectMembers<'a>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
@@ -268,10 +268,12 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
 
             fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
                 let mut members = Vec::with_capacity(4);
-                while let Some((Key(name), value)) = map.next_entry::<Key<'_>, &serde_json::value::RawValue>()? {
+                while let Some((MemberKey(name), value)) =
+                    map.next_entry::<MemberKey<'_>, &serde_json::value::RawValue>()?
+                {
                     members.push((name, value.get()));
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
 
@@ -282,4 +284,4 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
 /// Borrowed unless it has escapes.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
+struct MemberKey<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);

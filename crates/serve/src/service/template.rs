@@ -55,7 +55,7 @@ enum Operator {
 
 impl UriTemplate {
     pub(crate) fn parse(template: &str) -> Result<Self, BuildError> {
-        read(template).map_err(|reason| BuildError::Template { template: template.to_owned(), reason })
+        parse_template(template).map_err(|reason| BuildError::Template { template: template.to_owned(), reason })
     }
 
     pub(crate) fn has_variable(&self, wanted: &str) -> bool {
@@ -65,16 +65,16 @@ impl UriTemplate {
 
     /// Values of the variables, decoded; `None` if the URI does not match the template. The items of an exploded variable are
     /// joined by its separator.
-    pub(crate) fn variables(&self, uri: &str) -> Option<Values> {
+    pub(crate) fn match_uri(&self, uri: &str) -> Option<Values> {
         if uri.len() > URI_LIMIT {
             return None;
         }
         if self.query.is_empty() {
-            return self.scan(uri);
+            return self.scan_values(uri);
         }
         let without_fragment = uri.split_once('#').map_or(uri, |(before, _)| before);
         let (path, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
-        let mut values = self.scan(path)?;
+        let mut values = self.scan_values(path)?;
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             // Names are never escaped. The first of several equal names counts.
@@ -85,7 +85,7 @@ impl UriTemplate {
         Some(values)
     }
 
-    fn scan(&self, uri: &str) -> Option<Values> {
+    fn scan_values(&self, uri: &str) -> Option<Values> {
         let mut values = Values::new();
         let Some(at) = self.spanning else {
             return (from_end(&self.atoms, uri, true, &mut values)? == 0).then_some(values);
@@ -142,7 +142,7 @@ fn from_start(atoms: &[Atom], uri: &str, values: &mut Values) -> Option<usize> {
 }
 
 impl Variable {
-    fn spans(&self) -> bool {
+    fn spans_segments(&self) -> bool {
         self.explode || matches!(self.operator, Operator::Reserved | Operator::Fragment)
     }
 
@@ -152,19 +152,23 @@ impl Variable {
         if self.operator == Operator::Parameter && !raw.is_empty() {
             raw = raw.strip_prefix('=')?;
         }
-        if raw.contains(|mark| self.operator.stops().contains(mark)) { None } else { percent_decode(raw) }
+        if raw.contains(|mark| self.operator.stop_characters().contains(mark)) { None } else { percent_decode(raw) }
     }
 
     /// The value of the variable that may span several segments.
     fn capture_segments(&self, raw: &str) -> Option<String> {
         if !self.explode {
-            return if raw.contains(|mark| self.operator.stops().contains(mark)) { None } else { percent_decode(raw) };
+            return if raw.contains(|mark| self.operator.stop_characters().contains(mark)) {
+                None
+            } else {
+                percent_decode(raw)
+            };
         }
         if raw.is_empty() {
             return Some(String::new());
         }
         let separator = self.operator.separator();
-        let stops = self.operator.stops();
+        let stops = self.operator.stop_characters();
         if raw.contains(|mark| mark != separator && stops.contains(mark)) {
             return None;
         }
@@ -183,7 +187,7 @@ impl Variable {
 }
 
 impl Operator {
-    fn of(mark: char) -> Option<Self> {
+    fn from_mark(mark: char) -> Option<Self> {
         Some(match mark {
             '+' => Operator::Reserved,
             '#' => Operator::Fragment,
@@ -197,7 +201,7 @@ impl Operator {
     }
 
     /// Text before the first variable.
-    fn first(self) -> &'static str {
+    fn first_prefix(self) -> &'static str {
         match self {
             Operator::Simple | Operator::Reserved => "",
             Operator::Fragment => "#",
@@ -221,7 +225,7 @@ impl Operator {
     }
 
     /// Text before a value: its name, if the expression has names.
-    fn names(self, name: &str) -> String {
+    fn name_prefix(self, name: &str) -> String {
         match self {
             Operator::Parameter => name.to_owned(),
             Operator::Query | Operator::More => format!("{name}="),
@@ -230,7 +234,7 @@ impl Operator {
     }
 
     /// Characters that no value has unescaped.
-    fn stops(self) -> &'static str {
+    fn stop_characters(self) -> &'static str {
         match self {
             Operator::Simple => "/?#&,",
             Operator::Reserved => "?#",
@@ -244,12 +248,12 @@ impl Operator {
 }
 
 /// A piece of a template.
-enum Part {
+enum TemplatePart {
     Literal(String),
     Expression(Operator, Vec<Variable>),
 }
 
-fn read(template: &str) -> Result<UriTemplate, &'static str> {
+fn parse_template(template: &str) -> Result<UriTemplate, &'static str> {
     if template.is_empty() {
         return Err("it is empty");
     }
@@ -262,7 +266,7 @@ fn read(template: &str) -> Result<UriTemplate, &'static str> {
     if atoms.windows(2).any(|pair| matches!(pair, [Atom::Variable(_), Atom::Variable(_)])) {
         return Err("two variables touch, so that nobody knows where one ends");
     }
-    let is_spanning = |atom: &Atom| matches!(atom, Atom::Variable(variable) if variable.spans());
+    let is_spanning = |atom: &Atom| matches!(atom, Atom::Variable(variable) if variable.spans_segments());
     if atoms.iter().filter(|atom| is_spanning(atom)).count() > 1 {
         return Err("two variables may span several segments");
     }
@@ -270,18 +274,18 @@ fn read(template: &str) -> Result<UriTemplate, &'static str> {
     Ok(UriTemplate { atoms, spanning, query })
 }
 
-fn parse_parts(template: &str) -> Result<Vec<Part>, &'static str> {
+fn parse_parts(template: &str) -> Result<Vec<TemplatePart>, &'static str> {
     let mut parts = Vec::new();
     let mut names = BTreeSet::new();
     let mut rest = template;
     while let Some(open) = rest.find(['{', '}']) {
         let (literal, expression) = rest.split_at(open);
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal.to_owned()));
+            parts.push(TemplatePart::Literal(literal.to_owned()));
         }
         let inner = expression.strip_prefix('{').ok_or("a brace closes that didn't open")?;
         let (inner, after) = inner.split_once('}').ok_or("a brace doesn't close")?;
-        let operator = inner.chars().next().and_then(Operator::of);
+        let operator = inner.chars().next().and_then(Operator::from_mark);
         let listed = if operator.is_some() { &inner[1..] } else { inner };
         let operator = operator.unwrap_or(Operator::Simple);
         let variables =
@@ -289,11 +293,11 @@ fn parse_parts(template: &str) -> Result<Vec<Part>, &'static str> {
         if !variables.iter().all(|variable| names.insert(variable.name.clone())) {
             return Err("a variable is there twice");
         }
-        parts.push(Part::Expression(operator, variables));
+        parts.push(TemplatePart::Expression(operator, variables));
         rest = after;
     }
     if !rest.is_empty() {
-        parts.push(Part::Literal(rest.to_owned()));
+        parts.push(TemplatePart::Literal(rest.to_owned()));
     }
     Ok(parts)
 }
@@ -316,40 +320,40 @@ fn parse_variable(operator: Operator, written: &str) -> Result<Variable, &'stati
 }
 
 /// Takes the query expressions at the end away, where what is before them can't hold a question mark.
-fn split_query(parts: &mut Vec<Part>) -> Vec<String> {
-    let of_query = |part: &Part| matches!(part, Part::Expression(Operator::Query | Operator::More, _));
+fn split_query(parts: &mut Vec<TemplatePart>) -> Vec<String> {
+    let of_query = |part: &TemplatePart| matches!(part, TemplatePart::Expression(Operator::Query | Operator::More, _));
     let cut = parts.iter().rposition(|part| !of_query(part)).map_or(0, |last| last + 1);
-    if !matches!(parts.get(cut), Some(Part::Expression(Operator::Query, _))) {
+    if !matches!(parts.get(cut), Some(TemplatePart::Expression(Operator::Query, _))) {
         return Vec::new();
     }
-    let marks = |part: &Part| match part {
-        Part::Literal(literal) => literal.contains(['?', '#']),
-        Part::Expression(operator, _) => matches!(operator, Operator::Query | Operator::Fragment),
+    let marks = |part: &TemplatePart| match part {
+        TemplatePart::Literal(literal) => literal.contains(['?', '#']),
+        TemplatePart::Expression(operator, _) => matches!(operator, Operator::Query | Operator::Fragment),
     };
     if parts[..cut].iter().any(marks) {
         return Vec::new();
     }
     let names = |part| match part {
-        Part::Expression(_, variables) => variables.into_iter().map(|variable| variable.name).collect(),
-        Part::Literal(_) => Vec::new(),
+        TemplatePart::Expression(_, variables) => variables.into_iter().map(|variable| variable.name).collect(),
+        TemplatePart::Literal(_) => Vec::new(),
     };
     parts.split_off(cut).into_iter().flat_map(names).collect()
 }
 
-fn flatten_parts(parts: Vec<Part>) -> Vec<Atom> {
+fn flatten_parts(parts: Vec<TemplatePart>) -> Vec<Atom> {
     let mut atoms: Vec<Atom> = Vec::new();
     for part in parts {
         match part {
-            Part::Literal(literal) => push_text(&mut atoms, &literal),
-            Part::Expression(operator, variables) => {
+            TemplatePart::Literal(literal) => push_text(&mut atoms, &literal),
+            TemplatePart::Expression(operator, variables) => {
                 for (index, variable) in variables.into_iter().enumerate() {
                     // An exploded one's items bring their separators along.
                     if !variable.explode {
                         match index {
-                            0 => push_text(&mut atoms, operator.first()),
+                            0 => push_text(&mut atoms, operator.first_prefix()),
                             _ => push_text(&mut atoms, operator.separator().encode_utf8(&mut [0; 4])),
                         }
-                        push_text(&mut atoms, &operator.names(&variable.name));
+                        push_text(&mut atoms, &operator.name_prefix(&variable.name));
                     }
                     atoms.push(Atom::Variable(variable));
                 }
@@ -392,7 +396,7 @@ mod tests {
     use super::UriTemplate;
 
     fn values(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
-        UriTemplate::parse(template).unwrap().variables(uri).map(|map| map.into_iter().collect())
+        UriTemplate::parse(template).unwrap().match_uri(uri).map(|map| map.into_iter().collect())
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Option<Vec<(String, String)>> {

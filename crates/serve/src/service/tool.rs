@@ -147,7 +147,7 @@ impl Tool {
         F: Fn(A) -> Result<R, HandlerError> + Send + Sync + 'static,
     {
         let plain = move |raw: Option<&RawValue>, call: &mut Plain<'_>| -> Result<(), CallFailure> {
-            let arguments = arguments::read::<A>(raw)?;
+            let arguments = arguments::read_arguments::<A>(raw)?;
             let started = call.timed.then(Instant::now);
             let returned = catch_panic(|| handler(arguments));
             if let Some(started) = started {
@@ -169,7 +169,7 @@ impl Tool {
     {
         let handler = Arc::new(handler);
         let call = move |raw: Option<&RawValue>, context: Context, mut out: Vec<u8>| {
-            let arguments = arguments::read::<A>(raw)?;
+            let arguments = arguments::read_arguments::<A>(raw)?;
             let handler = Arc::clone(&handler);
             let revision = context.revision();
             Ok(Box::pin(async move {

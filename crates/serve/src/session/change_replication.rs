@@ -13,11 +13,11 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::change_marks::{WATCHED_BYTES, WATCHED_URI, Watched};
 use super::{Moving, Session, level_rank};
-use crate::store::Change;
+use crate::store::SettingChange;
 
 /// Settings of the client that other processes need.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct ReplicatedSettings {
     /// Changes that no other process has yet; `None` if the session is not shared.
     unsent: Option<Box<Unsent>>,
     /// Rises with each change, here or elsewhere, and when a replication ends.
@@ -65,19 +65,19 @@ impl Session {
     }
 
     /// Returns all settings of the client, for another process.
-    pub(crate) fn changes(&self) -> Vec<Change> {
+    pub(crate) fn all_settings(&self) -> Vec<SettingChange> {
         let moving = self.lock_state();
-        let watched = moving.watched.iter().map(|uri| Change::Watch(uri.to_owned()));
-        moving.set_level.map(Change::LogLevel).into_iter().chain(watched).collect()
+        let watched = moving.watched.iter().map(|uri| SettingChange::Watch(uri.to_owned()));
+        moving.set_level.map(SettingChange::LogLevel).into_iter().chain(watched).collect()
     }
 
     /// Version of the client settings, which rises with each change.
-    pub(crate) fn version(&self) -> u64 {
+    pub(crate) fn settings_version(&self) -> u64 {
         self.lock_state().changes.version
     }
 
     /// Applies a change that the client made at another process.
-    pub(crate) fn apply(&self, change: &Change, limit: usize) {
+    pub(crate) fn apply_change(&self, change: &SettingChange, limit: usize) {
         let mut moving = self.lock_state();
         moving.changes.version += 1;
         self.apply_under_lock(&mut moving, change, limit);
@@ -85,7 +85,7 @@ impl Session {
 
     /// Replaces all settings by those of the store, and applies the unsent changes of this process to them. Returns false if a
     /// setting has changed since `version`: the store's answer may be older than the change.
-    pub(crate) fn replace(&self, changes: &[Change], version: u64, limit: usize) -> bool {
+    pub(crate) fn replace_settings(&self, changes: &[SettingChange], version: u64, limit: usize) -> bool {
         let mut moving = self.lock_state();
         if moving.changes.version != version || moving.changes.replicating.is_some() {
             return false;
@@ -97,23 +97,23 @@ impl Session {
         true
     }
 
-    fn apply_under_lock(&self, moving: &mut Moving, change: &Change, limit: usize) {
+    fn apply_under_lock(&self, moving: &mut Moving, change: &SettingChange, limit: usize) {
         match change {
-            Change::LogLevel(level) => {
+            SettingChange::LogLevel(level) => {
                 moving.set_level = Some(*level);
                 self.log_level.store(level_rank(*level), Ordering::Relaxed);
             }
-            Change::Watch(uri) => {
+            SettingChange::Watch(uri) => {
                 moving.watched.add(uri, limit);
             }
-            Change::Unwatch(uri) => {
+            SettingChange::Unwatch(uri) => {
                 moving.watched.remove(uri);
             }
         }
     }
 }
 
-impl Changes {
+impl ReplicatedSettings {
     /// Changes of an ended session: nothing to send, but the replication that is under way has still to end.
     pub(super) fn ended_changes(&mut self) -> Self {
         Self { replicating: self.replicating.take(), ..Self::default() }
@@ -146,7 +146,7 @@ impl Changes {
         }
     }
 
-    fn begin_replication(&mut self) -> Option<Vec<Change>> {
+    fn begin_replication(&mut self) -> Option<Vec<SettingChange>> {
         let changes = std::mem::take(&mut **self.unsent.as_mut()?).to_changes();
         if changes.is_empty() {
             return None;
@@ -157,7 +157,7 @@ impl Changes {
 
     /// Ends the replication that is under way. `unsent` has the changes that could not be sent. The caller cancels the returned
     /// token to wake waiting senders.
-    fn end_replication(&mut self, unsent: impl Iterator<Item = Change>) -> Option<CancellationToken> {
+    fn end_replication(&mut self, unsent: impl Iterator<Item = SettingChange>) -> Option<CancellationToken> {
         self.version += 1;
         // An ended session has nothing to send.
         if let Some(all) = &mut self.unsent {
@@ -168,38 +168,38 @@ impl Changes {
 }
 
 impl Unsent {
-    fn to_changes(&self) -> Vec<Change> {
+    fn to_changes(&self) -> Vec<SettingChange> {
         let watched = self.watched.iter().map(|(uri, is_watched)| match is_watched {
-            true => Change::Watch(uri.to_string()),
-            false => Change::Unwatch(uri.to_string()),
+            true => SettingChange::Watch(uri.to_string()),
+            false => SettingChange::Unwatch(uri.to_string()),
         });
-        self.level.map(Change::LogLevel).into_iter().chain(watched).collect()
+        self.level.map(SettingChange::LogLevel).into_iter().chain(watched).collect()
     }
 
     /// Adds a change that is older than all changes here.
-    fn add_earlier(&mut self, change: Change) {
+    fn add_earlier(&mut self, change: SettingChange) {
         let (uri, is_watched) = match change {
-            Change::LogLevel(level) => {
+            SettingChange::LogLevel(level) => {
                 self.level.get_or_insert(level);
                 return;
             }
-            Change::Watch(uri) => (uri, true),
-            Change::Unwatch(uri) => (uri, false),
+            SettingChange::Watch(uri) => (uri, true),
+            SettingChange::Unwatch(uri) => (uri, false),
         };
         self.watched.entry(uri.into()).or_insert(is_watched);
     }
 }
 
-/// Changes on their way to the other processes. They are sent again if this is dropped before [`Self::done`].
+/// Changes on their way to the other processes. They are sent again if this is dropped before [`Self::mark_sent`].
 pub(crate) struct Replication {
     session: Arc<Session>,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<SettingChange>,
     is_sent: bool,
 }
 
 impl Replication {
     /// All other processes have the changes.
-    pub(crate) fn done(mut self) {
+    pub(crate) fn mark_sent(mut self) {
         self.is_sent = true;
     }
 }
@@ -220,14 +220,14 @@ mod tests {
     use mcpace_wire::Revision;
     use mcpace_wire::mcp::{ClientCapabilities, Implementation, LoggingLevel};
 
-    use super::super::{Client, Session};
+    use super::super::{ClientDescription, Session};
     use super::{Replication, Tell};
-    use crate::store::Change;
+    use crate::store::SettingChange;
 
     const LIMIT: usize = 4;
 
     fn session() -> Arc<Session> {
-        let client = Client { info: Implementation::default(), capabilities: ClientCapabilities::default() };
+        let client = ClientDescription { info: Implementation::default(), capabilities: ClientCapabilities::default() };
         let session = Arc::new(Session::new(Revision::V2025_11_25, None, client));
         session.share_with_processes(0);
         session
@@ -241,8 +241,8 @@ mod tests {
         }
     }
 
-    fn watch(uri: &str) -> Change {
-        Change::Watch(uri.to_owned())
+    fn watch(uri: &str) -> SettingChange {
+        SettingChange::Watch(uri.to_owned())
     }
 
     #[tokio::test]
@@ -256,7 +256,7 @@ mod tests {
         }
         let replicating = tell(&session).unwrap();
         assert_eq!(replicating.changes.len(), 2 * LIMIT + 1);
-        replicating.done();
+        replicating.mark_sent();
         assert!(tell(&session).is_none());
         session.subscribe("a", LIMIT);
         let replicating = tell(&session).unwrap();
@@ -268,29 +268,29 @@ mod tests {
         drop(replicating);
         end.await;
         let replicating = tell(&session).unwrap();
-        assert_eq!(replicating.changes, [Change::Unwatch("a".to_owned()), watch("b")]);
+        assert_eq!(replicating.changes, [SettingChange::Unwatch("a".to_owned()), watch("b")]);
     }
 
     #[test]
     fn what_the_store_has_replaces_all_but_what_was_set_since() {
         let session = session();
         session.subscribe("told", LIMIT);
-        tell(&session).unwrap().done();
+        tell(&session).unwrap().mark_sent();
         session.subscribe("unsent", LIMIT);
-        let version = session.version();
-        assert!(session.replace(&[watch("elsewhere")], version, LIMIT));
+        let version = session.settings_version();
+        assert!(session.replace_settings(&[watch("elsewhere")], version, LIMIT));
         let watched = ["told", "unsent", "elsewhere"].map(|uri| session.is_subscribed(uri));
         assert_eq!(watched, [false, true, true]);
-        assert_eq!(session.changes(), [watch("elsewhere"), watch("unsent")]);
+        assert_eq!(session.all_settings(), [watch("elsewhere"), watch("unsent")]);
         // The store was asked before it had this, whether it is being told or was.
-        let version = session.version();
+        let version = session.settings_version();
         session.subscribe("new", LIMIT);
-        assert!(!session.replace(&[], version, LIMIT));
-        let version = session.version();
+        assert!(!session.replace_settings(&[], version, LIMIT));
+        let version = session.settings_version();
         let replicating = tell(&session).unwrap();
-        assert!(!session.replace(&[], version, LIMIT));
-        replicating.done();
-        assert!(!session.replace(&[], version, LIMIT));
-        assert!(session.replace(&[], session.version(), LIMIT) && !session.is_subscribed("new"));
+        assert!(!session.replace_settings(&[], version, LIMIT));
+        replicating.mark_sent();
+        assert!(!session.replace_settings(&[], version, LIMIT));
+        assert!(session.replace_settings(&[], session.settings_version(), LIMIT) && !session.is_subscribed("new"));
     }
 }

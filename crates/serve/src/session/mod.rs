@@ -25,10 +25,10 @@ use crate::principal::Principal;
 use crate::store::Record;
 use change_marks::Watched;
 pub(crate) use change_marks::{WATCHED_BYTES, WATCHED_URI};
-use change_replication::Changes;
+use change_replication::ReplicatedSettings;
 pub(crate) use change_replication::Tell;
 use questions::Questions;
-pub(crate) use questions::{Answer, ClientError, QUESTION_BITS};
+pub(crate) use questions::{ClientRefusal, ClientReply, QUESTION_BITS};
 
 /// A legacy session.
 pub struct Session {
@@ -36,7 +36,7 @@ pub struct Session {
     id: OnceLock<Box<str>>,
     revision: Revision,
     principal: Option<Principal>,
-    client: Box<Client>,
+    client: Box<ClientDescription>,
     /// A [`LoggingLevel`] by number.
     log_level: AtomicU8,
     attachment: OnceLock<Box<dyn Any + Send + Sync>>,
@@ -44,7 +44,7 @@ pub struct Session {
 }
 
 /// Description of the client, from `initialize`.
-pub(crate) struct Client {
+pub(crate) struct ClientDescription {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
 }
@@ -59,7 +59,7 @@ struct Moving {
     questions: Questions,
     watched: Watched,
     set_level: Option<LoggingLevel>,
-    changes: Changes,
+    changes: ReplicatedSettings,
 }
 
 /// Why a request can't begin.
@@ -72,7 +72,7 @@ pub(crate) enum Busy {
 }
 
 impl Session {
-    pub(crate) fn new(revision: Revision, principal: Option<Principal>, client: Client) -> Self {
+    pub(crate) fn new(revision: Revision, principal: Option<Principal>, client: ClientDescription) -> Self {
         Self {
             id: OnceLock::new(),
             revision,
@@ -88,9 +88,9 @@ impl Session {
     /// that nobody here speaks.
     pub(crate) fn from_record(record: Record, principal: Option<Principal>, limit: usize) -> Option<Self> {
         let revision = record.revision.parse().ok()?;
-        let client = Client { info: record.info, capabilities: record.capabilities };
+        let client = ClientDescription { info: record.info, capabilities: record.capabilities };
         let session = Self::new(revision, principal, client);
-        record.changes.iter().for_each(|change| session.apply(change, limit));
+        record.changes.iter().for_each(|change| session.apply_change(change, limit));
         Some(session)
     }
 
@@ -160,7 +160,7 @@ impl Session {
 
     /// Takes `outlet` for what belongs to no request: the standalone GET stream, or stdout. It replaces the one before.
     /// See [`crate::Server::attach`], which also makes list changes come this way. True the first time.
-    pub(crate) fn attach(&self, outlet: Arc<dyn Outlet>) -> bool {
+    pub(crate) fn attach_outlet(&self, outlet: Arc<dyn Outlet>) -> bool {
         let mut moving = self.lock_state();
         moving.outlet = Some(outlet);
         !std::mem::replace(&mut moving.known, true)
@@ -223,12 +223,12 @@ impl Session {
     }
 
     /// Opens a request of ours. `None` when `limit` of them wait already.
-    pub(crate) fn ask(&self, limit: usize) -> Option<(u64, oneshot::Receiver<Answer>)> {
-        self.lock_state().questions.ask(limit)
+    pub(crate) fn open_question(&self, limit: usize) -> Option<(u64, oneshot::Receiver<ClientReply>)> {
+        self.lock_state().questions.open_question(limit)
     }
 
-    pub(crate) fn forget(&self, id: u64) {
-        self.lock_state().questions.forget(id);
+    pub(crate) fn forget_question(&self, id: u64) {
+        self.lock_state().questions.forget_question(id);
     }
 
     /// The client can say nothing any more: whoever waits for an answer of its, now or later, learns so at once.
@@ -239,8 +239,8 @@ impl Session {
     }
 
     /// Answers to nothing that was asked are passed over.
-    pub(crate) fn deliver_answer(&self, id: &Id<'_>, answer: Answer) {
-        let sender = self.lock_state().questions.answered(id);
+    pub(crate) fn deliver_answer(&self, id: &Id<'_>, answer: ClientReply) {
+        let sender = self.lock_state().questions.take_answered(id);
         if let Some(sender) = sender {
             // Nobody may be waiting any more, which is fine.
             let _ = sender.send(answer);
@@ -273,7 +273,7 @@ impl Session {
     }
 
     /// Sends on the standalone outlet.
-    pub(crate) fn send(&self, message: Bytes) -> Result<(), Gone> {
+    pub(crate) fn send_standalone(&self, message: Bytes) -> Result<(), Gone> {
         let outlet = self.lock_state().outlet.clone().ok_or(Gone)?;
         outlet.send(message)
     }
@@ -296,11 +296,11 @@ pub(crate) fn level_rank(level: LoggingLevel) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, Session};
+    use super::{ClientDescription, Session};
 
     #[test]
     fn an_idle_session_is_small() {
-        let bytes = size_of::<Session>() + size_of::<Client>();
+        let bytes = size_of::<Session>() + size_of::<ClientDescription>();
         assert!(bytes < 2_048, "{bytes} bytes");
     }
 }

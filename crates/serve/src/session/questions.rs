@@ -12,22 +12,22 @@ use tokio::sync::oneshot;
 pub(crate) const QUESTION_BITS: u32 = 20;
 
 /// A client's answer to a request of ours: the result's text, or its error.
-pub(crate) type Answer = Result<Box<str>, ClientError>;
+pub(crate) type ClientReply = Result<Box<str>, ClientRefusal>;
 
 /// A client's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClientError {
+pub(crate) struct ClientRefusal {
     pub(crate) code: i64,
     pub(crate) message: String,
 }
 
 /// Senders to the tasks that wait for answers, by the number of the question.
-pub(super) type Waiting = HashMap<u64, oneshot::Sender<Answer>>;
+pub(super) type ReplySenders = HashMap<u64, oneshot::Sender<ClientReply>>;
 
 /// Open questions of one session. Allocates nothing until the first question.
 #[derive(Default)]
 pub(super) struct Questions {
-    waiting: Waiting,
+    waiting: ReplySenders,
     /// Upper bits of all numbers of this process.
     process: u64,
     /// Lower bits of the last number.
@@ -43,7 +43,7 @@ impl Questions {
     }
 
     /// Opens a question. `None` when `limit` questions wait already.
-    pub(super) fn ask(&mut self, limit: usize) -> Option<(u64, oneshot::Receiver<Answer>)> {
+    pub(super) fn open_question(&mut self, limit: usize) -> Option<(u64, oneshot::Receiver<ClientReply>)> {
         // Questions that no task waits for any more don't count.
         self.waiting.retain(|_, sender| !sender.is_closed());
         if self.waiting.len() >= limit {
@@ -64,18 +64,18 @@ impl Questions {
         Some((id, receiver))
     }
 
-    pub(super) fn forget(&mut self, id: u64) {
+    pub(super) fn forget_question(&mut self, id: u64) {
         self.waiting.remove(&id);
     }
 
     /// Ends all questions, present and later: no answers can come any more. A waiting task learns so when its sender is dropped.
-    pub(super) fn expect_none(&mut self) -> Waiting {
+    pub(super) fn expect_none(&mut self) -> ReplySenders {
         self.is_deaf = true;
         std::mem::take(&mut self.waiting)
     }
 
     /// Removes the question of this id and returns the sender to its waiting task.
-    pub(super) fn answered(&mut self, id: &Id<'_>) -> Option<oneshot::Sender<Answer>> {
+    pub(super) fn take_answered(&mut self, id: &Id<'_>) -> Option<oneshot::Sender<ClientReply>> {
         let Id::Integer(id) = id else { return None };
         self.waiting.remove(&u64::try_from(*id).ok()?)
     }
@@ -91,12 +91,12 @@ mod tests {
     fn questions_keep_to_their_processs_numbers() {
         let mut questions = Questions::default();
         questions.of_process(7 << QUESTION_BITS);
-        let (first, _held) = questions.ask(4).unwrap();
+        let (first, _held) = questions.open_question(4).unwrap();
         assert_eq!(first, 7 << QUESTION_BITS | 1);
         questions.last = (1 << QUESTION_BITS) - 2;
-        assert_eq!(questions.ask(4).unwrap().0, (8 << QUESTION_BITS) - 1);
+        assert_eq!(questions.open_question(4).unwrap().0, (8 << QUESTION_BITS) - 1);
         // The first still waits.
-        assert_eq!(questions.ask(4).unwrap().0, 7 << QUESTION_BITS | 2);
-        assert!(questions.answered(&Id::Integer(i64::try_from(first).unwrap())).is_some());
+        assert_eq!(questions.open_question(4).unwrap().0, 7 << QUESTION_BITS | 2);
+        assert!(questions.take_answered(&Id::Integer(i64::try_from(first).unwrap())).is_some());
     }
 }

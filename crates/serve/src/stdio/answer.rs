@@ -10,21 +10,21 @@ use mcpace_wire::jsonrpc::{Id, code, write_error};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::client::Client;
+use super::client::StdioClient;
 use super::outbox::Outbox;
 use crate::{Gone, Outlet, Reply};
 
 /// The requests in flight, by id.
 #[derive(Default)]
 pub(super) struct Calls {
-    table: Mutex<HashMap<Id<'static>, Call>>,
+    table: Mutex<HashMap<Id<'static>, InFlightCall>>,
     /// Whether one of them is an `initialize`.
     begins_session: AtomicBool,
     ended: Notify,
 }
 
 /// A request in flight.
-pub(super) struct Call {
+pub(super) struct InFlightCall {
     /// `None` only until its task is spawned.
     pub(super) task: Option<AbortHandle>,
     /// Outlet of the handler, if the handler asked for one.
@@ -36,16 +36,16 @@ pub(super) struct Call {
 }
 
 impl Calls {
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Id<'static>, Call>> {
+    pub(super) fn lock_calls(&self) -> MutexGuard<'_, HashMap<Id<'static>, InFlightCall>> {
         // Nothing in a critical section panics half-way through a change.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn insert(&self, id: Id<'static>, call: Call) {
+    pub(super) fn insert(&self, id: Id<'static>, call: InFlightCall) {
         if call.begins_session {
             self.begins_session.store(true, Ordering::Release);
         }
-        self.lock().insert(id, call);
+        self.lock_calls().insert(id, call);
     }
 
     /// Whether an `initialize` is in flight. At most one is: a second one waits for it.
@@ -55,7 +55,7 @@ impl Calls {
 
     /// Whether another request may begin: fewer than `limit` are in flight, and none that later ones depend on.
     pub(super) fn has_turn(&self, limit: usize) -> bool {
-        !self.begins_session() && self.lock().len() < limit
+        !self.begins_session() && self.lock_calls().len() < limit
     }
 
     /// Waits until another request may begin. For one caller at a time.
@@ -66,19 +66,19 @@ impl Calls {
     }
 
     /// Ends a request: no more is said for it.
-    pub(super) fn cancel(&self, id: &Id<'static>) {
-        if let Some(call) = self.lock().get(id) {
-            call.cancel();
+    pub(super) fn cancel_request(&self, id: &Id<'static>) {
+        if let Some(call) = self.lock_calls().get(id) {
+            call.cancel_call();
         }
     }
 
     /// Ends all subscriptions.
     pub(super) fn cancel_subscriptions(&self) {
-        self.lock().values().filter(|call| call.is_subscription).for_each(Call::cancel);
+        self.lock_calls().values().filter(|call| call.is_subscription).for_each(InFlightCall::cancel_call);
     }
 
     fn remove(&self, id: &Id<'static>) {
-        let removed = self.lock().remove(id);
+        let removed = self.lock_calls().remove(id);
         if removed.is_some_and(|call| call.begins_session) {
             self.begins_session.store(false, Ordering::Release);
         }
@@ -86,10 +86,10 @@ impl Calls {
     }
 }
 
-impl Call {
-    fn cancel(&self) {
+impl InFlightCall {
+    fn cancel_call(&self) {
         if let Some(outlet) = &self.outlet {
-            outlet.close();
+            outlet.close_outlet();
         }
         // Dropping the future is what cancels the handler.
         if let Some(task) = &self.task {
@@ -109,7 +109,7 @@ impl CallOutlet {
         Self { outbox, closed: AtomicBool::new(false) }
     }
 
-    pub(super) fn close(&self) {
+    pub(super) fn close_outlet(&self) {
         self.closed.store(true, Ordering::Release);
     }
 }
@@ -126,37 +126,37 @@ pub(super) enum Destination {
     /// On a line of its own.
     Line(Outbox),
     /// Into the array that answers a batch.
-    Batch(Arc<Batch>),
+    Batch(Arc<BatchReply>),
 }
 
 impl Destination {
     pub(super) fn send_message(&self, message: Bytes) {
         match self {
-            Destination::Line(outbox) => outbox.reply(message),
-            Destination::Batch(batch) => batch.lock().push(message),
+            Destination::Line(outbox) => outbox.add_reply(message),
+            Destination::Batch(batch) => batch.lock_replies().push(message),
         }
     }
 }
 
 /// The answers to a batch; written, as one array, when the last holder lets go.
-pub(super) struct Batch {
+pub(super) struct BatchReply {
     outbox: Outbox,
     replies: Mutex<Vec<Bytes>>,
 }
 
-impl Batch {
+impl BatchReply {
     pub(super) fn new(outbox: Outbox) -> Self {
         Self { outbox, replies: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Bytes>> {
+    fn lock_replies(&self) -> MutexGuard<'_, Vec<Bytes>> {
         self.replies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Batch {
+impl Drop for BatchReply {
     fn drop(&mut self) {
-        let replies = std::mem::take(&mut *self.lock());
+        let replies = std::mem::take(&mut *self.lock_replies());
         // JSON-RPC 2.0, "Batch": no empty array, nothing at all.
         if replies.is_empty() {
             return;
@@ -167,31 +167,31 @@ impl Drop for Batch {
             array.extend_from_slice(reply);
         }
         array.push(b']');
-        self.outbox.reply(Bytes::from(array));
+        self.outbox.add_reply(Bytes::from(array));
     }
 }
 
 /// The one answer that a request gets. Dropped without one, the request was cancelled and gets none; unless its handler
 /// panicked, which is the server's fault and told so.
-pub(super) struct Answer {
+pub(super) struct ReplySlot {
     pub(super) id: Id<'static>,
     pub(super) destination: Destination,
-    pub(super) client: Arc<Client>,
+    pub(super) client: Arc<StdioClient>,
     pub(super) outlet: Option<Arc<CallOutlet>>,
     pub(super) given: bool,
 }
 
-impl Answer {
+impl ReplySlot {
     pub(super) fn deliver_reply(mut self, reply: Reply) {
         self.given = true;
-        self.client.deliver(reply, self.outlet.as_deref(), &self.destination);
+        self.client.deliver_reply(reply, self.outlet.as_deref(), &self.destination);
     }
 }
 
-impl Drop for Answer {
+impl Drop for ReplySlot {
     fn drop(&mut self) {
         if let Some(outlet) = &self.outlet {
-            outlet.close();
+            outlet.close_outlet();
         }
         if !self.given && std::thread::panicking() {
             let mut message = Vec::new();

@@ -1,6 +1,6 @@
 //! The state of a connection that the replies to its requests change: the legacy session and the requests in flight.
 //!
-//! Constraint: a reply comes at once or later, from a task. Both ways go through [`Client::deliver`], so that what a reply
+//! Constraint: a reply comes at once or later, from a task. Both ways go through [`StdioClient::deliver_reply`], so that what a reply
 //! carries besides its message (a session that begins) is kept on both.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::{Reply, Server};
 
 /// One client, shared with the tasks of its requests.
-pub(super) struct Client {
+pub(super) struct StdioClient {
     pub(super) server: Server,
     pub(super) outbox: Outbox,
     pub(super) calls: Calls,
@@ -29,27 +29,27 @@ struct Legacy {
     has_ended: bool,
 }
 
-impl Client {
+impl StdioClient {
     pub(super) fn new(server: Server, outbox: Outbox) -> Self {
         Self { server, outbox, calls: Calls::default(), legacy: Mutex::default() }
     }
 
     pub(super) fn session(&self) -> Option<Arc<Session>> {
-        self.legacy().session.clone()
+        self.lock_legacy().session.clone()
     }
 
     /// Whether requests may begin whose end only the client could bring about.
     pub(super) fn hears_nothing(&self) -> bool {
-        self.legacy().hears_nothing
+        self.lock_legacy().hears_nothing
     }
 
     /// Delivers a reply. Nothing that its handler says comes after it.
-    pub(super) fn deliver(&self, reply: Reply, outlet: Option<&CallOutlet>, to: &Destination) {
+    pub(super) fn deliver_reply(&self, reply: Reply, outlet: Option<&CallOutlet>, to: &Destination) {
         if let Some(outlet) = outlet {
-            outlet.close();
+            outlet.close_outlet();
         }
         if let Some(session) = reply.session {
-            self.begin(session);
+            self.begin_session(session);
         }
         if !reply.cancelled {
             // Last: the client's next message may come as soon as it has this.
@@ -57,8 +57,8 @@ impl Client {
         }
     }
 
-    fn begin(&self, session: Arc<Session>) {
-        let mut legacy = self.legacy();
+    fn begin_session(&self, session: Arc<Session>) {
+        let mut legacy = self.lock_legacy();
         if legacy.has_ended {
             return;
         }
@@ -71,7 +71,7 @@ impl Client {
 
     /// The input is over: ends what would otherwise last as long as the client.
     pub(super) fn hear_no_more(&self) {
-        let mut legacy = self.legacy();
+        let mut legacy = self.lock_legacy();
         legacy.hears_nothing = true;
         if let Some(session) = &legacy.session {
             session.expect_no_answers();
@@ -81,9 +81,9 @@ impl Client {
     }
 
     /// The client is gone: nothing is done for it any more.
-    pub(super) fn end(&self) {
+    pub(super) fn end_client(&self) {
         let session = {
-            let mut legacy = self.legacy();
+            let mut legacy = self.lock_legacy();
             legacy.has_ended = true;
             legacy.session.take()
         };
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    fn legacy(&self) -> MutexGuard<'_, Legacy> {
+    fn lock_legacy(&self) -> MutexGuard<'_, Legacy> {
         // Nothing in a critical section panics half-way through a change.
         self.legacy.lock().unwrap_or_else(PoisonError::into_inner)
     }

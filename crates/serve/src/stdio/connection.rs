@@ -14,18 +14,18 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Options;
-use super::answer::{Answer, Batch, Call, CallOutlet, Destination};
-use super::client::Client;
+use super::answer::{BatchReply, CallOutlet, Destination, InFlightCall, ReplySlot};
+use super::client::StdioClient;
 use super::outbox::Outbox;
-use super::waiting::{Line, Waiting};
+use super::waiting::{WaitingLine, WaitingLines};
 use crate::session::Session;
 use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Reply, Server, TransportKind};
 
 /// One client.
-pub(super) struct Connection {
-    client: Arc<Client>,
+pub(super) struct StdioConnection {
+    client: Arc<StdioClient>,
     tasks: JoinSet<()>,
-    waiting: Waiting,
+    waiting: WaitingLines,
     call_limit: usize,
     nesting_limit: usize,
     timed: bool,
@@ -36,15 +36,15 @@ pub(super) struct Connection {
     _closes: DropGuard,
 }
 
-impl Connection {
+impl StdioConnection {
     pub(super) fn new(server: Server, options: &Options, outbox: Outbox) -> Self {
         let closed = CancellationToken::new();
         Self {
             _closes: closed.clone().drop_guard(),
             closed,
-            client: Arc::new(Client::new(server, outbox)),
+            client: Arc::new(StdioClient::new(server, outbox)),
             tasks: JoinSet::new(),
-            waiting: Waiting::new(options.waiting_limit),
+            waiting: WaitingLines::new(options.waiting_limit),
             call_limit: options.call_limit.max(1),
             nesting_limit: options.nesting_limit,
             timed: options.timed,
@@ -80,7 +80,7 @@ impl Connection {
 
     fn start_waiting(&mut self) {
         while self.has_turn() {
-            let Some(Line { body, received, .. }) = self.waiting.next() else { return };
+            let Some(WaitingLine { body, received, .. }) = self.waiting.next() else { return };
             // It was parsed before it had to wait.
             if let Ok(payload) = Payload::parse(&body) {
                 self.take_payload(&payload, &body, received);
@@ -98,8 +98,8 @@ impl Connection {
     }
 
     /// The client is gone: nothing is done for it any more.
-    pub(super) fn end(&mut self) {
-        self.client.end();
+    pub(super) fn end_connection(&mut self) {
+        self.client.end_client();
         self.tasks.abort_all();
         self.closed.cancel();
     }
@@ -108,11 +108,15 @@ impl Connection {
     pub(super) fn take_body(&mut self, body: Bytes) {
         let received = Instant::now();
         if is_deeper_than(&body, self.nesting_limit) {
-            return self.refuse(None, &Rejection::NotAllowed("the message nests too deep"), &self.line());
+            return self.refuse_message(
+                None,
+                &Rejection::NotAllowed("the message nests too deep"),
+                &self.line_destination(),
+            );
         }
         let payload = match Payload::parse(&body) {
             Ok(payload) => payload,
-            Err(error) => return self.refuse(None, &Rejection::from(error), &self.line()),
+            Err(error) => return self.refuse_message(None, &Rejection::from(error), &self.line_destination()),
         };
         let ids: Vec<_> = payload.messages().iter().filter_map(request_id).collect();
         let has_turn = if ids.is_empty() {
@@ -125,14 +129,14 @@ impl Connection {
             return self.take_payload(&payload, &body, received);
         }
         let ids = ids.into_iter().map(|id| id.clone().into_owned()).collect();
-        if let Err(Line { ids, .. }) = self.waiting.add(Line { body: body.clone(), received, ids }) {
+        if let Err(WaitingLine { ids, .. }) = self.waiting.add(WaitingLine { body: body.clone(), received, ids }) {
             ids.iter().for_each(|id| self.refuse_for_now(id));
         }
     }
 
     fn take_payload(&mut self, payload: &Payload<'_>, body: &Bytes, received: Instant) {
         match payload {
-            Payload::Single(message) => self.take_message(message, body, received, &self.line()),
+            Payload::Single(message) => self.take_message(message, body, received, &self.line_destination()),
             Payload::Batch(messages) => self.take_batch(messages, body, received),
         }
     }
@@ -140,7 +144,7 @@ impl Connection {
     /// Answers a line that was not taken.
     pub(super) fn refuse_line(&self, error: &LineError) {
         let LineError::TooLong { limit } = error;
-        self.refuse(None, &Rejection::BodyTooLarge { limit: *limit }, &self.line());
+        self.refuse_message(None, &Rejection::BodyTooLarge { limit: *limit }, &self.line_destination());
     }
 
     fn take_batch(&mut self, messages: &[Message<'_>], body: &Bytes, received: Instant) {
@@ -150,14 +154,14 @@ impl Connection {
             None => Some("a batch is no beginning of a session"),
         };
         if let Some(reason) = refusal {
-            return self.refuse(None, &Rejection::NotAllowed(reason), &self.line());
+            return self.refuse_message(None, &Rejection::NotAllowed(reason), &self.line_destination());
         }
-        let batch = Destination::Batch(Arc::new(Batch::new(self.client.outbox.clone())));
+        let batch = Destination::Batch(Arc::new(BatchReply::new(self.client.outbox.clone())));
         for message in messages {
             match message.method().and_then(Method::parse) {
                 // 2025-03-26, basic/lifecycle: initialize is never part of a batch.
                 Some(Method::Initialize) => {
-                    self.refuse(message.id(), &Rejection::NotAllowed("initialize stands alone"), &batch);
+                    self.refuse_message(message.id(), &Rejection::NotAllowed("initialize stands alone"), &batch);
                 }
                 _ => self.take_message(message, body, received, &batch),
             }
@@ -165,12 +169,12 @@ impl Connection {
     }
 
     fn take_message(&mut self, message: &Message<'_>, body: &Bytes, received: Instant, to: &Destination) {
-        let peer = match self.peer(message) {
+        let peer = match self.message_peer(message) {
             Ok(Some(peer)) => peer,
             Ok(None) => return,
             Err(rejection) => {
                 if let Message::Request(request) = message {
-                    self.refuse(Some(&request.id), &rejection, to);
+                    self.refuse_message(Some(&request.id), &rejection, to);
                 }
                 return;
             }
@@ -178,19 +182,19 @@ impl Connection {
         if let Message::Notification(notification) = message
             && Method::parse(&notification.method) == Some(Method::Cancelled)
         {
-            self.cancel(message, &peer);
+            self.cancel_request(message, &peer);
         }
         if let Message::Request(request) = message
-            && self.client.calls.lock().contains_key(&request.id)
+            && self.client.calls.lock_calls().contains_key(&request.id)
         {
             let rejection = Rejection::NotAllowed("a request with this id is still being answered");
-            return self.refuse(Some(&request.id), &rejection, to);
+            return self.refuse_message(Some(&request.id), &rejection, to);
         }
-        self.dispatch(message, body, &peer, received, to);
+        self.dispatch_message(message, body, &peer, received, to);
     }
 
     /// By which rules a message is read; `None` where it can only be passed over.
-    fn peer(&self, message: &Message<'_>) -> Result<Option<Peer>, Rejection> {
+    fn message_peer(&self, message: &Message<'_>) -> Result<Option<Peer>, Rejection> {
         let method = message.method().and_then(Method::parse);
         let (session, server) = (self.client.session(), &self.client.server);
         if server.revisions().iter().any(|revision| revision.is_modern()) {
@@ -221,7 +225,14 @@ impl Connection {
         Peer { revision, session, principal: self.principal.clone() }
     }
 
-    fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {
+    fn dispatch_message(
+        &mut self,
+        message: &Message<'_>,
+        body: &Bytes,
+        peer: &Peer,
+        received: Instant,
+        to: &Destination,
+    ) {
         let channel = CallChannel {
             outbox: &self.client.outbox,
             outlet: OnceCell::new(),
@@ -233,7 +244,7 @@ impl Connection {
         let outlet = channel.outlet.into_inner();
         match handled {
             Handled::Nothing => {}
-            Handled::Now(reply) => self.client.deliver(reply, outlet.as_deref(), to),
+            Handled::Now(reply) => self.client.deliver_reply(reply, outlet.as_deref(), to),
             Handled::Later(future) => {
                 // Only requests are answered later.
                 let Some(id) = message.id() else { return };
@@ -253,7 +264,7 @@ impl Connection {
         let method = message.method().and_then(Method::parse);
         let (is_subscription, begins_session) =
             (method == Some(Method::SubscriptionsListen), method == Some(Method::Initialize));
-        let answer = Answer {
+        let answer = ReplySlot {
             id: id.clone(),
             destination: to.clone(),
             client: Arc::clone(&self.client),
@@ -262,33 +273,33 @@ impl Connection {
         };
         let calls = &self.client.calls;
         // In the table before it runs, since its end takes it out again. Not locked over the spawn, for the same reason.
-        calls.insert(id.clone(), Call { task: None, outlet, is_subscription, begins_session });
+        calls.insert(id.clone(), InFlightCall { task: None, outlet, is_subscription, begins_session });
         let task = self.tasks.spawn(async move {
             // A local variable is dropped while a panic unwinds, which is how the answer knows of one.
             let answer = answer;
             answer.deliver_reply(future.await);
         });
-        if let Some(call) = calls.lock().get_mut(&id) {
+        if let Some(call) = calls.lock_calls().get_mut(&id) {
             call.task = Some(task);
         }
         // One that had to wait for its turn may begin after the input's end.
         if is_subscription && self.client.hears_nothing() {
-            calls.cancel(&id);
+            calls.cancel_request(&id);
         }
     }
 
     /// The requests of a session that are under way are cancelled by dispatch, which lets their handlers clean up.
-    fn cancel(&mut self, message: &Message<'_>, peer: &Peer) {
+    fn cancel_request(&mut self, message: &Message<'_>, peer: &Peer) {
         let Some(params) = message.params() else { return };
         if let Ok(CancelledParams { request_id: Some(id), .. }) = serde_json::from_str(params.get()) {
             if peer.session.is_none() {
-                self.client.calls.cancel(&id);
+                self.client.calls.cancel_request(&id);
             }
-            self.waiting.cancel(&id);
+            self.waiting.cancel_line(&id);
         }
     }
 
-    fn refuse(&self, id: Option<&Id<'_>>, rejection: &Rejection, to: &Destination) {
+    fn refuse_message(&self, id: Option<&Id<'_>>, rejection: &Rejection, to: &Destination) {
         let mut message = Vec::new();
         rejection.write_body(id, &mut message);
         to.send_message(Bytes::from(message));
@@ -299,10 +310,10 @@ impl Connection {
         let reason = "too many requests wait for their turn";
         // Nothing in it can fail to be written: it has no data.
         let _ = write_error(&mut message, Some(id), code::INTERNAL_ERROR, reason, None::<&()>);
-        self.client.outbox.reply(Bytes::from(message));
+        self.client.outbox.add_reply(Bytes::from(message));
     }
 
-    fn line(&self) -> Destination {
+    fn line_destination(&self) -> Destination {
         Destination::Line(self.client.outbox.clone())
     }
 }
@@ -328,7 +339,7 @@ struct CallChannel<'a> {
 }
 
 impl Channel for CallChannel<'_> {
-    fn open(&self) -> Arc<dyn Outlet> {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         Arc::clone(self.outlet.get_or_init(|| Arc::new(CallOutlet::new(self.outbox.clone())))) as Arc<dyn Outlet>
     }
 
@@ -336,7 +347,7 @@ impl Channel for CallChannel<'_> {
         self.transport
     }
 
-    fn closed(&self) -> Option<CancellationToken> {
+    fn connection_closed(&self) -> Option<CancellationToken> {
         Some(self.closed.clone())
     }
 }

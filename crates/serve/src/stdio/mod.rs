@@ -27,7 +27,7 @@ use mcpace_wire::lines;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use self::connection::Connection;
+use self::connection::StdioConnection;
 use self::outbox::Outbox;
 use crate::{Principal, Server, TransportKind};
 
@@ -147,7 +147,7 @@ pub async fn serve_streams(
     output: impl AsyncWrite,
 ) -> Result<End, StdioError> {
     let outbox = Outbox::new(options.queue_limit);
-    let mut connection = Connection::new(server, &options, outbox.clone());
+    let mut connection = StdioConnection::new(server, &options, outbox.clone());
     let mut output = std::pin::pin!(output);
     let mut writing = std::pin::pin!(outbox.write_to(&mut output));
     let read = {
@@ -160,7 +160,7 @@ pub async fn serve_streams(
     let read = match read {
         Ok(read) => read,
         Err(written) => {
-            connection.end();
+            connection.end_connection();
             return ended_by_output(written);
         }
     };
@@ -174,7 +174,7 @@ pub async fn serve_streams(
         written
     });
     let drained = drained.await;
-    connection.end();
+    connection.end_connection();
     match drained {
         _ if read.is_err() => read.map(|()| End::Finished),
         Ok(Ok(())) => Ok(End::Finished),
@@ -184,7 +184,11 @@ pub async fn serve_streams(
 }
 
 /// Takes lines until the input ends, then what is left of them.
-async fn take_all(connection: &mut Connection, options: &Options, input: impl AsyncRead) -> Result<(), StdioError> {
+async fn take_all(
+    connection: &mut StdioConnection,
+    options: &Options,
+    input: impl AsyncRead,
+) -> Result<(), StdioError> {
     let mut input = std::pin::pin!(input);
     let mut decoder = lines::Decoder::new(options.line_limit);
     let mut chunk = vec![0; CHUNK];

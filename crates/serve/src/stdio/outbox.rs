@@ -21,18 +21,18 @@ const OVERHEAD: usize = 64;
 /// The queue towards the client.
 #[derive(Clone)]
 pub(super) struct Outbox {
-    shared: Arc<Shared>,
+    shared: Arc<OutboxShared>,
 }
 
-struct Shared {
+struct OutboxShared {
     limit: usize,
-    queue: Mutex<Queue>,
+    queue: Mutex<MessageQueue>,
     filled: Notify,
     emptied: Notify,
 }
 
 #[derive(Default)]
-struct Queue {
+struct MessageQueue {
     messages: VecDeque<Bytes>,
     /// Bytes of the queued messages and of the messages that are being written.
     bytes: usize,
@@ -42,24 +42,24 @@ struct Queue {
 impl Outbox {
     pub(super) fn new(limit: usize) -> Self {
         let (filled, emptied) = (Notify::new(), Notify::new());
-        Self { shared: Arc::new(Shared { limit, queue: Mutex::default(), filled, emptied }) }
+        Self { shared: Arc::new(OutboxShared { limit, queue: Mutex::default(), filled, emptied }) }
     }
 
     /// Takes a reply, whether there is room or not: its number is bounded by that of the requests in flight.
-    pub(super) fn reply(&self, message: Bytes) {
-        self.with(|queue| queue.push(message));
+    pub(super) fn add_reply(&self, message: Bytes) {
+        self.with_queue(|queue| queue.push(message));
         self.shared.filled.notify_one();
     }
 
     /// No more messages will come; [`Outbox::write_to`] ends when all are written.
     pub(super) fn close(&self) {
-        self.with(|queue| queue.closed = true);
+        self.with_queue(|queue| queue.closed = true);
         self.shared.filled.notify_one();
     }
 
     /// Waits until less waits to be written than the limit. For one caller at a time.
     pub(super) async fn wait_for_room(&self) {
-        while self.with(|queue| queue.bytes >= self.shared.limit) {
+        while self.with_queue(|queue| queue.bytes >= self.shared.limit) {
             self.shared.emptied.notified().await;
         }
     }
@@ -68,13 +68,13 @@ impl Outbox {
     pub(super) async fn write_to<W: AsyncWrite>(&self, output: &mut Pin<&mut W>) -> io::Result<()> {
         let mut buffer = Vec::new();
         loop {
-            let (cost, closed) = self.with(|queue| (queue.take(&mut buffer), queue.closed));
+            let (cost, closed) = self.with_queue(|queue| (queue.take_messages(&mut buffer), queue.closed));
             if cost > 0 {
                 output.write_all(&buffer).await?;
                 output.flush().await?;
                 buffer.clear();
                 buffer.shrink_to(WRITE);
-                self.with(|queue| queue.bytes -= cost);
+                self.with_queue(|queue| queue.bytes -= cost);
                 self.shared.emptied.notify_one();
             } else if closed {
                 return Ok(());
@@ -84,7 +84,7 @@ impl Outbox {
         }
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Queue) -> T) -> T {
+    fn with_queue<T>(&self, f: impl FnOnce(&mut MessageQueue) -> T) -> T {
         // Nothing in a critical section panics half-way through a change.
         f(&mut self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -92,7 +92,7 @@ impl Outbox {
 
 impl Outlet for Outbox {
     fn send(&self, message: Bytes) -> Result<(), Gone> {
-        let taken = self.with(|queue| {
+        let taken = self.with_queue(|queue| {
             let fits = !queue.closed && queue.bytes < self.shared.limit;
             if fits {
                 queue.push(message);
@@ -107,18 +107,18 @@ impl Outlet for Outbox {
     }
 }
 
-impl Queue {
+impl MessageQueue {
     fn push(&mut self, message: Bytes) {
         self.bytes += message.len() + OVERHEAD;
         self.messages.push_back(message);
     }
 
     /// Moves messages into one write; gives what they count for.
-    fn take(&mut self, buffer: &mut Vec<u8>) -> usize {
+    fn take_messages(&mut self, buffer: &mut Vec<u8>) -> usize {
         let mut cost = 0;
         while buffer.len() < WRITE {
             let Some(message) = self.messages.pop_front() else { break };
-            lines::encode(&message, buffer);
+            lines::encode_line(&message, buffer);
             cost += message.len() + OVERHEAD;
         }
         cost
@@ -135,7 +135,7 @@ mod tests {
         let send = || outbox.send(Bytes::from_static(b"[]"));
         let taken = (0..100).take_while(|_| send().is_ok()).count();
         assert!((1..=1_000 / OVERHEAD + 1).contains(&taken), "{taken}");
-        outbox.reply(Bytes::from_static(b"{}"));
+        outbox.add_reply(Bytes::from_static(b"{}"));
         outbox.close();
         assert_eq!(outbox.send(Bytes::new()), Err(Gone), "closed");
         let mut written = Vec::new();

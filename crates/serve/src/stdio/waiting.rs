@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mcpace_wire::jsonrpc::Id;
 
 /// A line with requests in it.
-pub(super) struct Line {
+pub(super) struct WaitingLine {
     pub(super) body: Bytes,
     pub(super) received: Instant,
     /// Ids of its requests.
@@ -15,13 +15,13 @@ pub(super) struct Line {
 }
 
 /// Lines that wait, first come first served, bounded in bytes.
-pub(super) struct Waiting {
-    lines: VecDeque<Line>,
+pub(super) struct WaitingLines {
+    lines: VecDeque<WaitingLine>,
     bytes: usize,
     limit: usize,
 }
 
-impl Waiting {
+impl WaitingLines {
     pub(super) fn new(limit: usize) -> Self {
         Self { lines: VecDeque::new(), bytes: 0, limit }
     }
@@ -31,7 +31,7 @@ impl Waiting {
     }
 
     /// Gives the line back where there is no room.
-    pub(super) fn add(&mut self, line: Line) -> Result<(), Line> {
+    pub(super) fn add(&mut self, line: WaitingLine) -> Result<(), WaitingLine> {
         if self.bytes + line.body.len() > self.limit {
             return Err(line);
         }
@@ -40,14 +40,14 @@ impl Waiting {
         Ok(())
     }
 
-    pub(super) fn next(&mut self) -> Option<Line> {
+    pub(super) fn next(&mut self) -> Option<WaitingLine> {
         let line = self.lines.pop_front()?;
         self.bytes -= line.body.len();
         Some(line)
     }
 
     /// Takes out a line that is this one request. One of a batch stays: the batch was sent as a whole.
-    pub(super) fn cancel(&mut self, id: &Id<'static>) {
+    pub(super) fn cancel_line(&mut self, id: &Id<'static>) {
         let at = self.lines.iter().position(|line| matches!(&*line.ids, [only] if only == id));
         if let Some(line) = at.and_then(|at| self.lines.remove(at)) {
             self.bytes -= line.body.len();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Later};
+use super::{Later, SettingChange};
 
 /// Carries messages between the processes that share a store. Mailboxes are bounded: the oldest messages go first, and whoever
 /// may have missed any learns so by [`Received::renewed`].
@@ -52,15 +52,15 @@ pub enum Post {
     /// A client's response or cancellation in a session, for the process that it concerns.
     Inbound(String, String),
     /// A client changed its session.
-    Changed(String, Change),
+    Changed(String, SettingChange),
     /// A notification for clients: a changed list or resource, or a message to all.
-    Told(Told),
+    Told(BroadcastChange),
 }
 
 /// Notification that a process sends to the clients of the other processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Told {
+pub enum BroadcastChange {
     /// The list of tools changed.
     Tools,
     /// The list of prompts changed.

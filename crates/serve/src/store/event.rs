@@ -14,7 +14,7 @@ use super::{Later, LogId};
 pub trait EventStore: Send + Sync {
     /// Adds entries in their order. An entry whose first attempt seemed to fail and is sent
     /// again is not added twice.
-    fn add<'a>(&'a self, entries: &'a [Entry], bounds: &'a Bounds) -> Later<'a, Vec<Added>>;
+    fn add<'a>(&'a self, entries: &'a [StreamEntry], bounds: &'a Bounds) -> Later<'a, Vec<Added>>;
 
     /// Begins to read as `reader`, a name that the caller chooses. The previous reader gets [`super::Post::LetGo`].
     fn open<'a>(&'a self, log: LogId, reader: &'a str, from: Cursor, bounds: &'a Bounds) -> Later<'a, Opened>;
@@ -49,30 +49,30 @@ pub struct Bounds {
 
 /// Something for one stream.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct StreamEntry {
     /// Stream of the entry.
     pub log: LogId,
     /// Number that rises in this process; a repeated entry has the number of the first attempt.
     pub sequence: u64,
     /// Content of the entry.
-    pub what: What,
+    pub what: EntryContent,
 }
 
-impl Entry {
+impl StreamEntry {
     /// Size of the content in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         match &self.what {
-            What::Event(_, message) => message.len(),
-            What::Begin(asked) => asked.len(),
-            What::End => 0,
+            EntryContent::Event(_, message) => message.len(),
+            EntryContent::Begin(asked) => asked.len(),
+            EntryContent::End => 0,
         }
     }
 }
 
-/// Content of an [`Entry`].
+/// Content of an [`StreamEntry`].
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum EntryContent {
     /// A reply's stream begins; the ids of the requests that it answers, a JSON array.
     Begin(Box<str>),
     /// A message, with its position in the stream of a reply. In other streams the store assigns the position.
@@ -124,7 +124,7 @@ pub struct Page {
     /// Whether there will be no more.
     pub ended: bool,
     /// State of the process that writes the stream.
-    pub writer: Writer,
+    pub writer: WriterState,
     /// The ids of the requests that it answers, a JSON array.
     pub asked: Option<String>,
     /// Whether another reader has the stream by now; nothing was read.
@@ -133,7 +133,7 @@ pub struct Page {
 
 /// State of the process that writes a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Writer {
+pub enum WriterState {
     /// Any process: the standalone stream.
     #[default]
     Anybody,

@@ -17,10 +17,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use broker::{Broker, Post, Received, To, Told};
-pub use event::{Added, Bounds, Cursor, Entry, EventStore, Opened, Page, What, Writer};
-pub use name::{LogId, Name};
-pub use session::{Change, Found, Life, Put, Record, SessionStore};
+pub use broker::{BroadcastChange, Broker, Post, Received, To};
+pub use event::{Added, Bounds, Cursor, EntryContent, EventStore, Opened, Page, StreamEntry, WriterState};
+pub use name::{LogId, SessionName};
+pub use session::{FoundSession, Life, Put, Record, SessionStore, SettingChange};
 
 /// Answer of a store, which keeps to its own time limit.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Down>> + Send + 'a>>;

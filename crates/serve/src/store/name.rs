@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 /// A session's name in a store: a hash of its id, which is a secret of its client's. On the wire: 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Name(u128);
+pub struct SessionName(u128);
 
-impl Name {
+impl SessionName {
     /// Name for a session id, or for another secret that must not be readable in a store.
     #[must_use]
     pub fn of(secret: &str) -> Self {
@@ -20,7 +20,7 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for SessionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
@@ -31,7 +31,7 @@ impl fmt::Display for Name {
 #[error("no name of a session or stream")]
 pub struct NoName;
 
-impl FromStr for Name {
+impl FromStr for SessionName {
     type Err = NoName;
 
     fn from_str(text: &str) -> Result<Self, NoName> {
@@ -46,7 +46,7 @@ impl FromStr for Name {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LogId {
     /// Whose.
-    pub session: Name,
+    pub session: SessionName,
     /// Which: the writer's number in the upper 32 bits.
     pub number: u64,
 }
@@ -54,7 +54,7 @@ pub struct LogId {
 impl LogId {
     /// The stream for what belongs to no request.
     #[must_use]
-    pub fn standalone(session: Name) -> Self {
+    pub fn standalone(session: SessionName) -> Self {
         Self { session, number: 0 }
     }
 
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_name_tells_nothing_of_the_id_and_is_read_again() {
         let id = "0123456789abcdef0123456789abcdef";
-        let name = Name::of(id);
+        let name = SessionName::of(id);
         assert_ne!(name.to_string(), id);
         assert_eq!(name.to_string().parse(), Ok(name));
         let log = LogId { session: name, number: 0xf_0000_0001 };

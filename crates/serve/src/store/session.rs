@@ -5,24 +5,24 @@ use std::time::Duration;
 use mcpace_wire::mcp::{ClientCapabilities, Implementation, LoggingLevel};
 use serde::{Deserialize, Serialize};
 
-use super::{Later, Name};
+use super::{Later, SessionName};
 
 /// Keeps sessions for as long as they live. Implementations bound each by [`Life`] on their own clock.
 pub trait SessionStore: Send + Sync {
     /// Puts a session there. One that is there already stays as it is; one that has ended does not come back.
-    fn put<'a>(&'a self, name: Name, record: &'a Record, life: Life) -> Later<'a, Put>;
+    fn put<'a>(&'a self, name: SessionName, record: &'a Record, life: Life) -> Later<'a, Put>;
 
     /// Looks one up.
-    fn find(&self, name: Name) -> Later<'_, Found>;
+    fn find(&self, name: SessionName) -> Later<'_, FoundSession>;
 
     /// These were used: their idle time begins anew.
-    fn touch<'a>(&'a self, names: &'a [Name], life: Life) -> Later<'a, ()>;
+    fn touch<'a>(&'a self, names: &'a [SessionName], life: Life) -> Later<'a, ()>;
 
     /// Something of a session changed. Changes of several processes add up; of one thing the last counts.
-    fn change<'a>(&'a self, name: Name, changes: &'a [Change]) -> Later<'a, ()>;
+    fn change<'a>(&'a self, name: SessionName, changes: &'a [SettingChange]) -> Later<'a, ()>;
 
     /// Ends one for all; it is remembered as ended for as long as anybody might ask.
-    fn end(&self, name: Name, life: Life) -> Later<'_, ()>;
+    fn end(&self, name: SessionName, life: Life) -> Later<'_, ()>;
 }
 
 /// How long sessions live.
@@ -45,7 +45,7 @@ pub enum Put {
 
 /// Result of looking up a session.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum FoundSession {
     /// It lives, and has so much left of its whole life where that has an end.
     Session(Box<Record>, Option<Duration>),
     /// It was ended.
@@ -69,13 +69,13 @@ pub struct Record {
     pub capabilities: ClientCapabilities,
     /// Settings of the client since, in order. Stores keep them separately, so that processes can add to them.
     #[serde(skip)]
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingChange>,
 }
 
 /// Setting of a client in its session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum SettingChange {
     /// The least level of log messages that it wants.
     LogLevel(LoggingLevel),
     /// It watches a resource.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, RateLimit, Verdict};
 use mcpace_serve::http::{self, Options, ResponseMode};
-use mcpace_serve::telemetry::{Begun, Ended, Observer, Operation};
+use mcpace_serve::telemetry::{Begun, EndedRequest, Observer, Operation};
 use mcpace_serve::{
     Context, Delegate, Delegated, HandlerError, NoArguments, RawAnswer, RawCall, Resource, ResourceRequest, Server,
     Tool, stdio,
@@ -50,7 +50,7 @@ impl Observer for Witness {
 }
 
 impl Operation for Noted {
-    fn end(self: Arc<Self>, ended: &Ended<'_>) {
+    fn end(self: Arc<Self>, ended: &EndedRequest<'_>) {
         self.0.lock().unwrap().push(format!("{}: {:?}", self.1, ended.failure));
     }
 }

@@ -63,7 +63,7 @@ impl Outlet for Outbox {
 struct Way(Arc<Outbox>);
 
 impl Channel for Way {
-    fn open(&self) -> Arc<dyn Outlet> {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         Arc::<Outbox>::clone(&self.0)
     }
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use mcpace_serve::telemetry::{Begun, Ended, Failure, Observer, Operation, current};
+use mcpace_serve::telemetry::{Begun, EndedRequest, Failure, Observer, Operation, current_operation};
 use mcpace_serve::{NoArguments, Server, Tool, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -33,7 +33,7 @@ impl Observer for Witness {
 }
 
 impl Operation for Seen {
-    fn end(self: Arc<Self>, ended: &Ended<'_>) {
+    fn end(self: Arc<Self>, ended: &EndedRequest<'_>) {
         let failure = match &ended.failure {
             None => "well".to_owned(),
             Some(Failure::Error { code, message }) => format!("{code} {message}"),
@@ -45,7 +45,8 @@ impl Operation for Seen {
 
 /// The name of the operation that the handler is part of.
 fn own() -> String {
-    let operation: Arc<dyn Any + Send + Sync> = current().expect("a handler of an observed server has an operation");
+    let operation: Arc<dyn Any + Send + Sync> =
+        current_operation().expect("a handler of an observed server has an operation");
     operation.downcast::<Seen>().expect("of our own kind").name.clone()
 }
 
@@ -90,7 +91,7 @@ async fn each_request_is_told_at_its_begin_and_at_its_end() {
     assert_eq!(taken(&log)[1], "end tools/call : -32602 unknown tool: none");
     client.now(4, "tools/list", json!({}));
     assert_eq!(taken(&log)[1], "end tools/list : well");
-    assert!(current().is_none());
+    assert!(current_operation().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
+use mcpace_serve::guard::{AccessRequest, BoxFuture, ComponentKind, Denial, Guard, RateLimit, Verdict};
 use mcpace_serve::{
     Challenge, HandlerError, NoArguments, Principal, Prompt, Reply, ReplyStatus, Resource, ResourceRequest,
     ResourceTemplate, Server, Tool, ToolError,
@@ -33,21 +33,21 @@ fn error(reply: &Reply) -> Value {
 #[tokio::test]
 async fn a_refusal_is_the_reply_that_a_client_would_have_got() {
     let server = server(Guard::new().scope("write").scope("admin"));
-    let refused = server.admit(Kind::Tool, "tool".to_owned(), None, ada()).await.unwrap_err();
+    let refused = server.admit(ComponentKind::Tool, "tool".to_owned(), None, ada()).await.unwrap_err();
     assert_eq!(refused.status, ReplyStatus::Forbidden);
     assert_eq!(refused.challenge, Some(Challenge::Scopes(vec!["write".into(), "admin".into()])));
     let client = Client::connect(&server, MODERN).granted("ada", &["read"]);
     let answer = client.call(2, "tool", json!({})).await;
     assert_eq!(error(&refused), answer.body["error"]);
-    assert_eq!(server.may_see(Kind::Tool, tool(), ada()).await, [false]);
+    assert_eq!(server.may_see(ComponentKind::Tool, tool(), ada()).await, [false]);
 }
 
 #[tokio::test]
 async fn uses_count_with_those_of_clients_and_looks_do_not() {
     let server = server(Guard::new().limit(RateLimit::new("tool", 2, Duration::from_secs(60))));
-    let admit = || server.admit(Kind::Tool, "tool".to_owned(), None, ada());
+    let admit = || server.admit(ComponentKind::Tool, "tool".to_owned(), None, ada());
     for _ in 0..5 {
-        assert_eq!(server.may_see(Kind::Tool, tool(), ada()).await, [true]);
+        assert_eq!(server.may_see(ComponentKind::Tool, tool(), ada()).await, [true]);
     }
     assert!(admit().await.is_ok());
     let client = Client::connect(&server, MODERN).granted("ada", &["read"]);
@@ -56,7 +56,7 @@ async fn uses_count_with_those_of_clients_and_looks_do_not() {
     assert_eq!(refused.status, ReplyStatus::TooManyRequests);
     assert!(error(&refused)["data"]["retryAfterMs"].as_u64().unwrap() > 0);
     // Another's count is another's.
-    assert!(server.admit(Kind::Tool, "tool".to_owned(), None, None).await.is_ok());
+    assert!(server.admit(ComponentKind::Tool, "tool".to_owned(), None, None).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,16 +74,16 @@ async fn who_takes_time_to_agree_is_waited_for_and_counts_only_when_it_did() {
         },
     );
     let server = server(guard);
-    let refused = server.admit(Kind::Tool, "tool".to_owned(), None, ada()).await.unwrap_err();
+    let refused = server.admit(ComponentKind::Tool, "tool".to_owned(), None, ada()).await.unwrap_err();
     assert_eq!(error(&refused)["message"], "not yet");
     agrees.store(true, SeqCst);
-    assert_eq!(server.may_see(Kind::Tool, tool(), ada()).await, [true]);
-    assert!(server.admit(Kind::Tool, "tool".to_owned(), None, ada()).await.is_ok());
+    assert_eq!(server.may_see(ComponentKind::Tool, tool(), ada()).await, [true]);
+    assert!(server.admit(ComponentKind::Tool, "tool".to_owned(), None, ada()).await.is_ok());
 }
 
 #[tokio::test]
 async fn each_sort_has_its_own_guards_and_is_told_what_is_asked() {
-    type Heard = (Kind, String, Option<String>, bool);
+    type Heard = (ComponentKind, String, Option<String>, bool);
     let heard: Arc<std::sync::Mutex<Vec<Heard>>> = Arc::default();
     let guard = || {
         let heard = Arc::clone(&heard);
@@ -103,21 +103,24 @@ async fn each_sort_has_its_own_guards_and_is_told_what_is_asked() {
         .unwrap();
     let uri = Some("a://7/c".to_owned());
     for (kind, name, uri) in [
-        (Kind::Resource, "a://b", None),
-        (Kind::Template, "a://{x}/c", uri.clone()),
-        (Kind::Prompt, "p", None),
+        (ComponentKind::Resource, "a://b", None),
+        (ComponentKind::Template, "a://{x}/c", uri.clone()),
+        (ComponentKind::Prompt, "p", None),
         // Unguarded, and unknown: nobody is asked.
-        (Kind::Tool, "open", None),
-        (Kind::Prompt, "nothing", None),
+        (ComponentKind::Tool, "open", None),
+        (ComponentKind::Prompt, "nothing", None),
     ] {
         assert!(server.admit(kind, name.to_owned(), uri, None).await.is_ok());
     }
-    assert_eq!(server.may_see(Kind::Prompt, vec!["p".to_owned(), "nothing".to_owned()], None).await, [true, true]);
+    assert_eq!(
+        server.may_see(ComponentKind::Prompt, vec!["p".to_owned(), "nothing".to_owned()], None).await,
+        [true, true]
+    );
     let expected = [
-        (Kind::Resource, "a://b".to_owned(), None, false),
-        (Kind::Template, "a://{x}/c".to_owned(), uri, false),
-        (Kind::Prompt, "p".to_owned(), None, false),
-        (Kind::Prompt, "p".to_owned(), None, true),
+        (ComponentKind::Resource, "a://b".to_owned(), None, false),
+        (ComponentKind::Template, "a://{x}/c".to_owned(), uri, false),
+        (ComponentKind::Prompt, "p".to_owned(), None, false),
+        (ComponentKind::Prompt, "p".to_owned(), None, true),
     ];
     assert_eq!(*heard.lock().unwrap(), expected);
 }

@@ -86,7 +86,7 @@ async fn everyone_is_counted_together_where_that_is_wanted() {
 struct Way(Option<&'static str>);
 
 impl Channel for Way {
-    fn open(&self) -> Arc<dyn Outlet> {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         Arc::new(Outbox::default())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
+use mcpace_serve::guard::{AccessRequest, BoxFuture, ComponentKind, Denial, Guard, RateLimit, Verdict};
 use mcpace_serve::{
     Challenge, Completion, Context, HandlerError, NoArguments, Prompt, ReplyStatus, Resource, ResourceRequest,
     ResourceTemplate, Server, Tool, ToolError,
@@ -247,7 +247,7 @@ async fn resources_templates_prompts_and_completions_are_guarded() {
             }
         }
     }
-    assert_eq!(Kind::Template.as_str(), "template");
+    assert_eq!(ComponentKind::Template.as_str(), "template");
 }
 
 /// A completer for everything would else tell a stranger, under a name that no guard is of, what a guarded one hides.

@@ -98,7 +98,7 @@ async fn a_verifiers_details_reach_the_handler_and_no_log() {
 pub(crate) struct Mirror;
 
 impl Fallback for Mirror {
-    fn call(&self, request: HttpRequest<Upload>) -> Responding {
+    fn call_service(&self, request: HttpRequest<Upload>) -> Responding {
         Box::pin(async move {
             let (head, mut upload) = request.into_parts();
             let (pieces, reader) = mpsc::channel(1);

@@ -47,7 +47,7 @@ fn result_of_initialize(server: &Server, params: &str) -> String {
         }
     }
     impl Channel for Nowhere {
-        fn open(&self) -> Arc<dyn Outlet> {
+        fn open_outlet(&self) -> Arc<dyn Outlet> {
             Arc::new(Nowhere)
         }
     }

@@ -27,21 +27,21 @@ const MOST_BYTES: u64 = 64 << 20;
 
 impl Form {
     /// Reads a size of this form; `None` where it is missing, malformed, or out of bounds.
-    pub(super) fn read(self, size: Option<&str>) -> Option<Size> {
+    pub(super) fn read_size(self, size: Option<&str>) -> Option<Size> {
         match (self, size) {
             (Self::Switch, None) => Some(Size::None),
-            (Self::Delay, Some(size)) => delay(size).map(Size::Delay),
+            (Self::Delay, Some(size)) => parse_delay(size).map(Size::Delay),
             (Self::Count, Some(size)) => {
                 let count = size.parse().ok()?;
                 (count > 0).then_some(Size::Count(count))
             }
-            (Self::Bytes, Some(size)) => bytes(size).map(Size::Bytes),
+            (Self::Bytes, Some(size)) => parse_bytes(size).map(Size::Bytes),
             _ => None,
         }
     }
 
     /// The form in words.
-    pub(super) fn rule(self) -> &'static str {
+    pub(super) fn form_rule(self) -> &'static str {
         match self {
             Self::Delay => "a number and `us`, `ms`, `s` or `m`, more than nothing, at most 10m",
             Self::Count => "a whole number from 1",
@@ -51,7 +51,7 @@ impl Form {
     }
 }
 
-fn delay(text: &str) -> Option<Duration> {
+fn parse_delay(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text)?;
     let seconds_per_unit = match unit {
         "us" | "µs" => 1e-6,
@@ -65,7 +65,7 @@ fn delay(text: &str) -> Option<Duration> {
     (delay > Duration::ZERO && delay <= LONGEST_DELAY).then_some(delay)
 }
 
-fn bytes(text: &str) -> Option<u64> {
+fn parse_bytes(text: &str) -> Option<u64> {
     let (number, unit) = number_and_unit(text)?;
     let bytes_per_unit: u64 = match unit {
         "B" => 1,

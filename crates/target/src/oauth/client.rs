@@ -8,7 +8,7 @@ use crate::secret::{Secret, random_text};
 
 /// A client keeps what it registered, and gets it back.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct RegisteredClient {
     metadata: Map<String, Value>,
     redirect_uris: Vec<String>,
     method: AuthenticationMethod,
@@ -25,18 +25,18 @@ enum AuthenticationMethod {
 
 const MOST_REDIRECT_URIS: usize = 20;
 
-impl Client {
+impl RegisteredClient {
     /// Reads a registration request and makes up an id, and a secret where the method needs one.
-    pub(super) fn register(body: &[u8]) -> Result<(String, Self), OAuthError> {
+    pub(super) fn from_registration(body: &[u8]) -> Result<(String, Self), OAuthError> {
         let mut metadata: Map<String, Value> =
-            serde_json::from_slice(body).map_err(|_| invalid("the body is no JSON object"))?;
+            serde_json::from_slice(body).map_err(|_| invalid_client("the body is no JSON object"))?;
         let redirect_uris = redirect_uris(&metadata)?;
         let method = match metadata.get("token_endpoint_auth_method").map(Value::as_str) {
             // RFC 7591 §2: `client_secret_basic` where nothing is said.
             None | Some(Some("client_secret_basic")) => AuthenticationMethod::Basic,
             Some(Some("client_secret_post")) => AuthenticationMethod::Post,
             Some(Some("none")) => AuthenticationMethod::None,
-            Some(_) => return Err(invalid("this token_endpoint_auth_method is not supported")),
+            Some(_) => return Err(invalid_client("this token_endpoint_auth_method is not supported")),
         };
         let secret = (method != AuthenticationMethod::None).then(random_text);
         // The client can't set the members that the server decides.
@@ -53,7 +53,7 @@ impl Client {
     }
 
     /// The registration response (RFC 7591 §3.2.1).
-    pub(super) fn registration(&self, id: &str) -> Value {
+    pub(super) fn registration_response(&self, id: &str) -> Value {
         let mut registration = Value::Object(self.metadata.clone());
         registration["client_id"] = json!(id);
         registration["token_endpoint_auth_method"] = json!(match self.method {
@@ -81,7 +81,7 @@ impl Client {
     }
 
     /// Checks the client's secret, which public clients don't have.
-    pub(super) fn authenticate(&self, given: Option<&str>) -> Result<(), OAuthError> {
+    pub(super) fn check_secret(&self, given: Option<&str>) -> Result<(), OAuthError> {
         let accepted = match (&self.secret, given) {
             (None, None) => true,
             (Some((secret, _)), Some(given)) => secret.equals(given),
@@ -125,6 +125,6 @@ fn loopback_without_port(uri: &str) -> Option<(String, String)> {
         .then(|| (host, uri.path_and_query().map(ToString::to_string).unwrap_or_default()))
 }
 
-fn invalid(description: &'static str) -> OAuthError {
+fn invalid_client(description: &'static str) -> OAuthError {
     OAuthError::new("invalid_client_metadata", description)
 }

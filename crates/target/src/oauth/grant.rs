@@ -33,7 +33,7 @@ pub(super) struct AuthorizationRequest {
 impl AuthorizationRequest {
     /// Reads the query. Without client and redirect URI there is nobody to answer.
     pub(super) fn parse(query: &str) -> Result<Self, OAuthError> {
-        let mut given = parameters(query.as_bytes())?;
+        let mut given = parse_parameters(query.as_bytes())?;
         Ok(Self {
             client_id: given.remove("client_id").ok_or(OAuthError::new("invalid_request", "client_id is missing"))?,
             redirect_uri: given
@@ -65,7 +65,7 @@ impl AuthorizationRequest {
     }
 
     /// Where the client is sent, with `code` or `error`, its state, and who answers (RFC 9207).
-    pub(super) fn redirect(&self, name: &str, value: &str, issuer: &str) -> String {
+    pub(super) fn redirect_url(&self, name: &str, value: &str, issuer: &str) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair(name, value);
         if let Some(state) = &self.state {
@@ -90,7 +90,7 @@ impl Code {
     }
 
     /// Turns the code into a grant if everything fits the authorization request.
-    pub(super) fn redeem(self, with: &TokenRequest, ours: &Resource, now: Instant) -> Result<Grant, OAuthError> {
+    pub(super) fn redeem_code(self, with: &TokenRequest, ours: &Resource, now: Instant) -> Result<Grant, OAuthError> {
         let refused = |description| Err(OAuthError::new("invalid_grant", description));
         let GrantKind::Code { redirect_uri, verifier, .. } = &with.kind else {
             return Err(UNKNOWN_CODE);
@@ -157,7 +157,7 @@ pub(super) enum GrantKind {
 
 impl TokenRequest {
     pub(super) fn parse(form: &[u8], authorization: Option<&str>) -> Result<Self, OAuthError> {
-        let mut given = parameters(form)?;
+        let mut given = parse_parameters(form)?;
         let mut needed = |name, missing| given.remove(name).ok_or(OAuthError::new("invalid_request", missing));
         let kind = match needed("grant_type", "grant_type is missing")?.as_str() {
             "authorization_code" => GrantKind::Code {
@@ -202,7 +202,7 @@ fn basic_credentials(header: &str) -> Option<(String, String)> {
 
 /// Form or query parameters. One that is repeated makes the request malformed (RFC 6749 §3.1), but
 /// for `resource`, which may be (RFC 8707 §2); of those the first counts.
-fn parameters(text: &[u8]) -> Result<BTreeMap<String, String>, OAuthError> {
+fn parse_parameters(text: &[u8]) -> Result<BTreeMap<String, String>, OAuthError> {
     let mut parameters = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(text) {
         if parameters.contains_key(name.as_ref()) {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 
-use super::catalogue::{Catalogue, Found};
+use super::catalogue::{ProductCatalogue, SearchResult};
 
 pub(super) const LARGEST_BODY: usize = 64 * 1024;
 const LONGEST_SEARCH: usize = 200;
@@ -21,18 +21,18 @@ const MOST_REMEMBERED: usize = 10_000;
 const SHOWN: usize = 10;
 
 /// A status and a JSON body.
-pub(super) type Answer = (StatusCode, String);
+pub(super) type ApiAnswer = (StatusCode, String);
 
 /// Answers requests; one thread's own.
 pub(super) struct Api {
-    catalogue: Catalogue,
+    catalogue: ProductCatalogue,
     /// By what was searched.
-    remembered: RefCell<HashMap<String, Found>>,
+    remembered: RefCell<HashMap<String, SearchResult>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Order {
+struct OrderBody {
     items: Vec<Item>,
 }
 
@@ -45,46 +45,48 @@ struct Item {
 
 impl Api {
     pub(super) fn new(products: u32) -> Self {
-        Self { catalogue: Catalogue::new(products), remembered: RefCell::default() }
+        Self { catalogue: ProductCatalogue::new(products), remembered: RefCell::default() }
     }
 
     /// The answer to any request.
-    pub(super) fn answer(&self, method: &Method, path: &str, query: &str, body: &[u8]) -> Answer {
+    pub(super) fn answer_request(&self, method: &Method, path: &str, query: &str, body: &[u8]) -> ApiAnswer {
         match (path, method) {
-            ("/products", &Method::GET) => self.products(query),
-            ("/price", &Method::POST) => self.price(body),
-            ("/products" | "/price", _) => refused(StatusCode::METHOD_NOT_ALLOWED, "GET /products or POST /price"),
-            _ => refused(StatusCode::NOT_FOUND, "there are /products and /price only"),
+            ("/products", &Method::GET) => self.search_products(query),
+            ("/price", &Method::POST) => self.price_order(body),
+            ("/products" | "/price", _) => {
+                refused_answer(StatusCode::METHOD_NOT_ALLOWED, "GET /products or POST /price")
+            }
+            _ => refused_answer(StatusCode::NOT_FOUND, "there are /products and /price only"),
         }
     }
 
-    fn products(&self, query: &str) -> Answer {
+    fn search_products(&self, query: &str) -> ApiAnswer {
         let (mut part, mut limit) = (None, SHOWN);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "q" => part = Some(value),
                 "limit" => match value.parse() {
                     Ok(number @ 1..=MOST_SHOWN) => limit = number,
-                    _ => return refused(StatusCode::BAD_REQUEST, "limit is a number from 1 to 100"),
+                    _ => return refused_answer(StatusCode::BAD_REQUEST, "limit is a number from 1 to 100"),
                 },
-                _ => return refused(StatusCode::BAD_REQUEST, "only q and limit can be asked for"),
+                _ => return refused_answer(StatusCode::BAD_REQUEST, "only q and limit can be asked for"),
             }
         }
         match part {
             Some(part) if !part.is_empty() && part.len() <= LONGEST_SEARCH => {
-                (StatusCode::OK, self.listed(&part, limit))
+                (StatusCode::OK, self.matching_json(&part, limit))
             }
-            _ => refused(StatusCode::BAD_REQUEST, "q is what names have in them, 1 to 200 bytes"),
+            _ => refused_answer(StatusCode::BAD_REQUEST, "q is what names have in them, 1 to 200 bytes"),
         }
     }
 
-    fn listed(&self, part: &str, limit: usize) -> String {
+    fn matching_json(&self, part: &str, limit: usize) -> String {
         let mut remembered = self.remembered.borrow_mut();
         let searched;
         let found = match remembered.get(part) {
             Some(found) => found,
             None => {
-                searched = self.catalogue.search(part, MOST_SHOWN);
+                searched = self.catalogue.search_names(part, MOST_SHOWN);
                 if remembered.len() < MOST_REMEMBERED {
                     remembered.entry(part.to_owned()).or_insert(searched)
                 } else {
@@ -97,26 +99,26 @@ impl Api {
             if number > 0 {
                 text.push(',');
             }
-            text.push_str(self.catalogue.json(*place));
+            text.push_str(self.catalogue.product_json(*place));
         }
         text.push_str("]}");
         text
     }
 
-    fn price(&self, body: &[u8]) -> Answer {
-        let Ok(order) = serde_json::from_slice::<Order>(body) else {
-            return refused(StatusCode::BAD_REQUEST, "the body is {items: [{product_id, quantity}]}");
+    fn price_order(&self, body: &[u8]) -> ApiAnswer {
+        let Ok(order) = serde_json::from_slice::<OrderBody>(body) else {
+            return refused_answer(StatusCode::BAD_REQUEST, "the body is {items: [{product_id, quantity}]}");
         };
         if order.items.len() > MOST_ITEMS {
-            return refused(StatusCode::BAD_REQUEST, "at most 1000 items at a time");
+            return refused_answer(StatusCode::BAD_REQUEST, "at most 1000 items at a time");
         }
         let mut total = 0u64;
         for Item { product_id, quantity } in order.items {
-            let Some(price) = self.catalogue.price(product_id) else {
-                return refused(StatusCode::NOT_FOUND, &format!("no product {product_id}"));
+            let Some(price) = self.catalogue.product_price(product_id) else {
+                return refused_answer(StatusCode::NOT_FOUND, &format!("no product {product_id}"));
             };
             if !(1..=MOST_OF_ONE).contains(&quantity) {
-                return refused(StatusCode::BAD_REQUEST, "quantity is a number from 1 to 1000000");
+                return refused_answer(StatusCode::BAD_REQUEST, "quantity is a number from 1 to 1000000");
             }
             total += u64::from(price) * u64::from(quantity);
         }
@@ -125,7 +127,7 @@ impl Api {
 }
 
 /// An error's answer; `reason` has nothing to escape.
-pub(super) fn refused(status: StatusCode, reason: &str) -> Answer {
+pub(super) fn refused_answer(status: StatusCode, reason: &str) -> ApiAnswer {
     let mut text = String::new();
     // Writing to a string never fails.
     let _ = write!(text, r#"{{"error":"{reason}"}}"#);
@@ -136,12 +138,12 @@ pub(super) fn refused(status: StatusCode, reason: &str) -> Answer {
 mod tests {
     use super::*;
 
-    fn get(api: &Api, query: &str) -> Answer {
-        api.answer(&Method::GET, "/products", query, b"")
+    fn get(api: &Api, query: &str) -> ApiAnswer {
+        api.answer_request(&Method::GET, "/products", query, b"")
     }
 
-    fn priced(api: &Api, body: &str) -> Answer {
-        api.answer(&Method::POST, "/price", "", body.as_bytes())
+    fn priced(api: &Api, body: &str) -> ApiAnswer {
+        api.answer_request(&Method::POST, "/price", "", body.as_bytes())
     }
 
     #[test]
@@ -165,8 +167,8 @@ mod tests {
         for query in ["", "q=", "q=a&limit=0", "q=a&limit=101", "q=a&limit=x", "q=a&page=2", &long] {
             assert_eq!(get(&api, query).0, StatusCode::BAD_REQUEST, "{query}");
         }
-        assert_eq!(api.answer(&Method::GET, "/", "", b"").0, StatusCode::NOT_FOUND);
-        assert_eq!(api.answer(&Method::GET, "/price", "", b"").0, StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(api.answer_request(&Method::GET, "/", "", b"").0, StatusCode::NOT_FOUND);
+        assert_eq!(api.answer_request(&Method::GET, "/price", "", b"").0, StatusCode::METHOD_NOT_ALLOWED);
     }
 
     #[test]
@@ -181,7 +183,7 @@ mod tests {
     #[test]
     fn prices_add_up_and_what_is_no_order_is_refused() {
         let api = Api::new(10);
-        let (one, two) = (api.catalogue.price(1).unwrap(), api.catalogue.price(2).unwrap());
+        let (one, two) = (api.catalogue.product_price(1).unwrap(), api.catalogue.product_price(2).unwrap());
         let body = r#"{"items":[{"product_id":1,"quantity":3},{"product_id":2,"quantity":1}]}"#;
         assert_eq!(priced(&api, body), (StatusCode::OK, format!(r#"{{"total_cents":{}}}"#, 3 * one + two)));
         assert_eq!(priced(&api, r#"{"items":[]}"#).1, r#"{"total_cents":0}"#);

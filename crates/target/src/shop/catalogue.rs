@@ -75,7 +75,7 @@ const THINGS: [(&str, &str); 25] = [
 type Gram = [u8; 3];
 
 /// All products; ids count from 1.
-pub(super) struct Catalogue {
+pub(super) struct ProductCatalogue {
     /// Every product as JSON, one after another.
     json: String,
     /// Where each product's JSON ends.
@@ -90,13 +90,13 @@ pub(super) struct Catalogue {
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     pub(super) total: u32,
     /// Places of the first of them, at most as many as were asked for.
     pub(super) first: Vec<u32>,
 }
 
-impl Catalogue {
+impl ProductCatalogue {
     /// The first `count` products of the one and only shop.
     pub(super) fn new(count: u32) -> Self {
         let mut made = Self {
@@ -112,17 +112,17 @@ impl Catalogue {
             let make = random.one_of(&MAKES);
             let quality = random.one_of(&QUALITIES);
             let (thing, category) = *random.one_of(&THINGS);
-            let price = 199 + random.below(99_800);
-            made.add(id, &format!("{make} {quality} {thing} {id}"), category, price);
+            let price = 199 + random.below_limit(99_800);
+            made.add_product(id, &format!("{make} {quality} {thing} {id}"), category, price);
         }
         made
     }
 
-    fn add(&mut self, id: u32, name: &str, category: &str, price_cents: u32) {
+    fn add_product(&mut self, id: u32, name: &str, category: &str, price_cents: u32) {
         // No word above needs escaping.
         let json = format!(r#"{{"id":{id},"name":"{name}","category":"{category}","price_cents":{price_cents}}}"#);
         self.json.push_str(&json);
-        self.ends.push(offset(self.json.len()));
+        self.ends.push(to_offset(self.json.len()));
         self.prices.push(price_cents);
         let name = name.to_ascii_lowercase();
         for gram in name.as_bytes().windows(3) {
@@ -132,53 +132,53 @@ impl Catalogue {
             }
         }
         self.names.push_str(&name);
-        self.name_ends.push(offset(self.names.len()));
+        self.name_ends.push(to_offset(self.names.len()));
     }
 
     /// The products whose names have `part` in them: how many, and the first `limit` by id.
-    pub(super) fn search(&self, part: &str, limit: usize) -> Found {
+    pub(super) fn search_names(&self, part: &str, limit: usize) -> SearchResult {
         let part = part.to_lowercase();
-        let mut found = Found { total: 0, first: Vec::new() };
+        let mut found = SearchResult { total: 0, first: Vec::new() };
         let mut look = |place: u32| {
-            if self.names[range(&self.name_ends, place)].contains(&part) {
+            if self.names[text_range(&self.name_ends, place)].contains(&part) {
                 found.total += 1;
                 if found.first.len() < limit {
                     found.first.push(place);
                 }
             }
         };
-        match self.candidates(part.as_bytes()) {
+        match self.candidate_places(part.as_bytes()) {
             Some(places) => places.iter().copied().for_each(&mut look),
-            None => (0..offset(self.prices.len())).for_each(&mut look),
+            None => (0..to_offset(self.prices.len())).for_each(&mut look),
         }
         found
     }
 
     /// The products that have the rarest three bytes of `part`; `None` where it has no three.
-    fn candidates(&self, part: &[u8]) -> Option<&[u32]> {
+    fn candidate_places(&self, part: &[u8]) -> Option<&[u32]> {
         let products = |gram: &[u8]| self.grams.get(gram).map_or(&[][..], Vec::as_slice);
         part.windows(3).map(products).min_by_key(|products| products.len())
     }
 
     /// A product as JSON.
-    pub(super) fn json(&self, place: u32) -> &str {
-        &self.json[range(&self.ends, place)]
+    pub(super) fn product_json(&self, place: u32) -> &str {
+        &self.json[text_range(&self.ends, place)]
     }
 
     /// Price of a product in cents; `None` if no product has this id.
-    pub(super) fn price(&self, id: u32) -> Option<u32> {
+    pub(super) fn product_price(&self, id: u32) -> Option<u32> {
         self.prices.get(id.checked_sub(1)? as usize).copied()
     }
 }
 
-fn range(ends: &[u32], place: u32) -> Range<usize> {
+fn text_range(ends: &[u32], place: u32) -> Range<usize> {
     let place = place as usize;
     let start = place.checked_sub(1).map_or(0, |before| ends[before]);
     start as usize..ends[place] as usize
 }
 
 /// All names and texts together are some megabytes.
-fn offset(length: usize) -> u32 {
+fn to_offset(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
@@ -186,20 +186,20 @@ fn offset(length: usize) -> u32 {
 struct SplitMix(u64);
 
 impl SplitMix {
-    fn next(&mut self) -> u64 {
+    fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, limit: u32) -> u32 {
+    fn below_limit(&mut self, limit: u32) -> u32 {
         // The high half times the limit: below it, and as even as 32 bits are.
-        (((self.next() >> 32) * u64::from(limit)) >> 32) as u32
+        (((self.next_bits() >> 32) * u64::from(limit)) >> 32) as u32
     }
 
     fn one_of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
-        &choices[self.below(choices.len() as u32) as usize]
+        &choices[self.below_limit(choices.len() as u32) as usize]
     }
 }
 
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn products_are_the_same_for_ever() {
-        let catalogue = Catalogue::new(3);
-        let all: Vec<&str> = (0..3).map(|place| catalogue.json(place)).collect();
+        let catalogue = ProductCatalogue::new(3);
+        let all: Vec<&str> = (0..3).map(|place| catalogue.product_json(place)).collect();
         assert_eq!(
             all,
             [
@@ -219,20 +219,21 @@ mod tests {
                 r#"{"id":3,"name":"Tundra Portable Lens 3","category":"photo","price_cents":59386}"#,
             ]
         );
-        assert_eq!((catalogue.price(0), catalogue.price(4)), (None, None));
+        assert_eq!((catalogue.product_price(0), catalogue.product_price(4)), (None, None));
     }
 
     #[test]
     fn a_search_finds_what_looking_at_every_name_finds() {
-        let catalogue = Catalogue::new(2_000);
-        let names: Vec<&str> = (0..2_000).map(|place| &catalogue.names[range(&catalogue.name_ends, place)]).collect();
+        let catalogue = ProductCatalogue::new(2_000);
+        let names: Vec<&str> =
+            (0..2_000).map(|place| &catalogue.names[text_range(&catalogue.name_ends, place)]).collect();
         for part in ["Lamp", "lamp 1", "er", "r S", "Willow Slim", "777", "nothing of the kind", "É", ""] {
             let wanted: Vec<u32> = (0u32..)
                 .zip(&names)
                 .filter(|(_, name)| name.contains(&part.to_lowercase()))
                 .map(|(place, _)| place)
                 .collect();
-            let found = catalogue.search(part, 7);
+            let found = catalogue.search_names(part, 7);
             assert_eq!(found.total as usize, wanted.len(), "{part:?}");
             assert_eq!(found.first, wanted.into_iter().take(7).collect::<Vec<_>>(), "{part:?}");
         }

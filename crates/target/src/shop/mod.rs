@@ -72,7 +72,7 @@ impl Shop {
             let api = Rc::new(Api::new(products));
             runtime.block_on(LocalSet::new().run_until(async move {
                 tokio::select! {
-                    () = accept(listener, &api, &counted) => {}
+                    () = accept_connections(listener, &api, &counted) => {}
                     _ = stopped => {}
                 }
             }));
@@ -104,7 +104,7 @@ impl Drop for Shop {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, api: &Rc<Api>, requests: &Arc<AtomicU64>) {
+async fn accept_connections(listener: std::net::TcpListener, api: &Rc<Api>, requests: &Arc<AtomicU64>) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
@@ -119,19 +119,19 @@ async fn accept(listener: std::net::TcpListener, api: &Rc<Api>, requests: &Arc<A
         if Rc::strong_count(&open) <= MOST_CONNECTIONS {
             let (api, requests, place) = (Rc::clone(api), Arc::clone(requests), Rc::clone(&open));
             tokio::task::spawn_local(async move {
-                serve(stream, &api, &requests).await;
+                serve_connection(stream, &api, &requests).await;
                 drop(place);
             });
         }
     }
 }
 
-async fn serve(stream: TcpStream, api: &Rc<Api>, requests: &AtomicU64) {
+async fn serve_connection(stream: TcpStream, api: &Rc<Api>, requests: &AtomicU64) {
     // Timing-sensitive. A socket that can't be set is one that the peer has closed already.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| {
         requests.fetch_add(1, Ordering::Relaxed);
-        answer(Rc::clone(api), request)
+        answer_request(Rc::clone(api), request)
     });
     // How a connection ends is its client's business.
     let _ = http1::Builder::new()
@@ -142,11 +142,11 @@ async fn serve(stream: TcpStream, api: &Rc<Api>, requests: &AtomicU64) {
         .await;
 }
 
-async fn answer(api: Rc<Api>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer_request(api: Rc<Api>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let (status, text) = match Limited::new(body, api::LARGEST_BODY).collect().await {
-        Ok(body) => api.answer(&head.method, head.uri.path(), head.uri.query().unwrap_or(""), &body.to_bytes()),
-        Err(_) => api::refused(StatusCode::PAYLOAD_TOO_LARGE, "a body has at most 64 KiB"),
+        Ok(body) => api.answer_request(&head.method, head.uri.path(), head.uri.query().unwrap_or(""), &body.to_bytes()),
+        Err(_) => api::refused_answer(StatusCode::PAYLOAD_TOO_LARGE, "a body has at most 64 KiB"),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;

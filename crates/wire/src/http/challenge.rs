@@ -59,12 +59,12 @@ impl Challenge {
         if header.len() > MAX_LENGTH {
             return Err(ChallengeError::TooLong);
         }
-        let mut reader = Reader { text: header, at: 0 };
+        let mut reader = ChallengeReader { text: header, at: 0 };
         let mut challenges = Vec::new();
-        reader.separators();
+        reader.skip_separators();
         while !reader.is_done() {
-            challenges.push(reader.challenge()?);
-            reader.separators();
+            challenges.push(reader.read_challenge()?);
+            reader.skip_separators();
         }
         Ok(challenges)
     }
@@ -115,12 +115,12 @@ impl fmt::Display for Challenge {
     }
 }
 
-struct Reader<'a> {
+struct ChallengeReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ChallengeReader<'a> {
     fn rest(&self) -> &'a [u8] {
         &self.text.as_bytes()[self.at..]
     }
@@ -129,11 +129,11 @@ impl<'a> Reader<'a> {
         self.at == self.text.len()
     }
 
-    fn malformed(&self) -> ChallengeError {
+    fn malformed_error(&self) -> ChallengeError {
         ChallengeError::Malformed { at: self.at }
     }
 
-    fn skip(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
+    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let length = self.rest().iter().take_while(|&&byte| wanted(byte)).count();
         let start = self.at;
         self.at += length;
@@ -141,28 +141,28 @@ impl<'a> Reader<'a> {
         &self.text[start..self.at]
     }
 
-    fn spaces(&mut self) {
-        self.skip(|byte| matches!(byte, b' ' | b'\t'));
+    fn skip_spaces(&mut self) {
+        self.skip_while(|byte| matches!(byte, b' ' | b'\t'));
     }
 
-    fn separators(&mut self) {
-        self.skip(|byte| matches!(byte, b' ' | b'\t' | b','));
+    fn skip_separators(&mut self) {
+        self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b','));
     }
 
-    fn challenge(&mut self) -> Result<Challenge, ChallengeError> {
-        let scheme = self.skip(is_token_byte);
+    fn read_challenge(&mut self) -> Result<Challenge, ChallengeError> {
+        let scheme = self.skip_while(is_token_byte);
         if scheme.is_empty() || !matches!(self.rest().first(), None | Some(b' ' | b'\t' | b',')) {
-            return Err(self.malformed());
+            return Err(self.malformed_error());
         }
         let mut challenge = Challenge { scheme: scheme.to_owned(), ..Challenge::default() };
-        self.spaces();
-        if let Some(token) = self.token68() {
+        self.skip_spaces();
+        if let Some(token) = self.read_token68() {
             challenge.token68 = Some(token.to_owned());
             return Ok(challenge);
         }
         loop {
             let before = self.at;
-            self.separators();
+            self.skip_separators();
             let Some(name) = self.param_name() else {
                 self.at = before;
                 return Ok(challenge);
@@ -173,13 +173,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A token68, which must be all that follows the scheme. Otherwise nothing is read.
-    fn token68(&mut self) -> Option<&'a str> {
+    fn read_token68(&mut self) -> Option<&'a str> {
         let start = self.at;
-        self.skip(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
+        self.skip_while(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
         let has_letters = self.at > start;
-        self.skip(|byte| byte == b'=');
+        self.skip_while(|byte| byte == b'=');
         let end = self.at;
-        self.spaces();
+        self.skip_spaces();
         if has_letters && matches!(self.rest().first(), None | Some(b',')) {
             return Some(&self.text[start..end]);
         }
@@ -190,11 +190,11 @@ impl<'a> Reader<'a> {
     /// A parameter's name and its equals sign; `None` where something else follows, such as the next scheme.
     fn param_name(&mut self) -> Option<&'a str> {
         let start = self.at;
-        let name = self.skip(is_token_byte);
-        self.spaces();
+        let name = self.skip_while(is_token_byte);
+        self.skip_spaces();
         if !name.is_empty() && self.rest().first() == Some(&b'=') {
             self.at += 1;
-            self.spaces();
+            self.skip_spaces();
             return Some(name);
         }
         self.at = start;
@@ -203,8 +203,8 @@ impl<'a> Reader<'a> {
 
     fn param_value(&mut self) -> Result<String, ChallengeError> {
         if self.rest().first() != Some(&b'"') {
-            let token = self.skip(is_token_byte);
-            return if token.is_empty() { Err(self.malformed()) } else { Ok(token.to_owned()) };
+            let token = self.skip_while(is_token_byte);
+            return if token.is_empty() { Err(self.malformed_error()) } else { Ok(token.to_owned()) };
         }
         self.at += 1;
         let mut value = String::new();
@@ -223,6 +223,6 @@ impl<'a> Reader<'a> {
                 _ => value.push(c),
             }
         }
-        Err(self.malformed())
+        Err(self.malformed_error())
     }
 }

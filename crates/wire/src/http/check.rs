@@ -33,10 +33,10 @@ pub fn check_modern(
         }
     };
     let version = required_meta(outline)?;
-    agree(name::PROTOCOL_VERSION, plain(headers.protocol_version, name::PROTOCOL_VERSION)?, version)?;
-    agree(name::METHOD, plain(headers.method, name::METHOD)?, method)?;
+    require_agreement(name::PROTOCOL_VERSION, plain_value(headers.protocol_version, name::PROTOCOL_VERSION)?, version)?;
+    require_agreement(name::METHOD, plain_value(headers.method, name::METHOD)?, method)?;
     if let Some(target) = outline.header_name(method) {
-        agree(name::NAME, decoded(headers.name, name::NAME)?, target)?;
+        require_agreement(name::NAME, decoded_value(headers.name, name::NAME)?, target)?;
     }
     supported_version(version, supported)
 }
@@ -120,13 +120,13 @@ fn check_notification(
     let in_body = outline.meta.as_ref().and_then(|meta| meta.protocol_version.as_deref());
     let in_header = match headers.protocol_version {
         Field::Absent => None,
-        field => Some(plain(field, name::PROTOCOL_VERSION)?),
+        field => Some(plain_value(field, name::PROTOCOL_VERSION)?),
     };
     if let (Some(header), Some(body)) = (&in_header, in_body) {
-        agree(name::PROTOCOL_VERSION, Cow::Borrowed(header), body)?;
+        require_agreement(name::PROTOCOL_VERSION, Cow::Borrowed(header), body)?;
     }
     if !headers.method.is_absent() {
-        agree(name::METHOD, plain(headers.method, name::METHOD)?, method)?;
+        require_agreement(name::METHOD, plain_value(headers.method, name::METHOD)?, method)?;
     }
     match in_body.or(in_header.as_deref()) {
         Some(version) => supported_version(version, supported),
@@ -158,23 +158,23 @@ fn supported_version(version: &str, supported: &[Revision]) -> Result<Revision, 
     })
 }
 
-fn agree(header: &'static str, said: Cow<'_, str>, body: &str) -> Result<(), Rejection> {
+fn require_agreement(header: &'static str, said: Cow<'_, str>, body: &str) -> Result<(), Rejection> {
     if said == body { Ok(()) } else { Err(Rejection::HeaderMismatch(Cow::Borrowed(header))) }
 }
 
 /// The value of a header that stands for itself.
-fn plain<'a>(field: Field<'a>, name: &'static str) -> Result<Cow<'a, str>, Rejection> {
-    single(field, name)?;
+fn plain_value<'a>(field: Field<'a>, name: &'static str) -> Result<Cow<'a, str>, Rejection> {
+    single_value(field, name)?;
     field.ascii().map(Cow::Borrowed).ok_or(Rejection::HeaderMalformed(Cow::Borrowed(name)))
 }
 
 /// The text of a header that may be in base64.
-fn decoded<'a>(field: Field<'a>, name: &'static str) -> Result<Cow<'a, str>, Rejection> {
-    let value = single(field, name)?;
+fn decoded_value<'a>(field: Field<'a>, name: &'static str) -> Result<Cow<'a, str>, Rejection> {
+    let value = single_value(field, name)?;
     decode_value(value).map_err(|_| Rejection::HeaderMalformed(Cow::Borrowed(name)))
 }
 
-fn single<'a>(field: Field<'a>, name: &'static str) -> Result<&'a [u8], Rejection> {
+fn single_value<'a>(field: Field<'a>, name: &'static str) -> Result<&'a [u8], Rejection> {
     match field {
         Field::Absent => Err(Rejection::HeaderMissing(Cow::Borrowed(name))),
         Field::Repeated => Err(Rejection::HeaderMalformed(Cow::Borrowed(name))),

@@ -63,7 +63,7 @@ impl ParamHeader {
             return Err(AnnotationError::NoSchema);
         };
         let mut found = Vec::new();
-        collect(&root, &mut Vec::new(), &mut found)?;
+        collect_annotations(&root, &mut Vec::new(), &mut found)?;
         Ok(found)
     }
 
@@ -78,7 +78,7 @@ impl ParamHeader {
         match value {
             Value::String(text) => Some(text.clone()),
             Value::Bool(flag) => Some(flag.to_string()),
-            Value::Number(number) => integer(&number.to_string()).map(|integer| integer.to_string()),
+            Value::Number(number) => parse_integer(&number.to_string()).map(|integer| integer.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => None,
         }
     }
@@ -86,12 +86,14 @@ impl ParamHeader {
     /// Whether a decoded header says the same as the body: integers by value, all else by text.
     #[must_use]
     pub fn agrees(&self, header: &str, body: &str) -> bool {
-        header == body || (self.kind == ParamKind::Integer && integer(header).is_some_and(|n| Some(n) == integer(body)))
+        header == body
+            || (self.kind == ParamKind::Integer
+                && parse_integer(header).is_some_and(|n| Some(n) == parse_integer(body)))
     }
 }
 
 /// The integer that a number stands for, however it is spelled (`42`, `42.0`, `4.2e1`), within what JavaScript holds.
-fn integer(text: &str) -> Option<i64> {
+fn parse_integer(text: &str) -> Option<i64> {
     const SAFE: f64 = 9_007_199_254_740_991.0;
     // JSON's numbers only: Rust's own parser also takes "inf" and "+1".
     let number: f64 = serde_json::from_str(text).ok()?;
@@ -99,7 +101,7 @@ fn integer(text: &str) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= SAFE).then_some(number as i64)
 }
 
-fn collect(
+fn collect_annotations(
     schema: &Map<String, Value>,
     path: &mut Vec<String>,
     found: &mut Vec<ParamHeader>,
@@ -112,20 +114,20 @@ fn collect(
                         continue;
                     };
                     path.push(name.clone());
-                    collect(property, path, found)?;
+                    collect_annotations(property, path, found)?;
                     path.pop();
                 }
             }
-            (ANNOTATION, annotation) => annotated(schema, annotation, path, found)?,
+            (ANNOTATION, annotation) => read_annotation(schema, annotation, path, found)?,
             // The values of these keywords are data, not schemas.
             ("default" | "const" | "enum" | "examples", _) => {}
-            (_, value) => refuse(value)?,
+            (_, value) => refuse_annotation(value)?,
         }
     }
     Ok(())
 }
 
-fn annotated(
+fn read_annotation(
     schema: &Map<String, Value>,
     annotation: &Value,
     path: &[String],
@@ -152,13 +154,13 @@ fn annotated(
 }
 
 /// No annotation may stand anywhere in `value`.
-fn refuse(value: &Value) -> Result<(), AnnotationError> {
+fn refuse_annotation(value: &Value) -> Result<(), AnnotationError> {
     match value {
         Value::Object(object) => match object.get(ANNOTATION) {
             Some(Value::String(name)) => Err(AnnotationError::Unreachable(name.clone())),
-            _ => object.values().try_for_each(refuse),
+            _ => object.values().try_for_each(refuse_annotation),
         },
-        Value::Array(values) => values.iter().try_for_each(refuse),
+        Value::Array(values) => values.iter().try_for_each(refuse_annotation),
         _ => Ok(()),
     }
 }

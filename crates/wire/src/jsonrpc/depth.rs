@@ -8,10 +8,10 @@
 pub fn is_deeper_than(text: &[u8], limit: usize) -> bool {
     // Most texts have fewer brackets than the limit allows levels, and looking for those is much quicker than following
     // what is between them.
-    text.len() > limit && memchr::memchr2_iter(b'[', b'{', text).nth(limit).is_some() && deepest(text) > limit
+    text.len() > limit && memchr::memchr2_iter(b'[', b'{', text).nth(limit).is_some() && deepest_level(text) > limit
 }
 
-fn deepest(text: &[u8]) -> usize {
+fn deepest_level(text: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let (mut in_string, mut escaped) = (false, false);
     for byte in text {

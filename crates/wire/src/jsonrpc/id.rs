@@ -25,7 +25,7 @@ impl<'a> Id<'a> {
     /// Reads a JSON token that is already known to be well-formed. `None` if it is neither string nor number.
     pub(crate) fn from_token(token: &'a str) -> Option<Id<'a>> {
         match token.as_bytes().first()? {
-            b'"' => token::string(token).map(Id::String),
+            b'"' => token::decode_string(token).map(Id::String),
             b'-' | b'0'..=b'9' => Some(Id::number(token)),
             _ => None,
         }

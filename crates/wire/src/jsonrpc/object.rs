@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Members;
 
-/// Members that [`object`] found.
+/// Members that [`read_object`] found.
 pub(crate) struct Object<'a, const N: usize> {
     /// The values of the known names, in the order of the names.
     pub(crate) known: [Option<&'a RawValue>; N],
@@ -19,7 +19,7 @@ pub(crate) struct Object<'a, const N: usize> {
 }
 
 /// Reads the object in `text`, and nothing but it.
-pub(crate) fn object<'a, const N: usize>(
+pub(crate) fn read_object<'a, const N: usize>(
     text: &'a str,
     names: &'static [&'static str; N],
 ) -> serde_json::Result<Object<'a, N>> {
@@ -31,7 +31,7 @@ pub(crate) fn object<'a, const N: usize>(
 
 /// Reads the array in `text`, and nothing but it. Past `limit` values are checked, not kept; `None` says that there were
 /// more.
-pub(crate) fn array(text: &str, limit: usize) -> serde_json::Result<Option<Vec<&RawValue>>> {
+pub(crate) fn read_array(text: &str, limit: usize) -> serde_json::Result<Option<Vec<&RawValue>>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let values = deserializer.deserialize_seq(ArrayVisitor { limit })?;
     deserializer.end()?;
@@ -54,16 +54,16 @@ impl<'a, const N: usize> Visitor<'a> for ObjectVisitor<N> {
         while let Some(key) = map.next_key_seed(KeySeed { names: self.names })? {
             let value = map.next_value()?;
             match key {
-                Key::Known(at) if object.known[at].is_none() => object.known[at] = Some(value),
-                Key::Known(at) => object.duplicate = object.duplicate.or(Some(self.names[at])),
-                Key::Other(name) => object.extra.push((name, value)),
+                NameKey::Known(at) if object.known[at].is_none() => object.known[at] = Some(value),
+                NameKey::Known(at) => object.duplicate = object.duplicate.or(Some(self.names[at])),
+                NameKey::Other(name) => object.extra.push((name, value)),
             }
         }
         Ok(object)
     }
 }
 
-enum Key<'a> {
+enum NameKey<'a> {
     Known(usize),
     Other(Cow<'a, str>),
 }
@@ -73,32 +73,32 @@ struct KeySeed {
 }
 
 impl KeySeed {
-    fn position(&self, name: &str) -> Option<usize> {
+    fn name_position(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| *known == name)
     }
 }
 
 impl<'a> DeserializeSeed<'a> for KeySeed {
-    type Value = Key<'a>;
+    type Value = NameKey<'a>;
 
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Key<'a>, D::Error> {
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<NameKey<'a>, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl<'a> Visitor<'a> for KeySeed {
-    type Value = Key<'a>;
+    type Value = NameKey<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a member's name")
     }
 
-    fn visit_borrowed_str<E: Error>(self, name: &'a str) -> Result<Key<'a>, E> {
-        Ok(self.position(name).map_or(Key::Other(Cow::Borrowed(name)), Key::Known))
+    fn visit_borrowed_str<E: Error>(self, name: &'a str) -> Result<NameKey<'a>, E> {
+        Ok(self.name_position(name).map_or(NameKey::Other(Cow::Borrowed(name)), NameKey::Known))
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Key<'a>, E> {
-        Ok(self.position(name).map_or_else(|| Key::Other(Cow::Owned(name.to_owned())), Key::Known))
+    fn visit_str<E: Error>(self, name: &str) -> Result<NameKey<'a>, E> {
+        Ok(self.name_position(name).map_or_else(|| NameKey::Other(Cow::Owned(name.to_owned())), NameKey::Known))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::object::{Object, array, object};
+use super::object::{Object, read_array, read_object};
 use super::{ErrorObject, Id, Message, Notification, Outcome, ParseError, Payload, Request, Response, token};
 
 /// How many messages of one batch [`Payload::parse`] takes. No known client sends more than a handful; the limit bounds
@@ -24,8 +24,12 @@ impl<'a> Payload<'a> {
     /// # Errors
     /// See [`ParseError`].
     pub fn parse_with_limit(text: &'a [u8], batch_limit: usize) -> Result<Self, ParseError> {
-        let text = utf8(text)?;
-        if is_array(text) { batch(text, batch_limit).map(Payload::Batch) } else { message(text).map(Payload::Single) }
+        let text = check_utf8(text)?;
+        if is_array(text) {
+            read_batch(text, batch_limit).map(Payload::Batch)
+        } else {
+            read_message(text).map(Payload::Single)
+        }
     }
 }
 
@@ -35,11 +39,11 @@ impl<'a> Message<'a> {
     /// # Errors
     /// See [`ParseError`].
     pub fn parse(text: &'a [u8]) -> Result<Self, ParseError> {
-        message(utf8(text)?)
+        read_message(check_utf8(text)?)
     }
 }
 
-fn utf8(text: &[u8]) -> Result<&str, ParseError> {
+fn check_utf8(text: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(text).map_err(|error| ParseError::NotUtf8 { at: error.valid_up_to() })
 }
 
@@ -47,33 +51,35 @@ fn is_array(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('[')
 }
 
-fn batch(text: &str, limit: usize) -> Result<Vec<Message<'_>>, ParseError> {
-    let members = array(text, limit).map_err(from_json)?.ok_or(ParseError::BatchTooLong { limit })?;
+fn read_batch(text: &str, limit: usize) -> Result<Vec<Message<'_>>, ParseError> {
+    let members = read_array(text, limit).map_err(from_json)?.ok_or(ParseError::BatchTooLong { limit })?;
     if members.is_empty() {
         return Err(ParseError::EmptyBatch);
     }
     let numbered = members.into_iter().enumerate();
     numbered
-        .map(|(index, raw)| message(raw.get()).map_err(|error| ParseError::Member { index, error: Box::new(error) }))
+        .map(|(index, raw)| {
+            read_message(raw.get()).map_err(|error| ParseError::Member { index, error: Box::new(error) })
+        })
         .collect()
 }
 
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-fn message(text: &str) -> Result<Message<'_>, ParseError> {
-    let Object { known, duplicate, extra } = object(text, &MEMBERS).map_err(from_json)?;
+fn read_message(text: &str) -> Result<Message<'_>, ParseError> {
+    let Object { known, duplicate, extra } = read_object(text, &MEMBERS).map_err(from_json)?;
     if let Some(name) = duplicate {
         return Err(ParseError::DuplicateMember(name));
     }
     let [jsonrpc, id, method, params, result, error] = known;
-    if jsonrpc.and_then(|version| token::string(version.get())).as_deref() != Some("2.0") {
+    if jsonrpc.and_then(|version| token::decode_string(version.get())).as_deref() != Some("2.0") {
         return Err(ParseError::NotVersion2);
     }
     let error = error.filter(|error| error.get() != "null");
     match (method, result, error) {
         (Some(method), None, None) => {
-            let method = token::string(method.get()).ok_or(ParseError::BadMethod)?;
-            let params = structured(params)?;
+            let method = token::decode_string(method.get()).ok_or(ParseError::BadMethod)?;
+            let params = structured_params(params)?;
             match id {
                 Some(id) => {
                     let id = non_null(id)?.ok_or(ParseError::NullId)?;
@@ -103,7 +109,7 @@ fn non_null(id: &RawValue) -> Result<Option<Id<'_>>, ParseError> {
     }
 }
 
-fn structured(params: Option<&RawValue>) -> Result<Option<&RawValue>, ParseError> {
+fn structured_params(params: Option<&RawValue>) -> Result<Option<&RawValue>, ParseError> {
     let Some(params) = params else {
         return Ok(None);
     };
@@ -116,12 +122,12 @@ fn structured(params: Option<&RawValue>) -> Result<Option<&RawValue>, ParseError
 
 fn error_object(text: &str) -> Result<ErrorObject<'_>, ParseError> {
     let Object { known: [code, message, data], duplicate, extra } =
-        object(text, &["code", "message", "data"]).map_err(|_| ParseError::BadError)?;
+        read_object(text, &["code", "message", "data"]).map_err(|_| ParseError::BadError)?;
     if let Some(name) = duplicate {
         return Err(ParseError::DuplicateMember(name));
     }
     let code = code.and_then(|code| code.get().parse().ok()).ok_or(ParseError::BadError)?;
-    let message = message.and_then(|message| token::string(message.get())).ok_or(ParseError::BadError)?;
+    let message = message.and_then(|message| token::decode_string(message.get())).ok_or(ParseError::BadError)?;
     Ok(ErrorObject { code, message, data, extra })
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// The characters of a well-formed JSON string token, borrowed unless it has escapes. `None` if it is no string, or
 /// if it escapes a lone surrogate, which no Rust string (and no UTF-8) can hold.
-pub(crate) fn string(token: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn decode_string(token: &str) -> Option<Cow<'_, str>> {
     let inner = token.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));

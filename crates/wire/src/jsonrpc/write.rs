@@ -1,6 +1,6 @@
 //! Messages to bytes, straight into the caller's buffer: one line, no trailing newline, no copy of raw parts.
 //!
-//! A raw part that holds newlines between its tokens keeps them; [`crate::lines::encode`] and [`crate::sse`] take care of
+//! A raw part that holds newlines between its tokens keeps them; [`crate::lines::encode_line`] and [`crate::sse`] take care of
 //! them where the framing forbids them.
 
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::{ErrorObject, Id, Members, Message, Notification, Outcome, Payload, R
 /// # Errors
 /// When `result` can't be written as JSON (our misuse: a map whose keys are no strings). `out` is then as it was.
 pub fn write_result(out: &mut Vec<u8>, id: &Id<'_>, result: &impl Serialize) -> serde_json::Result<()> {
-    attempt(out, |out| {
+    write_or_restore(out, |out| {
         write_head(Some(id), out);
         out.extend_from_slice(b",\"result\":");
         serde_json::to_writer(&mut *out, result)
@@ -32,7 +32,7 @@ pub fn write_error(
     message: &str,
     data: Option<&impl Serialize>,
 ) -> serde_json::Result<()> {
-    attempt(out, |out| {
+    write_or_restore(out, |out| {
         write_head(id, out);
         write_error_start(code, message, out);
         if let Some(data) = data {
@@ -54,7 +54,7 @@ pub fn write_request(
     method: &str,
     params: Option<&impl Serialize>,
 ) -> serde_json::Result<()> {
-    attempt(out, |out| {
+    write_or_restore(out, |out| {
         write_head(Some(id), out);
         write_method(method, out);
         write_params(params, out)
@@ -66,7 +66,7 @@ pub fn write_request(
 /// # Errors
 /// When `params` can't be written as JSON. `out` is then as it was.
 pub fn write_notification(out: &mut Vec<u8>, method: &str, params: Option<&impl Serialize>) -> serde_json::Result<()> {
-    attempt(out, |out| {
+    write_or_restore(out, |out| {
         out.extend_from_slice(VERSION);
         write_method(method, out);
         write_params(params, out)
@@ -74,7 +74,10 @@ pub fn write_notification(out: &mut Vec<u8>, method: &str, params: Option<&impl 
 }
 
 /// Writes a whole message, closing brace included, or nothing.
-fn attempt(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> serde_json::Result<()> {
+fn write_or_restore(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+) -> serde_json::Result<()> {
     let before = out.len();
     let written = write(out);
     match written {

@@ -45,13 +45,13 @@ impl<'de> Deserialize<'de> for ContentBlock {
             _ => return Err(D::Error::custom("a content block has a type, a string")),
         };
         let read = match kind.as_str() {
-            "text" => shape(block).map(ContentBlock::Text),
-            "image" => shape(block).map(ContentBlock::Image),
-            "audio" => shape(block).map(ContentBlock::Audio),
-            "resource_link" => shape(block).map(|link| ContentBlock::ResourceLink(Box::new(link))),
-            "resource" => shape(block).map(ContentBlock::Resource),
-            "tool_use" => shape(block).map(ContentBlock::ToolUse),
-            "tool_result" => shape(block).map(ContentBlock::ToolResult),
+            "text" => read_shape(block).map(ContentBlock::Text),
+            "image" => read_shape(block).map(ContentBlock::Image),
+            "audio" => read_shape(block).map(ContentBlock::Audio),
+            "resource_link" => read_shape(block).map(|link| ContentBlock::ResourceLink(Box::new(link))),
+            "resource" => read_shape(block).map(ContentBlock::Resource),
+            "tool_use" => read_shape(block).map(ContentBlock::ToolUse),
+            "tool_result" => read_shape(block).map(ContentBlock::ToolResult),
             _ => {
                 block.insert("type".to_owned(), Value::String(kind));
                 return Ok(ContentBlock::Other(block));
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for ContentBlock {
     }
 }
 
-fn shape<T: for<'de> Deserialize<'de>>(block: Extra) -> serde_json::Result<T> {
+fn read_shape<T: for<'de> Deserialize<'de>>(block: Extra) -> serde_json::Result<T> {
     serde_json::from_value(Value::Object(block))
 }
 

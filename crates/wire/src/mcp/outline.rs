@@ -130,14 +130,14 @@ impl<'de> Visitor<'de> for ParamsVisitor {
         let mut outline = ParamsOutline::default();
         while let Some(Text(member)) = map.next_key()? {
             match &*member {
-                "name" => text(&mut map, &mut outline.name, "name")?,
-                "uri" => text(&mut map, &mut outline.uri, "uri")?,
-                "taskId" => text(&mut map, &mut outline.task_id, "taskId")?,
-                "cursor" => text(&mut map, &mut outline.cursor, "cursor")?,
-                "arguments" => once(&mut map, &mut outline.arguments, "arguments")?,
-                "inputResponses" => once(&mut map, &mut outline.input_responses, "inputResponses")?,
-                "requestState" => text(&mut map, &mut outline.request_state, "requestState")?,
-                "_meta" => once(&mut map, &mut outline.meta, "_meta")?,
+                "name" => read_text(&mut map, &mut outline.name, "name")?,
+                "uri" => read_text(&mut map, &mut outline.uri, "uri")?,
+                "taskId" => read_text(&mut map, &mut outline.task_id, "taskId")?,
+                "cursor" => read_text(&mut map, &mut outline.cursor, "cursor")?,
+                "arguments" => read_once(&mut map, &mut outline.arguments, "arguments")?,
+                "inputResponses" => read_once(&mut map, &mut outline.input_responses, "inputResponses")?,
+                "requestState" => read_text(&mut map, &mut outline.request_state, "requestState")?,
+                "_meta" => read_once(&mut map, &mut outline.meta, "_meta")?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -164,12 +164,14 @@ impl<'de> Visitor<'de> for MetaVisitor {
         let mut outline = MetaOutline::default();
         while let Some(Text(member)) = map.next_key()? {
             match &*member {
-                key::PROTOCOL_VERSION => text(&mut map, &mut outline.protocol_version, key::PROTOCOL_VERSION)?,
-                key::CLIENT_CAPABILITIES => once(&mut map, &mut outline.client_capabilities, key::CLIENT_CAPABILITIES)?,
-                key::LOG_LEVEL => once(&mut map, &mut outline.log_level, key::LOG_LEVEL)?,
-                key::PROGRESS_TOKEN => once(&mut map, &mut outline.progress_token, key::PROGRESS_TOKEN)?,
-                key::TRACEPARENT => text(&mut map, &mut outline.traceparent, key::TRACEPARENT)?,
-                key::TIMING => once(&mut map, &mut outline.timing, key::TIMING)?,
+                key::PROTOCOL_VERSION => read_text(&mut map, &mut outline.protocol_version, key::PROTOCOL_VERSION)?,
+                key::CLIENT_CAPABILITIES => {
+                    read_once(&mut map, &mut outline.client_capabilities, key::CLIENT_CAPABILITIES)?
+                }
+                key::LOG_LEVEL => read_once(&mut map, &mut outline.log_level, key::LOG_LEVEL)?,
+                key::PROGRESS_TOKEN => read_once(&mut map, &mut outline.progress_token, key::PROGRESS_TOKEN)?,
+                key::TRACEPARENT => read_text(&mut map, &mut outline.traceparent, key::TRACEPARENT)?,
+                key::TIMING => read_once(&mut map, &mut outline.timing, key::TIMING)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -178,7 +180,7 @@ impl<'de> Visitor<'de> for MetaVisitor {
 }
 
 /// Reads a member that may be there once; `null` is as if it were not.
-fn once<'de, A, T>(map: &mut A, slot: &mut Option<T>, name: &'static str) -> Result<(), A::Error>
+fn read_once<'de, A, T>(map: &mut A, slot: &mut Option<T>, name: &'static str) -> Result<(), A::Error>
 where
     A: MapAccess<'de>,
     T: Deserialize<'de>,
@@ -190,13 +192,13 @@ where
     Ok(())
 }
 
-fn text<'de, A: MapAccess<'de>>(
+fn read_text<'de, A: MapAccess<'de>>(
     map: &mut A,
     slot: &mut Option<Cow<'de, str>>,
     name: &'static str,
 ) -> Result<(), A::Error> {
     let mut found = slot.take().map(Text);
-    once(map, &mut found, name)?;
+    read_once(map, &mut found, name)?;
     *slot = found.map(|Text(text)| text);
     Ok(())
 }

@@ -98,13 +98,13 @@ impl Decoder {
             match memchr::memchr2(b'\n', b'\r', bytes) {
                 Some(at) => {
                     self.after_return = bytes[at] == b'\r';
-                    if self.grow(&bytes[..at], 1) {
+                    if self.grow_line(&bytes[..at], 1) {
                         self.end_line();
                     }
                     bytes = &bytes[at + 1..];
                 }
                 None => {
-                    self.grow(bytes, 0);
+                    self.grow_line(bytes, 0);
                     bytes = &[];
                 }
             }
@@ -164,16 +164,16 @@ impl Decoder {
     }
 
     /// Adds to the line in progress, unless that makes the event too long; `ending` counts the line's end.
-    fn grow(&mut self, bytes: &[u8], ending: usize) -> bool {
+    fn grow_line(&mut self, bytes: &[u8], ending: usize) -> bool {
         if self.block.bytes + self.line.len() + bytes.len() + ending > self.limit {
-            self.fail();
+            self.fail_event();
             return false;
         }
         self.line.extend_from_slice(bytes);
         true
     }
 
-    fn fail(&mut self) {
+    fn fail_event(&mut self) {
         self.failure = Some(SseError::TooLong { limit: self.limit });
         self.line = Vec::new();
         self.block = Block::default();
@@ -184,7 +184,7 @@ impl Decoder {
         if self.block.bytes > 0 {
             self.block.bytes += 1;
             if self.block.bytes > self.limit {
-                self.fail();
+                self.fail_event();
             }
         }
     }
@@ -197,20 +197,20 @@ impl Decoder {
             text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
         }
         if text.is_empty() {
-            self.dispatch();
+            self.dispatch_event();
         } else if let Some(comment) = text.strip_prefix(b":") {
             let text = String::from_utf8_lossy(strip_space(comment)).into_owned();
             self.items.push_back(Item::Comment { text, bytes });
         } else {
             self.block.bytes += bytes;
-            self.field(text);
+            self.take_field(text);
         }
         // The buffer is kept: most streams have lines of like length.
         self.line = line;
         self.line.clear();
     }
 
-    fn field(&mut self, line: &[u8]) {
+    fn take_field(&mut self, line: &[u8]) {
         let (name, value) = match memchr::memchr(b':', line) {
             Some(at) => (&line[..at], strip_space(&line[at + 1..])),
             None => (line, &[][..]),
@@ -237,7 +237,7 @@ impl Decoder {
         }
     }
 
-    fn dispatch(&mut self) {
+    fn dispatch_event(&mut self) {
         let Block { fields, has_data, bytes } = std::mem::take(&mut self.block);
         if bytes == 0 {
             return;

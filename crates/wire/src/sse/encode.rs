@@ -11,15 +11,15 @@ impl Event {
     /// an id with a NUL not at all.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if let Some(event) = &self.event {
-            field("event", event.as_bytes(), out);
+            write_field("event", event.as_bytes(), out);
         }
         if let Some(id) = &self.id {
-            field("id", id.as_bytes(), out);
+            write_field("id", id.as_bytes(), out);
         }
         if let Some(retry) = self.retry {
-            field("retry", retry.to_string().as_bytes(), out);
+            write_field("retry", retry.to_string().as_bytes(), out);
         }
-        data(self.data.as_bytes(), out);
+        write_data(self.data.as_bytes(), out);
         out.push(b'\n');
     }
 }
@@ -28,15 +28,15 @@ impl Event {
 pub fn encode_message(json: &[u8], id: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"event: message\n");
     if let Some(id) = id {
-        field("id", id.as_bytes(), out);
+        write_field("id", id.as_bytes(), out);
     }
-    data(json, out);
+    write_data(json, out);
     out.push(b'\n');
 }
 
 /// Appends a comment, which every decoder passes over: a keep-alive.
 pub fn encode_comment(text: &str, out: &mut Vec<u8>) {
-    field("", text.as_bytes(), out);
+    write_field("", text.as_bytes(), out);
     out.push(b'\n');
 }
 
@@ -47,7 +47,7 @@ pub fn encode_retry(millis: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-fn field(name: &str, value: &[u8], out: &mut Vec<u8>) {
+fn write_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     let start = out.len();
@@ -60,11 +60,11 @@ fn field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-fn data(mut value: &[u8], out: &mut Vec<u8>) {
+fn write_data(mut value: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr2(b'\n', b'\r', value) {
-        field("data", &value[..at], out);
+        write_field("data", &value[..at], out);
         let ending = if value[at..].starts_with(b"\r\n") { 2 } else { 1 };
         value = &value[at + ending..];
     }
-    field("data", value, out);
+    write_field("data", value, out);
 }

@@ -1,4 +1,4 @@
-use mcpace_wire::lines::{Decoder, LineError, encode};
+use mcpace_wire::lines::{Decoder, LineError, encode_line};
 use proptest::prelude::*;
 
 type Lines = (Vec<Result<Vec<u8>, LineError>>, Option<Vec<u8>>);
@@ -45,7 +45,7 @@ fn the_middle_of_a_line_is_told() {
 #[test]
 fn a_message_of_several_lines_is_sent_as_one() {
     let mut out = Vec::new();
-    encode(b"{\n  \"a\": \"x\\n\"\r\n}", &mut out);
+    encode_line(b"{\n  \"a\": \"x\\n\"\r\n}", &mut out);
     assert_eq!(out, b"{   \"a\": \"x\\n\"  }\n");
 }
 

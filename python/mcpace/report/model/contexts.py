@@ -18,11 +18,11 @@ CountedFrom = Literal["beginning", "last-event"]
 Follows = Literal["token", "session"]
 """The part of a request that a constant cost depends on."""
 
-Gate = Literal["authorization-lock", "stream-first"]
-"""Why a client holds its requests."""
-
 GeneratorLimit = Literal["late-starts", "threads-busy"]
 """The sign by which a load generator was seen to be the limit."""
+
+HoldReason = Literal["authorization-lock", "stream-first"]
+"""Why a client holds its requests."""
 
 Peer = Literal["client", "server"]
 """A party to the traffic, where its process is meant."""
@@ -201,7 +201,7 @@ class WaitsForGet(Context):
     """Facts of ``waits-for-get``. No request leaves until the server's own stream has its reply head."""
 
     code: ClassVar[str] = "waits-for-get"
-    gate: Gate | None = None
+    gate: HoldReason | None = None
     """Which of the two known reasons fits."""
     longest_ns: Whole | None = None
     """The longest wait."""

@@ -20,7 +20,7 @@ use crate::Socket;
 type Io = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
 /// A connection that may serve one exchange after another.
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     origin: Origin,
     sender: SendRequest<Full<Bytes>>,
     /// Hyper's side of it; `None` once it is at its end.
@@ -39,19 +39,19 @@ pub(super) struct SendError {
     pub(super) unsent: Option<Request<Full<Bytes>>>,
 }
 
-impl Connection {
-    pub(super) async fn over(socket: Box<dyn Socket>, origin: Origin) -> hyper::Result<Self> {
+impl HttpConnection {
+    pub(super) async fn handshake_over(socket: Box<dyn Socket>, origin: Origin) -> hyper::Result<Self> {
         let (sender, io) = http1::handshake(TokioIo::new(socket)).await?;
         Ok(Self { origin, sender, io: Some(Box::pin(io)), idle_since: Instant::now() })
     }
 
-    pub(super) fn reaches(&self, origin: &Origin) -> bool {
+    pub(super) fn leads_to(&self, origin: &Origin) -> bool {
         self.origin == *origin
     }
 
     /// Sends a request and waits for the reply's head. A kept connection may have died unseen: then the request was not
     /// sent.
-    pub(super) async fn send(mut self, request: Request<Full<Bytes>>) -> Result<OpenReply, SendError> {
+    pub(super) async fn send_request(mut self, request: Request<Full<Bytes>>) -> Result<OpenReply, SendError> {
         let sender = &mut self.sender;
         let ready = poll_fn(|cx| poll_driven(&mut self.io, cx, |cx| sender.poll_ready(cx))).await;
         if let Err(error) = ready {
@@ -78,7 +78,7 @@ pub(super) struct OpenReply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     body: Incoming,
-    connection: Connection,
+    connection: HttpConnection,
     ended: bool,
 }
 
@@ -96,7 +96,7 @@ impl OpenReply {
     }
 
     /// The next bytes; `None` at the end. The error is how the server broke off.
-    pub(super) async fn chunk(&mut self) -> Option<Result<Bytes, String>> {
+    pub(super) async fn next_chunk(&mut self) -> Option<Result<Bytes, String>> {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
@@ -127,7 +127,7 @@ impl OpenReply {
     }
 
     /// The connection, to be used again; only after the end was read.
-    pub(super) fn into_connection(mut self) -> Option<Connection> {
+    pub(super) fn into_connection(mut self) -> Option<HttpConnection> {
         self.connection.idle_since = Instant::now();
         (self.ended && self.connection.io.is_some()).then_some(self.connection)
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpace_oauth::shown;
+use mcpace_oauth::printable_url;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use url::Url;
@@ -21,8 +21,8 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn of(url: &Url) -> Result<Self, ClientError> {
-        let bad = |reason: &str| ClientError::BadTarget { target: shown(url), reason: reason.to_owned() };
+    pub(super) fn from_url(url: &Url) -> Result<Self, ClientError> {
+        let bad = |reason: &str| ClientError::BadTarget { target: printable_url(url), reason: reason.to_owned() };
         let tls = match url.scheme() {
             "http" => false,
             "https" => true,
@@ -61,19 +61,19 @@ impl Dialer {
         let dialer = Self { connector, extra_root, tls: OnceLock::new(), limit };
         // A bad certificate is the caller's mistake, to be told at once.
         if dialer.extra_root.is_some() {
-            dialer.tls("the extra root certificate")?;
+            dialer.tls_settings("the extra root certificate")?;
         }
         Ok(dialer)
     }
 
-    pub(super) async fn dial(&self, origin: &Origin) -> Result<Box<dyn Socket>, ClientError> {
-        let opened = tokio::time::timeout(self.limit, self.open(origin)).await;
+    pub(super) async fn dial_origin(&self, origin: &Origin) -> Result<Box<dyn Socket>, ClientError> {
+        let opened = tokio::time::timeout(self.limit, self.open_socket(origin)).await;
         opened.unwrap_or_else(|_| {
             Err(ClientError::TimeLimit { what: format!("connecting to {}", origin.authority()), limit: self.limit })
         })
     }
 
-    async fn open(&self, origin: &Origin) -> Result<Box<dyn Socket>, ClientError> {
+    async fn open_socket(&self, origin: &Origin) -> Result<Box<dyn Socket>, ClientError> {
         let refused =
             |error: io::Error| ClientError::Connect { address: origin.authority(), reason: error.to_string() };
         if let Some((_, connector)) = self.connector.as_ref().filter(|(reached, _)| reached == origin) {
@@ -86,18 +86,18 @@ impl Dialer {
         }
         let failed = |reason: String| ClientError::Tls { host: origin.host.clone(), reason };
         let name = ServerName::try_from(origin.host.clone()).map_err(|error| failed(error.to_string()))?;
-        let connector = tokio_rustls::TlsConnector::from(self.tls(&origin.host)?);
+        let connector = tokio_rustls::TlsConnector::from(self.tls_settings(&origin.host)?);
         let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
         Ok(Box::new(stream))
     }
 
-    fn tls(&self, host: &str) -> Result<Arc<rustls::ClientConfig>, ClientError> {
-        let made = self.tls.get_or_init(|| configuration(self.extra_root.as_deref()));
+    fn tls_settings(&self, host: &str) -> Result<Arc<rustls::ClientConfig>, ClientError> {
+        let made = self.tls.get_or_init(|| tls_configuration(self.extra_root.as_deref()));
         made.clone().map_err(|reason| ClientError::Tls { host: host.to_owned(), reason })
     }
 }
 
-fn configuration(extra_root: Option<&str>) -> Result<Arc<rustls::ClientConfig>, String> {
+fn tls_configuration(extra_root: Option<&str>) -> Result<Arc<rustls::ClientConfig>, String> {
     let mut config = mcpace_trust::client_config(extra_root).map_err(|error| error.to_string())?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))

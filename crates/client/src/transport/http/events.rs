@@ -7,11 +7,11 @@ use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use mcpace_client_protocol::Answer;
-use mcpace_client_protocol::resumption::{Position, Resumption, pause};
+use mcpace_client_protocol::resumption::{Position, Resumption, reconnect_pause};
 use mcpace_wire::http::name;
 use mcpace_wire::sse;
 
-use super::Ask;
+use super::LogicalRequest;
 use super::connection::OpenReply;
 use super::session::HttpSession;
 use crate::{ClientError, Limits};
@@ -20,20 +20,20 @@ const LAST_EVENT: HeaderName = HeaderName::from_static(name::LAST_EVENT_ID);
 pub(super) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// Events out of a reply.
-pub(super) struct Events {
+pub(super) struct ReplyEvents {
     decoder: sse::Decoder,
     taken: usize,
     limits: (usize, usize),
 }
 
-impl Events {
+impl ReplyEvents {
     pub(super) fn new(limits: &Limits) -> Self {
         let decoder = sse::Decoder::new(limits.message);
         Self { decoder, taken: 0, limits: (limits.message, limits.messages_per_call) }
     }
 
     /// The data of the next event that is a message, whole; `None` at the end. The error says how the server broke off.
-    pub(super) async fn next(&mut self, open: &mut OpenReply) -> Result<Option<sse::Event>, Broken> {
+    pub(super) async fn next_message(&mut self, open: &mut OpenReply) -> Result<Option<sse::Event>, Broken> {
         loop {
             match self.decoder.next_event() {
                 Ok(Some(event)) if event.data.is_empty() => {}
@@ -41,7 +41,7 @@ impl Events {
                     self.taken += 1;
                     return Ok(Some(event));
                 }
-                Ok(None) => match open.chunk().await {
+                Ok(None) => match open.next_chunk().await {
                     Some(Ok(chunk)) => self.decoder.feed(&chunk),
                     Some(Err(reason)) => return Err(Broken::Off(reason)),
                     None => return Ok(None),
@@ -51,21 +51,21 @@ impl Events {
         }
     }
 
-    /// As [`Events::next`], within the limit on messages ahead of one answer.
+    /// As [`ReplyEvents::next_message`], within the limit on messages ahead of one answer.
     pub(super) async fn next_of_call(&mut self, open: &mut OpenReply) -> Result<Option<sse::Event>, Broken> {
         if self.taken >= self.limits.1 {
             return Err(Broken::Limit("the number of events before the answer", self.limits.1));
         }
-        self.next(open).await
+        self.next_message(open).await
     }
 
     /// Begins a stream that goes on with another; the count of events stays.
-    fn resumed(&mut self) {
+    fn begin_resumed(&mut self) {
         self.decoder = sse::Decoder::new(self.limits.0);
     }
 
-    pub(super) fn delay(&self) -> Duration {
-        pause(self.decoder.retry())
+    pub(super) fn retry_delay(&self) -> Duration {
+        reconnect_pause(self.decoder.retry())
     }
 
     pub(super) fn last_event_id(&self) -> Option<&str> {
@@ -96,14 +96,14 @@ impl HttpSession {
         id: i64,
         method: &'static str,
     ) -> Result<(Answer, OpenReply), ClientError> {
-        let mut events = Events::new(self.limits());
+        let mut events = ReplyEvents::new(self.limits());
         let mut resumption = Resumption::default();
         loop {
             let reason = match events.next_of_call(&mut open).await {
                 Ok(Some(event)) => {
                     resumption.handle_event();
                     if event.kind() == "message"
-                        && let Some(answer) = self.take(Bytes::from(event.data), Some(id), method)?
+                        && let Some(answer) = self.take_text(Bytes::from(event.data), Some(id), method)?
                     {
                         return Ok((answer, open));
                     }
@@ -118,12 +118,12 @@ impl HttpSession {
                 return Err(ClientError::BrokeOff { method: method.to_owned(), reason });
             };
             tokio::time::sleep(*delay).await;
-            open = self.resume(last_event_id, method, reason).await?;
-            events.resumed();
+            open = self.resume_stream(last_event_id, method, reason).await?;
+            events.begin_resumed();
         }
     }
 
-    async fn resume(&self, last: &str, method: &str, reason: String) -> Result<OpenReply, ClientError> {
+    async fn resume_stream(&self, last: &str, method: &str, reason: String) -> Result<OpenReply, ClientError> {
         let broke_off = |reason: String| ClientError::BrokeOff { method: method.to_owned(), reason };
         let Ok(last) = HeaderValue::try_from(last) else {
             return Err(broke_off(format!("{reason}, and its event id can't be sent back")));
@@ -145,7 +145,8 @@ impl HttpSession {
         if let Some(last) = last {
             headers.insert(LAST_EVENT, last);
         }
-        let ask = Ask { method: Method::GET, url: None, headers, body: Bytes::new(), what, repeatable: true };
-        self.http().send(ask).await
+        let ask =
+            LogicalRequest { method: Method::GET, url: None, headers, body: Bytes::new(), what, repeatable: true };
+        self.http().send_authorized(ask).await
     }
 }

@@ -9,10 +9,10 @@ use mcpace_client_protocol::{Outgoing, Reply};
 use url::Url;
 
 use super::connection::OpenReply;
-use super::events::{Broken, Events};
+use super::events::{Broken, ReplyEvents};
 use super::session::HttpSession;
 use crate::ClientError;
-use crate::transport::task::Task;
+use crate::transport::task::BackgroundTask;
 
 const OPENING: &str = "the GET for HTTP+SSE";
 
@@ -20,7 +20,7 @@ const OPENING: &str = "the GET for HTTP+SSE";
 pub(crate) struct LegacySse {
     session: Arc<HttpSession>,
     pending: Arc<PendingRequests>,
-    reader: Task,
+    reader: BackgroundTask,
 }
 
 impl LegacySse {
@@ -31,13 +31,15 @@ impl LegacySse {
             let other = session.http().read_other(open, OPENING).await?;
             return Err(other.into_error(session.address(), true));
         }
-        let mut events = Events::new(session.limits());
-        let messages = endpoint(&session, &mut open, &mut events).await?;
+        let mut events = ReplyEvents::new(session.limits());
+        let messages = read_endpoint(&session, &mut open, &mut events).await?;
         let session = Arc::new(session.with_messages(messages));
         let pending = Arc::new(PendingRequests::default());
         let (reading, awaited) = (Arc::clone(&session), Arc::clone(&pending));
         let runtime = session.inbound().runtime.clone();
-        let reader = Task::spawn(&runtime, async move { awaited.close(read(&reading, &awaited, open, events).await) });
+        let reader = BackgroundTask::spawn(&runtime, async move {
+            awaited.close(read_messages(&reading, &awaited, open, events).await)
+        });
         Ok(Self { session, pending, reader })
     }
 
@@ -62,12 +64,12 @@ impl LegacySse {
     }
 
     pub(crate) async fn tell(&self, message: &Outgoing) -> Result<(), ClientError> {
-        self.session.tell(message).await
+        self.session.send_message(message).await
     }
 
     pub(crate) fn end(&self) {
         self.pending.close("the client closed it");
-        self.session.end();
+        self.session.close_connections();
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -76,9 +78,13 @@ impl LegacySse {
 }
 
 /// Reads up to the `endpoint` event. An endpoint elsewhere is refused: our messages may carry a token.
-async fn endpoint(session: &HttpSession, open: &mut OpenReply, events: &mut Events) -> Result<Url, ClientError> {
+async fn read_endpoint(
+    session: &HttpSession,
+    open: &mut OpenReply,
+    events: &mut ReplyEvents,
+) -> Result<Url, ClientError> {
     let bad = |reason: &str| ClientError::bad_reply(OPENING, reason);
-    let event = match events.next(open).await {
+    let event = match events.next_message(open).await {
         Ok(Some(event)) => event,
         Ok(None) => return Err(bad("its stream ended before the endpoint event")),
         Err(Broken::Off(reason)) => return Err(ClientError::BrokeOff { method: OPENING.to_owned(), reason }),
@@ -96,14 +102,14 @@ async fn endpoint(session: &HttpSession, open: &mut OpenReply, events: &mut Even
 }
 
 /// Reads to the end of the stream; says how it ended.
-async fn read(
+async fn read_messages(
     session: &Arc<HttpSession>,
     pending: &PendingRequests,
     mut open: OpenReply,
-    mut events: Events,
+    mut events: ReplyEvents,
 ) -> String {
     loop {
-        match events.next(&mut open).await {
+        match events.next_message(&mut open).await {
             Ok(Some(event)) if event.kind() == "message" => {
                 drop(session.take_for(Bytes::from(event.data), None, Some(pending)));
             }

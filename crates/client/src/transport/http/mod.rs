@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
-use mcpace_oauth::{Authorizer, Exchange, Fetch, Fetched, Refusal, shown};
+use mcpace_oauth::{Authorizer, Fetch, Fetched, HttpExchange, Refusal, printable_url};
 use mcpace_wire::http::name;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -28,7 +28,7 @@ use self::connection::OpenReply;
 use self::dial::{Dialer, Origin};
 use self::pool::{NoReply, Pool};
 use super::Connector;
-use crate::lock::{read, write};
+use crate::lock::{lock_exclusive, lock_shared};
 use crate::{ClientError, Limits, Mode, Options};
 
 pub(crate) use self::legacy_sse::LegacySse;
@@ -44,7 +44,7 @@ pub(crate) struct Http {
     pool: Pool,
     authorizer: Authorizer,
     configured: Url,
-    endpoint: RwLock<Arc<Endpoint>>,
+    endpoint: RwLock<Arc<HttpEndpoint>>,
     headers: HeaderMap,
     limits: Limits,
     /// Requests at a time.
@@ -55,7 +55,7 @@ pub(crate) struct Http {
 }
 
 /// A URL, ready to be asked.
-struct Endpoint {
+struct HttpEndpoint {
     url: Url,
     origin: Origin,
     host: HeaderValue,
@@ -63,7 +63,7 @@ struct Endpoint {
 }
 
 /// One request as MCP sees it, before authorization and redirects.
-struct Ask<'a> {
+struct LogicalRequest<'a> {
     method: Method,
     /// Elsewhere than at the endpoint.
     url: Option<&'a Url>,
@@ -74,10 +74,10 @@ struct Ask<'a> {
     repeatable: bool,
 }
 
-impl Endpoint {
-    fn of(url: Url) -> Result<Self, ClientError> {
-        let bad = |reason: String| ClientError::BadTarget { target: shown(&url), reason };
-        let origin = Origin::of(&url)?;
+impl HttpEndpoint {
+    fn from_url(url: Url) -> Result<Self, ClientError> {
+        let bad = |reason: String| ClientError::BadTarget { target: printable_url(&url), reason };
+        let origin = Origin::from_url(&url)?;
         let host = HeaderValue::try_from(origin.authority()).map_err(|error| bad(error.to_string()))?;
         let target = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
@@ -95,7 +95,7 @@ impl Http {
         options: &Options,
         runtime: Handle,
     ) -> Result<Self, ClientError> {
-        let endpoint = Endpoint::of(url.clone())?;
+        let endpoint = HttpEndpoint::from_url(url.clone())?;
         let limits = options.limits.clone();
         let connector = connector.map(|connector| (endpoint.origin.clone(), connector));
         let dialer = Dialer::new(connector, options.extra_root.clone(), limits.open_time)?;
@@ -118,18 +118,18 @@ impl Http {
 
     /// The URL as it may be shown.
     fn address(&self) -> String {
-        shown(&self.configured)
+        printable_url(&self.configured)
     }
 
-    fn endpoint(&self) -> Arc<Endpoint> {
-        Arc::clone(&read(&self.endpoint))
+    fn endpoint(&self) -> Arc<HttpEndpoint> {
+        Arc::clone(&lock_shared(&self.endpoint))
     }
 
     /// Sends a request with authorization, following redirects.
-    async fn send(&self, ask: Ask<'_>) -> Result<OpenReply, ClientError> {
+    async fn send_authorized(&self, ask: LogicalRequest<'_>) -> Result<OpenReply, ClientError> {
         let (mut refusals, mut redirects) = (0, 0);
         let mut endpoint = match ask.url {
-            Some(url) => Arc::new(Endpoint::of(url.clone())?),
+            Some(url) => Arc::new(HttpEndpoint::from_url(url.clone())?),
             None => self.endpoint(),
         };
         loop {
@@ -137,7 +137,7 @@ impl Http {
             let mut headers = ask.headers.clone();
             headers.extend(authorization);
             let body = ask.body.clone();
-            let reply = self.exchange(&ask.method, &endpoint, headers, body, ask.what, ask.repeatable).await?;
+            let reply = self.exchange_once(&ask.method, &endpoint, headers, body, ask.what, ask.repeatable).await?;
             match reply.status.as_u16() {
                 401 | 403 => {
                     let refusal = Refusal::new(reply.status.as_u16(), &reply.headers, &self.configured, token);
@@ -148,7 +148,7 @@ impl Http {
                     }
                 }
                 301 | 302 | 303 | 307 | 308 => {
-                    let to = mcpace_oauth::redirected(
+                    let to = mcpace_oauth::redirect_target(
                         &endpoint.url,
                         reply.status,
                         &ask.method,
@@ -156,9 +156,9 @@ impl Http {
                         redirects,
                     )?;
                     redirects += 1;
-                    endpoint = Arc::new(Endpoint::of(to)?);
+                    endpoint = Arc::new(HttpEndpoint::from_url(to)?);
                     if reply.status.as_u16() == 308 && ask.url.is_none() {
-                        *write(&self.endpoint) = Arc::clone(&endpoint);
+                        *lock_exclusive(&self.endpoint) = Arc::clone(&endpoint);
                     }
                     self.read_text(reply, ask.what).await?;
                 }
@@ -168,10 +168,10 @@ impl Http {
     }
 
     /// One exchange with any server.
-    async fn exchange(
+    async fn exchange_once(
         &self,
         method: &Method,
-        endpoint: &Endpoint,
+        endpoint: &HttpEndpoint,
         mut headers: HeaderMap,
         body: Bytes,
         what: &str,
@@ -183,26 +183,27 @@ impl Http {
         *request.method_mut() = method.clone();
         *request.uri_mut() = endpoint.target.clone();
         *request.headers_mut() = headers;
-        self.pool.send(&endpoint.origin, request, repeatable).await.map_err(|error| match error {
+        self.pool.send_request(&endpoint.origin, request, repeatable).await.map_err(|error| match error {
             NoReply::Dial(error) => error,
-            NoReply::Send(error) if error.not_http => {
-                ClientError::NotMcp { address: shown(&endpoint.url), answer: format!("no HTTP ({})", error.reason) }
-            }
+            NoReply::Send(error) if error.not_http => ClientError::NotMcp {
+                address: printable_url(&endpoint.url),
+                answer: format!("no HTTP ({})", error.reason),
+            },
             NoReply::Send(error) => ClientError::BrokeOff { method: what.to_owned(), reason: error.reason },
         })
     }
 
     /// Keeps the connection of a reply whose answer is here, as soon as its rest was read.
-    fn finish(self: &Arc<Self>, mut open: OpenReply) {
+    fn finish_reply(self: &Arc<Self>, mut open: OpenReply) {
         if open.has_ended() {
-            return self.pool.keep(open);
+            return self.pool.keep_connection(open);
         }
         let Ok(room) = Arc::clone(&self.rests).try_acquire_owned() else { return };
         let http = Arc::clone(self);
         drop(self.runtime.spawn(async move {
             let rest = async {
                 let mut read = 0;
-                while let Some(Ok(chunk)) = open.chunk().await {
+                while let Some(Ok(chunk)) = open.next_chunk().await {
                     read += chunk.len();
                     if read > TEXT_LIMIT {
                         break;
@@ -210,20 +211,21 @@ impl Http {
                 }
             };
             if tokio::time::timeout(http.limits.close_time, rest).await.is_ok() {
-                http.pool.keep(open);
+                http.pool.keep_connection(open);
             }
             drop(room);
         }));
     }
 }
 
-impl Exchange for Http {
+impl HttpExchange for Http {
     type Error = ClientError;
 
     async fn fetch(&self, fetch: Fetch<'_>) -> Result<Fetched, ClientError> {
-        let endpoint = Endpoint::of(fetch.url.clone())?;
+        let endpoint = HttpEndpoint::from_url(fetch.url.clone())?;
         let repeatable = fetch.method == Method::GET;
-        let open = self.exchange(&fetch.method, &endpoint, fetch.headers, fetch.body, fetch.what, repeatable).await?;
+        let open =
+            self.exchange_once(&fetch.method, &endpoint, fetch.headers, fetch.body, fetch.what, repeatable).await?;
         let (status, location) = (open.status.as_u16(), open.header("location").map(str::to_owned));
         let nonce = open.header(mcpace_oauth::NONCE.as_str()).map(str::to_owned);
         if open.is_event_stream() {
@@ -238,7 +240,7 @@ impl Exchange for Http {
 fn own_headers(named: &[(String, String)]) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::new();
     for (name, value) in named {
-        let bad = |reason| ClientError::BadHeader { name: mcpace_wire::quoted(name), reason };
+        let bad = |reason| ClientError::BadHeader { name: mcpace_wire::quote_printable(name), reason };
         let key = HeaderName::try_from(name).map_err(|_| bad("it is no header's name"))?;
         let mut value = HeaderValue::try_from(value).map_err(|_| bad("its value can't stand in a header"))?;
         value.set_sensitive(true);

@@ -8,10 +8,10 @@ use http::Request;
 use http_body_util::Full;
 use mcpace_oauth::reason_of;
 
-use super::connection::{Connection, OpenReply, SendError};
+use super::connection::{HttpConnection, OpenReply, SendError};
 use super::dial::{Dialer, Origin};
 use crate::ClientError;
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 
 /// How long a connection is kept idle: less than servers usually keep theirs.
 const MOST_IDLE: Duration = Duration::from_secs(50);
@@ -19,7 +19,7 @@ const MOST_IDLE: Duration = Duration::from_secs(50);
 pub(super) struct Pool {
     dialer: Dialer,
     limit: usize,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<HttpConnection>>,
 }
 
 /// Why there is no reply.
@@ -38,44 +38,44 @@ impl Pool {
 
     /// Sends on a kept connection, where there is one, else on a new one. A kept connection may have died unseen (RFC 9112
     /// §9.3.1): then the request goes out again if it never left, or if it is `repeatable`.
-    pub(super) async fn send(
+    pub(super) async fn send_request(
         &self,
         origin: &Origin,
         mut request: Request<Full<Bytes>>,
         repeatable: bool,
     ) -> Result<OpenReply, NoReply> {
-        while let Some(kept) = self.take(origin) {
+        while let Some(kept) = self.take_idle(origin) {
             let again = repeatable.then(|| request.clone());
-            match kept.send(request).await {
+            match kept.send_request(request).await {
                 Ok(reply) => return Ok(reply),
                 Err(SendError { unsent: Some(unsent), .. }) => request = unsent,
                 Err(error) => request = again.ok_or(NoReply::Send(error))?,
             }
         }
-        let socket = self.dialer.dial(origin).await.map_err(NoReply::Dial)?;
-        let fresh = Connection::over(socket, origin.clone()).await.map_err(|error| {
+        let socket = self.dialer.dial_origin(origin).await.map_err(NoReply::Dial)?;
+        let fresh = HttpConnection::handshake_over(socket, origin.clone()).await.map_err(|error| {
             NoReply::Dial(ClientError::Connect { address: origin.authority(), reason: reason_of(&error) })
         })?;
-        fresh.send(request).await.map_err(NoReply::Send)
+        fresh.send_request(request).await.map_err(NoReply::Send)
     }
 
     /// Keeps the connection of a reply that was read to its end.
-    pub(super) fn keep(&self, reply: OpenReply) {
+    pub(super) fn keep_connection(&self, reply: OpenReply) {
         let Some(connection) = reply.into_connection() else { return };
-        let mut idle = lock(&self.idle);
+        let mut idle = lock_mutex(&self.idle);
         if idle.len() < self.limit {
             idle.push(connection);
         }
     }
 
     /// Ends all kept connections.
-    pub(super) fn clear(&self) {
-        lock(&self.idle).clear();
+    pub(super) fn close_idle(&self) {
+        lock_mutex(&self.idle).clear();
     }
 
-    fn take(&self, origin: &Origin) -> Option<Connection> {
-        let mut idle = lock(&self.idle);
-        let at = idle.iter().rposition(|connection| connection.reaches(origin))?;
+    fn take_idle(&self, origin: &Origin) -> Option<HttpConnection> {
+        let mut idle = lock_mutex(&self.idle);
+        let at = idle.iter().rposition(|connection| connection.leads_to(origin))?;
         let kept = idle.remove(at);
         if kept.idle_since.elapsed() < MOST_IDLE {
             return Some(kept);

@@ -19,14 +19,14 @@ impl Http {
         }
         let text = read_whole(&mut open, TEXT_LIMIT, what).await?;
         let other = other_reply(&open, &text);
-        self.pool.keep(open);
+        self.pool.keep_connection(open);
         Ok(other)
     }
 
     /// Reads a small text and keeps the connection.
     pub(super) async fn read_text(&self, mut open: OpenReply, what: &str) -> Result<Bytes, ClientError> {
         let text = read_whole(&mut open, TEXT_LIMIT, what).await?;
-        self.pool.keep(open);
+        self.pool.keep_connection(open);
         Ok(text)
     }
 }
@@ -35,7 +35,7 @@ impl Http {
 pub(super) async fn read_whole(open: &mut OpenReply, limit: usize, what: &str) -> Result<Bytes, ClientError> {
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
-    while let Some(chunk) = open.chunk().await {
+    while let Some(chunk) = open.next_chunk().await {
         let chunk = chunk.map_err(|reason| ClientError::BrokeOff { method: what.to_owned(), reason })?;
         if first.len() + more.len() + chunk.len() > limit {
             return Err(ClientError::TooLarge { what: "the reply", limit });

@@ -13,9 +13,9 @@ use url::Url;
 
 use super::connection::OpenReply;
 use super::reply::{other_reply, read_whole};
-use super::{Ask, Http};
+use super::{Http, LogicalRequest};
 use crate::inbound::Inbound;
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 use crate::transport::Back;
 use crate::{ClientError, Limits};
 
@@ -57,10 +57,10 @@ impl HttpSession {
     }
 
     /// The session after an answered `initialize`: with its session id, if the server gave one, and the agreed revision.
-    pub(crate) fn begun(&self, revision: Revision) -> Self {
+    pub(crate) fn with_session(&self, revision: Revision) -> Self {
         let mut next = Self::new(&self.http, &self.inbound, Some(revision));
         next.messages = self.messages.clone();
-        if let Some(session) = lock(&self.granted).clone() {
+        if let Some(session) = lock_mutex(&self.granted).clone() {
             next.headers.insert(SESSION, session);
         }
         next
@@ -105,7 +105,7 @@ impl HttpSession {
         // A stream that stays open must not take the room of those that end.
         let stays = message.method == "subscriptions/listen";
         let _room = if stays { None } else { self.http.room.acquire().await.ok() };
-        let open = self.http.send(self.post(message)).await?;
+        let open = self.http.send_authorized(self.post_request(message)).await?;
         if message.method == "initialize" && open.status.is_success() {
             self.take_session(&open)?;
         }
@@ -115,7 +115,7 @@ impl HttpSession {
         let status = open.status.as_u16();
         if open.is_event_stream() && open.status.is_success() {
             let (answer, open) = self.read_events(open, id, message.method).await?;
-            self.http.finish(open);
+            self.http.finish_reply(open);
             return Ok(Reply::Answer { status, answer });
         }
         self.read_json(open, id, message.method).await
@@ -123,7 +123,7 @@ impl HttpSession {
 
     /// Sends something that has no answer: a notification, or an answer of ours. Within the time of a call: a server that
     /// never takes it would hold a connection for ever.
-    pub(crate) async fn tell(&self, message: &Outgoing) -> Result<(), ClientError> {
+    pub(crate) async fn send_message(&self, message: &Outgoing) -> Result<(), ClientError> {
         let limit = self.limits().call_time;
         tokio::time::timeout(limit, self.tell_now(message))
             .await
@@ -131,7 +131,7 @@ impl HttpSession {
     }
 
     async fn tell_now(&self, message: &Outgoing) -> Result<(), ClientError> {
-        let reply = self.http.send(self.post(message)).await?;
+        let reply = self.http.send_authorized(self.post_request(message)).await?;
         if reply.status.is_success() {
             // Nothing is awaited in its body, so a stream there is not read.
             if !reply.is_event_stream() {
@@ -144,25 +144,26 @@ impl HttpSession {
     }
 
     /// Ends the session, where there is one. A server may not allow that (405).
-    pub(crate) async fn delete(&self) -> Result<(), ClientError> {
+    pub(crate) async fn delete_session(&self) -> Result<(), ClientError> {
         if !self.has_session() {
             return Ok(());
         }
         let what = "the end of the session";
         let mut headers = self.headers.clone();
         headers.remove(CONTENT_TYPE);
-        let ask = Ask { method: Method::DELETE, url: None, headers, body: Bytes::new(), what, repeatable: true };
-        let reply = self.http.send(ask).await?;
+        let ask =
+            LogicalRequest { method: Method::DELETE, url: None, headers, body: Bytes::new(), what, repeatable: true };
+        let reply = self.http.send_authorized(ask).await?;
         self.http.read_text(reply, what).await.map(drop)
     }
 
     /// Closes the connections that are kept.
-    pub(crate) fn end(&self) {
-        self.http.pool.clear();
+    pub(crate) fn close_connections(&self) {
+        self.http.pool.close_idle();
     }
 
     /// Takes one text of the server; the answer to `expected`, where it holds it.
-    pub(super) fn take(
+    pub(super) fn take_text(
         self: &Arc<Self>,
         text: Bytes,
         expected: Option<i64>,
@@ -177,10 +178,10 @@ impl HttpSession {
         expected: Option<i64>,
         pending: Option<&PendingRequests>,
     ) -> Result<Option<Answer>, mcpace_wire::jsonrpc::ParseError> {
-        self.inbound.take(&text, &Back::Http(Arc::clone(self)), expected, pending)
+        self.inbound.handle_text(&text, &Back::Http(Arc::clone(self)), expected, pending)
     }
 
-    fn post<'a>(&'a self, message: &'a Outgoing) -> Ask<'a> {
+    fn post_request<'a>(&'a self, message: &'a Outgoing) -> LogicalRequest<'a> {
         let mut headers = self.headers.clone();
         if self.revision.is_some_and(Revision::has_request_headers) && message.id.is_some() {
             headers.insert(METHOD, HeaderValue::from_static(message.method));
@@ -188,7 +189,7 @@ impl HttpSession {
                 headers.insert(name.clone(), value.clone());
             }
         }
-        Ask {
+        LogicalRequest {
             method: Method::POST,
             url: self.messages.as_ref(),
             headers,
@@ -205,7 +206,7 @@ impl HttpSession {
         }
         let mut session = session.clone();
         session.set_sensitive(true);
-        *lock(&self.granted) = Some(session);
+        *lock_mutex(&self.granted) = Some(session);
         Ok(())
     }
 
@@ -215,7 +216,7 @@ impl HttpSession {
         let answer = self.take_for(text.clone(), Some(id), None).ok();
         let other = || other_reply(&open, &text);
         let reply = Reply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
-        self.http.pool.keep(open);
+        self.http.pool.keep_connection(open);
         reply
     }
 }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use tokio::sync::oneshot;
 
-use super::events::Events;
+use super::events::ReplyEvents;
 use super::session::HttpSession;
-use crate::transport::task::Task;
+use crate::transport::task::BackgroundTask;
 
 const WHAT: &str = "the standalone stream";
 /// How long the session's begin waits for it at most: some servers send a stream's head with its first event.
@@ -20,10 +20,10 @@ const MOST_EMPTY: u32 = 5;
 impl HttpSession {
     /// Holds the stream open in the background, until the session ends or the server has none. Returns once the server has
     /// answered for it, or is slow to: what a call makes it ask earlier would have no way here.
-    pub(crate) async fn listen(self: &Arc<Self>) -> Task {
+    pub(crate) async fn listen_stream(self: &Arc<Self>) -> BackgroundTask {
         let session = Arc::clone(self);
         let (is_open, opened) = oneshot::channel();
-        let task = Task::spawn(&self.inbound().runtime, async move { session.hold_open(is_open).await });
+        let task = BackgroundTask::spawn(&self.inbound().runtime, async move { session.hold_open(is_open).await });
         // Either way calls can begin.
         let _ = tokio::time::timeout(OPENING, opened).await;
         task
@@ -44,8 +44,8 @@ impl HttpSession {
                     // 405: it has no such stream. 404: the session is over. Both are found out by calls too.
                     return;
                 }
-                let mut events = Events::new(self.limits());
-                while let Ok(Some(event)) = events.next(&mut open).await {
+                let mut events = ReplyEvents::new(self.limits());
+                while let Ok(Some(event)) = events.next_message(&mut open).await {
                     empty = 0;
                     if event.kind() == "message" {
                         // A text that is no message is the server's fault; later messages still count.
@@ -55,7 +55,7 @@ impl HttpSession {
                 if let Some(id) = events.last_event_id() {
                     last = HeaderValue::try_from(id).ok();
                 }
-                delay = events.delay();
+                delay = events.retry_delay();
             }
             empty += 1;
             tokio::time::sleep(delay).await;

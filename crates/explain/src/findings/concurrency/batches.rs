@@ -21,7 +21,7 @@ const LEAST_CAP: usize = 4;
 const SCATTER: Nanos = Nanos::from_millis(5);
 
 /// A batch whose calls ended in waves.
-pub(super) struct Batch<'v, 'a> {
+pub(super) struct CallBatch<'v, 'a> {
     /// In the order of their ends.
     pub(super) calls: Vec<&'v Served<'a>>,
     /// Calls in each wave; two waves at least.
@@ -30,19 +30,19 @@ pub(super) struct Batch<'v, 'a> {
     pub(super) time: Nanos,
 }
 
-impl Batch<'_, '_> {
+impl CallBatch<'_, '_> {
     /// How many the server ran at a time.
     pub(super) fn at_a_time(&self) -> usize {
         self.waves[0]
     }
 
     /// The calls that had to wait, those of all waves but the first.
-    pub(super) fn waited(&self) -> &[&Served<'_>] {
+    pub(super) fn waiting_calls(&self) -> &[&Served<'_>] {
         &self.calls[self.waves[0]..]
     }
 
     /// The end of the wave before that of the call at `position`.
-    pub(super) fn behind(&self, position: usize) -> usize {
+    pub(super) fn wave_before(&self, position: usize) -> usize {
         let mut first = 0;
         for wave in &self.waves {
             if position < first + wave {
@@ -55,7 +55,7 @@ impl Batch<'_, '_> {
 }
 
 /// The batches among `tools`, which are in the order of their asking.
-pub(super) fn batches<'v, 'a>(tools: &[&'v Served<'a>]) -> Vec<Batch<'v, 'a>> {
+pub(super) fn find_batches<'v, 'a>(tools: &[&'v Served<'a>]) -> Vec<CallBatch<'v, 'a>> {
     let (mut found, mut busy_until, mut at) = (Vec::new(), Nanos::ZERO, 0);
     while at < tools.len() {
         let first = tools[at];
@@ -67,7 +67,7 @@ pub(super) fn batches<'v, 'a>(tools: &[&'v Served<'a>]) -> Vec<Batch<'v, 'a>> {
         }
         busy_until = tools[at..end].iter().fold(busy_until, |until, tool| until.max(tool.answered.at));
         if idle {
-            found.extend(waves(&tools[at..end]));
+            found.extend(wave_batch(&tools[at..end]));
         }
         at = end;
     }
@@ -75,7 +75,7 @@ pub(super) fn batches<'v, 'a>(tools: &[&'v Served<'a>]) -> Vec<Batch<'v, 'a>> {
 }
 
 /// The batch, where its calls are of one kind and ended in waves of one size.
-fn waves<'v, 'a>(calls: &[&'v Served<'a>]) -> Option<Batch<'v, 'a>> {
+fn wave_batch<'v, 'a>(calls: &[&'v Served<'a>]) -> Option<CallBatch<'v, 'a>> {
     let first = calls.first()?;
     if calls.len() < FEWEST_ALONE || calls.iter().any(|call| call.tool != first.tool) {
         return None;
@@ -83,11 +83,11 @@ fn waves<'v, 'a>(calls: &[&'v Served<'a>]) -> Option<Batch<'v, 'a>> {
     let alike = first.content.is_some() && calls.iter().all(|call| call.content == first.content);
     let mut calls = calls.to_vec();
     calls.sort_by_key(|call| call.answered.at);
-    let time = calls[0].took();
+    let time = calls[0].server_time();
     if time < SHORTEST {
         return None;
     }
-    let sizes = sizes(&calls, time)?;
+    let sizes = wave_sizes(&calls, time)?;
     let (last, whole) = sizes.split_last()?;
     let size = *whole.first()?;
     let even = whole.iter().all(|wave| *wave == size) && *last <= size;
@@ -98,11 +98,11 @@ fn waves<'v, 'a>(calls: &[&'v Served<'a>]) -> Option<Batch<'v, 'a>> {
         (_, true) => sizes.len() > 2 || (size >= LEAST_CAP && *last > 1 && last * 5 >= size),
         (_, false) => sizes.len() > 2,
     };
-    (even && enough).then_some(Batch { calls, waves: sizes, time })
+    (even && enough).then_some(CallBatch { calls, waves: sizes, time })
 }
 
 /// The sizes of the waves; `None` where the ends don't come in waves one call's time apart.
-fn sizes(calls: &[&Served<'_>], time: Nanos) -> Option<Vec<usize>> {
+fn wave_sizes(calls: &[&Served<'_>], time: Nanos) -> Option<Vec<usize>> {
     let mut sizes = vec![1];
     let mut begin = calls[0].answered.at;
     for pair in calls.windows(2) {

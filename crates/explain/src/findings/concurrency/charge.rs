@@ -5,11 +5,11 @@ use mcpace_record::Nanos;
 use super::Episode;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Alternative, Cause, Code, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Alternative, Cause, Code, Disproof, Finding, Level, ProofRole, Reason};
 
 /// Time and requests that one operation lost to a cause.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct OperationLoss {
     pub(super) tally: Tally,
     pub(super) requests: u64,
     /// Requests among these that called no tool.
@@ -23,33 +23,33 @@ pub(super) struct Held {
 }
 
 /// Charges all episodes of `code`.
-pub(super) fn charge<'s>(scene: &mut Scene<'s, '_>, code: Code) -> Vec<(Option<&'s str>, Held)> {
+pub(super) fn charge_episodes<'s>(scene: &mut Scene<'s, '_>, code: Code) -> Vec<(Option<&'s str>, OperationLoss)> {
     let episodes: Vec<Episode> = scene.episodes().iter().filter(|episode| episode.code == code).cloned().collect();
-    let mut operations: ByOperation<'_, Held> = ByOperation::new();
+    let mut operations: ByOperation<'_, OperationLoss> = ByOperation::new();
     for episode in &episodes {
         for wait in &episode.waits {
             let request = &scene.view.exchanges[wait.request];
             let time = wait.time.min(wait.answered.at.since(wait.asked.at));
-            let time = scene.claim(request.call, wait.asked.at, wait.asked.at + time);
-            let held = operations.of(scene.operation(request));
-            held.tally.cost(request.call, time, 0, 0);
-            held.tally.prove(&[
-                (Role::RequestReceived, Some(wait.asked)),
-                (Role::OtherAnswered, Some(wait.released)),
-                (Role::Answered, Some(wait.answered)),
+            let time = scene.claim_stretch(request.call, wait.asked.at, wait.asked.at + time);
+            let held = operations.value_of(scene.operation_of(request));
+            held.tally.add_cost(request.call, time, 0, 0);
+            held.tally.prove_events(&[
+                (ProofRole::RequestReceived, Some(wait.asked)),
+                (ProofRole::OtherAnswered, Some(wait.released)),
+                (ProofRole::Answered, Some(wait.answered)),
             ]);
             held.requests += 1;
             held.without_tool += u64::from(!request.requests("tools/call"));
             held.longest = held.longest.max(wait.time);
-            held.note(episode);
+            held.note_episode(episode);
         }
     }
     operations.into_iter().filter(|(_, held)| held.requests > 0).collect()
 }
 
-impl Held {
+impl OperationLoss {
     /// The surest episode speaks for all: what decides there decides for the others.
-    fn note(&mut self, episode: &Episode) {
+    fn note_episode(&mut self, episode: &Episode) {
         if self.at_a_time == 0 {
             self.at_a_time = episode.at_a_time as u64;
         }
@@ -68,7 +68,7 @@ impl Held {
         self.decided
     }
 
-    pub(super) fn finding(
+    pub(super) fn into_finding(
         self,
         scene: &Scene<'_, '_>,
         cause: Cause,
@@ -76,10 +76,11 @@ impl Held {
         disproof: Disproof,
     ) -> Finding {
         let (level, reason) = self.sure.unwrap_or((Level::Low, Reason::SeenOnce));
-        let severity = self.tally.severity();
-        let finding = self.tally.finding(cause, operation, severity, scene.confidence(level, reason), disproof);
+        let severity = self.tally.median_severity();
+        let finding =
+            self.tally.into_finding(cause, operation, severity, scene.confidence_for(level, reason), disproof);
         match self.other {
-            Some(alternative) => finding.or(alternative),
+            Some(alternative) => finding.or_alternative(alternative),
             None => finding,
         }
     }

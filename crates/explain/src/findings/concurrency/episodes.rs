@@ -18,9 +18,9 @@ use std::collections::{HashMap, HashSet};
 use mcpace_record::Nanos;
 
 use super::BEGUN;
-use super::batches::{Batch, batches};
-use super::served::{Owner, Served, served};
-use super::stalls::{CROSSING, Stall, Stalls, Work, stalls};
+use super::batches::{CallBatch, find_batches};
+use super::served::{Owner, Served, served_requests};
+use super::stalls::{CROSSING, Stall, Stalls, ToolWork, find_stalls};
 use crate::findings::{Alternative, Code, Level, Reason};
 use crate::view::{Stamp, View};
 
@@ -45,7 +45,7 @@ pub(in crate::findings) struct Episode {
     pub(super) code: Code,
     /// Tools that ran at a time.
     pub(super) at_a_time: usize,
-    pub(super) waits: Vec<Wait>,
+    pub(super) waits: Vec<HeldWait>,
     pub(super) level: Level,
     pub(super) reason: Reason,
     /// The cause that would look alike, and the experiment that would decide between the two.
@@ -54,7 +54,7 @@ pub(in crate::findings) struct Episode {
 
 /// One request that had to wait for another.
 #[derive(Clone, Copy)]
-pub(super) struct Wait {
+pub(super) struct HeldWait {
     /// Position in [`View::exchanges`].
     pub(super) request: usize,
     pub(super) asked: Stamp,
@@ -66,16 +66,16 @@ pub(super) struct Wait {
 }
 
 /// All episodes of a recording.
-pub(in crate::findings) fn episodes(view: &View<'_>) -> Vec<Episode> {
-    let served = served(view);
+pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
+    let served = served_requests(view);
     let tools: Vec<&Served<'_>> = served.iter().filter(|one| one.tool.is_some()).collect();
-    let stalls = stalls(&served);
-    let batches = batches(&tools);
+    let stalls = find_stalls(&served);
+    let batches = find_batches(&tools);
     let pools: Vec<&str> = batches.iter().filter(|b| b.at_a_time() > 1).filter_map(|b| b.calls[0].tool).collect();
     let mut found = of_sessions(&tools);
     // Where sessions have their calls take turns, those of N sessions end in waves of N.
-    let explained = |batch: &&Batch<'_, '_>| !found.is_empty() && one_of_each_owner(batch);
-    let others: Vec<&Batch<'_, '_>> = batches.iter().filter(|batch| !explained(batch)).collect();
+    let explained = |batch: &&CallBatch<'_, '_>| !found.is_empty() && one_of_each_owner(batch);
+    let others: Vec<&CallBatch<'_, '_>> = batches.iter().filter(|batch| !explained(batch)).collect();
     found.extend(others.iter().map(|batch| of_batch(batch, stalls_of(batch, &stalls))));
     let mut by_name: Vec<_> = stalls.iter().collect();
     by_name.sort_by_key(|(tool, _)| **tool);
@@ -84,14 +84,14 @@ pub(in crate::findings) fn episodes(view: &View<'_>) -> Vec<Episode> {
     found
 }
 
-fn one_of_each_owner(batch: &Batch<'_, '_>) -> bool {
+fn one_of_each_owner(batch: &CallBatch<'_, '_>) -> bool {
     let first: HashSet<Owner<'_>> = batch.calls[..batch.at_a_time()].iter().map(|call| call.owner).collect();
     let all: HashSet<Owner<'_>> = batch.calls.iter().map(|call| call.owner).collect();
     first.len() == batch.at_a_time() && all.len() == first.len()
 }
 
 fn stalls_of<'e, 'v, 'a>(
-    batch: &Batch<'_, 'a>,
+    batch: &CallBatch<'_, 'a>,
     stalls: &'e HashMap<&'a str, Stalls<'v, 'a>>,
 ) -> Option<&'e Stalls<'v, 'a>> {
     stalls.get(batch.calls[0].tool?)
@@ -106,7 +106,7 @@ enum Meanwhile {
     HeldAfterHead,
 }
 
-fn meanwhile(stalls: Option<&Stalls<'_, '_>>) -> Meanwhile {
+fn tools_meanwhile(stalls: Option<&Stalls<'_, '_>>) -> Meanwhile {
     let Some(stalls) = stalls else { return Meanwhile::NothingAsked };
     match (stalls.held.len(), stalls.held_after_head.len(), stalls.passed) {
         (held, _, passed) if held >= FEWEST_HELD && passed * ONE_IN <= held => Meanwhile::Held,
@@ -116,8 +116,8 @@ fn meanwhile(stalls: Option<&Stalls<'_, '_>>) -> Meanwhile {
     }
 }
 
-fn of_batch(batch: &Batch<'_, '_>, stalls: Option<&Stalls<'_, '_>>) -> Episode {
-    let meanwhile = meanwhile(stalls);
+fn of_batch(batch: &CallBatch<'_, '_>, stalls: Option<&Stalls<'_, '_>>) -> Episode {
+    let meanwhile = tools_meanwhile(stalls);
     let (code, other) = match batch.at_a_time() {
         1 => one_at_a_time(batch, meanwhile),
         _ => several_at_a_time(batch, meanwhile),
@@ -129,10 +129,10 @@ fn of_batch(batch: &Batch<'_, '_>, stalls: Option<&Stalls<'_, '_>>) -> Episode {
     };
     let reason = if other.is_some() { Reason::AnotherLooksAlike } else { Reason::NothingPassed };
     let reason = if code == Code::CompletionWaves && other.is_none() { Reason::EndedInWaves } else { reason };
-    Episode { code, at_a_time: batch.at_a_time(), waits: waits(batch), level, reason, other }
+    Episode { code, at_a_time: batch.at_a_time(), waits: batch_waits(batch), level, reason, other }
 }
 
-fn one_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<Alternative>) {
+fn one_at_a_time(batch: &CallBatch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<Alternative>) {
     let first = batch.calls[0];
     let one_owner = batch.calls.iter().all(|call| call.same_owner(first));
     match (meanwhile, one_owner) {
@@ -149,10 +149,10 @@ fn one_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<A
     }
 }
 
-fn several_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<Alternative>) {
+fn several_at_a_time(batch: &CallBatch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<Alternative>) {
     let heads_apart = batch.calls.iter().all(|call| call.begun.at + HEAD_APART <= call.answered.at);
     let first_end = batch.calls[0].answered.at;
-    let late = heads_apart && batch.waited().iter().all(|call| call.begun.at + HEAD_APART >= first_end);
+    let late = heads_apart && batch.waiting_calls().iter().all(|call| call.begun.at + HEAD_APART >= first_end);
     match meanwhile {
         Meanwhile::Held => (Code::ThreadPoolSaturation, None),
         _ if late => (Code::ThreadPoolSaturation, None),
@@ -174,31 +174,31 @@ fn one_session_or_all(call: &Served<'_>) -> Alternative {
 }
 
 /// Whether the head of a later call's reply came while the first one surely was at work.
-fn heads_came(batch: &Batch<'_, '_>) -> bool {
+fn heads_came(batch: &CallBatch<'_, '_>) -> bool {
     let first = batch.calls[0];
     batch
-        .waited()
+        .waiting_calls()
         .iter()
         .any(|call| call.http && call.asked.at >= first.asked.at + BEGUN && call.begun.at + BEGUN <= first.answered.at)
 }
 
-fn waits(batch: &Batch<'_, '_>) -> Vec<Wait> {
+fn batch_waits(batch: &CallBatch<'_, '_>) -> Vec<HeldWait> {
     let first = batch.waves[0];
     let waited = batch.calls.iter().enumerate().skip(first);
     waited
-        .map(|(position, call)| Wait {
+        .map(|(position, call)| HeldWait {
             request: call.at,
             asked: call.asked,
-            released: batch.calls[batch.behind(position)].answered,
+            released: batch.calls[batch.wave_before(position)].answered,
             answered: call.answered,
-            time: call.took().since(batch.time),
+            time: call.server_time().since(batch.time),
         })
         .collect()
 }
 
 /// Requests that needed no tool, held while one ran.
 fn of_stalls(stalls: &Stalls<'_, '_>) -> Option<Episode> {
-    let (held, code) = match meanwhile(Some(stalls)) {
+    let (held, code) = match tools_meanwhile(Some(stalls)) {
         Meanwhile::Held => (&stalls.held, Code::BlockedEventLoop),
         Meanwhile::HeldAfterHead => (&stalls.held_after_head, Code::SerialSession),
         Meanwhile::NothingAsked | Meanwhile::Answered => return None,
@@ -213,18 +213,18 @@ fn of_stalls(stalls: &Stalls<'_, '_>) -> Option<Episode> {
         Some(_) => (Level::Medium, Reason::AnotherLooksAlike),
         None => (Level::High, Reason::NothingPassed),
     };
-    Some(Episode { code, at_a_time: 1, waits: held.iter().map(stalled).collect(), level, reason, other })
+    Some(Episode { code, at_a_time: 1, waits: held.iter().map(stall_wait).collect(), level, reason, other })
 }
 
-fn stalled(stall: &Stall<'_, '_>) -> Wait {
+fn stall_wait(stall: &Stall<'_, '_>) -> HeldWait {
     let (request, released) = (stall.request, stall.behind.answered);
     let time = released.at.since(request.asked.at);
-    Wait { request: request.at, asked: request.asked, released, answered: request.answered, time }
+    HeldWait { request: request.at, asked: request.asked, released, answered: request.answered, time }
 }
 
 /// Calls whose reply's head comes only when another call ends, with the same number at work nearly each time.
 fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
-    let work = Work::of(served)?;
+    let work = ToolWork::longest_work(served)?;
     let mut begins: Vec<Nanos> = tools.iter().map(|tool| tool.begun.at).collect();
     let mut ends: Vec<Nanos> = tools.iter().map(|tool| tool.answered.at).collect();
     begins.sort_unstable();
@@ -245,7 +245,7 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
         let size = at_work(behind.answered.at.min(call.begun.at).since(CROSSING));
         let time = behind.answered.at.since(call.asked.at);
         let (request, asked, released, answered) = (call.at, call.asked, behind.answered, call.answered);
-        waits.push((size, Wait { request, asked, released, answered, time }));
+        waits.push((size, HeldWait { request, asked, released, answered, time }));
     }
     let mut sizes: Vec<usize> = waits.iter().map(|(size, _)| *size).collect();
     sizes.sort_unstable();
@@ -266,15 +266,15 @@ fn of_sessions(tools: &[&Served<'_>]) -> Vec<Episode> {
     if sessions.len() < 2 {
         return Vec::new();
     }
-    let beside = Beside::of(tools);
+    let beside = Beside::other_requests(tools);
     let mut found: Vec<Episode> = sessions
         .values()
-        .flat_map(|calls| batches(calls))
+        .flat_map(|calls| find_batches(calls))
         .filter(|batch| batch.at_a_time() == 1 && beside.others_ran(batch))
         .map(|batch| Episode {
             code: Code::SerialSession,
             at_a_time: 1,
-            waits: waits(&batch),
+            waits: batch_waits(&batch),
             level: Level::High,
             reason: Reason::NothingPassed,
             other: None,
@@ -288,14 +288,14 @@ fn of_sessions(tools: &[&Served<'_>]) -> Vec<Episode> {
 struct Beside(Vec<Nanos>);
 
 impl Beside {
-    fn of(tools: &[&Served<'_>]) -> Self {
+    fn other_requests(tools: &[&Served<'_>]) -> Self {
         let mut ends: Vec<Nanos> = tools.iter().map(|tool| tool.answered.at).collect();
         ends.sort_unstable();
         Self(ends)
     }
 
     /// Whether as many of others' calls ended in the batch's time as could not have run in between.
-    fn others_ran(&self, batch: &Batch<'_, '_>) -> bool {
+    fn others_ran(&self, batch: &CallBatch<'_, '_>) -> bool {
         let (first, last) = (batch.calls[0].answered.at, batch.calls[batch.calls.len() - 1].answered.at);
         let among = self.0.partition_point(|end| *end <= last) - self.0.partition_point(|end| *end < first);
         among >= batch.calls.len() + batch.calls.len() / 2

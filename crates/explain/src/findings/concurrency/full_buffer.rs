@@ -17,9 +17,9 @@ const SURE: f64 = 8.0;
 
 /// Replies that were held in a buffer.
 pub(super) fn behind_buffer(view: &View<'_>) -> Vec<HeldReply> {
-    let open = Open::of(view);
-    let bursts: Vec<&Burst> = view.bursts.iter().filter(|burst| open.after(burst.at.at)).collect();
-    let Some(block) = BLOCKS.into_iter().find(|block| fill(&bursts, *block)) else {
+    let open = OpenRequests::from_view(view);
+    let bursts: Vec<&Burst> = view.bursts.iter().filter(|burst| open.any_after(burst.at.at)).collect();
+    let Some(block) = BLOCKS.into_iter().find(|block| fills_blocks(&bursts, *block)) else {
         return Vec::new();
     };
     let full = bursts.iter().filter(|burst| at_block(burst, block));
@@ -27,14 +27,14 @@ pub(super) fn behind_buffer(view: &View<'_>) -> Vec<HeldReply> {
 }
 
 fn at_block(burst: &Burst, block: u64) -> bool {
-    burst.edge(block).is_some_and(|edge| edge.at_block)
+    burst.block_edge(block).is_some_and(|edge| edge.at_block)
 }
 
 /// Whether bursts end where blocks of this size end.
-fn fill(bursts: &[&Burst], block: u64) -> bool {
+fn fills_blocks(bursts: &[&Burst], block: u64) -> bool {
     let full = bursts.iter().filter(|burst| at_block(burst, block)).count();
     // Each burst costs one bit, since it may belong to either group.
-    let bits = bursts.iter().filter_map(|burst| burst.edge(block)).map(|edge| {
+    let bits = bursts.iter().filter_map(|burst| burst.block_edge(block)).map(|edge| {
         let bits = if edge.at_block { -edge.chance.log2() } else { 0.0 };
         bits - 1.0
     });
@@ -56,13 +56,13 @@ fn held_replies(view: &View<'_>, burst: &Burst) -> Vec<HeldReply> {
 }
 
 /// When requests over stdio were asked, and when they were answered.
-struct Open {
+struct OpenRequests {
     asked: Vec<Nanos>,
     answered: Vec<Nanos>,
 }
 
-impl Open {
-    fn of(view: &View<'_>) -> Self {
+impl OpenRequests {
+    fn from_view(view: &View<'_>) -> Self {
         let requests = || view.exchanges.iter().filter(|one| one.transport == Transport::Stdio && one.asks());
         let legs = || requests().filter_map(|request| request.back());
         let mut asked: Vec<Nanos> = legs().filter_map(|leg| Some(leg.request_end?.at)).collect();
@@ -73,7 +73,7 @@ impl Open {
     }
 
     /// Whether something that had been asked wasn't answered yet.
-    fn after(&self, at: Nanos) -> bool {
+    fn any_after(&self, at: Nanos) -> bool {
         self.asked.partition_point(|asked| *asked <= at) > self.answered.partition_point(|answered| *answered <= at)
     }
 }

@@ -10,12 +10,12 @@ use mcpace_record::{Digest, Nanos};
 
 use super::full_buffer::behind_buffer;
 use super::held_reply::{FEWEST_HELD, HeldReply, SHORTEST_HOLD};
-use super::served::{Served, served};
-use super::stalls::Work;
+use super::served::{Served, served_requests};
+use super::stalls::ToolWork;
 use super::{HeadOfLine, ReleasedWith};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
 use crate::view::View;
 
 /// A call's own time must be this long to tell a reply that was held from a call that began late.
@@ -32,19 +32,19 @@ struct Replies {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let served = served(scene.view);
+    let served = served_requests(scene.view);
     let late = behind_slower(scene.view, &served);
     if late.len() >= FEWEST_HELD {
-        return conclude(scene, &late, ReleasedWith::SlowerReply);
+        return make_findings(scene, &late, ReleasedWith::SlowerReply);
     }
     let late = behind_buffer(scene.view);
-    if late.len() >= FEWEST_HELD { conclude(scene, &late, ReleasedWith::FullBuffer) } else { Vec::new() }
+    if late.len() >= FEWEST_HELD { make_findings(scene, &late, ReleasedWith::FullBuffer) } else { Vec::new() }
 }
 
 /// Calls that took longer than the same call takes, and ended together with a slower one.
 fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<HeldReply> {
-    let Some(work) = Work::of(served) else { return Vec::new() };
-    let usual = usual(served);
+    let Some(work) = ToolWork::longest_work(served) else { return Vec::new() };
+    let usual = usual_times(served);
     let late = served.iter().filter_map(|call| {
         let own = own_time(call, &usual).filter(|own| *own >= SHORTEST)?;
         let ready = call.asked.at + own;
@@ -52,7 +52,7 @@ fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<HeldReply> {
         let together = call.answered.at.since(slower.answered.at) <= TOGETHER.min(Nanos(own.0 / 2));
         // The slower one must take long by itself, or both waited for a third.
         let slower_own = own_time(slower, &usual)?;
-        let slow_itself = slower.took().0 <= slower_own.0.saturating_mul(5) / 4;
+        let slow_itself = slower.server_time().0 <= slower_own.0.saturating_mul(5) / 4;
         // And it must be due later: equal calls that a busy server ends late, all together, hold each other up by nothing.
         let held = (slower.asked.at + slower_own).since(ready) >= SHORTEST_HOLD;
         (call.tool.is_some() && together && slow_itself && held).then_some(HeldReply {
@@ -75,29 +75,29 @@ fn own_time(call: &Served<'_>, usual: &HashMap<(&str, Digest), Nanos>) -> Option
     usual.get(&(call.tool?, call.content?)).copied()
 }
 
-fn usual<'a>(served: &[Served<'a>]) -> HashMap<(&'a str, Digest), Nanos> {
+fn usual_times<'a>(served: &[Served<'a>]) -> HashMap<(&'a str, Digest), Nanos> {
     let mut usual = HashMap::new();
     for call in served {
         if let (Some(tool), Some(content)) = (call.tool, call.content) {
-            let shortest = usual.entry((tool, content)).or_insert(call.took());
-            *shortest = call.took().min(*shortest);
+            let shortest = usual.entry((tool, content)).or_insert(call.server_time());
+            *shortest = call.server_time().min(*shortest);
         }
     }
     usual
 }
 
-fn conclude(scene: &mut Scene<'_, '_>, late: &[HeldReply], released_with: ReleasedWith) -> Vec<Finding> {
+fn make_findings(scene: &mut Scene<'_, '_>, late: &[HeldReply], released_with: ReleasedWith) -> Vec<Finding> {
     let view = scene.view;
     let mut operations: ByOperation<'_, Replies> = ByOperation::new();
     for late in late {
         let Some(exchange) = view.exchange(late.exchange) else { continue };
-        let time = scene.claim(exchange.call, late.ready, late.answered.at);
-        let replies = operations.of(scene.operation(exchange));
-        replies.tally.cost(exchange.call, time, 0, 0);
-        replies.tally.prove(&[
-            (Role::RequestReceived, Some(late.asked)),
-            (Role::OtherAnswered, Some(late.released)),
-            (Role::Answered, Some(late.answered)),
+        let time = scene.claim_stretch(exchange.call, late.ready, late.answered.at);
+        let replies = operations.value_of(scene.operation_of(exchange));
+        replies.tally.add_cost(exchange.call, time, 0, 0);
+        replies.tally.prove_events(&[
+            (ProofRole::RequestReceived, Some(late.asked)),
+            (ProofRole::OtherAnswered, Some(late.released)),
+            (ProofRole::Answered, Some(late.answered)),
         ]);
         replies.held += 1;
         replies.longest = replies.longest.max(late.answered.at.since(late.ready));
@@ -107,10 +107,10 @@ fn conclude(scene: &mut Scene<'_, '_>, late: &[HeldReply], released_with: Releas
         ReleasedWith::FullBuffer => (Level::Medium, Reason::BurstsFillBuffers, Disproof::FlushEachLine),
     };
     let found = operations.into_iter().map(|(operation, replies)| {
-        let severity = replies.tally.severity();
+        let severity = replies.tally.median_severity();
         let context = HeadOfLine { held: replies.held, released_with, longest: replies.longest };
-        let confidence = scene.confidence(level, reason);
-        replies.tally.finding(Cause::HeadOfLine(context), operation, severity, confidence, disproof)
+        let confidence = scene.confidence_for(level, reason);
+        replies.tally.into_finding(Cause::HeadOfLine(context), operation, severity, confidence, disproof)
     });
     found.collect()
 }

@@ -18,7 +18,7 @@ use mcpace_record::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(super) use episodes::{Episode, episodes};
+pub(super) use episodes::{Episode, find_episodes};
 
 /// A call is at work by then, and no longer on its way to it.
 const BEGUN: Nanos = Nanos::from_millis(20);

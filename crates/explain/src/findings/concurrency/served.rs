@@ -43,7 +43,7 @@ pub(super) enum Owner<'a> {
 
 impl Served<'_> {
     /// How long the server took.
-    pub(super) fn took(&self) -> Nanos {
+    pub(super) fn server_time(&self) -> Nanos {
         self.answered.at.since(self.asked.at)
     }
 
@@ -53,8 +53,8 @@ impl Served<'_> {
 }
 
 /// All requests that were answered, in the order in which the server had them.
-pub(super) fn served<'a>(view: &View<'a>) -> Vec<Served<'a>> {
-    let answered = view.exchanges.iter().enumerate().filter_map(|(at, exchange)| one(at, exchange));
+pub(super) fn served_requests<'a>(view: &View<'a>) -> Vec<Served<'a>> {
+    let answered = view.exchanges.iter().enumerate().filter_map(|(at, exchange)| served_request(at, exchange));
     let mut served = Vec::with_capacity(view.exchanges.len());
     served.extend(answered);
     // No two have an event in common, and a stable sort would take as much room again.
@@ -62,7 +62,7 @@ pub(super) fn served<'a>(view: &View<'a>) -> Vec<Served<'a>> {
     served
 }
 
-fn one<'a>(at: usize, exchange: &Exchange<'a>) -> Option<Served<'a>> {
+fn served_request<'a>(at: usize, exchange: &Exchange<'a>) -> Option<Served<'a>> {
     if exchange.is_standalone_stream() {
         return None;
     }

@@ -39,15 +39,15 @@ pub(super) struct Stall<'v, 'a> {
 }
 
 /// All of them, for each tool that was at work long enough.
-pub(super) fn stalls<'v, 'a>(served: &'v [Served<'a>]) -> HashMap<&'a str, Stalls<'v, 'a>> {
+pub(super) fn find_stalls<'v, 'a>(served: &'v [Served<'a>]) -> HashMap<&'a str, Stalls<'v, 'a>> {
     let mut found: HashMap<&str, Stalls<'_, '_>> = HashMap::new();
-    let Some(work) = Work::of(served) else { return found };
+    let Some(work) = ToolWork::longest_work(served) else { return found };
     for request in served.iter().filter(|one| one.tool.is_none()) {
         if let Some(behind) = work.held_up(request, request.begun.at) {
             found.entry(behind.tool.unwrap_or_default()).or_default().held.push(Stall { request, behind });
         } else if let Some(behind) = work.held_up(request, request.answered.at) {
             found.entry(behind.tool.unwrap_or_default()).or_default().held_after_head.push(Stall { request, behind });
-        } else if let Some(meanwhile) = work.passed(request) {
+        } else if let Some(meanwhile) = work.tool_passed(request) {
             found.entry(meanwhile.tool.unwrap_or_default()).or_default().passed += 1;
         }
     }
@@ -55,18 +55,18 @@ pub(super) fn stalls<'v, 'a>(served: &'v [Served<'a>]) -> HashMap<&'a str, Stall
 }
 
 /// Tools that were at work for long.
-pub(super) struct Work<'v, 'a> {
+pub(super) struct ToolWork<'v, 'a> {
     by_end: Vec<&'v Served<'a>>,
     by_asking: Vec<&'v Served<'a>>,
     /// For each of `by_asking`, who of those up to it ends last.
     lasting: Vec<&'v Served<'a>>,
 }
 
-impl<'v, 'a> Work<'v, 'a> {
+impl<'v, 'a> ToolWork<'v, 'a> {
     /// `None` where there was none.
-    pub(super) fn of(served: &'v [Served<'a>]) -> Option<Self> {
+    pub(super) fn longest_work(served: &'v [Served<'a>]) -> Option<Self> {
         let by_asking: Vec<&Served<'_>> =
-            served.iter().filter(|one| one.tool.is_some() && one.took() >= SHORTEST).collect();
+            served.iter().filter(|one| one.tool.is_some() && one.server_time() >= SHORTEST).collect();
         let mut lasting = Vec::with_capacity(by_asking.len());
         let mut last = *by_asking.first()?;
         for tool in &by_asking {
@@ -95,7 +95,7 @@ impl<'v, 'a> Work<'v, 'a> {
     }
 
     /// A tool that was at work while `request` was asked and answered, without any tool's end between.
-    fn passed(&self, request: &Served<'a>) -> Option<&'v Served<'a>> {
+    fn tool_passed(&self, request: &Served<'a>) -> Option<&'v Served<'a>> {
         let before = self.by_asking.partition_point(|tool| tool.asked.at + BEGUN <= request.asked.at);
         let tool = self.lasting[before.checked_sub(1)?];
         let ended = |at: Nanos| self.by_end.partition_point(|tool| tool.answered.at <= at);

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use mcpace_record::Nanos;
 
-use crate::findings::behind::{Passage, passages};
+use crate::findings::behind::{Passage, gateway_passages};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Amplification, Cause, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Amplification, Cause, Disproof, Finding, Level, ProofRole, Reason};
 use crate::view::Exchange;
 
 /// Calls below which setting up explains it.
@@ -21,7 +21,7 @@ const FEWEST: usize = 3;
 const USUAL: usize = 2;
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let passages = passages(scene, Some("tools/call"));
+    let passages = gateway_passages(scene, Some("tools/call"));
     let mut counts: Vec<usize> = passages.iter().map(|passage| passage.behind.len()).collect();
     counts.sort_unstable();
     let typical = counts.get(counts.len() / 2).copied().unwrap_or(0);
@@ -31,10 +31,10 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut methods: BTreeMap<String, u64> = BTreeMap::new();
     let mut operations: ByOperation<'_, Tally> = ByOperation::new();
     for passage in &passages {
-        let tally = operations.of(scene.operation(passage.before));
-        charge(scene, passage, tally);
+        let tally = operations.value_of(scene.operation_of(passage.before));
+        charge_extra(scene, passage, tally);
         for exchange in &passage.behind {
-            *methods.entry(name(exchange)).or_default() += 1;
+            *methods.entry(request_name(exchange)).or_default() += 1;
         }
     }
     let context = Amplification {
@@ -47,16 +47,16 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     operations
         .into_iter()
         .map(|(operation, tally)| {
-            let severity = tally.severity();
-            let confidence = scene.confidence(Level::High, Reason::AloneAtGateway);
+            let severity = tally.median_severity();
+            let confidence = scene.confidence_for(Level::High, Reason::AloneAtGateway);
             let cause = Cause::Amplification(context.clone());
-            tally.finding(cause, operation, severity, confidence, Disproof::CallBehindGateway)
+            tally.into_finding(cause, operation, severity, confidence, Disproof::CallBehindGateway)
         })
         .collect()
 }
 
 /// Everything but the call itself is extra; its time is that before the call went on.
-fn charge(scene: &mut Scene<'_, '_>, passage: &Passage<'_, '_>, tally: &mut Tally) {
+fn charge_extra(scene: &mut Scene<'_, '_>, passage: &Passage<'_, '_>, tally: &mut Tally) {
     let call = passage.behind.iter().find(|exchange| exchange.requests("tools/call"));
     let extra = passage.behind.iter().filter(|exchange| call.is_none_or(|call| call.id != exchange.id));
     let (mut requests, mut bytes) = (0, 0_u64);
@@ -66,17 +66,20 @@ fn charge(scene: &mut Scene<'_, '_>, passage: &Passage<'_, '_>, tally: &mut Tall
     }
     let time = match call {
         Some(call) if call.sent().at > passage.behind[0].sent().at => {
-            scene.claim(passage.before.call, passage.behind[0].sent().at, call.sent().at)
+            scene.claim_stretch(passage.before.call, passage.behind[0].sent().at, call.sent().at)
         }
         _ => Nanos::ZERO,
     };
-    tally.cost(passage.before.call, time, requests, bytes);
-    tally.prove(&[(Role::RequestReceived, Some(passage.received)), (Role::Answered, Some(passage.answered))]);
-    tally.prove_behind(passage.behind.iter().map(|exchange| (Role::SentOn, exchange.sent())));
+    tally.add_cost(passage.before.call, time, requests, bytes);
+    tally.prove_events(&[
+        (ProofRole::RequestReceived, Some(passage.received)),
+        (ProofRole::Answered, Some(passage.answered)),
+    ]);
+    tally.prove_behind(passage.behind.iter().map(|exchange| (ProofRole::SentOn, exchange.sent())));
 }
 
 /// The JSON-RPC method, or the HTTP one where there is none.
-fn name(exchange: &Exchange<'_>) -> String {
+fn request_name(exchange: &Exchange<'_>) -> String {
     let method = exchange.messages.first().and_then(|message| message.method());
     method.unwrap_or(exchange.method()).to_owned()
 }

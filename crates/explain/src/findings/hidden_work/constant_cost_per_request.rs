@@ -10,7 +10,7 @@ use mcpace_record::Nanos;
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, ConstantCostPerRequest, Disproof, Finding, Follows, Level, Reason, Role};
+use crate::findings::{Cause, ConstantCostPerRequest, Disproof, Finding, Follows, Level, ProofRole, Reason};
 use crate::view::{Exchange, Stamp, Transport};
 
 /// Requests, and kinds of them, below which nothing is concluded.
@@ -26,14 +26,14 @@ const SHORTEST: Nanos = Nanos::from_millis(5);
 const TIMES_CONTROL: u64 = 3;
 
 /// One request's wait for the server.
-struct Wait<'s, 'a> {
+struct ServerWait<'s, 'a> {
     exchange: &'s Exchange<'a>,
     received: Stamp,
     head: Stamp,
 }
 
-impl Wait<'_, '_> {
-    fn time(&self) -> Nanos {
+impl ServerWait<'_, '_> {
+    fn wait_time(&self) -> Nanos {
         self.head.at.since(self.received.at)
     }
 
@@ -47,59 +47,61 @@ struct Cost<'w, 's, 'a> {
     floor: Nanos,
     control: Nanos,
     kinds: usize,
-    dear: Vec<&'w Wait<'s, 'a>>,
-    quick: &'w Wait<'s, 'a>,
+    dear: Vec<&'w ServerWait<'s, 'a>>,
+    quick: &'w ServerWait<'s, 'a>,
     controls: usize,
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let waits: Vec<Wait<'_, '_>> = scene.view.exchanges.iter().filter_map(wait).collect();
+    let waits: Vec<ServerWait<'_, '_>> = scene.view.exchanges.iter().filter_map(server_wait).collect();
     let session = |e: &Exchange<'_>| e.is_message().then_some(e.session_sent().is_some());
     let token = |e: &Exchange<'_>| Some(e.authorization().is_some());
     // A session's beginning has the token already: if it is quick, the token costs nothing.
-    let cost = compare(&waits, Follows::Session, session).or_else(|| compare(&waits, Follows::Token, token));
-    cost.map_or_else(Vec::new, |cost| conclude(scene, &cost))
+    let cost =
+        compare_waits(&waits, Follows::Session, session).or_else(|| compare_waits(&waits, Follows::Token, token));
+    cost.map_or_else(Vec::new, |cost| make_findings(scene, &cost))
 }
 
-fn wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<Wait<'s, 'a>> {
+fn server_wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<ServerWait<'s, 'a>> {
     // The standalone stream's head may come late, and an OAuth endpoint has work of its own.
     let other = exchange.is_standalone_stream() || exchange.sends_form() || exchange.transport != Transport::Http;
     let leg = exchange.back().filter(|_| !other)?;
-    Some(Wait { exchange, received: leg.request_end?, head: leg.reply_head? })
+    Some(ServerWait { exchange, received: leg.request_end?, head: leg.reply_head? })
 }
 
 /// Whether messages that have something take a time that those without don't.
-fn compare<'w, 's, 'a>(
-    waits: &'w [Wait<'s, 'a>],
+fn compare_waits<'w, 's, 'a>(
+    waits: &'w [ServerWait<'s, 'a>],
     follows: Follows,
     has: impl Fn(&Exchange<'a>) -> Option<bool> + Copy,
 ) -> Option<Cost<'w, 's, 'a>> {
     // An answer to what the server asked has no method, and is of no kind.
-    let served = |w: &&Wait<'_, '_>| w.method().is_some() && matches!(w.exchange.status, Some(200..=299));
+    let served = |w: &&ServerWait<'_, '_>| w.method().is_some() && matches!(w.exchange.status, Some(200..=299));
     let with = |has_it: bool| waits.iter().filter(move |w| has(w.exchange) == Some(has_it));
     let dear: Vec<_> = with(true).filter(served).collect();
     let mut controls: Vec<_> = with(false).collect();
     if dear.len() < FEWEST.0 || controls.len() < FEWEST_CONTROLS {
         return None;
     }
-    controls.sort_by_key(|w| w.time());
+    controls.sort_by_key(|w| w.wait_time());
     let quick = controls[controls.len() / 2];
     let mut floors: BTreeMap<&str, (Nanos, bool)> = BTreeMap::new();
     for wait in &dear {
-        let floor = floors.entry(wait.method()?).or_insert((wait.time(), !wait.exchange.asks()));
-        floor.0 = floor.0.min(wait.time());
+        let floor = floors.entry(wait.method()?).or_insert((wait.wait_time(), !wait.exchange.asks()));
+        floor.0 = floor.0.min(wait.wait_time());
     }
     let floor = floors.values().map(|(floor, _)| *floor).min()?;
     // Kinds of request near the floor: methods that do more take longer, but several kinds do hardly anything else.
     let near = |time: Nanos| time.0 <= floor.0.saturating_add(floor.0 / 2);
     let level = floors.values().filter(|(time, _)| near(*time)).count();
     let notifies = floors.values().any(|(time, notification)| *notification && near(*time));
-    let dearer = floor.since(quick.time()) >= SHORTEST && floor.0 >= quick.time().0.saturating_mul(TIMES_CONTROL);
+    let dearer =
+        floor.since(quick.wait_time()) >= SHORTEST && floor.0 >= quick.wait_time().0.saturating_mul(TIMES_CONTROL);
     let kinds = floors.len();
     (level >= FEWEST.1 && notifies && dearer).then_some(Cost {
         follows,
         floor,
-        control: quick.time(),
+        control: quick.wait_time(),
         kinds,
         dear,
         quick,
@@ -107,14 +109,17 @@ fn compare<'w, 's, 'a>(
     })
 }
 
-fn conclude(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Finding> {
+fn make_findings(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Finding> {
     let extra = cost.floor.since(cost.control);
     let mut operations: ByOperation<'_, Tally> = ByOperation::new();
     for wait in &cost.dear {
-        let time = scene.claim(wait.exchange.call, wait.received.at, wait.received.at + extra);
-        let tally = operations.of(scene.operation(wait.exchange));
-        tally.cost(wait.exchange.call, time, 0, 0);
-        tally.prove(&[(Role::RequestReceived, Some(wait.received)), (Role::ReplyHead, Some(wait.head))]);
+        let time = scene.claim_stretch(wait.exchange.call, wait.received.at, wait.received.at + extra);
+        let tally = operations.value_of(scene.operation_of(wait.exchange));
+        tally.add_cost(wait.exchange.call, time, 0, 0);
+        tally.prove_events(&[
+            (ProofRole::RequestReceived, Some(wait.received)),
+            (ProofRole::ReplyHead, Some(wait.head)),
+        ]);
     }
     let context = ConstantCostPerRequest {
         follows: cost.follows,
@@ -136,13 +141,19 @@ fn conclude(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Finding> 
     operations
         .into_iter()
         .map(|(operation, mut tally)| {
-            tally.prove(&[
-                (Role::ControlReceived, Some(cost.quick.received)),
-                (Role::ControlReplyHead, Some(cost.quick.head)),
+            tally.prove_events(&[
+                (ProofRole::ControlReceived, Some(cost.quick.received)),
+                (ProofRole::ControlReplyHead, Some(cost.quick.head)),
             ]);
-            let severity = tally.severity();
-            let confidence = scene.confidence(level, Reason::ControlIsQuick);
-            tally.finding(Cause::ConstantCostPerRequest(context.clone()), operation, severity, confidence, disproof)
+            let severity = tally.median_severity();
+            let confidence = scene.confidence_for(level, Reason::ControlIsQuick);
+            tally.into_finding(
+                Cause::ConstantCostPerRequest(context.clone()),
+                operation,
+                severity,
+                confidence,
+                disproof,
+            )
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, DiscoveryRepeated, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Cause, DiscoveryRepeated, Disproof, Finding, Level, ProofRole, Reason};
 use crate::view::Exchange;
 
 #[derive(Default)]
@@ -19,21 +19,23 @@ struct Fetches<'a> {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Fetches<'_>> = ByOperation::new();
-    for (first, again) in needless(&scene.view.exchanges) {
-        let fetches = operations.of(scene.operation(again));
+    for (first, again) in needless_fetches(&scene.view.exchanges) {
+        let fetches = operations.value_of(scene.operation_of(again));
         let from = again.sent();
         let to = again.completed().map_or(from.at, |stamp| stamp.at);
-        let time = scene.claim(again.call, from.at, to);
-        fetches.tally.cost(again.call, time, 1, again.bytes());
-        fetches.tally.prove(&[(Role::Discovery, Some(first.sent())), (Role::RepeatedDiscovery, Some(from))]);
+        let time = scene.claim_stretch(again.call, from.at, to);
+        fetches.tally.add_cost(again.call, time, 1, again.bytes());
+        fetches
+            .tally
+            .prove_events(&[(ProofRole::Discovery, Some(first.sent())), (ProofRole::RepeatedDiscovery, Some(from))]);
         fetches.targets.insert(again.target());
         fetches.repeats += 1;
     }
-    operations.into_iter().map(|(operation, fetches)| conclude(scene, operation, fetches)).collect()
+    operations.into_iter().map(|(operation, fetches)| make_finding(scene, operation, fetches)).collect()
 }
 
 /// Each needless fetch with the one before it.
-fn needless<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
+fn needless_fetches<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
     let tokens_after = tokens_after(exchanges);
     let (mut found, mut fetched) = (Vec::new(), HashMap::new());
     let (mut token, mut refused) = (None, 0);
@@ -72,17 +74,17 @@ fn is_discovery(exchange: &Exchange<'_>) -> bool {
     exchange.method() == "GET" && exchange.target().contains("/.well-known/") && exchange.status == Some(200)
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, fetches: Fetches<'_>) -> Finding {
-    let severity = fetches.tally.severity();
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, fetches: Fetches<'_>) -> Finding {
+    let severity = fetches.tally.median_severity();
     let confidence = match fetches.repeats {
-        1 => scene.confidence(Level::Medium, Reason::SeenOnce),
-        _ => scene.confidence(Level::High, Reason::Repeated),
+        1 => scene.confidence_for(Level::Medium, Reason::SeenOnce),
+        _ => scene.confidence_for(Level::High, Reason::Repeated),
     };
     let context = DiscoveryRepeated {
         targets: fetches.targets.into_iter().map(str::to_owned).collect(),
         repeats: fetches.repeats,
     };
-    fetches.tally.finding(
+    fetches.tally.into_finding(
         Cause::DiscoveryRepeated(context),
         operation,
         severity,

@@ -3,30 +3,30 @@
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, HiddenListing, Level, Reason, Role};
+use crate::findings::{Cause, Disproof, Finding, HiddenListing, Level, ProofRole, Reason};
 use crate::view::{Call, Exchange, Stamp};
 
 #[derive(Default)]
-struct Listings {
+struct HiddenListings {
     tally: Tally,
     context: HiddenListing,
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let mut operations: ByOperation<'_, Listings> = ByOperation::new();
+    let mut operations: ByOperation<'_, HiddenListings> = ByOperation::new();
     for call in &scene.view.calls {
         let exchanges = scene.exchanges_of(call);
         let Some(result) = tool_result(&exchanges) else {
             continue;
         };
-        let listings = operations.of(Some(call.operation));
+        let listings = operations.value_of(Some(call.operation));
         listings.context.of_calls += 1;
-        charge(scene, call, &exchanges, result, listings);
+        charge_listings(scene, call, &exchanges, result, listings);
     }
     operations
         .into_iter()
         .filter(|(_, listings)| listings.context.calls > 0)
-        .map(|(operation, listings)| conclude(scene, operation, listings))
+        .map(|(operation, listings)| make_finding(scene, operation, listings))
         .collect()
 }
 
@@ -36,12 +36,12 @@ fn tool_result(exchanges: &[&Exchange<'_>]) -> Option<Stamp> {
     calls.find_map(|call| call.near()?.result_end.filter(|_| call.answer.is_some()))
 }
 
-fn charge(
+fn charge_listings(
     scene: &mut Scene<'_, '_>,
     call: &Call<'_>,
     exchanges: &[&Exchange<'_>],
     result: Stamp,
-    listings: &mut Listings,
+    listings: &mut HiddenListings,
 ) {
     let hidden = exchanges.iter().filter(|e| {
         // Repeats of a listing are duplicate-request's, with their time.
@@ -57,28 +57,28 @@ fn charge(
             continue;
         }
         let to = listing.completed().map_or(scene.view.end_of(call), |stamp| stamp.at);
-        let time = scene.claim(Some(call.id), from.min(listing.sent().at), to);
+        let time = scene.claim_stretch(Some(call.id), from.min(listing.sent().at), to);
         (from, charged) = (to, true);
         let tally = &mut listings.tally;
-        tally.cost(Some(call.id), time, 1, listing.bytes());
-        tally.prove(&[
-            (Role::Result, Some(result)),
-            (Role::Listing, Some(listing.sent())),
-            (Role::ListingResult, listing.completed()),
-            (Role::CallReturned, call.end),
+        tally.add_cost(Some(call.id), time, 1, listing.bytes());
+        tally.prove_events(&[
+            (ProofRole::Result, Some(result)),
+            (ProofRole::Listing, Some(listing.sent())),
+            (ProofRole::ListingResult, listing.completed()),
+            (ProofRole::CallReturned, call.end),
         ]);
         listings.context.listings += 1;
     }
     listings.context.calls += u64::from(charged);
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, listings: Listings) -> Finding {
-    let severity = listings.tally.severity();
-    listings.tally.finding(
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, listings: HiddenListings) -> Finding {
+    let severity = listings.tally.median_severity();
+    listings.tally.into_finding(
         Cause::HiddenListing(listings.context),
         operation,
         severity,
-        scene.confidence(Level::High, Reason::OrderInsideCall),
+        scene.confidence_for(Level::High, Reason::OrderInsideCall),
         Disproof::CallWithoutOutputSchema,
     )
 }

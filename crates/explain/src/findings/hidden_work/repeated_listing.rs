@@ -12,7 +12,7 @@ use mcpace_record::{CallId, Digest, Nanos};
 use crate::findings::groups::Group;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, RepeatedListing, Role, Severity};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, RepeatedListing, Severity};
 use crate::view::{EventIndex, Exchange};
 
 /// Repeats beside tool calls, and without any, below which nothing is concluded.
@@ -29,7 +29,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 #[derive(Default)]
-struct Listings<'a> {
+struct RepeatedListings<'a> {
     tally: Tally,
     methods: BTreeSet<&'a str>,
     repeats: u64,
@@ -46,11 +46,11 @@ struct Repeat<'s, 'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let changes = changes(scene);
-    let results = results(scene);
-    let mut operations: ByOperation<'_, Listings<'_>> = ByOperation::new();
+    let changes = list_changes(scene);
+    let results = result_times(scene);
+    let mut operations: ByOperation<'_, RepeatedListings<'_>> = ByOperation::new();
     for (group, used) in Rc::clone(&scene.groups).iter() {
-        let repeats = repeats(scene, used, &changes, &results);
+        let repeats = find_repeats(scene, used, &changes, &results);
         let tool_calls = used.iter().filter(|e| e.requests("tools/call")).count() as u64;
         let count = repeats.len() as u64;
         let enough = if tool_calls == 0 { FEWEST.1 } else { FEWEST.0 };
@@ -58,18 +58,18 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             continue;
         }
         for repeat in &repeats {
-            let listings = operations.of(scene.operation(repeat.again));
-            charge(scene, repeat, listings);
+            let listings = operations.value_of(scene.operation_of(repeat.again));
+            charge_repeat(scene, repeat, listings);
             listings.named |= matches!(group, Group::Session(_));
             // Each operation is told the sessions' calls, not its own: a session may list in one and call in another.
             listings.tool_calls = listings.tool_calls.max(tool_calls);
         }
     }
-    operations.into_iter().map(|(operation, listings)| conclude(scene, operation, listings)).collect()
+    operations.into_iter().map(|(operation, listings)| make_finding(scene, operation, listings)).collect()
 }
 
 /// When a server said that a list had changed: positions of events, by the notification's name.
-fn changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<EventIndex>> {
+fn list_changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<EventIndex>> {
     let mut changes: HashMap<&'static str, Vec<EventIndex>> = HashMap::new();
     for event in scene.view.exchanges.iter().flat_map(|exchange| &exchange.events) {
         let Some(read) = event.read() else { continue };
@@ -86,7 +86,7 @@ fn changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<EventIndex>> {
 }
 
 /// When each call had its tool's result: a listing after it is `hidden-listing`'s.
-fn results(scene: &Scene<'_, '_>) -> HashMap<CallId, Nanos> {
+fn result_times(scene: &Scene<'_, '_>) -> HashMap<CallId, Nanos> {
     let mut results: HashMap<CallId, Nanos> = HashMap::new();
     for exchange in scene.view.exchanges.iter().filter(|e| e.requests("tools/call") && e.answer.is_some()) {
         if let (Some(call), Some(completed)) = (exchange.call, exchange.completed()) {
@@ -97,7 +97,7 @@ fn results(scene: &Scene<'_, '_>) -> HashMap<CallId, Nanos> {
     results
 }
 
-fn repeats<'s, 'a>(
+fn find_repeats<'s, 'a>(
     scene: &Scene<'s, 'a>,
     used: &[&'s Exchange<'a>],
     changes: &HashMap<&'static str, Vec<EventIndex>>,
@@ -124,28 +124,28 @@ fn repeats<'s, 'a>(
 }
 
 fn asked_for(scene: &Scene<'_, '_>, listing: &Exchange<'_>) -> bool {
-    matches!(scene.operation(listing), Some("list" | "connect"))
+    matches!(scene.operation_of(listing), Some("list" | "connect"))
 }
 
-fn charge(scene: &mut Scene<'_, '_>, repeat: &Repeat<'_, '_>, listings: &mut Listings<'_>) {
+fn charge_repeat(scene: &mut Scene<'_, '_>, repeat: &Repeat<'_, '_>, listings: &mut RepeatedListings<'_>) {
     let again = repeat.again;
     let from = again.sent();
     let to = again.completed().map_or(from.at, |stamp| stamp.at);
-    let time = scene.claim(again.call, from.at, to);
-    listings.tally.cost(again.call, time, 1, again.bytes());
-    listings.tally.prove(&[
-        (Role::Listing, Some(repeat.first.sent())),
-        (Role::RepeatedListing, Some(from)),
-        (Role::ListingResult, again.completed()),
+    let time = scene.claim_stretch(again.call, from.at, to);
+    listings.tally.add_cost(again.call, time, 1, again.bytes());
+    listings.tally.prove_events(&[
+        (ProofRole::Listing, Some(repeat.first.sent())),
+        (ProofRole::RepeatedListing, Some(from)),
+        (ProofRole::ListingResult, again.completed()),
     ]);
     listings.methods.insert(repeat.method);
     listings.repeats += 1;
     listings.largest = listings.largest.max(again.reply_bytes);
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, listings: Listings<'_>) -> Finding {
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, listings: RepeatedListings<'_>) -> Finding {
     let large = if listings.largest >= LARGE { Severity::Medium } else { Severity::Low };
-    let severity = listings.tally.severity().max(large);
+    let severity = listings.tally.median_severity().max(large);
     let level = if listings.named { Level::High } else { Level::Medium };
     let context = RepeatedListing {
         methods: listings.methods.into_iter().map(str::to_owned).collect(),
@@ -153,11 +153,11 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, listings: Listings<'
         tool_calls: listings.tool_calls,
         largest_bytes: listings.largest,
     };
-    listings.tally.finding(
+    listings.tally.into_finding(
         Cause::RepeatedListing(context),
         operation,
         severity,
-        scene.confidence(level, Reason::Repeated),
+        scene.confidence_for(level, Reason::Repeated),
         Disproof::KeepListing,
     )
 }

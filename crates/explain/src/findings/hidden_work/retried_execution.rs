@@ -13,7 +13,7 @@ use mcpace_record::{Digest, Nanos, ReplyEnding};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, RetriedExecution, Role, Severity, Trigger};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, RetriedExecution, Severity, Trigger};
 use crate::view::{Exchange, Note, Stamp};
 
 /// Nobody gives a tool up sooner.
@@ -41,7 +41,7 @@ const SILENCE: Nanos = Nanos::from_millis(50);
 const FEWEST_PAIRS: usize = 3;
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
-struct Caller<'a> {
+struct CallerKey<'a> {
     target: &'a str,
     session: Option<&'a str>,
     authorization: Option<&'a str>,
@@ -55,15 +55,19 @@ struct Execution<'e, 'a> {
 }
 
 /// The tool and its arguments.
-type Asked<'a> = (Option<&'a str>, Option<Digest>);
+type ToolRequest<'a> = (Option<&'a str>, Option<Digest>);
 
 impl<'a> Execution<'_, 'a> {
-    fn caller(&self) -> Caller<'a> {
+    fn caller_key(&self) -> CallerKey<'a> {
         let exchange = self.exchange;
-        Caller { target: exchange.target(), session: exchange.session_sent(), authorization: exchange.authorization() }
+        CallerKey {
+            target: exchange.target(),
+            session: exchange.session_sent(),
+            authorization: exchange.authorization(),
+        }
     }
 
-    fn asked(&self) -> Asked<'a> {
+    fn request_key(&self) -> ToolRequest<'a> {
         (self.note.name(), self.note.arguments.or(self.note.content))
     }
 
@@ -94,22 +98,24 @@ struct Retries<'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let executions = executions(scene);
+    let executions = find_executions(scene);
     let mut retries = after_timeouts(scene, &executions);
     retries.extend(at_once(scene, &executions));
     let mut by_trigger = [(Trigger::TimeOut, ByOperation::new()), (Trigger::AtOnce, ByOperation::new())];
     for retry in &retries {
         let operations = &mut by_trigger[usize::from(retry.given_up.is_none())].1;
-        charge(scene, retry, operations.of(scene.operation(retry.again.exchange)));
+        charge_retry(scene, retry, operations.value_of(scene.operation_of(retry.again.exchange)));
     }
     let mut found = Vec::new();
     for (trigger, operations) in by_trigger {
-        found.extend(operations.into_iter().map(|(operation, retries)| conclude(scene, trigger, operation, retries)));
+        found.extend(
+            operations.into_iter().map(|(operation, retries)| make_finding(scene, trigger, operation, retries)),
+        );
     }
     found
 }
 
-fn executions<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Execution<'s, 'a>> {
+fn find_executions<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Execution<'s, 'a>> {
     let calls = scene.view.exchanges.iter().filter_map(|exchange| {
         let [note] = exchange.messages else { return None };
         let called = note.requests("tools/call") && !scene.is_repeat(exchange);
@@ -120,12 +126,12 @@ fn executions<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Execution<'s, 'a>> {
 }
 
 fn after_timeouts<'s, 'a>(scene: &Scene<'s, 'a>, executions: &[Execution<'s, 'a>]) -> Vec<Retry<'s, 'a>> {
-    let cancels = cancels(scene);
+    let cancels = cancel_times(scene);
     // Only those that may be given up: most have their answer long before.
-    let mut last: HashMap<(Caller<'_>, Asked<'_>), Execution<'_, '_>> = HashMap::new();
+    let mut last: HashMap<(CallerKey<'_>, ToolRequest<'_>), Execution<'_, '_>> = HashMap::new();
     let mut found = Vec::new();
     for again in executions {
-        let key = || (again.caller(), again.asked());
+        let key = || (again.caller_key(), again.request_key());
         let first = if again.is_long() {
             last.insert(key(), *again)
         } else if last.is_empty() {
@@ -134,7 +140,7 @@ fn after_timeouts<'s, 'a>(scene: &Scene<'s, 'a>, executions: &[Execution<'s, 'a>
             last.remove(&key())
         };
         let Some(first) = first.filter(|first| first.note.id != again.note.id) else { continue };
-        let cancelled = cancels.get(&again.caller().session);
+        let cancelled = cancels.get(&again.caller_key().session);
         if let Some(given_up) = given_up(&first, again, cancelled.map_or(&[], Vec::as_slice)) {
             found.push(Retry { first, again: *again, given_up: Some(given_up) });
         }
@@ -143,7 +149,7 @@ fn after_timeouts<'s, 'a>(scene: &Scene<'s, 'a>, executions: &[Execution<'s, 'a>
 }
 
 /// When each session's client said that it no longer waits for something.
-fn cancels<'a>(scene: &Scene<'_, 'a>) -> HashMap<Option<&'a str>, Vec<Stamp>> {
+fn cancel_times<'a>(scene: &Scene<'_, 'a>) -> HashMap<Option<&'a str>, Vec<Stamp>> {
     let mut cancels: HashMap<Option<&str>, Vec<Stamp>> = HashMap::new();
     for exchange in scene.view.exchanges.iter().filter(|e| e.notifies("notifications/cancelled")) {
         cancels.entry(exchange.session_sent()).or_default().push(exchange.sent());
@@ -184,24 +190,24 @@ fn is_round(time: Nanos) -> bool {
 }
 
 fn at_once<'s, 'a>(scene: &Scene<'s, 'a>, executions: &[Execution<'s, 'a>]) -> Vec<Retry<'s, 'a>> {
-    let mut by_caller: HashMap<Caller<'_>, Vec<Execution<'_, '_>>> = HashMap::new();
+    let mut by_caller: HashMap<CallerKey<'_>, Vec<Execution<'_, '_>>> = HashMap::new();
     for execution in executions {
-        by_caller.entry(execution.caller()).or_default().push(*execution);
+        by_caller.entry(execution.caller_key()).or_default().push(*execution);
     }
     let mut callers: Vec<Vec<Execution<'_, '_>>> = by_caller.into_values().collect();
     callers.sort_by_key(|calls| calls[0].exchange.start.event);
     let told = !scene.view.calls.is_empty();
-    callers.iter().flat_map(|calls| pairs(calls, told)).collect()
+    callers.iter().flat_map(|calls| retry_pairs(calls, told)).collect()
 }
 
 /// The pairs of one caller's calls; none where they may be chance.
-fn pairs<'s, 'a>(calls: &[Execution<'s, 'a>], told: bool) -> Vec<Retry<'s, 'a>> {
+fn retry_pairs<'s, 'a>(calls: &[Execution<'s, 'a>], told: bool) -> Vec<Retry<'s, 'a>> {
     let (mut found, mut singles, mut out_of_silence) = (Vec::new(), 0, 0);
     let mut busy_until: Option<Nanos> = None;
     let mut at = 0;
     while let Some(first) = calls.get(at) {
-        let again = calls.get(at + 1).filter(|again| together(first, again));
-        let third = calls.get(at + 2).is_some_and(|third| together(first, third));
+        let again = calls.get(at + 1).filter(|again| run_together(first, again));
+        let third = calls.get(at + 2).is_some_and(|third| run_together(first, third));
         let same_call =
             |again: &Execution<'_, '_>| first.exchange.call.is_some() && first.exchange.call == again.exchange.call;
         match again.filter(|again| !third && (!told || same_call(again))) {
@@ -224,28 +230,28 @@ fn pairs<'s, 'a>(calls: &[Execution<'s, 'a>], told: bool) -> Vec<Retry<'s, 'a>> 
     if !told && by_chance { Vec::new() } else { found }
 }
 
-fn together(first: &Execution<'_, '_>, again: &Execution<'_, '_>) -> bool {
+fn run_together(first: &Execution<'_, '_>, again: &Execution<'_, '_>) -> bool {
     let sent = again.exchange.sent().at;
-    first.asked() == again.asked()
+    first.request_key() == again.request_key()
         && first.note.id != again.note.id
         && sent.since(first.exchange.sent().at) <= TOGETHER
         && !answered_before(first.exchange, sent)
 }
 
-fn charge<'a>(scene: &mut Scene<'_, 'a>, retry: &Retry<'_, 'a>, retries: &mut Retries<'a>) {
+fn charge_retry<'a>(scene: &mut Scene<'_, 'a>, retry: &Retry<'_, 'a>, retries: &mut Retries<'a>) {
     let (first, again) = (retry.first.exchange, retry.again.exchange);
     let (from, to) = (first.sent(), again.sent());
     // Two calls at once take no time of their own; one that was waited for in vain does.
     let time = match retry.given_up {
-        Some(_) => scene.claim(again.call, from.at, to.at),
+        Some(_) => scene.claim_stretch(again.call, from.at, to.at),
         None => Nanos::ZERO,
     };
-    retries.tally.cost(again.call, time, 1, again.bytes());
-    retries.tally.prove(&[
-        (Role::FirstRequest, Some(from)),
-        (Role::GivenUp, retry.given_up),
-        (Role::RepeatedRequest, Some(to)),
-        (Role::RepeatedResult, again.completed()),
+    retries.tally.add_cost(again.call, time, 1, again.bytes());
+    retries.tally.prove_events(&[
+        (ProofRole::FirstRequest, Some(from)),
+        (ProofRole::GivenUp, retry.given_up),
+        (ProofRole::RepeatedRequest, Some(to)),
+        (ProofRole::RepeatedResult, again.completed()),
     ]);
     retries.repeats += 1;
     retries.both_answered += u64::from(first.answer.is_some() && again.answer.is_some());
@@ -255,11 +261,11 @@ fn charge<'a>(scene: &mut Scene<'_, 'a>, retry: &Retry<'_, 'a>, retries: &mut Re
     retries.ties += u64::from(first.call.is_some() && first.call == again.call);
 }
 
-fn conclude(scene: &Scene<'_, '_>, trigger: Trigger, operation: Option<&str>, retries: Retries<'_>) -> Finding {
+fn make_finding(scene: &Scene<'_, '_>, trigger: Trigger, operation: Option<&str>, retries: Retries<'_>) -> Finding {
     let confidence = match retries.repeats {
-        repeats if repeats == retries.ties => scene.confidence(Level::High, Reason::OrderInsideCall),
-        1 => scene.confidence(Level::Low, Reason::SeenOnce),
-        _ => scene.confidence(Level::Medium, Reason::Repeated),
+        repeats if repeats == retries.ties => scene.confidence_for(Level::High, Reason::OrderInsideCall),
+        1 => scene.confidence_for(Level::Low, Reason::SeenOnce),
+        _ => scene.confidence_for(Level::Medium, Reason::Repeated),
     };
     let context = RetriedExecution {
         tool: retries.tool.map(str::to_owned),
@@ -269,7 +275,7 @@ fn conclude(scene: &Scene<'_, '_>, trigger: Trigger, operation: Option<&str>, re
         timeout: retries.timeout,
     };
     // A tool that runs twice is wrong at any speed.
-    retries.tally.finding(
+    retries.tally.into_finding(
         Cause::RetriedExecution(context),
         operation,
         Severity::High,

@@ -10,35 +10,35 @@ use mcpace_record::ExchangeId;
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, SessionPerCall};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, SessionPerCall};
 use crate::view::{Call, Exchange};
 
 /// Calls below which chance or a plain first connect explains it.
 const FEWEST: u64 = 3;
 
 #[derive(Default)]
-struct Sessions {
+struct OperationSessions {
     tally: Tally,
     context: SessionPerCall,
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let mut operations: ByOperation<'_, Sessions> = ByOperation::new();
+    let mut operations: ByOperation<'_, OperationSessions> = ByOperation::new();
     if scene.view.calls.is_empty() {
-        bare(scene, operations.of(None));
+        sessions_without_calls(scene, operations.value_of(None));
     } else {
         let processes = scene.view.processes.iter();
         let spawning = processes.filter_map(|p| p.exchanges.first().copied());
         let spawning: HashSet<ExchangeId> = spawning.collect();
         for call in scene.view.calls.iter().filter(|call| call.operation != "connect") {
-            let sessions = operations.of(Some(call.operation));
-            inside(scene, call, &spawning, sessions);
+            let sessions = operations.value_of(Some(call.operation));
+            session_in_call(scene, call, &spawning, sessions);
         }
     }
     operations
         .into_iter()
         .filter(|(_, sessions)| nearly_each(&sessions.context))
-        .map(|(operation, sessions)| conclude(scene, operation, sessions))
+        .map(|(operation, sessions)| make_finding(scene, operation, sessions))
         .collect()
 }
 
@@ -47,7 +47,12 @@ fn nearly_each(context: &SessionPerCall) -> bool {
 }
 
 /// One operation: is there a session's beginning before its tool call?
-fn inside<'a>(scene: &mut Scene<'_, 'a>, of: &Call<'a>, spawning: &HashSet<ExchangeId>, sessions: &mut Sessions) {
+fn session_in_call<'a>(
+    scene: &mut Scene<'_, 'a>,
+    of: &Call<'a>,
+    spawning: &HashSet<ExchangeId>,
+    sessions: &mut OperationSessions,
+) {
     let exchanges = scene.exchanges_of(of);
     let call = exchanges.iter().find(|e| e.requests("tools/call") && e.answer.is_some());
     let Some(call) = call else { return };
@@ -57,17 +62,17 @@ fn inside<'a>(scene: &mut Scene<'_, 'a>, of: &Call<'a>, spawning: &HashSet<Excha
     sessions.context.sessions += 1;
     sessions.context.processes += u64::from(spawning.contains(&begun.id));
     let (from, to) = (begun.sent(), call.sent());
-    let time = scene.claim(Some(of.id), from.at, to.at);
+    let time = scene.claim_stretch(Some(of.id), from.at, to.at);
     let needless = exchanges.iter().filter(|e| keeps_session(e));
     let needless: Vec<_> = needless.filter(|e| !scene.is_repeat(e)).collect();
     let bytes = needless.iter().map(|e| e.bytes()).fold(0, u64::saturating_add);
     let tally = &mut sessions.tally;
-    tally.cost(Some(of.id), time, needless.len() as u64, bytes);
-    tally.prove(&[(Role::SessionBegun, Some(from)), (Role::ToolCalled, Some(to))]);
+    tally.add_cost(Some(of.id), time, needless.len() as u64, bytes);
+    tally.prove_events(&[(ProofRole::SessionBegun, Some(from)), (ProofRole::ToolCalled, Some(to))]);
 }
 
 /// A recording without operations: sessions and tool calls take turns.
-fn bare(scene: &mut Scene<'_, '_>, sessions: &mut Sessions) {
+fn sessions_without_calls(scene: &mut Scene<'_, '_>, sessions: &mut OperationSessions) {
     let mut begun: Option<&Exchange<'_>> = None;
     for exchange in &scene.view.exchanges {
         if scene.is_repeat(exchange) || exchange.answer.is_none() {
@@ -80,10 +85,11 @@ fn bare(scene: &mut Scene<'_, '_>, sessions: &mut Sessions) {
             let Some(begun) = begun.take() else { continue };
             sessions.context.sessions += 1;
             let time = exchange.sent().at.since(begun.sent().at);
-            sessions.tally.cost(None, time, 1, begun.bytes());
-            sessions
-                .tally
-                .prove(&[(Role::SessionBegun, Some(begun.sent())), (Role::ToolCalled, Some(exchange.sent()))]);
+            sessions.tally.add_cost(None, time, 1, begun.bytes());
+            sessions.tally.prove_events(&[
+                (ProofRole::SessionBegun, Some(begun.sent())),
+                (ProofRole::ToolCalled, Some(exchange.sent())),
+            ]);
         }
     }
     sessions.context.processes = scene.view.processes.len() as u64;
@@ -100,13 +106,13 @@ fn keeps_session(exchange: &Exchange<'_>) -> bool {
         || exchange.is_standalone_stream()
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, sessions: Sessions) -> Finding {
-    let severity = sessions.tally.severity();
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, sessions: OperationSessions) -> Finding {
+    let severity = sessions.tally.median_severity();
     let confidence = match operation {
-        Some(_) => scene.confidence(Level::High, Reason::OrderInsideCall),
-        None => scene.confidence(Level::Low, Reason::AnotherLooksAlike),
+        Some(_) => scene.confidence_for(Level::High, Reason::OrderInsideCall),
+        None => scene.confidence_for(Level::Low, Reason::AnotherLooksAlike),
     };
-    sessions.tally.finding(
+    sessions.tally.into_finding(
         Cause::SessionPerCall(sessions.context),
         operation,
         severity,

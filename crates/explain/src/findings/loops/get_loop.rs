@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use mcpace_record::{Nanos, ReplyEnding};
 
-use super::rhythm::{median, period};
+use super::rhythm::{median_span, steady_period};
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Cause, Disproof, Finding, GetLoop, Level, Reason, Role, Severity};
+use crate::findings::{Cause, Disproof, Finding, GetLoop, Level, ProofRole, Reason, Severity};
 use crate::view::{Exchange, ReplyShape};
 
 /// Openings below which nothing is concluded.
@@ -30,35 +30,40 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     }
     let (mut tally, mut periods, mut lives) = (Tally::default(), Vec::new(), Vec::new());
     let (mut streams, mut sessions, mut not_a_stream) = (0, 0, true);
-    for run in by_session.values().flat_map(|gets| runs(gets)) {
-        let Some(beat) = period(&run.iter().map(|get| get.sent().at).collect::<Vec<_>>()) else {
+    for run in by_session.values().flat_map(|gets| short_get_runs(gets)) {
+        let Some(beat) = steady_period(&run.iter().map(|get| get.sent().at).collect::<Vec<_>>()) else {
             continue;
         };
         sessions += 1;
         streams += run.len() as u64;
         periods.push(beat);
-        lives.extend(run.iter().filter_map(|get| life(get)));
+        lives.extend(run.iter().filter_map(|get| stream_life(get)));
         not_a_stream &= run.iter().all(|get| get.shape != ReplyShape::Events);
         for get in &run[1..] {
             // In whose window a beat falls is chance: it is no call's own.
-            tally.cost(None, Nanos::ZERO, 1, get.bytes());
+            tally.add_cost(None, Nanos::ZERO, 1, get.bytes());
         }
         for get in run.iter().take(FEWEST) {
-            tally.prove(&[(Role::StreamRequest, Some(get.sent())), (Role::StreamEnded, get.ended())]);
+            tally.prove_events(&[(ProofRole::StreamRequest, Some(get.sent())), (ProofRole::StreamEnded, get.ended())]);
         }
     }
     if streams == 0 {
         return Vec::new();
     }
     let level = if streams >= MANY { Level::High } else { Level::Medium };
-    let cause =
-        Cause::GetLoop(GetLoop { streams, sessions, period: median(periods), life: median(lives), not_a_stream });
-    let confidence = scene.confidence(level, Reason::FixedPeriod);
-    vec![tally.finding(cause, None, Severity::Medium, confidence, Disproof::HoldStreamOpen)]
+    let cause = Cause::GetLoop(GetLoop {
+        streams,
+        sessions,
+        period: median_span(periods),
+        life: median_span(lives),
+        not_a_stream,
+    });
+    let confidence = scene.confidence_for(level, Reason::FixedPeriod);
+    vec![tally.into_finding(cause, None, Severity::Medium, confidence, Disproof::HoldStreamOpen)]
 }
 
 /// Stretches of one session's GETs that ended soon and brought nothing.
-fn runs<'e, 'a>(gets: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
+fn short_get_runs<'e, 'a>(gets: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
     let mut runs: Vec<Vec<&Exchange<'_>>> = vec![Vec::new()];
     for get in gets {
         if is_vain(get) {
@@ -76,10 +81,10 @@ fn runs<'e, 'a>(gets: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
 fn is_vain(get: &Exchange<'_>) -> bool {
     let ended = matches!(get.ending, Some(ReplyEnding::Complete | ReplyEnding::ServerBroke));
     let accepted = matches!(get.status, Some(200..=299));
-    let brief = life(get).is_some_and(|life| life <= LONGEST_LIFE);
+    let brief = stream_life(get).is_some_and(|life| life <= LONGEST_LIFE);
     accepted && ended && brief && get.events.iter().all(|event| event.messages.is_empty())
 }
 
-fn life(get: &Exchange<'_>) -> Option<Nanos> {
+fn stream_life(get: &Exchange<'_>) -> Option<Nanos> {
     Some(get.ended()?.at.since(get.sent().at))
 }

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use mcpace_record::Nanos;
 
-use super::rhythm::median;
+use super::rhythm::median_span;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, ResumeLoop, Role, Severity};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, ResumeLoop, Severity};
 use crate::view::{Call, Exchange};
 
 /// Attempts below which nothing is concluded, with the program's word that the call failed or without.
@@ -28,8 +28,8 @@ struct Loops {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Loops> = ByOperation::new();
-    let pending = pending(scene);
-    for attempts in attempts(scene) {
+    let pending = pending_requests(scene);
+    for attempts in resume_attempts(scene) {
         let Some(first) = attempts.first() else { continue };
         let waiting = pending.get(&first.session_sent());
         let Some(waiting) = waiting.and_then(|asked| asked.iter().rfind(|e| e.start.event < first.start.event)) else {
@@ -39,15 +39,15 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let lost = call.map(Call::is_lost);
         let enough = if lost.is_some() { FEWEST.0 } else { FEWEST.1 };
         if lost != Some(false) && attempts.len() >= enough {
-            let operation = scene.operation(waiting);
-            charge(scene, waiting, &attempts, lost.is_some(), operations.of(operation));
+            let operation = scene.operation_of(waiting);
+            charge_loop(scene, waiting, &attempts, lost.is_some(), operations.value_of(operation));
         }
     }
-    operations.into_iter().map(|(operation, loops)| conclude(scene, operation, loops)).collect()
+    operations.into_iter().map(|(operation, loops)| make_finding(scene, operation, loops)).collect()
 }
 
 /// GETs that ask to go on after the same event, none of which brought an answer.
-fn attempts<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Vec<&'s Exchange<'a>>> {
+fn resume_attempts<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Vec<&'s Exchange<'a>>> {
     let mut order = Vec::new();
     let mut by_event: HashMap<(Option<&str>, &str), Vec<&Exchange<'_>>> = HashMap::new();
     for get in &scene.view.exchanges {
@@ -68,7 +68,7 @@ fn brings_answer(get: &Exchange<'_>) -> bool {
 }
 
 /// Requests that never had their answer, by session, in order.
-fn pending<'s, 'a>(scene: &Scene<'s, 'a>) -> HashMap<Option<&'a str>, Vec<&'s Exchange<'a>>> {
+fn pending_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> HashMap<Option<&'a str>, Vec<&'s Exchange<'a>>> {
     let mut pending: HashMap<Option<&str>, Vec<&Exchange<'_>>> = HashMap::new();
     for exchange in scene.view.exchanges.iter().filter(|e| e.asks() && e.answer.is_none()) {
         // An error status is an answer of its own.
@@ -79,7 +79,7 @@ fn pending<'s, 'a>(scene: &Scene<'s, 'a>) -> HashMap<Option<&'a str>, Vec<&'s Ex
     pending
 }
 
-fn charge(
+fn charge_loop(
     scene: &mut Scene<'_, '_>,
     waiting: &Exchange<'_>,
     attempts: &[&Exchange<'_>],
@@ -89,12 +89,14 @@ fn charge(
     let to = waiting.call.and_then(|call| scene.view.call(call)).map_or(scene.view.end, |call| scene.view.end_of(call));
     let again = &attempts[1..];
     let from = again.first().map_or(to, |get| get.sent().at);
-    let time = scene.claim(waiting.call, from, to);
+    let time = scene.claim_stretch(waiting.call, from, to);
     let bytes = again.iter().map(|get| get.bytes()).fold(0, u64::saturating_add);
-    loops.tally.cost(waiting.call, time, again.len() as u64, bytes);
-    loops.tally.prove(&[(Role::FirstRequest, Some(waiting.sent()))]);
+    loops.tally.add_cost(waiting.call, time, again.len() as u64, bytes);
+    loops.tally.prove_events(&[(ProofRole::FirstRequest, Some(waiting.sent()))]);
     for get in attempts.iter().take(FEWEST.1) {
-        loops.tally.prove(&[(Role::ResumeRequest, Some(get.sent())), (Role::StreamEnded, get.ended())]);
+        loops
+            .tally
+            .prove_events(&[(ProofRole::ResumeRequest, Some(get.sent())), (ProofRole::StreamEnded, get.ended())]);
     }
     loops.attempts += attempts.len() as u64;
     loops.calls += 1;
@@ -102,14 +104,14 @@ fn charge(
     loops.told |= told;
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, loops: Loops) -> Finding {
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, loops: Loops) -> Finding {
     let level = if loops.told { Level::High } else { Level::Medium };
-    let context = ResumeLoop { attempts: loops.attempts, calls: loops.calls, period: median(loops.intervals) };
-    loops.tally.finding(
+    let context = ResumeLoop { attempts: loops.attempts, calls: loops.calls, period: median_span(loops.intervals) };
+    loops.tally.into_finding(
         Cause::ResumeLoop(context),
         operation,
         Severity::High,
-        scene.confidence(level, Reason::NeverAnswered),
+        scene.confidence_for(level, Reason::NeverAnswered),
         Disproof::ReplayAfterEvent,
     )
 }

@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use mcpace_record::{ConnectionId, Nanos, ReplyEnding};
 
-use super::rhythm::{median, period};
+use super::rhythm::{median_span, steady_period};
 use crate::findings::groups::Group;
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, RetryStorm, Role, Severity, Storm};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, RetryStorm, Severity, Storm};
 use crate::view::Exchange;
 
 /// Refusals in a row below which nothing is concluded.
@@ -41,11 +41,11 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     if !in_step.is_empty() {
         return in_step;
     }
-    steady(scene)
+    steady_storms(scene)
 }
 
 /// Kind of request: its HTTP method and its JSON-RPC method.
-type Kind<'a> = (&'a str, Option<&'a str>);
+type RequestKind<'a> = (&'a str, Option<&'a str>);
 
 /// Requests of one kind that got the same status, one after another.
 struct Row<'e, 'a> {
@@ -53,11 +53,11 @@ struct Row<'e, 'a> {
     requests: Vec<&'e Exchange<'a>>,
 }
 
-fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
+fn steady_storms(scene: &Scene<'_, '_>) -> Vec<Finding> {
     let mut by_status: BTreeMap<Option<u16>, (Tally, RetryStorm, Vec<Nanos>)> = BTreeMap::new();
     for (group, used) in Rc::clone(&scene.groups).iter() {
-        for run in refusals(used) {
-            let Some(beat) = period(&run.iter().map(|e| e.sent().at).collect::<Vec<_>>()) else { continue };
+        for run in refusal_runs(used) {
+            let Some(beat) = steady_period(&run.iter().map(|e| e.sent().at).collect::<Vec<_>>()) else { continue };
             if matches!(group, Group::Epoch(_)) && beat < SLOWEST_CROWD {
                 continue;
             }
@@ -69,21 +69,21 @@ fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
             beats.push(beat);
             storm.requests += run.len() as u64;
             storm.clients += 1;
-            charge(&run, tally);
+            charge_run(&run, tally);
         }
     }
     let found = by_status.into_values().map(|(tally, storm, beats)| {
-        let storm = RetryStorm { period: median(beats), ..storm };
+        let storm = RetryStorm { period: median_span(beats), ..storm };
         let level = if storm.requests >= MANY { Level::High } else { Level::Medium };
-        let confidence = scene.confidence(level, Reason::FixedPeriod);
-        tally.finding(Cause::RetryStorm(storm), None, Severity::Medium, confidence, Disproof::BackOff)
+        let confidence = scene.confidence_for(level, Reason::FixedPeriod);
+        tally.into_finding(Cause::RetryStorm(storm), None, Severity::Medium, confidence, Disproof::BackOff)
     });
     found.collect()
 }
 
 /// Requests of one kind that were refused one after another, with no success of that kind in between.
-fn refusals<'e, 'a>(used: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
-    let mut open: BTreeMap<Kind<'_>, Row<'_, '_>> = BTreeMap::new();
+fn refusal_runs<'e, 'a>(used: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
+    let mut open: BTreeMap<RequestKind<'_>, Row<'_, '_>> = BTreeMap::new();
     let mut found = Vec::new();
     for exchange in used {
         let method = exchange.messages.first().and_then(|message| message.method());
@@ -112,13 +112,13 @@ fn is_refused(exchange: &Exchange<'_>) -> bool {
     }
 }
 
-fn charge(run: &[&Exchange<'_>], tally: &mut Tally) {
+fn charge_run(run: &[&Exchange<'_>], tally: &mut Tally) {
     for exchange in &run[1..] {
-        tally.cost(None, Nanos::ZERO, 1, exchange.bytes());
+        tally.add_cost(None, Nanos::ZERO, 1, exchange.bytes());
     }
     for exchange in run.iter().take(FEWEST) {
         let head = exchange.near().and_then(|near| near.reply_head.or(near.end));
-        tally.prove(&[(Role::RefusedRequest, Some(exchange.sent())), (Role::Refused, head)]);
+        tally.prove_events(&[(ProofRole::RefusedRequest, Some(exchange.sent())), (ProofRole::Refused, head)]);
     }
 }
 
@@ -137,7 +137,7 @@ fn in_step(scene: &Scene<'_, '_>) -> Vec<Finding> {
             _ => moments.push(vec![exchange]),
         }
     }
-    moments.retain(|moment| clients(moment) >= IN_STEP.0);
+    moments.retain(|moment| client_count(moment) >= IN_STEP.0);
     let tries: usize = moments.iter().map(Vec::len).sum();
     let pauses: Vec<Nanos> =
         moments.windows(2).map(|two| two[1][0].sent().at.since(two[0][two[0].len() - 1].sent().at)).collect();
@@ -149,24 +149,27 @@ fn in_step(scene: &Scene<'_, '_>) -> Vec<Finding> {
     for (at, moment) in moments.iter().enumerate() {
         for exchange in moment {
             // The first try of each is due; those at the later moments needn't all be then.
-            tally.cost(None, Nanos::ZERO, u64::from(at > 0), if at > 0 { exchange.bytes() } else { 0 });
+            tally.add_cost(None, Nanos::ZERO, u64::from(at > 0), if at > 0 { exchange.bytes() } else { 0 });
         }
         let (first, last) = (moment[0], moment[moment.len() - 1]);
-        tally.prove(&[(Role::RefusedRequest, Some(first.sent())), (Role::RefusedRequest, Some(last.sent()))]);
+        tally.prove_events(&[
+            (ProofRole::RefusedRequest, Some(first.sent())),
+            (ProofRole::RefusedRequest, Some(last.sent())),
+        ]);
     }
     let storm = RetryStorm {
         requests: tries as u64,
         pattern: Storm::InStep,
         status: moments[0][0].status,
-        clients: moments.iter().map(|moment| clients(moment)).max().unwrap_or(0) as u64,
-        period: median(pauses),
+        clients: moments.iter().map(|moment| client_count(moment)).max().unwrap_or(0) as u64,
+        period: median_span(pauses),
     };
-    let confidence = scene.confidence(Level::Medium, Reason::SameMoments);
-    vec![tally.finding(Cause::RetryStorm(storm), None, Severity::Medium, confidence, Disproof::BackOff)]
+    let confidence = scene.confidence_for(Level::Medium, Reason::SameMoments);
+    vec![tally.into_finding(Cause::RetryStorm(storm), None, Severity::Medium, confidence, Disproof::BackOff)]
 }
 
 /// Clients, as their connections or sessions tell them apart.
-fn clients(moment: &[&Exchange<'_>]) -> usize {
+fn client_count(moment: &[&Exchange<'_>]) -> usize {
     let known: HashSet<(Option<&str>, Option<ConnectionId>)> = moment
         .iter()
         .map(|exchange| match exchange.session_sent() {

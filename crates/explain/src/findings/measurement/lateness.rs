@@ -2,7 +2,7 @@
 
 use mcpace_record::Nanos;
 
-use crate::findings::Role;
+use crate::findings::ProofRole;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::view::{Late, View};
@@ -30,24 +30,24 @@ pub(super) struct Lateness<'v> {
 
 impl<'v> Lateness<'v> {
     /// `None` where it is too little to matter.
-    pub(super) fn of(view: &'v View<'_>) -> Option<Self> {
+    pub(super) fn from_view(view: &'v View<'_>) -> Option<Self> {
         if view.late.len() < FEWEST {
             return None;
         }
-        let windows = union(windows(view));
+        let windows = merge_stretches(work_windows(view));
         let under_way = |late: &&Late| {
             let next = windows.partition_point(|(_, to)| *to <= late.at.at - late.by);
             windows.get(next).is_some_and(|(from, _)| *from < late.at.at)
         };
         let late: Vec<&Late> = view.late.iter().filter(under_way).collect();
-        let stretches = union(late.iter().map(|late| (late.at.at - late.by, late.at.at)).collect());
-        let total = overlap(&stretches, &windows);
+        let stretches = merge_stretches(late.iter().map(|late| (late.at.at - late.by, late.at.at)).collect());
+        let total = overlap_time(&stretches, &windows);
         let of = windows.iter().fold(Nanos::ZERO, |sum, (from, to)| sum + to.since(*from));
         let enough = late.len() >= FEWEST && total >= SHORTEST && total.0.saturating_mul(PART) >= of.0;
         enough.then_some(Self { late, stretches, total, of })
     }
 
-    pub(super) fn times(&self) -> u64 {
+    pub(super) fn late_times(&self) -> u64 {
         self.late.len() as u64
     }
 
@@ -58,32 +58,32 @@ impl<'v> Lateness<'v> {
     }
 
     /// Time that each operation lost, as far as nothing else explains it.
-    pub(super) fn charge<'a>(&self, scene: &mut Scene<'_, 'a>) -> ByOperation<'a, Tally> {
+    pub(super) fn charge_late<'a>(&self, scene: &mut Scene<'_, 'a>) -> ByOperation<'a, Tally> {
         let mut operations: ByOperation<'_, Tally> = ByOperation::new();
         for call in &scene.view.calls {
             let end = scene.view.end_of(call);
             let first = self.stretches.partition_point(|(_, to)| *to <= call.start.at);
             let touched = self.stretches[first..].iter().take(STRETCHES).take_while(|(from, _)| *from < end);
             for (from, to) in touched {
-                let time = scene.claim(Some(call.id), *from, *to);
-                operations.of(Some(call.operation)).cost(Some(call.id), time, 0, 0);
+                let time = scene.claim_stretch(Some(call.id), *from, *to);
+                operations.value_of(Some(call.operation)).add_cost(Some(call.id), time, 0, 0);
             }
         }
         if scene.view.calls.is_empty() {
-            operations.of(None).cost(None, self.total, 0, 0);
+            operations.value_of(None).add_cost(None, self.total, 0, 0);
         }
         operations
     }
 
-    pub(super) fn prove(&self, tally: &mut Tally) {
+    pub(super) fn prove_late(&self, tally: &mut Tally) {
         for late in &self.late {
-            tally.prove(&[(Role::InstrumentLate, Some(late.at))]);
+            tally.prove_events(&[(ProofRole::InstrumentLate, Some(late.at))]);
         }
     }
 }
 
 /// When something was under way: the client's operations, or where those are unknown, exchanges with messages.
-fn windows(view: &View<'_>) -> Vec<(Nanos, Nanos)> {
+fn work_windows(view: &View<'_>) -> Vec<(Nanos, Nanos)> {
     if !view.calls.is_empty() {
         return view.calls.iter().filter_map(|call| Some((call.start.at, call.end?.at))).collect();
     }
@@ -92,7 +92,7 @@ fn windows(view: &View<'_>) -> Vec<(Nanos, Nanos)> {
 }
 
 /// Union of the stretches: disjoint and sorted.
-fn union(mut stretches: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
+fn merge_stretches(mut stretches: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     stretches.retain(|(from, to)| from < to);
     stretches.sort_unstable();
     let mut union: Vec<(Nanos, Nanos)> = Vec::new();
@@ -106,7 +106,7 @@ fn union(mut stretches: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
 }
 
 /// How long two lists of disjoint, sorted stretches overlap.
-fn overlap(first: &[(Nanos, Nanos)], second: &[(Nanos, Nanos)]) -> Nanos {
+fn overlap_time(first: &[(Nanos, Nanos)], second: &[(Nanos, Nanos)]) -> Nanos {
     let (mut one, mut other, mut sum) = (0, 0, Nanos::ZERO);
     while let (Some((from, to)), Some((begin, end))) = (first.get(one), second.get(other)) {
         sum = sum + to.min(end).since(*from.max(begin));

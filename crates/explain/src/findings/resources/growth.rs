@@ -39,13 +39,13 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn bytes_each(&self) -> u64 {
         self.last.resident.saturating_sub(self.first.resident)
     }
 }
 
 /// The growth of one process with the `moments` at which something was counted up; sorted.
-pub(super) fn growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth> {
+pub(super) fn process_growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth> {
     let counted = |at: Nanos| moments.partition_point(|moment| *moment <= at);
     let points: Vec<(u64, &Look)> = usage.looks.iter().map(|look| (counted(look.at.at) as u64, look)).collect();
     // From the last look before anything was counted to the first after everything was.
@@ -58,9 +58,9 @@ pub(super) fn growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth> {
     if points.len() < FEWEST_LOOKS || count < FEWEST || bytes < SMALLEST || bytes < first.resident / PART_OF_BEFORE {
         return None;
     }
-    let (slope, fit) = line(points);
+    let (slope, fit) = fit_line(points);
     let middle = points.len() / 2;
-    let (before, after) = (line(&points[..=middle]).0, line(&points[middle..]).0);
+    let (before, after) = (fit_line(&points[..=middle]).0, fit_line(&points[middle..]).0);
     let goes_on = before > 0.0 && after >= before * GOES_ON;
     (fit >= FIT && slope > 0.0 && goes_on).then(|| Growth {
         first: **first,
@@ -72,7 +72,7 @@ pub(super) fn growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth> {
 }
 
 /// Slope and share of the variance that is explained, by least squares.
-fn line(points: &[(u64, &Look)]) -> (f64, f64) {
+fn fit_line(points: &[(u64, &Look)]) -> (f64, f64) {
     let number = points.len() as f64;
     let mean = |value: &dyn Fn(&(u64, &Look)) -> f64| points.iter().map(value).sum::<f64>() / number;
     let (x, y) = (|point: &(u64, &Look)| point.0 as f64, |point: &(u64, &Look)| point.1.resident as f64);
@@ -101,7 +101,7 @@ mod tests {
         let usage = Usage { of: Peer::Server, pid: 1, looks: looks.collect() };
         let moments: Vec<Nanos> =
             (0..10 * (mebibytes.len() as u64 - 1)).map(|number| Nanos::from_millis(number * 100 + 50)).collect();
-        growth(&usage, &moments)
+        process_growth(&usage, &moments)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use mcpace_record::{Digest, Nanos};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, LargeListing, Level, Reason, Role, Severity};
+use crate::findings::{Cause, Disproof, Finding, LargeListing, Level, ProofRole, Reason, Severity};
 use crate::view::Exchange;
 
 /// Bytes of JSON for a token, nearly.
@@ -27,37 +27,40 @@ struct Size {
 }
 
 #[derive(Default)]
-struct Listings {
+struct LargeListings {
     tally: Tally,
     largest: Size,
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let mut operations: ByOperation<'_, Listings> = ByOperation::new();
+    let mut operations: ByOperation<'_, LargeListings> = ByOperation::new();
     let mut transferred = 0_u64;
     for used in Rc::clone(&scene.groups).values() {
         let listings: Vec<_> = used.iter().filter(|e| e.requests("tools/list") && e.succeeded()).collect();
-        let size = size(&listings);
+        let size = listing_size(&listings);
         transferred = listings.iter().map(|listing| listing.reply_bytes).fold(transferred, u64::saturating_add);
         if size.bytes / BYTES_PER_TOKEN < LARGE.0 {
             continue;
         }
         for listing in listings {
-            let operation = operations.of(scene.operation(listing));
+            let operation = operations.value_of(scene.operation_of(listing));
             // No time: that is charged where a listing is needless.
-            operation.tally.cost(listing.call, Nanos::ZERO, 0, listing.reply_bytes);
-            operation.tally.prove(&[(Role::Listing, Some(listing.sent())), (Role::ListingResult, listing.completed())]);
+            operation.tally.add_cost(listing.call, Nanos::ZERO, 0, listing.reply_bytes);
+            operation.tally.prove_events(&[
+                (ProofRole::Listing, Some(listing.sent())),
+                (ProofRole::ListingResult, listing.completed()),
+            ]);
             if size.bytes > operation.largest.bytes {
                 operation.largest = size;
             }
         }
     }
     let all = scene.view.exchanges.iter().map(Exchange::bytes).fold(0, u64::saturating_add);
-    operations.into_iter().map(|(operation, it)| conclude(scene, operation, it, (transferred, all))).collect()
+    operations.into_iter().map(|(operation, it)| make_finding(scene, operation, it, (transferred, all))).collect()
 }
 
 /// One session's whole listing: its pages, each once.
-fn size(listings: &[&&Exchange<'_>]) -> Size {
+fn listing_size(listings: &[&&Exchange<'_>]) -> Size {
     let mut pages: BTreeMap<Option<Digest>, (u64, Option<u64>)> = BTreeMap::new();
     for listing in listings {
         let asked = listing.messages.iter().find(|message| message.requests("tools/list"));
@@ -73,21 +76,21 @@ fn size(listings: &[&&Exchange<'_>]) -> Size {
     }
 }
 
-fn conclude(
+fn make_finding(
     scene: &Scene<'_, '_>,
     operation: Option<&str>,
-    listings: Listings,
+    listings: LargeListings,
     (transferred, all): (u64, u64),
 ) -> Finding {
     let Size { bytes, tools, pages } = listings.largest;
     let tokens = bytes / BYTES_PER_TOKEN;
     let severity = if tokens >= LARGE.1 { Severity::Medium } else { Severity::Low };
     let context = LargeListing { tools, pages, bytes, tokens, bytes_in_all: transferred, of_bytes: all };
-    listings.tally.finding(
+    listings.tally.into_finding(
         Cause::LargeListing(context),
         operation,
         severity,
-        scene.confidence(Level::High, Reason::SizeOnTheWire),
+        scene.confidence_for(Level::High, Reason::SizeOnTheWire),
         Disproof::CountTokens,
     )
 }

@@ -10,7 +10,7 @@ use mcpace_record::{Digest, Nanos, Peer};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, RebuiltPerRequest, Role, Severity};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, RebuiltPerRequest, Severity};
 use crate::view::{Exchange, Look, Stamp, Usage};
 
 /// Requests of a process below which its time a request is chance.
@@ -37,11 +37,11 @@ struct Point {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let sides = [Peer::Server, Peer::Client];
-    sides.into_iter().filter_map(|of| found(scene, of)).collect()
+    sides.into_iter().filter_map(|of| find_side(scene, of)).collect()
 }
 
-fn found(scene: &Scene<'_, '_>, of: Peer) -> Option<Finding> {
-    let mut points = points(scene, of);
+fn find_side(scene: &Scene<'_, '_>, of: Peer) -> Option<Finding> {
+    let mut points = process_points(scene, of);
     points.sort_by_key(|point| point.tools);
     let (few, many) = (points.first()?, points.last()?);
     let more_tools = many.tools >= few.tools.saturating_mul(MORE_TOOLS.0).max(few.tools + MORE_TOOLS.1);
@@ -52,12 +52,12 @@ fn found(scene: &Scene<'_, '_>, of: Peer) -> Option<Finding> {
     }
     let mut tally = Tally::default();
     let extra = many.each.since(few.each);
-    tally.cost(None, Nanos(extra.0.saturating_mul(many.requests)), 0, 0);
+    tally.add_cost(None, Nanos(extra.0.saturating_mul(many.requests)), 0, 0);
     for point in [few, many] {
-        tally.prove(&[
-            (Role::Listing, Some(point.listed)),
-            (Role::ProcessorBefore, Some(point.first.at)),
-            (Role::ProcessorAfter, Some(point.last.at)),
+        tally.prove_events(&[
+            (ProofRole::Listing, Some(point.listed)),
+            (ProofRole::ProcessorBefore, Some(point.first.at)),
+            (ProofRole::ProcessorAfter, Some(point.last.at)),
         ]);
     }
     let context = RebuiltPerRequest {
@@ -70,12 +70,18 @@ fn found(scene: &Scene<'_, '_>, of: Peer) -> Option<Finding> {
     };
     let level = if points.len() > 2 { Level::High } else { Level::Medium };
     let severity = if extra >= Nanos::from_millis(10) { Severity::Medium } else { Severity::Low };
-    let confidence = scene.confidence(level, Reason::RisesWithTools);
-    Some(tally.finding(Cause::RebuiltPerRequest(context), None, severity, confidence, Disproof::ChangeNumberOfTools))
+    let confidence = scene.confidence_for(level, Reason::RisesWithTools);
+    Some(tally.into_finding(
+        Cause::RebuiltPerRequest(context),
+        None,
+        severity,
+        confidence,
+        Disproof::ChangeNumberOfTools,
+    ))
 }
 
 /// Processes of one side that had the wire to themselves.
-fn points(scene: &Scene<'_, '_>, of: Peer) -> Vec<Point> {
+fn process_points(scene: &Scene<'_, '_>, of: Peer) -> Vec<Point> {
     let mut processes: Vec<(&Usage, Look, Look)> = Vec::new();
     for usage in scene.view.usage.iter().filter(|usage| usage.of == of) {
         if let (Some(first), Some(last)) = (usage.looks.first(), usage.looks.last()) {
@@ -94,13 +100,13 @@ fn points(scene: &Scene<'_, '_>, of: Peer) -> Vec<Point> {
             // Exchanges are in the order of their events, and so are the looks.
             let from = exchanges.partition_point(|exchange| exchange.start.event < first.at.event);
             let to = exchanges.partition_point(|exchange| exchange.start.event < last.at.event);
-            points.extend(exchanges.get(from..to).and_then(|within| point(within, *first, *last)));
+            points.extend(exchanges.get(from..to).and_then(|within| process_point(within, *first, *last)));
         }
     }
     points
 }
 
-fn point(within: &[Exchange<'_>], first: Look, last: Look) -> Option<Point> {
+fn process_point(within: &[Exchange<'_>], first: Look, last: Look) -> Option<Point> {
     let (mut known, mut tools, mut listings, mut listed): (HashSet<Option<Digest>>, _, _, _) =
         (HashSet::new(), 0, 0, None);
     for listing in within.iter().filter(|exchange| exchange.requests("tools/list")) {

@@ -8,32 +8,32 @@ use std::collections::HashSet;
 
 use mcpace_record::{Nanos, Peer};
 
-use super::growth::{Growth, growth};
+use super::growth::{Growth, process_growth};
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Alternative, Cause, Disproof, Finding, Level, Reason, Role, SessionLeak, Severity};
+use crate::findings::{Alternative, Cause, Disproof, Finding, Level, ProofRole, Reason, SessionLeak, Severity};
 use crate::view::View;
 
 /// Requests for each session from which on the two counts differ enough to tell sessions from requests.
 const REQUESTS_EACH: u64 = 4;
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let sessions = Sessions::of(scene.view);
+    let sessions = RecordedSessions::from_view(scene.view);
     let servers = scene.view.usage.iter().filter(|usage| usage.of == Peer::Server);
-    let grown: Vec<Growth> = servers.filter_map(|usage| growth(usage, &sessions.left_open)).collect();
-    grown.iter().map(|growth| conclude(scene, &sessions, growth)).collect()
+    let grown: Vec<Growth> = servers.filter_map(|usage| process_growth(usage, &sessions.left_open)).collect();
+    grown.iter().map(|growth| make_finding(scene, &sessions, growth)).collect()
 }
 
 /// The sessions of a recording.
-struct Sessions {
+struct RecordedSessions {
     begun: u64,
     ended: u64,
     /// When those began that nobody ended; sorted.
     left_open: Vec<Nanos>,
 }
 
-impl Sessions {
-    fn of(view: &View<'_>) -> Self {
+impl RecordedSessions {
+    fn from_view(view: &View<'_>) -> Self {
         let deleted = view.exchanges.iter().filter(|e| e.method() == "DELETE" && matches!(e.status, Some(200..=299)));
         let deleted: HashSet<&str> = deleted.filter_map(|exchange| exchange.session_sent()).collect();
         let (mut begun, mut left_open) = (0, Vec::new());
@@ -49,12 +49,15 @@ impl Sessions {
     }
 }
 
-fn conclude(scene: &Scene<'_, '_>, sessions: &Sessions, growth: &Growth) -> Finding {
+fn make_finding(scene: &Scene<'_, '_>, sessions: &RecordedSessions, growth: &Growth) -> Finding {
     let requests = scene.view.exchanges.iter().filter(|exchange| exchange.asks()).count() as u64;
     let told_apart = requests >= sessions.begun.saturating_mul(REQUESTS_EACH);
     let mut tally = Tally::default();
-    tally.cost(None, Nanos::ZERO, 0, growth.bytes());
-    tally.prove(&[(Role::MemoryBefore, Some(growth.first.at)), (Role::MemoryAfter, Some(growth.last.at))]);
+    tally.add_cost(None, Nanos::ZERO, 0, growth.bytes_each());
+    tally.prove_events(&[
+        (ProofRole::MemoryBefore, Some(growth.first.at)),
+        (ProofRole::MemoryAfter, Some(growth.last.at)),
+    ]);
     let context = SessionLeak {
         begun: sessions.begun,
         ended: sessions.ended,
@@ -62,8 +65,8 @@ fn conclude(scene: &Scene<'_, '_>, sessions: &Sessions, growth: &Growth) -> Find
         bytes_before: growth.first.resident,
         bytes_after: growth.last.resident,
     };
-    let confidence = scene.confidence(Level::Medium, Reason::RisesWithCount);
+    let confidence = scene.confidence_for(Level::Medium, Reason::RisesWithCount);
     let finding =
-        tally.finding(Cause::SessionLeak(context), None, Severity::Medium, confidence, Disproof::EndEachSession);
-    if told_apart { finding } else { finding.or(Alternative::TASK_LEAK_BY_ONE_SESSION) }
+        tally.into_finding(Cause::SessionLeak(context), None, Severity::Medium, confidence, Disproof::EndEachSession);
+    if told_apart { finding } else { finding.or_alternative(Alternative::TASK_LEAK_BY_ONE_SESSION) }
 }

@@ -8,7 +8,7 @@ use mcpace_record::Nanos;
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, SlowStart};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, SlowStart};
 use crate::view::{Exchange, Process};
 
 /// A start below this is usual for an interpreted server.
@@ -40,13 +40,13 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let Some((first, later)) = asked.split_first() else {
             continue;
         };
-        charge(scene, process, first, later, &mut operations);
+        charge_start(scene, process, first, later, &mut operations);
     }
     let slow = operations.into_iter().filter(|(_, starts)| starts.starts * 2 > starts.of_starts);
-    slow.map(|(operation, starts)| conclude(scene, operation, starts)).collect()
+    slow.map(|(operation, starts)| make_finding(scene, operation, starts)).collect()
 }
 
-fn charge<'s, 'a>(
+fn charge_start<'s, 'a>(
     scene: &mut Scene<'s, 'a>,
     process: &Process<'a>,
     first: &Exchange<'a>,
@@ -61,18 +61,18 @@ fn charge<'s, 'a>(
     let waited = answered.at.since(from);
     let typical = typical_answer(later);
     let ordinary = typical.is_some_and(|t| waited.0 < t.0.saturating_mul(TIMES_TYPICAL));
-    let starts = operations.of(scene.operation(first));
+    let starts = operations.value_of(scene.operation_of(first));
     starts.of_starts += 1;
     if waited < SHORTEST || ordinary {
         return;
     }
-    let time = scene.claim(first.call, from, answered.at);
-    starts.tally.cost(first.call, time, 0, 0);
-    starts.tally.prove(&[
-        (Role::ProcessStarted, Some(process.started)),
-        (Role::FirstStderr, process.first_stderr),
-        (Role::FirstOutput, process.first_output),
-        (Role::InitializeAnswered, Some(answered)),
+    let time = scene.claim_stretch(first.call, from, answered.at);
+    starts.tally.add_cost(first.call, time, 0, 0);
+    starts.tally.prove_events(&[
+        (ProofRole::ProcessStarted, Some(process.started)),
+        (ProofRole::FirstStderr, process.first_stderr),
+        (ProofRole::FirstOutput, process.first_output),
+        (ProofRole::InitializeAnswered, Some(answered)),
     ]);
     starts.starts += 1;
     if waited > starts.longest {
@@ -98,8 +98,8 @@ fn is_package_runner(program: &str) -> bool {
     PACKAGE_RUNNERS.contains(&name)
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, starts: Starts<'_>) -> Finding {
-    let severity = starts.tally.severity();
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, starts: Starts<'_>) -> Finding {
+    let severity = starts.tally.median_severity();
     let context = SlowStart {
         program: starts.program.to_owned(),
         package_runner: is_package_runner(starts.program),
@@ -108,11 +108,11 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, starts: Starts<'_>) 
         longest: starts.longest,
         typical_answer: starts.typical,
     };
-    starts.tally.finding(
+    starts.tally.into_finding(
         Cause::SlowStart(context),
         operation,
         severity,
-        scene.confidence(Level::Medium, Reason::ProcessorTimeUnknown),
+        scene.confidence_for(Level::Medium, Reason::ProcessorTimeUnknown),
         Disproof::StartAgainWarm,
     )
 }

@@ -9,7 +9,7 @@ use mcpace_record::Nanos;
 use super::SuperlinearLine;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
 use crate::view::{Call, Exchange, Transport};
 
 /// Answers that make a curve.
@@ -31,20 +31,21 @@ const POWER: f64 = 1.5;
 const FIT: f64 = 0.85;
 
 /// An answer's size, and what the client took for it.
-struct Taken<'e, 'a> {
+struct LargeAnswer<'e, 'a> {
     exchange: &'e Exchange<'a>,
     bytes: u64,
     time: Nanos,
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let mut taken: Vec<Taken<'_, '_>> = scene.view.calls.iter().flat_map(|call| taken(scene, call)).collect();
+    let mut taken: Vec<LargeAnswer<'_, '_>> =
+        scene.view.calls.iter().flat_map(|call| large_answer(scene, call)).collect();
     taken.sort_by_key(|one| one.bytes);
     let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Vec::new() };
     if taken.len() < FEWEST || last.bytes < first.bytes.saturating_mul(SPAN) || last.time < FELT {
         return Vec::new();
     }
-    let (power, fit) = curve(&taken);
+    let (power, fit) = fit_power(&taken);
     if power < POWER || fit < FIT {
         return Vec::new();
     }
@@ -61,37 +62,37 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let (exchange, usual) = (one.exchange, Nanos((one.bytes as f64 * each) as u64));
         let end =
             exchange.call.and_then(|call| scene.view.call(call)).map_or(Nanos::ZERO, |call| scene.view.end_of(call));
-        let time = scene.claim(exchange.call, end - one.time.since(usual), end);
-        let tally = operations.of(scene.operation(exchange));
-        tally.cost(exchange.call, time, 0, 0);
-        tally.prove(&[
-            (Role::AnswerBegan, exchange.back().and_then(|back| back.result_start)),
-            (Role::AnswerTaken, exchange.front().and_then(|front| front.result_end)),
+        let time = scene.claim_stretch(exchange.call, end - one.time.since(usual), end);
+        let tally = operations.value_of(scene.operation_of(exchange));
+        tally.add_cost(exchange.call, time, 0, 0);
+        tally.prove_events(&[
+            (ProofRole::AnswerBegan, exchange.back().and_then(|back| back.result_start)),
+            (ProofRole::AnswerTaken, exchange.front().and_then(|front| front.result_end)),
         ]);
     }
     let found = operations.into_iter().map(|(operation, tally)| {
-        let severity = tally.severity();
-        let confidence = scene.confidence(Level::Medium, Reason::GrowsFaster);
+        let severity = tally.median_severity();
+        let confidence = scene.confidence_for(Level::Medium, Reason::GrowsFaster);
         let cause = Cause::SuperlinearLine(context.clone());
-        tally.finding(cause, operation, severity, confidence, Disproof::SplitAnswer)
+        tally.into_finding(cause, operation, severity, confidence, Disproof::SplitAnswer)
     });
     found.collect()
 }
 
 /// The call's large answer, where it has one alone.
-fn taken<'s, 'a>(scene: &Scene<'s, 'a>, call: &Call<'a>) -> Option<Taken<'s, 'a>> {
+fn large_answer<'s, 'a>(scene: &Scene<'s, 'a>, call: &Call<'a>) -> Option<LargeAnswer<'s, 'a>> {
     let [id] = *call.exchanges else { return None };
     let exchange = scene.view.exchange(id).filter(|e| e.transport == Transport::Stdio)?;
     let handed = exchange.front()?.result_end?;
     let bytes = exchange.reply_bytes;
     let returned = call.end?;
     let time = exchange.blocked + returned.at.since(handed.at);
-    (bytes >= SMALLEST && time > Nanos::ZERO).then_some(Taken { exchange, bytes, time })
+    (bytes >= SMALLEST && time > Nanos::ZERO).then_some(LargeAnswer { exchange, bytes, time })
 }
 
 /// The power of the size that times grow with, and the share of the variance that it explains: a line through the
 /// logarithms, by least squares.
-fn curve(taken: &[Taken<'_, '_>]) -> (f64, f64) {
+fn fit_power(taken: &[LargeAnswer<'_, '_>]) -> (f64, f64) {
     let points: Vec<(f64, f64)> = taken.iter().map(|one| ((one.bytes as f64).ln(), (one.time.0 as f64).ln())).collect();
     let count = points.len() as f64;
     let (mean_x, mean_y) =

@@ -3,10 +3,10 @@
 
 use mcpace_record::{Nanos, Peer};
 
-use super::growth::growth;
+use super::growth::process_growth;
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, Severity, TaskLeak};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity, TaskLeak};
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     if scene.view.exchanges.iter().any(|exchange| exchange.session().is_some()) {
@@ -16,11 +16,14 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut requests: Vec<Nanos> = answered.filter_map(|exchange| Some(exchange.completed()?.at)).collect();
     requests.sort_unstable();
     let servers = scene.view.usage.iter().filter(|usage| usage.of == Peer::Server);
-    let grown: Vec<_> = servers.filter_map(|usage| growth(usage, &requests)).collect();
+    let grown: Vec<_> = servers.filter_map(|usage| process_growth(usage, &requests)).collect();
     let found = grown.iter().map(|growth| {
         let mut tally = Tally::default();
-        tally.cost(None, Nanos::ZERO, 0, growth.bytes());
-        tally.prove(&[(Role::MemoryBefore, Some(growth.first.at)), (Role::MemoryAfter, Some(growth.last.at))]);
+        tally.add_cost(None, Nanos::ZERO, 0, growth.bytes_each());
+        tally.prove_events(&[
+            (ProofRole::MemoryBefore, Some(growth.first.at)),
+            (ProofRole::MemoryAfter, Some(growth.last.at)),
+        ]);
         let context = TaskLeak {
             requests: growth.count,
             bytes_each: growth.bytes_each,
@@ -28,8 +31,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             bytes_after: growth.last.resident,
             threads: growth.threads,
         };
-        let confidence = scene.confidence(Level::Medium, Reason::RisesWithCount);
-        tally.finding(Cause::TaskLeak(context), None, Severity::Medium, confidence, Disproof::WaitAndLookAgain)
+        let confidence = scene.confidence_for(Level::Medium, Reason::RisesWithCount);
+        tally.into_finding(Cause::TaskLeak(context), None, Severity::Medium, confidence, Disproof::WaitAndLookAgain)
     });
     found.collect()
 }

@@ -8,7 +8,7 @@ use mcpace_record::Nanos;
 use super::AddressFallback;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
 use crate::view::{Connection, View};
 
 /// A failed try below this is not felt.
@@ -38,26 +38,26 @@ struct Fallback<'v, 'a> {
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let view = scene.view;
     let mut operations: ByOperation<'_, Tries<'_>> = ByOperation::new();
-    for Fallback { failed, took, stood } in fallbacks(view) {
+    for Fallback { failed, took, stood } in find_fallbacks(view) {
         let exchange = stood.first_exchange.and_then(|id| view.exchange(id));
         let call = exchange.and_then(|exchange| exchange.call);
         let (Some(from), Some(to)) = (failed.connecting, failed.failed) else { continue };
-        let time = scene.claim(call, from.at, to.at);
-        let tries = operations.of(exchange.and_then(|exchange| scene.operation(exchange)));
-        tries.tally.cost(call, time, 0, 0);
-        tries.tally.prove(&[
-            (Role::ConnectTried, Some(from)),
-            (Role::ConnectFailed, Some(to)),
-            (Role::ConnectionOpened, stood.opened),
+        let time = scene.claim_stretch(call, from.at, to.at);
+        let tries = operations.value_of(exchange.and_then(|exchange| scene.operation_of(exchange)));
+        tries.tally.add_cost(call, time, 0, 0);
+        tries.tally.prove_events(&[
+            (ProofRole::ConnectTried, Some(from)),
+            (ProofRole::ConnectFailed, Some(to)),
+            (ProofRole::ConnectionOpened, stood.opened),
         ]);
         tries.tries += 1;
         tries.longest = tries.longest.max(took);
         tries.first.get_or_insert((failed.address, stood.address));
     }
-    operations.into_iter().map(|(operation, tries)| conclude(scene, operation, tries)).collect()
+    operations.into_iter().map(|(operation, tries)| make_finding(scene, operation, tries)).collect()
 }
 
-fn fallbacks<'v, 'a>(view: &'v View<'a>) -> Vec<Fallback<'v, 'a>> {
+fn find_fallbacks<'v, 'a>(view: &'v View<'a>) -> Vec<Fallback<'v, 'a>> {
     let connections = &view.connections;
     let tries = connections.iter().enumerate().filter_map(|(at, failed)| {
         let end = failed.failed.filter(|_| failed.opened.is_none())?;
@@ -65,7 +65,7 @@ fn fallbacks<'v, 'a>(view: &'v View<'a>) -> Vec<Fallback<'v, 'a>> {
         let next = |other: &&Connection<'a>| {
             other.connecting.is_some_and(|begun| begun.at >= end.at && begun.at.since(end.at) <= AT_ONCE)
                 && other.address != failed.address
-                && port(other.address) == port(failed.address)
+                && address_port(other.address) == address_port(failed.address)
         };
         let stood = connections[at + 1..].iter().take(AMONG).find(next)?;
         (took >= FELT && stood.opened.is_some()).then_some(Fallback { failed, took, stood })
@@ -73,19 +73,19 @@ fn fallbacks<'v, 'a>(view: &'v View<'a>) -> Vec<Fallback<'v, 'a>> {
     tries.collect()
 }
 
-fn port(address: &str) -> Option<&str> {
+fn address_port(address: &str) -> Option<&str> {
     address.rsplit_once(':').map(|(_, port)| port)
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, tries: Tries<'_>) -> Finding {
-    let severity = tries.tally.severity();
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, tries: Tries<'_>) -> Finding {
+    let severity = tries.tally.median_severity();
     let (from, to) = tries.first.unwrap_or_default();
     let context =
         AddressFallback { tries: tries.tries, from: from.to_owned(), to: to.to_owned(), longest: tries.longest };
     let confidence = match tries.tries {
-        1 => scene.confidence(Level::Medium, Reason::SeenOnce),
-        _ => scene.confidence(Level::High, Reason::Repeated),
+        1 => scene.confidence_for(Level::Medium, Reason::SeenOnce),
+        _ => scene.confidence_for(Level::High, Reason::Repeated),
     };
     let cause = Cause::AddressFallback(context);
-    tries.tally.finding(cause, operation, severity, confidence, Disproof::ConnectByAddress)
+    tries.tally.into_finding(cause, operation, severity, confidence, Disproof::ConnectByAddress)
 }

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use mcpace_record::{ExchangeId, MessageKind, Nanos};
 
 use super::BufferedStream;
-use crate::findings::behind::{Passage, passages};
+use crate::findings::behind::{Passage, gateway_passages};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Alternative, Cause, Disproof, Finding, Level, Reason, Role, Severity};
+use crate::findings::{Alternative, Cause, Disproof, Finding, Level, ProofRole, Reason, Severity};
 use crate::view::{Exchange, ReplyShape, Stamp};
 
 /// Progress that came at once; less may be chance.
@@ -46,19 +46,21 @@ struct Bunched {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Replies<'_>> = ByOperation::new();
-    let spread: HashMap<ExchangeId, (Stamp, Stamp)> =
-        passages(scene, None).iter().filter_map(|passage| Some((passage.before.id, spread(passage)?))).collect();
+    let spread: HashMap<ExchangeId, (Stamp, Stamp)> = gateway_passages(scene, None)
+        .iter()
+        .filter_map(|passage| Some((passage.before.id, progress_spread(passage)?)))
+        .collect();
     for exchange in &scene.view.exchanges {
-        let Some(bunched) = bunched(exchange) else { continue };
-        let replies = operations.of(scene.operation(exchange));
-        replies.tally.cost(exchange.call, Nanos::ZERO, 0, 0);
-        replies.tally.prove(&[
-            (Role::RequestReceived, Some(bunched.silent_from)),
-            (Role::FirstProgress, Some(bunched.first)),
-            (Role::Result, Some(bunched.result)),
+        let Some(bunched) = bunched_events(exchange) else { continue };
+        let replies = operations.value_of(scene.operation_of(exchange));
+        replies.tally.add_cost(exchange.call, Nanos::ZERO, 0, 0);
+        replies.tally.prove_events(&[
+            (ProofRole::RequestReceived, Some(bunched.silent_from)),
+            (ProofRole::FirstProgress, Some(bunched.first)),
+            (ProofRole::Result, Some(bunched.result)),
         ]);
         if let Some((first, last)) = spread.get(&exchange.id) {
-            replies.tally.prove_behind([*first, *last].into_iter().map(|stamp| (Role::FirstProgress, stamp)));
+            replies.tally.prove_behind([*first, *last].into_iter().map(|stamp| (ProofRole::FirstProgress, stamp)));
             replies.spread_behind += 1;
         }
         replies.replies += 1;
@@ -69,11 +71,11 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     operations
         .into_iter()
         .filter(|(_, replies)| replies.replies > 0)
-        .map(|(operation, replies)| conclude(scene, operation, replies))
+        .map(|(operation, replies)| make_finding(scene, operation, replies))
         .collect()
 }
 
-fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
+fn bunched_events(exchange: &Exchange<'_>) -> Option<Bunched> {
     let back = exchange.back()?;
     let (silent_from, result) = (back.request_end?, back.result_end?);
     if exchange.shape != ReplyShape::Events || exchange.is_standalone_stream() {
@@ -88,7 +90,7 @@ fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
 }
 
 /// The first and the last progress behind what stands between, where it came with pauses.
-fn spread(passage: &Passage<'_, '_>) -> Option<(Stamp, Stamp)> {
+fn progress_spread(passage: &Passage<'_, '_>) -> Option<(Stamp, Stamp)> {
     passage.behind.iter().find_map(|exchange| {
         let told = progress_stamps(exchange);
         let (first, last) = (*told.first()?, *told.last()?);
@@ -109,7 +111,7 @@ fn progress_stamps(exchange: &Exchange<'_>) -> Vec<Stamp> {
     told
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>) -> Finding {
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>) -> Finding {
     let context = BufferedStream {
         replies: replies.replies,
         events: replies.events,
@@ -118,15 +120,19 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>
     };
     let spread_behind = replies.spread_behind == replies.replies;
     let confidence = match (replies.encoding, replies.replies) {
-        _ if spread_behind => scene.confidence(Level::High, Reason::SpreadBehind),
-        (Some(_), _) => scene.confidence(Level::High, Reason::StreamCompressed),
-        (None, 1) => scene.confidence(Level::Low, Reason::SeenOnce),
-        (None, _) => scene.confidence(Level::Medium, Reason::AnotherLooksAlike),
+        _ if spread_behind => scene.confidence_for(Level::High, Reason::SpreadBehind),
+        (Some(_), _) => scene.confidence_for(Level::High, Reason::StreamCompressed),
+        (None, 1) => scene.confidence_for(Level::Low, Reason::SeenOnce),
+        (None, _) => scene.confidence_for(Level::Medium, Reason::AnotherLooksAlike),
     };
     let compressed = replies.encoding.is_some();
     let disproof = if compressed { Disproof::AskUncompressed } else { Disproof::BypassProxy };
     let cause = Cause::BufferedStream(context);
     // The severity does not depend on the time: a waiting user sees no progress.
-    let finding = replies.tally.finding(cause, operation, Severity::Medium, confidence, disproof);
-    if compressed || spread_behind { finding } else { finding.or(Alternative::BLOCKED_EVENT_LOOP_BY_BYPASS) }
+    let finding = replies.tally.into_finding(cause, operation, Severity::Medium, confidence, disproof);
+    if compressed || spread_behind {
+        finding
+    } else {
+        finding.or_alternative(Alternative::BLOCKED_EVENT_LOOP_BY_BYPASS)
+    }
 }

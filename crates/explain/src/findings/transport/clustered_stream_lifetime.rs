@@ -12,7 +12,7 @@ use mcpace_record::{Closer, Nanos, ReplyEnding};
 use super::{ClusteredStreamLifetime, CountedFrom};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, Severity};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity};
 use crate::view::{Exchange, ReplyShape, Stamp, View};
 
 /// A younger stream is a poll, or a `get-loop`.
@@ -44,27 +44,30 @@ struct Cut<'e, 'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let cuts = cuts(scene.view);
+    let cuts = stream_cuts(scene.view);
     let by = |closer| cuts.iter().filter(|cut| cut.by == closer).collect::<Vec<_>>();
     let mut found = Vec::new();
     for closer in [Closer::Client, Closer::Server] {
         let cuts = by(closer);
         let clusters = [
-            (CountedFrom::LastEvent, cluster(&cuts, |cut| cut.end.at.since(cut.last.at))),
-            (CountedFrom::Beginning, cluster(&cuts, |cut| cut.end.at.since(cut.begun.at))),
+            (CountedFrom::LastEvent, largest_cluster(&cuts, |cut| cut.end.at.since(cut.last.at))),
+            (CountedFrom::Beginning, largest_cluster(&cuts, |cut| cut.end.at.since(cut.begun.at))),
         ];
         // Streams that were silent throughout have the same age and silence. `max_by_key` returns the last of equal
         // clusters, which is the weaker claim.
         let best = clusters.into_iter().max_by_key(|(_, cluster)| cluster.len());
         if let Some((from, cluster)) = best.filter(|(_, cluster)| cluster.len() >= FEWEST) {
-            found.extend(conclude(scene, &cluster, from, closer));
+            found.extend(make_findings(scene, &cluster, from, closer));
         }
     }
     found
 }
 
 /// The most cuts whose ages are alike; none where most are not.
-fn cluster<'c, 'e, 'a>(cuts: &[&'c Cut<'e, 'a>], age: impl Fn(&Cut<'e, 'a>) -> Nanos) -> Vec<(&'c Cut<'e, 'a>, Nanos)> {
+fn largest_cluster<'c, 'e, 'a>(
+    cuts: &[&'c Cut<'e, 'a>],
+    age: impl Fn(&Cut<'e, 'a>) -> Nanos,
+) -> Vec<(&'c Cut<'e, 'a>, Nanos)> {
     let mut ages: Vec<(&Cut<'_, '_>, Nanos)> = cuts.iter().map(|cut| (*cut, age(cut))).collect();
     ages.retain(|(_, age)| *age >= YOUNGEST);
     ages.sort_by_key(|(cut, age)| (*age, cut.end.event));
@@ -80,7 +83,7 @@ fn cluster<'c, 'e, 'a>(cuts: &[&'c Cut<'e, 'a>], age: impl Fn(&Cut<'e, 'a>) -> N
     if best.len() * 5 < ages.len() * 3 { Vec::new() } else { ages[best].to_vec() }
 }
 
-fn cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
+fn stream_cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
     let (mut messages, mut streams) = (HashMap::new(), HashMap::new());
     for exchange in &view.exchanges {
         if exchange.is_message() {
@@ -113,7 +116,7 @@ fn cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
     cut.collect()
 }
 
-fn conclude(
+fn make_findings(
     scene: &mut Scene<'_, '_>,
     cluster: &[(&Cut<'_, '_>, Nanos)],
     counted_from: CountedFrom,
@@ -124,10 +127,10 @@ fn conclude(
     for (cut, _) in cluster {
         let exchange = cut.exchange;
         let lost = exchange.asks();
-        let time = if lost { scene.claim(exchange.call, exchange.sent().at, cut.end.at) } else { Nanos::ZERO };
-        let ends = operations.of(scene.operation(exchange));
-        ends.tally.cost(exchange.call, time, 1, 0);
-        ends.tally.prove(&[(Role::StreamHead, Some(cut.begun)), (Role::StreamEnded, Some(cut.end))]);
+        let time = if lost { scene.claim_stretch(exchange.call, exchange.sent().at, cut.end.at) } else { Nanos::ZERO };
+        let ends = operations.value_of(scene.operation_of(exchange));
+        ends.tally.add_cost(exchange.call, time, 1, 0);
+        ends.tally.prove_events(&[(ProofRole::StreamHead, Some(cut.begun)), (ProofRole::StreamEnded, Some(cut.end))]);
         ends.streams += 1;
         ends.without_result += u64::from(lost);
     }
@@ -141,9 +144,9 @@ fn conclude(
             counted_from,
             closed_by,
         };
-        let confidence = scene.confidence(Level::High, Reason::Repeated);
+        let confidence = scene.confidence_for(Level::High, Reason::Repeated);
         let cause = Cause::ClusteredStreamLifetime(context);
-        ends.tally.finding(cause, operation, severity, confidence, disproof)
+        ends.tally.into_finding(cause, operation, severity, confidence, disproof)
     });
     found.collect()
 }

@@ -10,8 +10,8 @@ use mcpace_record::{ExchangeId, Nanos};
 use super::ConnectionLimit;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
-use crate::view::{Call, EventIndex, Exchange, Outcome, Stamp, View};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
+use crate::view::{Call, EventIndex, Exchange, PackedOutcome, Stamp, View};
 
 /// One reply that is open is the server's own stream, or the call before.
 const SMALLEST: usize = 2;
@@ -23,7 +23,7 @@ const SHORTEST: Nanos = Nanos::from_millis(200);
 const RELEASE: Nanos = Nanos::from_millis(20);
 
 #[derive(Default)]
-struct Waits {
+struct PoolWaits {
     tally: Tally,
     held: u64,
     never_left: u64,
@@ -31,7 +31,7 @@ struct Waits {
 }
 
 /// A request that found no connection.
-struct Held {
+struct QueuedRequest {
     open: usize,
     until: Nanos,
     released: Option<Stamp>,
@@ -39,30 +39,30 @@ struct Held {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let held: Vec<(&Call<'_>, Held)> =
-        scene.view.calls.iter().filter_map(|call| Some((call, held(scene.view, call)?))).collect();
+    let held: Vec<(&Call<'_>, QueuedRequest)> =
+        scene.view.calls.iter().filter_map(|call| Some((call, held_call(scene.view, call)?))).collect();
     let Some((_, first)) = held.first() else { return Vec::new() };
     let limit = first.open;
     if held.iter().any(|(_, held)| held.open != limit) || most_open(scene.view) > limit {
         return Vec::new();
     }
     let occurrences = held.len();
-    let mut operations: ByOperation<'_, Waits> = ByOperation::new();
+    let mut operations: ByOperation<'_, PoolWaits> = ByOperation::new();
     for (call, held) in held {
-        let time = scene.claim(Some(call.id), call.start.at, held.until);
-        let waits = operations.of(Some(call.operation));
-        waits.tally.cost(Some(call.id), time, 0, 0);
-        waits.tally.prove(&[
-            (Role::CallStarted, Some(call.start)),
-            (Role::ReplyEnd, held.released),
-            (Role::HeldRequest, held.sent),
+        let time = scene.claim_stretch(Some(call.id), call.start.at, held.until);
+        let waits = operations.value_of(Some(call.operation));
+        waits.tally.add_cost(Some(call.id), time, 0, 0);
+        waits.tally.prove_events(&[
+            (ProofRole::CallStarted, Some(call.start)),
+            (ProofRole::ReplyEnd, held.released),
+            (ProofRole::HeldRequest, held.sent),
         ]);
         waits.held += 1;
         waits.never_left += u64::from(held.sent.is_none());
         waits.longest = waits.longest.max(held.until.since(call.start.at));
     }
     let found = operations.into_iter().map(|(operation, waits)| {
-        let severity = waits.tally.severity();
+        let severity = waits.tally.median_severity();
         let context = ConnectionLimit {
             limit: limit as u64,
             held: waits.held,
@@ -70,16 +70,16 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             longest: waits.longest,
         };
         let confidence = match occurrences {
-            1 => scene.confidence(Level::Low, Reason::SeenOnce),
-            _ => scene.confidence(Level::Medium, Reason::Repeated),
+            1 => scene.confidence_for(Level::Low, Reason::SeenOnce),
+            _ => scene.confidence_for(Level::Medium, Reason::Repeated),
         };
         let cause = Cause::ConnectionLimit(context);
-        waits.tally.finding(cause, operation, severity, confidence, Disproof::RaiseConnectionLimit)
+        waits.tally.into_finding(cause, operation, severity, confidence, Disproof::RaiseConnectionLimit)
     });
     found.collect()
 }
 
-fn held(view: &View<'_>, call: &Call<'_>) -> Option<Held> {
+fn held_call(view: &View<'_>, call: &Call<'_>) -> Option<QueuedRequest> {
     let (start, end) = (call.start.at, view.end_of(call));
     let before: Vec<&Exchange<'_>> = call.in_flight.iter().filter_map(|id| view.exchange(*id)).collect();
     let sent = call.exchanges.iter().filter_map(|id| view.exchange(*id)).find(|e| e.is_message());
@@ -92,13 +92,13 @@ fn held(view: &View<'_>, call: &Call<'_>) -> Option<Held> {
             let released = released.max_by_key(|end| end.at)?;
             let open = before.iter().filter(|open| open.ended().is_none_or(|end| end.at >= released.at)).count();
             let waited = released.at.since(start) >= SHORTEST && open >= SMALLEST;
-            waited.then_some(Held { open, until: released.at, released: Some(released), sent: Some(sent) })
+            waited.then_some(QueuedRequest { open, until: released.at, released: Some(released), sent: Some(sent) })
         }
         None => {
-            let failed = matches!(call.outcome, Some(Outcome::Failed(_)));
+            let failed = matches!(call.outcome, Some(PackedOutcome::Failed(_)));
             let open = before.iter().filter(|open| open.ended().is_none_or(|ended| ended.at >= end)).count();
             let waited = failed && end.since(start) >= SHORTEST && open >= SMALLEST;
-            waited.then_some(Held { open, until: end, released: None, sent: None })
+            waited.then_some(QueuedRequest { open, until: end, released: None, sent: None })
         }
     }
 }

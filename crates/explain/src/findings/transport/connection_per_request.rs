@@ -7,10 +7,12 @@ use std::collections::HashSet;
 
 use mcpace_record::Nanos;
 
-use super::connections::{Needless, left_early, wasteful};
+use super::connections::{Needless, left_early, wasteful_sessions};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Alternative, Cause, ConnectionPerRequest, Disproof, Finding, Level, Reason, ReplyKind, Role};
+use crate::findings::{
+    Alternative, Cause, ConnectionPerRequest, Disproof, Finding, Level, ProofRole, Reason, ReplyKind,
+};
 use crate::view::ReplyShape;
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
@@ -24,12 +26,12 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     };
     let (mut shapes, mut named, mut all) = (HashSet::new(), true, Vec::new());
     let view = scene.view;
-    for session in wasteful(scene).into_iter().filter(|session| !session.breaks_off(view)) {
-        context.requests += session.posts().count() as u64;
+    for session in wasteful_sessions(scene).into_iter().filter(|session| !session.breaks_off(view)) {
+        context.requests += session.post_requests().count() as u64;
         context.connections += session.connections as u64;
         context.needless += session.needless.len() as u64;
-        context.left_early += session.posts().filter(|e| left_early(view, e)).count() as u64;
-        shapes.extend(session.posts().map(|e| e.shape == ReplyShape::Events));
+        context.left_early += session.post_requests().filter(|e| left_early(view, e)).count() as u64;
+        shapes.extend(session.post_requests().map(|e| e.shape == ReplyShape::Events));
         named &= session.named;
         all.extend(session.needless);
     }
@@ -40,45 +42,45 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         (true, false) => ReplyKind::Sse,
         _ => ReplyKind::Json,
     };
-    charge(scene, &all)
+    charge_setups(scene, &all)
         .into_iter()
         .map(|(operation, tally)| {
-            let severity = tally.severity();
+            let severity = tally.median_severity();
             let cause = Cause::ConnectionPerRequest(context.clone());
             let disproof = Disproof::ReuseOneClient;
             if context.left_early > 0 {
-                let confidence = scene.confidence(Level::Low, Reason::EndNotSeen);
+                let confidence = scene.confidence_for(Level::Low, Reason::EndNotSeen);
                 return tally
-                    .finding(cause, operation, severity, confidence, disproof)
-                    .or(Alternative::STREAM_NOT_DRAINED_BY_DRAINING);
+                    .into_finding(cause, operation, severity, confidence, disproof)
+                    .or_alternative(Alternative::STREAM_NOT_DRAINED_BY_DRAINING);
             }
             let level = if named { Level::High } else { Level::Medium };
-            let confidence = scene.confidence(level, Reason::Repeated);
-            tally.finding(cause, operation, severity, confidence, disproof)
+            let confidence = scene.confidence_for(level, Reason::Repeated);
+            tally.into_finding(cause, operation, severity, confidence, disproof)
         })
         .collect()
 }
 
 /// Cost of setting the connections up again, by operation.
-pub(in crate::findings) fn charge<'s, 'a>(
+pub(in crate::findings) fn charge_setups<'s, 'a>(
     scene: &mut Scene<'s, 'a>,
     all: &[Needless<'s, 'a>],
 ) -> ByOperation<'s, Tally> {
     let mut operations: ByOperation<'_, Tally> = ByOperation::new();
     for needless in all {
         let exchange = needless.exchange;
-        let tally = operations.of(scene.operation(exchange));
+        let tally = operations.value_of(scene.operation_of(exchange));
         let connect = scene.view.opened_for(exchange).and_then(|connection| {
             let from = connection.begun()?.at;
             Some((from, connection.ready()?.at))
         });
         let (from, to) = connect.unwrap_or((Nanos::ZERO, Nanos::ZERO));
-        let time = scene.claim(exchange.call, from, to);
-        tally.cost(exchange.call, time, 0, 0);
+        let time = scene.claim_stretch(exchange.call, from, to);
+        tally.add_cost(exchange.call, time, 0, 0);
         let freed = scene.view.connection(needless.free);
-        tally.prove(&[
-            (Role::ConnectionClosed, freed.and_then(|c| c.closed)),
-            (Role::ConnectionOpened, Some(needless.opened)),
+        tally.prove_events(&[
+            (ProofRole::ConnectionClosed, freed.and_then(|c| c.closed)),
+            (ProofRole::ConnectionOpened, Some(needless.opened)),
         ]);
     }
     operations

@@ -39,7 +39,7 @@ pub(in crate::findings) struct Needless<'e, 'a> {
 }
 
 impl<'s, 'a> Wasteful<'s, 'a> {
-    pub(in crate::findings) fn posts(&self) -> impl Iterator<Item = &&'s Exchange<'a>> {
+    pub(in crate::findings) fn post_requests(&self) -> impl Iterator<Item = &&'s Exchange<'a>> {
         self.used.iter().filter(|exchange| exchange.is_message())
     }
 
@@ -51,7 +51,7 @@ impl<'s, 'a> Wasteful<'s, 'a> {
 }
 
 /// Every such session.
-pub(in crate::findings) fn wasteful<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Wasteful<'s, 'a>> {
+pub(in crate::findings) fn wasteful_sessions<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Wasteful<'s, 'a>> {
     let view = scene.view;
     let last_uses = last_uses(view);
     let sessions = scene.groups.iter().filter_map(|(group, used)| {
@@ -63,7 +63,7 @@ pub(in crate::findings) fn wasteful<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Wastef
             return None;
         }
         let used: Vec<_> = http().collect();
-        let mut needless = needless(view, &used);
+        let mut needless = needless_connections(view, &used);
         needless.retain(|needless| last_uses.get(&needless.free).is_none_or(|last| *last < needless.opened.event));
         let named = matches!(group, Group::Session(_));
         (needless.len() >= 2).then_some(Wasteful { used, named, connections, needless })
@@ -91,7 +91,7 @@ pub(in crate::findings) fn left_early(view: &View<'_>, exchange: &Exchange<'_>) 
     exchange.is_message() && (exchange.ending == Some(ReplyEnding::ClientLeft) || unread())
 }
 
-enum Mark<'e, 'a> {
+enum ConnectionMark<'e, 'a> {
     Opened(&'e Connection<'a>, &'e Exchange<'a>),
     Begun(&'e Exchange<'a>),
     Ended(&'e Exchange<'a>),
@@ -99,14 +99,14 @@ enum Mark<'e, 'a> {
 }
 
 /// Replays a group's connections in the order of events and notes what is opened while another one is free.
-fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needless<'s, 'a>> {
+fn needless_connections<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needless<'s, 'a>> {
     let mut found = Vec::new();
     let mut busy: HashMap<ConnectionId, i64> = HashMap::new();
     let mut free: Vec<(ConnectionId, &Exchange<'_>)> = Vec::new();
     let mut lost: HashSet<ConnectionId> = HashSet::new();
-    for (event, mark) in marks(view, used) {
+    for (event, mark) in connection_marks(view, used) {
         match mark {
-            Mark::Opened(connection, exchange) => {
+            ConnectionMark::Opened(connection, exchange) => {
                 // Stale entries are dropped as they surface, which keeps this linear.
                 while let Some((id, last)) = free.last() {
                     let idle = busy.get(id) == Some(&0) && !lost.contains(id);
@@ -120,9 +120,9 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needle
                     free.pop();
                 }
             }
-            Mark::Begun(exchange) => *busy.entry(conn(exchange)).or_default() += 1,
-            Mark::Ended(exchange) => {
-                let id = conn(exchange);
+            ConnectionMark::Begun(exchange) => *busy.entry(connection_of(exchange)).or_default() += 1,
+            ConnectionMark::Ended(exchange) => {
+                let id = connection_of(exchange);
                 let carried = busy.entry(id).or_default();
                 *carried -= 1;
                 // A client that leaves in mid-reply spoils a connection that the server may have kept.
@@ -134,7 +134,7 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needle
                     lost.insert(id);
                 }
             }
-            Mark::Closed(connection) => {
+            ConnectionMark::Closed(connection) => {
                 if connection.closed_by != Some(Closer::Client) {
                     lost.insert(connection.id);
                 }
@@ -144,7 +144,10 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needle
     found
 }
 
-fn marks<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<(EventIndex, Mark<'s, 'a>)> {
+fn connection_marks<'s, 'a>(
+    view: &'s View<'a>,
+    used: &[&'s Exchange<'a>],
+) -> Vec<(EventIndex, ConnectionMark<'s, 'a>)> {
     let mut marks = Vec::new();
     for exchange in used {
         let Some(connection) = exchange.near().and_then(|near| near.conn).and_then(|conn| view.connection(conn)) else {
@@ -152,14 +155,14 @@ fn marks<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<(EventInd
         };
         if connection.first_exchange == Some(exchange.id) {
             let opened = connection.opened.unwrap_or(exchange.start).event;
-            marks.push((opened, Mark::Opened(connection, exchange)));
+            marks.push((opened, ConnectionMark::Opened(connection, exchange)));
             if let Some(closed) = connection.closed {
-                marks.push((closed.event, Mark::Closed(connection)));
+                marks.push((closed.event, ConnectionMark::Closed(connection)));
             }
         }
-        marks.push((exchange.start.event, Mark::Begun(exchange)));
+        marks.push((exchange.start.event, ConnectionMark::Begun(exchange)));
         if let Some(end) = exchange.ended() {
-            marks.push((end.event, Mark::Ended(exchange)));
+            marks.push((end.event, ConnectionMark::Ended(exchange)));
         }
     }
     marks.sort_by_key(|(event, _)| *event);
@@ -167,7 +170,7 @@ fn marks<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<(EventInd
 }
 
 /// The client's connection; marks are made only of exchanges that have one.
-fn conn(exchange: &Exchange<'_>) -> ConnectionId {
+fn connection_of(exchange: &Exchange<'_>) -> ConnectionId {
     let near = exchange.near().and_then(|near| near.conn);
     near.unwrap_or(ConnectionId(u64::MAX))
 }

@@ -12,7 +12,7 @@ use mcpace_record::{ConnectionId, ExchangeId, Nanos};
 use super::DelayedAck;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, Severity};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity};
 use crate::view::{Exchange, Stamp, Transport, View};
 
 /// Linux delays an acknowledgement by 40 ms at least (TCP_DELACK_MIN); the rest is the machine's.
@@ -29,12 +29,12 @@ const MOST_PIECES: usize = 6;
 const LARGEST: u64 = 64 * 1024;
 
 /// Kind of request: method and tool.
-type Asked<'a> = (&'a str, Option<&'a str>);
+type RequestKind<'a> = (&'a str, Option<&'a str>);
 
 /// A reply's longest pause before its result.
 struct Pause<'e, 'a> {
     exchange: &'e Exchange<'a>,
-    asked: Asked<'a>,
+    asked: RequestKind<'a>,
     from: Stamp,
     to: Stamp,
     /// Whether it is the first reply of its connection.
@@ -42,12 +42,12 @@ struct Pause<'e, 'a> {
 }
 
 impl Pause<'_, '_> {
-    fn long(&self) -> Nanos {
+    fn pause_length(&self) -> Nanos {
         self.to.at.since(self.from.at)
     }
 
     fn is_kernels(&self) -> bool {
-        (SHORTEST..=LONGEST).contains(&self.long())
+        (SHORTEST..=LONGEST).contains(&self.pause_length())
     }
 }
 
@@ -70,9 +70,9 @@ pub(crate) struct Stall {
 pub(crate) type Stalls = HashMap<ExchangeId, Stall>;
 
 /// The stalls of a recording that proves them; none of another.
-pub(crate) fn stalls(view: &View<'_>) -> Stalls {
-    let pauses = pauses(view);
-    if proven(&pauses).is_none() {
+pub(crate) fn proven_stalls(view: &View<'_>) -> Stalls {
+    let pauses = longest_pauses(view);
+    if proof_reason(&pauses).is_none() {
         return Stalls::new();
     }
     let stalled = pauses.iter().filter(|pause| pause.is_kernels());
@@ -80,37 +80,40 @@ pub(crate) fn stalls(view: &View<'_>) -> Stalls {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let pauses = pauses(scene.view);
-    let Some(reason) = proven(&pauses) else { return Vec::new() };
+    let pauses = longest_pauses(scene.view);
+    let Some(reason) = proof_reason(&pauses) else { return Vec::new() };
     let of_replies = pauses.iter().filter(|pause| !pause.first).count() as u64;
     let mut operations: ByOperation<'_, Pauses> = ByOperation::new();
     for pause in pauses.iter().filter(|pause| pause.is_kernels()) {
         let exchange = pause.exchange;
-        let time = scene.claim(exchange.call, pause.from.at, pause.to.at);
-        let pauses = operations.of(scene.operation(exchange));
-        pauses.tally.cost(exchange.call, time, 0, 0);
-        pauses.tally.prove(&[
-            (Role::RequestReceived, exchange.back().and_then(|back| back.request_end)),
-            (Role::FirstWrite, Some(pause.from)),
-            (Role::SecondWrite, Some(pause.to)),
+        let time = scene.claim_stretch(exchange.call, pause.from.at, pause.to.at);
+        let pauses = operations.value_of(scene.operation_of(exchange));
+        pauses.tally.add_cost(exchange.call, time, 0, 0);
+        pauses.tally.prove_events(&[
+            (ProofRole::RequestReceived, exchange.back().and_then(|back| back.request_end)),
+            (ProofRole::FirstWrite, Some(pause.from)),
+            (ProofRole::SecondWrite, Some(pause.to)),
         ]);
-        pauses.times.push(pause.long());
+        pauses.times.push(pause.pause_length());
     }
-    operations.into_iter().map(|(operation, pauses)| conclude(scene, operation, pauses, of_replies, reason)).collect()
+    operations
+        .into_iter()
+        .map(|(operation, pauses)| make_finding(scene, operation, pauses, of_replies, reason))
+        .collect()
 }
 
 /// Why the pauses can't be the tools'; `None` where they may be.
-fn proven(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
+fn proof_reason(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
     let (young, old): (Vec<_>, Vec<_>) = pauses.iter().partition(|pause| pause.first);
     let stalled: Vec<_> = old.iter().filter(|pause| pause.is_kernels()).collect();
     let many = stalled.len() >= FEWEST && stalled.len() * 2 >= old.len();
     // A client that reads a head late sees a shorter pause, so half of the shortest pause counts as one.
-    let paused = young.iter().filter(|pause| pause.long() >= Nanos(SHORTEST.0 / 2)).count();
+    let paused = young.iter().filter(|pause| pause.pause_length() >= Nanos(SHORTEST.0 / 2)).count();
     let spared = paused * 2 < young.len();
     if !many || !spared {
         return None;
     }
-    let mut by_asked: HashMap<Asked<'_>, usize> = HashMap::new();
+    let mut by_asked: HashMap<RequestKind<'_>, usize> = HashMap::new();
     stalled.iter().for_each(|pause| *by_asked.entry(pause.asked).or_default() += 1);
     let differs = by_asked.values().filter(|count| **count > 1).count() > 1;
     let quick_when_young = young.iter().filter(|pause| by_asked.contains_key(&pause.asked)).count() > 1;
@@ -123,13 +126,13 @@ fn proven(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
 }
 
 /// The longest pause in each small reply.
-fn pauses<'e, 'a>(view: &'e View<'a>) -> Vec<Pause<'e, 'a>> {
+fn longest_pauses<'e, 'a>(view: &'e View<'a>) -> Vec<Pause<'e, 'a>> {
     let mut seen: HashSet<ConnectionId> = HashSet::new();
     let mut found = Vec::new();
     for exchange in view.exchanges.iter().filter(|exchange| exchange.transport == Transport::Http) {
         let Some(conn) = exchange.back().and_then(|back| back.conn) else { continue };
         let first = seen.insert(conn);
-        let Some(asked) = asked(exchange) else { continue };
+        let Some(asked) = request_of(exchange) else { continue };
         if let Some((from, to)) = longest_pause(exchange) {
             found.push(Pause { exchange, asked, from, to, first });
         }
@@ -137,7 +140,7 @@ fn pauses<'e, 'a>(view: &'e View<'a>) -> Vec<Pause<'e, 'a>> {
     found
 }
 
-fn asked<'a>(exchange: &Exchange<'a>) -> Option<Asked<'a>> {
+fn request_of<'a>(exchange: &Exchange<'a>) -> Option<RequestKind<'a>> {
     let request = exchange.messages.iter().find(|_| exchange.asks() && exchange.answer.is_some())?;
     Some((request.method()?, request.name()))
 }
@@ -156,7 +159,7 @@ fn longest_pause(exchange: &Exchange<'_>) -> Option<(Stamp, Stamp)> {
     pairs.max_by_key(|(from, to)| to.at.since(from.at))
 }
 
-fn conclude(
+fn make_finding(
     scene: &Scene<'_, '_>,
     operation: Option<&str>,
     mut pauses: Pauses,
@@ -164,10 +167,10 @@ fn conclude(
     reason: Reason,
 ) -> Finding {
     // Little in seconds, but most of what a call on a good network takes.
-    let severity = pauses.tally.severity().max(Severity::Medium);
+    let severity = pauses.tally.median_severity().max(Severity::Medium);
     pauses.times.sort_unstable();
     let typical = pauses.times.get(pauses.times.len() / 2).copied().unwrap_or_default();
     let context = DelayedAck { pauses: pauses.times.len() as u64, of_replies, typical };
-    let confidence = scene.confidence(Level::Medium, reason);
-    pauses.tally.finding(Cause::DelayedAck(context), operation, severity, confidence, Disproof::AcknowledgeAtOnce)
+    let confidence = scene.confidence_for(Level::Medium, reason);
+    pauses.tally.into_finding(Cause::DelayedAck(context), operation, severity, confidence, Disproof::AcknowledgeAtOnce)
 }

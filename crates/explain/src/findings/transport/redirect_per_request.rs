@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::RedirectPerRequest;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
 use crate::view::{Exchange, View};
 
 /// Redirects below which it may be a move.
@@ -21,7 +21,7 @@ struct Redirects<'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let followed = followed(scene.view);
+    let followed = followed_redirects(scene.view);
     let served = scene.view.exchanges.iter().filter(|e| e.is_message() && e.status.is_some() && !is_redirected(e));
     let served = served.count();
     if followed.len() < FEWEST || followed.len() * 2 < served {
@@ -29,18 +29,18 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     }
     let mut operations: ByOperation<'_, Redirects<'_>> = ByOperation::new();
     for (redirected, again) in followed {
-        let time = scene.claim(redirected.call, redirected.sent().at, again.sent().at);
-        let redirects = operations.of(scene.operation(redirected));
-        redirects.tally.cost(redirected.call, time, 1, redirected.bytes());
-        redirects.tally.prove(&[
-            (Role::FirstRequest, Some(redirected.sent())),
-            (Role::Redirected, redirected.ended()),
-            (Role::RepeatedRequest, Some(again.sent())),
+        let time = scene.claim_stretch(redirected.call, redirected.sent().at, again.sent().at);
+        let redirects = operations.value_of(scene.operation_of(redirected));
+        redirects.tally.add_cost(redirected.call, time, 1, redirected.bytes());
+        redirects.tally.prove_events(&[
+            (ProofRole::FirstRequest, Some(redirected.sent())),
+            (ProofRole::Redirected, redirected.ended()),
+            (ProofRole::RepeatedRequest, Some(again.sent())),
         ]);
         redirects.redirects += 1;
         redirects.first.get_or_insert((redirected.status.unwrap_or_default(), redirected.target(), again.target()));
     }
-    let found = operations.into_iter().map(|(operation, redirects)| conclude(scene, operation, redirects, served));
+    let found = operations.into_iter().map(|(operation, redirects)| make_finding(scene, operation, redirects, served));
     found.collect()
 }
 
@@ -49,7 +49,7 @@ fn is_redirected(exchange: &Exchange<'_>) -> bool {
 }
 
 /// Each message that was sent on, with the same message at the other place.
-fn followed<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
+fn followed_redirects<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
     let (mut found, mut sent_on) = (Vec::new(), HashMap::new());
     for exchange in view.exchanges.iter().filter(|exchange| exchange.is_message()) {
         let key = (exchange.digest, exchange.session_sent());
@@ -63,8 +63,13 @@ fn followed<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'
     found
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, redirects: Redirects<'_>, of_requests: usize) -> Finding {
-    let severity = redirects.tally.severity();
+fn make_finding(
+    scene: &Scene<'_, '_>,
+    operation: Option<&str>,
+    redirects: Redirects<'_>,
+    of_requests: usize,
+) -> Finding {
+    let severity = redirects.tally.median_severity();
     let (status, from, to) = redirects.first.unwrap_or_default();
     let context = RedirectPerRequest {
         redirects: redirects.redirects,
@@ -73,7 +78,7 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, redirects: Redirects
         from: from.to_owned(),
         to: to.to_owned(),
     };
-    let confidence = scene.confidence(Level::High, Reason::Repeated);
+    let confidence = scene.confidence_for(Level::High, Reason::Repeated);
     let cause = Cause::RedirectPerRequest(context);
-    redirects.tally.finding(cause, operation, severity, confidence, Disproof::AskAtFinalPath)
+    redirects.tally.into_finding(cause, operation, severity, confidence, Disproof::AskAtFinalPath)
 }

@@ -6,7 +6,7 @@ use mcpace_record::Nanos;
 use super::TransportProbing;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
 use crate::view::{Exchange, Transport, View};
 
 /// Once, a client must find out.
@@ -23,28 +23,28 @@ struct Probes {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let probes = probes(scene.view);
+    let probes = find_probes(scene.view);
     if probes.len() < FEWEST {
         return Vec::new();
     }
     let mut operations: ByOperation<'_, Probes> = ByOperation::new();
     for (refused, stream) in probes {
-        let time = scene.claim(refused.call, refused.sent().at, stream.sent().at);
-        let probes = operations.of(scene.operation(refused));
-        probes.tally.cost(refused.call, time, 1, refused.bytes());
-        probes.tally.prove(&[
-            (Role::FirstRequest, Some(refused.sent())),
-            (Role::Refused, refused.near().and_then(|near| near.reply_head)),
-            (Role::StreamRequest, Some(stream.sent())),
+        let time = scene.claim_stretch(refused.call, refused.sent().at, stream.sent().at);
+        let probes = operations.value_of(scene.operation_of(refused));
+        probes.tally.add_cost(refused.call, time, 1, refused.bytes());
+        probes.tally.prove_events(&[
+            (ProofRole::FirstRequest, Some(refused.sent())),
+            (ProofRole::Refused, refused.near().and_then(|near| near.reply_head)),
+            (ProofRole::StreamRequest, Some(stream.sent())),
         ]);
         probes.probes += 1;
         probes.status = refused.status.unwrap_or_default();
     }
-    operations.into_iter().map(|(operation, probes)| conclude(scene, operation, probes)).collect()
+    operations.into_iter().map(|(operation, probes)| make_finding(scene, operation, probes)).collect()
 }
 
 /// Each refused POST with the GET right after it.
-fn probes<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
+fn find_probes<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
     let (mut found, mut before) = (Vec::new(), None);
     for exchange in view.exchanges.iter().filter(|exchange| exchange.transport == Transport::Http) {
         let refused: Option<&Exchange<'_>> = before.replace(exchange);
@@ -73,10 +73,10 @@ fn is_refused(exchange: &Exchange<'_>) -> bool {
         && !matches!(status, 401 | 403 | 407 | 429)
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, probes: Probes) -> Finding {
-    let severity = probes.tally.severity();
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, probes: Probes) -> Finding {
+    let severity = probes.tally.median_severity();
     let context = TransportProbing { probes: probes.probes, status: probes.status };
-    let confidence = scene.confidence(Level::High, Reason::Repeated);
+    let confidence = scene.confidence_for(Level::High, Reason::Repeated);
     let cause = Cause::TransportProbing(context);
-    probes.tally.finding(cause, operation, severity, confidence, Disproof::NameTransport)
+    probes.tally.into_finding(cause, operation, severity, confidence, Disproof::NameTransport)
 }

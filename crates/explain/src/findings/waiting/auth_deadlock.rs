@@ -15,8 +15,8 @@ use mcpace_record::{Nanos, ReplyEnding};
 use crate::Part;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{AuthDeadlock, Cause, Disproof, Finding, Level, Reason, Role, Severity};
-use crate::ledger::sweep;
+use crate::findings::{AuthDeadlock, Cause, Disproof, Finding, Level, ProofRole, Reason, Severity};
+use crate::ledger::sweep_call;
 use crate::view::{Call, Exchange, Stamp};
 
 /// Silence below this may be a slow client.
@@ -35,16 +35,16 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     // Only lost calls ask for them, of which there mostly are none.
     let working = OnceCell::new();
     for call in &scene.view.calls {
-        let deadlocks = operations.of(Some(call.operation));
+        let deadlocks = operations.value_of(Some(call.operation));
         deadlocks.of_calls += 1;
         if let Some(token) = last_token(scene, call).or_else(|| token_before(scene, call, &working)) {
-            charge(scene, call, token, deadlocks);
+            charge_deadlock(scene, call, token, deadlocks);
         }
     }
     operations
         .into_iter()
         .filter(|(_, deadlocks)| deadlocks.calls > 0)
-        .map(|(operation, deadlocks)| conclude(scene, operation, deadlocks))
+        .map(|(operation, deadlocks)| make_finding(scene, operation, deadlocks))
         .collect()
 }
 
@@ -71,7 +71,7 @@ fn last_token<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<Token> {
     let waits_elsewhere = others.any(|other| open(other) && !may_stand(other, granted));
     let silent = scene.view.end_of(call).since(granted.at) >= SHORTEST;
     let connecting =
-        || sweep(scene.view, &scene.stalls, call).segments.last().is_some_and(|last| last.part == Part::Connect);
+        || sweep_call(scene.view, &scene.stalls, call).segments.last().is_some_and(|last| last.part == Part::Connect);
     let token = Token { asked: token.sent(), granted: Some(granted), from: granted.at };
     (silent && !waits_elsewhere && !connecting()).then_some(token)
 }
@@ -110,28 +110,28 @@ fn token_before<'s, 'a>(
     silent.then_some(Token { asked: token.sent(), granted, from })
 }
 
-fn charge(scene: &mut Scene<'_, '_>, call: &Call<'_>, token: Token, deadlocks: &mut Deadlocks) {
+fn charge_deadlock(scene: &mut Scene<'_, '_>, call: &Call<'_>, token: Token, deadlocks: &mut Deadlocks) {
     let end = scene.view.end_of(call);
-    let time = scene.claim(Some(call.id), token.from, end);
-    deadlocks.tally.cost(Some(call.id), time, 0, 0);
-    deadlocks.tally.prove(&[
-        (Role::CallStarted, Some(call.start)),
-        (Role::TokenRequest, Some(token.asked)),
-        (Role::TokenGranted, token.granted),
-        (Role::CallReturned, call.end),
+    let time = scene.claim_stretch(Some(call.id), token.from, end);
+    deadlocks.tally.add_cost(Some(call.id), time, 0, 0);
+    deadlocks.tally.prove_events(&[
+        (ProofRole::CallStarted, Some(call.start)),
+        (ProofRole::TokenRequest, Some(token.asked)),
+        (ProofRole::TokenGranted, token.granted),
+        (ProofRole::CallReturned, call.end),
     ]);
     deadlocks.calls += 1;
     deadlocks.longest = deadlocks.longest.max(end.since(token.from));
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, deadlocks: Deadlocks) -> Finding {
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, deadlocks: Deadlocks) -> Finding {
     let context = AuthDeadlock { calls: deadlocks.calls, of_calls: deadlocks.of_calls, longest: deadlocks.longest };
-    deadlocks.tally.finding(
+    deadlocks.tally.into_finding(
         Cause::AuthDeadlock(context),
         operation,
         // The call is lost, however long it took.
         Severity::High,
-        scene.confidence(Level::Medium, Reason::NothingOnTheWire),
+        scene.confidence_for(Level::Medium, Reason::NothingOnTheWire),
         Disproof::CallWithGoodToken,
     )
 }

@@ -8,8 +8,8 @@ use mcpace_record::{ConnectionId, Nanos};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, LateDelivery, Level, Reason, Released, Role};
-use crate::ledger::sweep;
+use crate::findings::{Cause, Disproof, Finding, LateDelivery, Level, ProofRole, Reason, Released};
+use crate::ledger::sweep_call;
 use crate::view::{Call, Stamp};
 use crate::{Part, Parts, Segment};
 
@@ -29,7 +29,7 @@ const TIMES_OTHER: u64 = 3;
 const RELEASE: Nanos = Nanos::from_millis(5);
 
 #[derive(Default)]
-struct Late {
+struct LateDeliveries {
     tally: Tally,
     calls: u64,
     of_calls: u64,
@@ -37,7 +37,7 @@ struct Late {
     released_by: Option<Released>,
 }
 
-impl Late {
+impl LateDeliveries {
     /// A pause of the machine hits one call among several; a cause comes again, or leaves a sign on the wire.
     fn is_more_than_chance(&self) -> bool {
         let comes_again = self.calls > 1 && self.calls * 2 >= self.of_calls;
@@ -58,45 +58,45 @@ struct Stretch {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let mut operations: ByOperation<'_, Late> = ByOperation::new();
+    let mut operations: ByOperation<'_, LateDeliveries> = ByOperation::new();
     for call in &scene.view.calls {
         let Some(stretch) = longest_stretch(scene, call) else {
             continue;
         };
-        let late = operations.of(Some(call.operation));
+        let late = operations.value_of(Some(call.operation));
         late.of_calls += 1;
         if is_late(scene, call, &stretch) {
-            charge(scene, call, &stretch, late);
+            charge_stretch(scene, call, &stretch, late);
         }
     }
     operations
         .into_iter()
         .filter(|(_, late)| late.calls > 0)
         .filter(|(_, late)| late.is_more_than_chance())
-        .map(|(operation, late)| conclude(scene, operation, late))
+        .map(|(operation, late)| make_finding(scene, operation, late))
         .collect()
 }
 
 fn longest_stretch(scene: &Scene<'_, '_>, call: &Call<'_>) -> Option<Stretch> {
-    let swept = sweep(scene.view, &scene.stalls, call);
+    let swept = sweep_call(scene.view, &scene.stalls, call);
     let held = swept.segments.iter().enumerate().filter(|(_, segment)| {
         let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
         segment.part == Part::ClientReceive
             // After a document, a token above all, the client may wait for a stream that says nothing.
             && exchange.is_some_and(|e| e.answer.is_some() && e.near().is_some_and(|near| near.result_end.is_some()))
     });
-    let free = |segment: &Segment| scene.unclaimed(call.id, segment.from, segment.to);
+    let free = |segment: &Segment| scene.unclaimed_time(call.id, segment.from, segment.to);
     let (at, segment) = held.max_by_key(|(_, segment)| free(segment))?;
     let idle = swept.segments.get(at + 1).filter(|next| next.part == Part::ClientSend);
     let goes_on = idle.map_or(segment.to, |next| next.to);
-    let (released_by, end) = released(scene, segment, goes_on);
+    let (released_by, end) = releasing_end(scene, segment, goes_on);
     let parts = Parts::of(&swept.segments);
     let other = parts.total().since(parts.client_receive);
     Some(Stretch { segment: *segment, free: free(segment), other, released_by, end })
 }
 
 /// The end that released the call: the reply or its connection ended just before the client went on at `goes_on`.
-fn released(scene: &Scene<'_, '_>, segment: &Segment, goes_on: Nanos) -> (Released, Option<Stamp>) {
+fn releasing_end(scene: &Scene<'_, '_>, segment: &Segment, goes_on: Nanos) -> (Released, Option<Stamp>) {
     let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
     let Some(exchange) = exchange else {
         return (Released::NothingSeen, None);
@@ -119,27 +119,27 @@ fn is_late(scene: &Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch) -> bool {
     if stretch.released_by != Released::NothingSeen {
         // The reply must have stayed open for most of the stretch: an end right after the result releases nobody.
         let end = stretch.end.map_or(Nanos::ZERO, |end| end.at);
-        let open = scene.unclaimed(call.id, stretch.segment.from, end);
+        let open = scene.unclaimed_time(call.id, stretch.segment.from, end);
         return open >= USUAL && stretch.free.0 >= total.0 / 10;
     }
     stretch.free >= USUAL.max(Nanos(stretch.other.0.saturating_mul(TIMES_OTHER)))
 }
 
-fn charge(scene: &mut Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch, late: &mut Late) {
+fn charge_stretch(scene: &mut Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch, late: &mut LateDeliveries) {
     let (from, to) = (stretch.segment.from, stretch.segment.to);
-    let time = scene.claim(Some(call.id), from, to);
-    late.tally.cost(Some(call.id), time, 0, 0);
+    let time = scene.claim_stretch(Some(call.id), from, to);
+    late.tally.add_cost(Some(call.id), time, 0, 0);
     let exchange = stretch.segment.exchange;
     let exchange = exchange.and_then(|id| scene.view.exchange(id));
     let end = match stretch.released_by {
-        Released::ConnectionClose => Role::ConnectionClosed,
-        Released::ReplyEnd | Released::NothingSeen => Role::ReplyEnd,
+        Released::ConnectionClose => ProofRole::ConnectionClosed,
+        Released::ReplyEnd | Released::NothingSeen => ProofRole::ReplyEnd,
     };
-    late.tally.prove(&[
-        (Role::CallStarted, Some(call.start)),
-        (Role::Result, exchange.and_then(|e| e.near()?.result_end)),
+    late.tally.prove_events(&[
+        (ProofRole::CallStarted, Some(call.start)),
+        (ProofRole::Result, exchange.and_then(|e| e.near()?.result_end)),
         (end, stretch.end.or(exchange.and_then(|e| e.ended()))),
-        (Role::CallReturned, call.end),
+        (ProofRole::CallReturned, call.end),
     ]);
     late.calls += 1;
     if stretch.free > late.longest {
@@ -148,17 +148,17 @@ fn charge(scene: &mut Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch, late: &
     }
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, late: Late) -> Finding {
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, late: LateDeliveries) -> Finding {
     let released_by = late.released_by.unwrap_or(Released::NothingSeen);
     let (confidence, disproof) = match released_by {
         Released::NothingSeen => {
-            (scene.confidence(Level::Low, Reason::NothingOnTheWire), Disproof::MeasureClientProcessorTime)
+            (scene.confidence_for(Level::Low, Reason::NothingOnTheWire), Disproof::MeasureClientProcessorTime)
         }
         Released::ReplyEnd | Released::ConnectionClose => {
-            (scene.confidence(Level::High, Reason::ReturnFollowsEnd), Disproof::EndReplyWithResult)
+            (scene.confidence_for(Level::High, Reason::ReturnFollowsEnd), Disproof::EndReplyWithResult)
         }
     };
-    let severity = late.tally.severity();
+    let severity = late.tally.median_severity();
     let context = LateDelivery { calls: late.calls, of_calls: late.of_calls, released_by, longest: late.longest };
-    late.tally.finding(Cause::LateDelivery(context), operation, severity, confidence, disproof)
+    late.tally.into_finding(Cause::LateDelivery(context), operation, severity, confidence, disproof)
 }

@@ -41,7 +41,7 @@ pub struct WaitsForGet {
     /// Times that requests were held.
     pub occurrences: u64,
     /// Which of the two known reasons fits.
-    pub gate: Gate,
+    pub gate: HoldReason,
     /// The longest wait.
     #[serde(rename = "longest_ns")]
     pub longest: Nanos,
@@ -50,7 +50,7 @@ pub struct WaitsForGet {
 /// Why a client holds its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gate {
+pub enum HoldReason {
     /// Authentication is on: a lock in the authentication code is held across the GET.
     AuthorizationLock,
     /// No authentication: the client opens the stream before anything else, by design.

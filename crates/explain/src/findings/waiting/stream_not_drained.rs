@@ -8,8 +8,8 @@
 use mcpace_record::{Nanos, ReplyEnding};
 
 use crate::findings::scene::Scene;
-use crate::findings::transport::connection_per_request::charge;
-use crate::findings::transport::connections::{left_early, wasteful};
+use crate::findings::transport::connection_per_request::charge_setups;
+use crate::findings::transport::connections::{left_early, wasteful_sessions};
 use crate::findings::{Alternative, Cause, Disproof, Finding, Level, Reason, StreamNotDrained};
 use crate::view::{ReplyShape, View};
 
@@ -19,27 +19,27 @@ const PROMPT: Nanos = Nanos::from_millis(50);
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let (mut context, mut all) = (StreamNotDrained::default(), Vec::new());
     let view = scene.view;
-    for session in wasteful(scene).into_iter().filter(|session| session.breaks_off(view)) {
-        context.requests += session.posts().count() as u64;
+    for session in wasteful_sessions(scene).into_iter().filter(|session| session.breaks_off(view)) {
+        context.requests += session.post_requests().count() as u64;
         context.connections += session.connections as u64;
         context.needless += session.needless.len() as u64;
-        context.left_early += session.posts().filter(|exchange| left_early(view, exchange)).count() as u64;
+        context.left_early += session.post_requests().filter(|exchange| left_early(view, exchange)).count() as u64;
         all.extend(session.needless);
     }
     let ends_promptly = ends_promptly(scene.view);
-    charge(scene, &all)
+    charge_setups(scene, &all)
         .into_iter()
         .map(|(operation, tally)| {
-            let severity = tally.severity();
+            let severity = tally.median_severity();
             let confidence = if ends_promptly {
-                scene.confidence(Level::High, Reason::OthersEndPromptly)
+                scene.confidence_for(Level::High, Reason::OthersEndPromptly)
             } else {
-                scene.confidence(Level::Low, Reason::EndNotSeen)
+                scene.confidence_for(Level::Low, Reason::EndNotSeen)
             };
             let cause = Cause::StreamNotDrained(context.clone());
             tally
-                .finding(cause, operation, severity, confidence, Disproof::DrainReplies)
-                .or(Alternative::CONNECTION_PER_REQUEST_BY_DRAINING)
+                .into_finding(cause, operation, severity, confidence, Disproof::DrainReplies)
+                .or_alternative(Alternative::CONNECTION_PER_REQUEST_BY_DRAINING)
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use mcpace_record::Nanos;
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Gate, Level, Reason, Role, WaitsForGet};
+use crate::findings::{Cause, Disproof, Finding, HoldReason, Level, ProofRole, Reason, WaitsForGet};
 use crate::view::{Exchange, Stamp};
 
 /// A wait below this is no more than a slow network.
@@ -21,7 +21,7 @@ const SHORTEST: Nanos = Nanos::from_millis(50);
 const RELEASE: Nanos = Nanos::from_millis(20);
 
 #[derive(Default)]
-struct Waits {
+struct GetWaits {
     tally: Tally,
     occurrences: u64,
     authenticated: bool,
@@ -29,7 +29,7 @@ struct Waits {
 }
 
 /// A request that was held.
-struct Held<'e, 'a> {
+struct HeldRequest<'e, 'a> {
     stream: &'e Exchange<'a>,
     head: Stamp,
     since: Nanos,
@@ -37,25 +37,25 @@ struct Held<'e, 'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let mut operations: ByOperation<'_, Waits> = ByOperation::new();
+    let mut operations: ByOperation<'_, GetWaits> = ByOperation::new();
     for held in held_requests(scene) {
-        let waits = operations.of(scene.operation(held.request));
+        let waits = operations.value_of(scene.operation_of(held.request));
         let call = held.request.call;
-        let time = scene.claim(call, held.since, held.head.at);
-        waits.tally.cost(call, time, 0, 0);
-        waits.tally.prove(&[
-            (Role::StreamRequest, Some(held.stream.sent())),
-            (Role::StreamHead, Some(held.head)),
-            (Role::HeldRequest, Some(held.request.sent())),
+        let time = scene.claim_stretch(call, held.since, held.head.at);
+        waits.tally.add_cost(call, time, 0, 0);
+        waits.tally.prove_events(&[
+            (ProofRole::StreamRequest, Some(held.stream.sent())),
+            (ProofRole::StreamHead, Some(held.head)),
+            (ProofRole::HeldRequest, Some(held.request.sent())),
         ]);
         waits.occurrences += 1;
         waits.authenticated |= held.stream.authorization().is_some();
         waits.longest = waits.longest.max(held.head.at.since(held.since));
     }
-    operations.into_iter().map(|(operation, waits)| conclude(scene, operation, waits)).collect()
+    operations.into_iter().map(|(operation, waits)| make_finding(scene, operation, waits)).collect()
 }
 
-fn held_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Held<'s, 'a>> {
+fn held_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<HeldRequest<'s, 'a>> {
     let exchanges = &scene.view.exchanges;
     let mut posts: HashMap<Option<&str>, Vec<&Exchange<'_>>> = HashMap::new();
     for exchange in exchanges.iter().filter(|e| e.is_message()) {
@@ -69,7 +69,7 @@ fn held_by<'s, 'a>(
     scene: &Scene<'s, 'a>,
     stream: &'s Exchange<'a>,
     posts: &[&'s Exchange<'a>],
-) -> Option<Held<'s, 'a>> {
+) -> Option<HeldRequest<'s, 'a>> {
     let head = stream.near()?.reply_head?;
     let next = posts.partition_point(|post| post.start.event < stream.start.event);
     let request = *posts.get(next)?;
@@ -78,7 +78,7 @@ fn held_by<'s, 'a>(
     let waited = head.at.since(since);
     let delay = request.sent().at.since(head.at);
     let released = request.sent().at >= head.at && delay <= RELEASE && delay.0 <= waited.0 / 4;
-    (released && waited >= SHORTEST).then_some(Held { stream, head, since, request })
+    (released && waited >= SHORTEST).then_some(HeldRequest { stream, head, since, request })
 }
 
 /// Since when the client had reason to send `request`; `None` where nothing tells.
@@ -93,17 +93,17 @@ fn wanted_since(scene: &Scene<'_, '_>, request: &Exchange<'_>, before: Option<&E
     due.then_some(answered)
 }
 
-fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, waits: Waits) -> Finding {
-    let severity = waits.tally.severity();
+fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, waits: GetWaits) -> Finding {
+    let severity = waits.tally.median_severity();
     let confidence = match waits.occurrences {
-        1 => scene.confidence(Level::Medium, Reason::SeenOnce),
-        _ => scene.confidence(Level::High, Reason::Repeated),
+        1 => scene.confidence_for(Level::Medium, Reason::SeenOnce),
+        _ => scene.confidence_for(Level::High, Reason::Repeated),
     };
     let (gate, disproof) = if waits.authenticated {
-        (Gate::AuthorizationLock, Disproof::RepeatWithoutAuthentication)
+        (HoldReason::AuthorizationLock, Disproof::RepeatWithoutAuthentication)
     } else {
-        (Gate::StreamFirst, Disproof::RefuseStandaloneStream)
+        (HoldReason::StreamFirst, Disproof::RefuseStandaloneStream)
     };
     let context = WaitsForGet { occurrences: waits.occurrences, gate, longest: waits.longest };
-    waits.tally.finding(Cause::WaitsForGet(context), operation, severity, confidence, disproof)
+    waits.tally.into_finding(Cause::WaitsForGet(context), operation, severity, confidence, disproof)
 }

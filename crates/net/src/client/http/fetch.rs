@@ -1,17 +1,18 @@
 //! Plain requests beside MCP: the documents and endpoints of OAuth, recorded like everything else.
 
 use http::Method;
-use mcpace_oauth::{Exchange, Fetch, Fetched};
+use mcpace_oauth::{Fetch, Fetched, HttpExchange};
 
-use super::Inner;
+use super::HttpInner;
 use crate::client::ClientError;
 
-impl Exchange for Inner {
+impl HttpExchange for HttpInner {
     type Error = ClientError;
 
     async fn fetch(&self, fetch: Fetch<'_>) -> Result<Fetched, ClientError> {
         let repeatable = fetch.method == Method::GET;
-        let open = self.exchange(&fetch.method, fetch.url, fetch.headers, fetch.body, fetch.what, repeatable).await?;
+        let open =
+            self.exchange_once(&fetch.method, fetch.url, fetch.headers, fetch.body, fetch.what, repeatable).await?;
         let status = open.status.as_u16();
         let location = open.header("location").map(str::to_owned);
         if open.is_event_stream() {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{Method, StatusCode};
 
-use super::connection::Piece;
-use super::{Ask, EVENTS, Inner};
+use super::connection::BodyPiece;
+use super::{EVENTS, HttpInner, LogicalRequest};
 use crate::client::ClientError;
 use crate::client::inbound::Received;
 
@@ -16,26 +16,32 @@ use crate::client::inbound::Received;
 const ASKED_LIMIT: usize = 10_000;
 
 /// Reads the stream until it ends; a server without one answers 405, which ends it too.
-pub(super) async fn listen(inner: &Inner) {
+pub(super) async fn listen_stream(inner: &HttpInner) {
     // Nobody waits for this stream: how it fails stands in the recording.
-    drop(read(inner).await);
+    drop(read_stream(inner).await);
 }
 
-async fn read(inner: &Inner) -> Result<(), ClientError> {
+async fn read_stream(inner: &HttpInner) -> Result<(), ClientError> {
     let what = "the standalone stream";
-    let mut headers = inner.headers();
+    let mut headers = inner.session_headers();
     headers.insert(ACCEPT, EVENTS);
-    let ask =
-        Ask { method: Method::GET, url: inner.endpoint(), headers, body: Bytes::new(), what, may_be_repeated: true };
-    let mut open = inner.send(ask).await?;
+    let ask = LogicalRequest {
+        method: Method::GET,
+        url: inner.endpoint(),
+        headers,
+        body: Bytes::new(),
+        what,
+        may_be_repeated: true,
+    };
+    let mut open = inner.send_authorized(ask).await?;
     if open.status != StatusCode::OK || !open.is_event_stream() {
         inner.read_other(open, what).await?;
         return Ok(());
     }
     let mut asked = 0;
-    while let Ok(Piece::Events(events)) = open.next().await {
+    while let Ok(BodyPiece::Events(events)) = open.next_piece().await {
         for event in events.into_iter().filter(|event| event.kind() == "message") {
-            for reply in Received::read(&event.data.into(), None, None).unwrap_or_default().replies {
+            for reply in Received::from_text(&event.data.into(), None, None).unwrap_or_default().replies {
                 asked += 1;
                 if asked > ASKED_LIMIT {
                     return Err(ClientError::TooLarge {
@@ -43,10 +49,10 @@ async fn read(inner: &Inner) -> Result<(), ClientError> {
                         limit: ASKED_LIMIT,
                     });
                 }
-                inner.tell(&reply, inner.endpoint()).await?;
+                inner.send_message(&reply, inner.endpoint()).await?;
             }
         }
     }
-    inner.pool.keep(open);
+    inner.pool.keep_connection(open);
     Ok(())
 }

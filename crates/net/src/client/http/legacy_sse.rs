@@ -9,29 +9,29 @@ use mcpace_client_protocol::inbound::PendingRequests;
 use mcpace_client_protocol::{Outgoing, Reply};
 use url::Url;
 
-use super::connection::{OpenReply, Piece};
-use super::{Ask, EVENTS, Inner};
+use super::connection::{BodyPiece, OpenReply};
+use super::{EVENTS, HttpInner, LogicalRequest};
 use crate::client::ClientError;
 use crate::client::inbound::Received;
-use crate::client::task::Task;
+use crate::client::task::BackgroundTask;
 
 /// A session over HTTP+SSE.
 pub(crate) struct LegacySse {
-    inner: Arc<Inner>,
+    inner: Arc<HttpInner>,
     messages: Url,
     pending: Arc<PendingRequests>,
-    reader: Task,
+    reader: BackgroundTask,
 }
 
 const OPENING: &str = "the GET for HTTP+SSE";
 
 impl LegacySse {
     /// Opens the stream and waits for its first event, which names the endpoint for messages.
-    pub(super) async fn open(inner: &Arc<Inner>) -> Result<Self, ClientError> {
-        let mut headers = inner.headers();
+    pub(super) async fn open(inner: &Arc<HttpInner>) -> Result<Self, ClientError> {
+        let mut headers = inner.session_headers();
         headers.insert(ACCEPT, EVENTS);
         let url = inner.endpoint();
-        let ask = Ask {
+        let ask = LogicalRequest {
             method: Method::GET,
             url: url.clone(),
             headers,
@@ -39,14 +39,15 @@ impl LegacySse {
             what: OPENING,
             may_be_repeated: true,
         };
-        let mut open = inner.send(ask).await?;
+        let mut open = inner.send_authorized(ask).await?;
         if open.status != StatusCode::OK || !open.is_event_stream() {
             let other = inner.read_other(open, OPENING).await?;
             return Err(other.into_error(inner.address(), true));
         }
         let pending = Arc::new(PendingRequests::default());
-        let messages = endpoint(inner, &mut open, &url).await?;
-        let reader = Task::spawn(read(Arc::clone(inner), Arc::clone(&pending), open, messages.clone()));
+        let messages = read_endpoint(inner, &mut open, &url).await?;
+        let reader =
+            BackgroundTask::spawn(read_messages(Arc::clone(inner), Arc::clone(&pending), open, messages.clone()));
         Ok(Self { inner: Arc::clone(inner), messages, pending, reader })
     }
 
@@ -65,24 +66,24 @@ impl LegacySse {
     }
 
     pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
-        self.inner.tell(message, self.messages.clone()).await
+        self.inner.send_message(message, self.messages.clone()).await
     }
 
     pub(crate) async fn close(self) {
-        self.reader.end().await;
+        self.reader.abort_task().await;
     }
 }
 
 /// Reads up to the `endpoint` event. An endpoint elsewhere is refused: our messages may carry a token.
-async fn endpoint(inner: &Inner, open: &mut OpenReply, url: &Url) -> Result<Url, ClientError> {
+async fn read_endpoint(inner: &HttpInner, open: &mut OpenReply, url: &Url) -> Result<Url, ClientError> {
     let bad = |reason: &str| ClientError::BadReply { method: OPENING.to_owned(), reason: reason.to_owned() };
     loop {
-        let events = match open.next().await {
-            Ok(Piece::Events(events)) => events,
-            Ok(Piece::End) => return Err(bad("its stream ended before the endpoint event")),
+        let events = match open.next_piece().await {
+            Ok(BodyPiece::Events(events)) => events,
+            Ok(BodyPiece::End) => return Err(bad("its stream ended before the endpoint event")),
             Err(reason) => return Err(ClientError::BrokeOff { method: OPENING.to_owned(), reason }),
         };
-        if open.bytes() > inner.message_limit {
+        if open.body_bytes() > inner.message_limit {
             return Err(ClientError::TooLarge {
                 what: "the stream before its endpoint event",
                 limit: inner.message_limit,
@@ -100,26 +101,26 @@ async fn endpoint(inner: &Inner, open: &mut OpenReply, url: &Url) -> Result<Url,
     }
 }
 
-async fn read(inner: Arc<Inner>, pending: Arc<PendingRequests>, mut open: OpenReply, messages: Url) {
-    let mut since_event = open.bytes();
+async fn read_messages(inner: Arc<HttpInner>, pending: Arc<PendingRequests>, mut open: OpenReply, messages: Url) {
+    let mut since_event = open.body_bytes();
     let reason = loop {
-        match open.next().await {
-            Ok(Piece::Events(events)) if events.is_empty() => {
-                if open.bytes() - since_event > inner.message_limit {
+        match open.next_piece().await {
+            Ok(BodyPiece::Events(events)) if events.is_empty() => {
+                if open.body_bytes() - since_event > inner.message_limit {
                     break format!("an event is larger than {} bytes", inner.message_limit);
                 }
             }
-            Ok(Piece::Events(events)) => {
-                since_event = open.bytes();
+            Ok(BodyPiece::Events(events)) => {
+                since_event = open.body_bytes();
                 for event in events.into_iter().filter(|event| event.kind() == "message") {
-                    let received = Received::read(&event.data.into(), None, Some(&pending));
+                    let received = Received::from_text(&event.data.into(), None, Some(&pending));
                     for reply in received.unwrap_or_default().replies {
                         // A server that doesn't take the answer to its own question has itself to blame.
-                        drop(inner.tell(&reply, messages.clone()).await);
+                        drop(inner.send_message(&reply, messages.clone()).await);
                     }
                 }
             }
-            Ok(Piece::End) => break "the server ended the stream".to_owned(),
+            Ok(BodyPiece::End) => break "the server ended the stream".to_owned(),
             Err(reason) => break reason,
         }
     };

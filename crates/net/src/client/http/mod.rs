@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use mcpace_client_protocol::{Outgoing, Reply};
-use mcpace_oauth::{Authorizer, Refusal, Secret, shown};
+use mcpace_oauth::{Authorizer, Refusal, Secret, printable_url};
 use mcpace_record::Closer;
 use mcpace_wire::http::name;
 use mcpace_wire::revision::Revision;
@@ -27,11 +27,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use url::Url;
 
-use self::connection::{OpenReply, Piece};
+use self::connection::{BodyPiece, OpenReply};
 use self::pool::{NoReply, Pool};
-use super::task::Task;
+use super::task::BackgroundTask;
 use super::{ClientError, ClientOptions};
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 use crate::{Dialer, Origin, Sink};
 
 pub(crate) use legacy_sse::LegacySse;
@@ -52,8 +52,8 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// A server that is reached over HTTP. Lives as long as the client: tokens outlast a session.
 pub(crate) struct Http {
-    inner: Arc<Inner>,
-    background: Mutex<VecDeque<Task>>,
+    inner: Arc<HttpInner>,
+    background: Mutex<VecDeque<BackgroundTask>>,
     /// The reply stream that was last sent to the background: until when to wait for its end, and how to hear of it.
     ending: Mutex<Option<(Instant, oneshot::Receiver<()>)>>,
     drain_limit: Duration,
@@ -61,17 +61,17 @@ pub(crate) struct Http {
 }
 
 /// State that background tasks share with the client.
-pub(crate) struct Inner {
+pub(crate) struct HttpInner {
     pool: Pool,
     authorizer: Authorizer,
     headers: HeaderMap,
     configured: Url,
     message_limit: usize,
-    state: Mutex<State>,
+    state: Mutex<HttpState>,
 }
 
 #[derive(Default)]
-struct State {
+struct HttpState {
     /// Where the endpoint has moved for good (308).
     moved: Option<Url>,
     session: Option<HeaderValue>,
@@ -79,7 +79,7 @@ struct State {
 }
 
 /// One request as MCP sees it, before authorization and redirects.
-struct Ask<'a> {
+struct LogicalRequest<'a> {
     method: Method,
     url: Url,
     headers: HeaderMap,
@@ -91,9 +91,9 @@ struct Ask<'a> {
 
 impl Http {
     pub(crate) fn new(url: Url, options: &ClientOptions, sink: &Arc<Sink>) -> Result<Self, ClientError> {
-        Origin::of(&url)?;
+        Origin::from_url(&url)?;
         let dialer = Dialer::new(Arc::clone(sink), options.connect_limit, options.extra_root.as_deref())?;
-        let inner = Inner {
+        let inner = HttpInner {
             pool: Pool::new(dialer, Arc::clone(sink)),
             authorizer: Authorizer::new(options.auth.clone(), options.revision),
             headers: options.headers.clone(),
@@ -116,56 +116,56 @@ impl Http {
     }
 
     /// The token that requests carry now, renewed where it has expired.
-    pub(crate) async fn token(&self) -> Result<Option<Secret>, ClientError> {
+    pub(crate) async fn current_token(&self) -> Result<Option<Secret>, ClientError> {
         self.inner.authorizer.token(&*self.inner).await
     }
 
     /// The revision that later requests name.
     pub(crate) fn name_revision(&self, revision: Option<Revision>) {
-        self.inner.state().revision = revision;
+        self.inner.lock_state().revision = revision;
     }
 
     pub(crate) fn has_session(&self) -> bool {
-        self.inner.state().session.is_some()
+        self.inner.lock_state().session.is_some()
     }
 
     /// Forgets the session without telling the server: it said itself that it is lost.
     pub(crate) fn forget_session(&self) {
-        let mut state = self.inner.state();
+        let mut state = self.inner.lock_state();
         state.session = None;
         state.revision = None;
     }
 
     /// Sends a request and reads its reply up to the answer.
     pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
-        let (reply, open) = self.inner.request(message).await?;
+        let (reply, open) = self.inner.request_reply(message).await?;
         if let Some(open) = open {
-            self.drain(open);
+            self.drain_reply(open);
         }
         Ok(reply)
     }
 
     /// Sends a notification.
     pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
-        self.inner.tell(message, self.inner.endpoint()).await
+        self.inner.send_message(message, self.inner.endpoint()).await
     }
 
     /// Waits a moment for the end of the last reply's stream: see [`ClientOptions::settle_limit`].
-    pub(crate) async fn settle(&self) {
-        let ending = lock(&self.ending).take();
+    pub(crate) async fn settle_reply(&self) {
+        let ending = lock_mutex(&self.ending).take();
         if let Some((until, ended)) = ending {
             drop(tokio::time::timeout_at(until, ended).await);
         }
     }
 
     /// Opens the standalone GET stream in the background.
-    pub(crate) fn listen(&self) {
+    pub(crate) fn listen_stream(&self) {
         let inner = Arc::clone(&self.inner);
-        self.keep_task(Task::spawn(async move { get_stream::listen(&inner).await }));
+        self.keep_task(BackgroundTask::spawn(async move { get_stream::listen_stream(&inner).await }));
     }
 
     /// Opens the GET stream of 2024-11-05.
-    pub(crate) async fn legacy(&self) -> Result<LegacySse, ClientError> {
+    pub(crate) async fn open_legacy(&self) -> Result<LegacySse, ClientError> {
         LegacySse::open(&self.inner).await
     }
 
@@ -175,8 +175,8 @@ impl Http {
             return Ok(());
         }
         let inner = &self.inner;
-        let headers = inner.headers();
-        let ask = Ask {
+        let headers = inner.session_headers();
+        let ask = LogicalRequest {
             method: Method::DELETE,
             url: inner.endpoint(),
             headers,
@@ -184,50 +184,50 @@ impl Http {
             what: "the end of the session",
             may_be_repeated: true,
         };
-        let reply = inner.send(ask).await?;
+        let reply = inner.send_authorized(ask).await?;
         inner.read_text(reply, "the end of the session").await?;
         Ok(())
     }
 
     /// Ends everything: background streams, connections, the session on our side.
     pub(crate) async fn close(&self) {
-        let tasks = std::mem::take(&mut *lock(&self.background));
+        let tasks = std::mem::take(&mut *lock_mutex(&self.background));
         for task in tasks {
-            task.end().await;
+            task.abort_task().await;
         }
-        lock(&self.ending).take();
-        self.inner.pool.close().await;
+        lock_mutex(&self.ending).take();
+        self.inner.pool.close_idle().await;
         self.forget_session();
     }
 
     /// Reads the rest of a reply in the background and keeps its connection when the rest ends in time.
-    fn drain(&self, mut open: OpenReply) {
+    fn drain_reply(&self, mut open: OpenReply) {
         let inner = Arc::clone(&self.inner);
         let (ended, hears) = oneshot::channel();
-        *lock(&self.ending) = Some((Instant::now() + self.settle_limit, hears));
+        *lock_mutex(&self.ending) = Some((Instant::now() + self.settle_limit, hears));
         let limit = self.drain_limit;
-        self.keep_task(Task::spawn(async move {
-            let most = open.bytes().saturating_add(REST_LIMIT);
+        self.keep_task(BackgroundTask::spawn(async move {
+            let most = open.body_bytes().saturating_add(REST_LIMIT);
             let rest = async {
                 loop {
-                    match open.next().await {
-                        Ok(Piece::Events(_)) if open.bytes() <= most => {}
-                        Ok(Piece::Events(_)) => return false,
-                        Ok(Piece::End) | Err(_) => return true,
+                    match open.next_piece().await {
+                        Ok(BodyPiece::Events(_)) if open.body_bytes() <= most => {}
+                        Ok(BodyPiece::Events(_)) => return false,
+                        Ok(BodyPiece::End) | Err(_) => return true,
                     }
                 }
             };
             match tokio::time::timeout(limit, rest).await {
-                Ok(true) => inner.pool.keep(open),
-                Ok(false) | Err(_) => open.abandon(Closer::Instrument).await,
+                Ok(true) => inner.pool.keep_connection(open),
+                Ok(false) | Err(_) => open.abandon_reply(Closer::Instrument).await,
             }
             // The waiting side may have stopped waiting.
             let _ = ended.send(());
         }));
     }
 
-    fn keep_task(&self, task: Task) {
-        let mut background = lock(&self.background);
+    fn keep_task(&self, task: BackgroundTask) {
+        let mut background = lock_mutex(&self.background);
         background.retain(|task| !task.is_finished());
         if background.len() >= MOST_OPEN {
             background.pop_front();
@@ -236,18 +236,18 @@ impl Http {
     }
 }
 
-impl Inner {
+impl HttpInner {
     fn endpoint(&self) -> Url {
-        self.state().moved.clone().unwrap_or_else(|| self.configured.clone())
+        self.lock_state().moved.clone().unwrap_or_else(|| self.configured.clone())
     }
 
     fn address(&self) -> String {
-        shown(&self.configured)
+        printable_url(&self.configured)
     }
 
     /// The headers that every request of a session has.
-    fn headers(&self) -> HeaderMap {
-        let state = self.state();
+    fn session_headers(&self) -> HeaderMap {
+        let state = self.lock_state();
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, BOTH);
         if let Some(session) = &state.session {
@@ -259,16 +259,16 @@ impl Inner {
         headers
     }
 
-    fn post<'a>(&self, message: &Outgoing, url: Url) -> Ask<'a> {
-        let mut headers = self.headers();
+    fn post_request<'a>(&self, message: &Outgoing, url: Url) -> LogicalRequest<'a> {
+        let mut headers = self.session_headers();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if self.state().revision.is_some_and(Revision::has_request_headers) {
+        if self.lock_state().revision.is_some_and(Revision::has_request_headers) {
             headers.insert(METHOD, HeaderValue::from_static(message.method));
             for (name, value) in &message.headers {
                 headers.insert(name.clone(), value.clone());
             }
         }
-        Ask {
+        LogicalRequest {
             method: Method::POST,
             url,
             headers,
@@ -279,13 +279,13 @@ impl Inner {
     }
 
     /// Sends something that has no answer: a notification, or an answer of ours.
-    async fn tell(&self, message: &Outgoing, url: Url) -> Result<(), ClientError> {
-        let reply = self.send(self.post(message, url)).await?;
+    async fn send_message(&self, message: &Outgoing, url: Url) -> Result<(), ClientError> {
+        let reply = self.send_authorized(self.post_request(message, url)).await?;
         let status = reply.status;
         if status.is_success() {
             // Nothing is awaited in its body, so a stream there is not read.
             if reply.is_event_stream() {
-                reply.abandon(Closer::Client).await;
+                reply.abandon_reply(Closer::Client).await;
                 return Ok(());
             }
             self.read_text(reply, message.method).await?;
@@ -296,7 +296,7 @@ impl Inner {
     }
 
     /// Sends a request with authorization, following redirects.
-    async fn send(&self, mut ask: Ask<'_>) -> Result<OpenReply, ClientError> {
+    async fn send_authorized(&self, mut ask: LogicalRequest<'_>) -> Result<OpenReply, ClientError> {
         let (mut refusals, mut redirects) = (0, 0);
         loop {
             let token = self.authorizer.token(self).await?;
@@ -313,10 +313,11 @@ impl Inner {
                 301 | 302 | 303 | 307 | 308 => {
                     let location = reply.header("location").map(str::to_owned);
                     let status = reply.status;
-                    ask.url = mcpace_oauth::redirected(&ask.url, status, &ask.method, location.as_deref(), redirects)?;
+                    ask.url =
+                        mcpace_oauth::redirect_target(&ask.url, status, &ask.method, location.as_deref(), redirects)?;
                     redirects += 1;
                     if status.as_u16() == 308 {
-                        self.state().moved = Some(ask.url.clone());
+                        self.lock_state().moved = Some(ask.url.clone());
                     }
                     self.read_text(reply, ask.what).await?;
                 }
@@ -325,7 +326,7 @@ impl Inner {
         }
     }
 
-    async fn send_once(&self, ask: &Ask<'_>, token: Option<&str>) -> Result<OpenReply, ClientError> {
+    async fn send_once(&self, ask: &LogicalRequest<'_>, token: Option<&str>) -> Result<OpenReply, ClientError> {
         let mut headers = ask.headers.clone();
         if ask.url.origin() == self.configured.origin() {
             headers.extend(self.headers.clone());
@@ -336,11 +337,11 @@ impl Inner {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        self.exchange(&ask.method, &ask.url, headers, ask.body.clone(), ask.what, ask.may_be_repeated).await
+        self.exchange_once(&ask.method, &ask.url, headers, ask.body.clone(), ask.what, ask.may_be_repeated).await
     }
 
     /// One exchange with any server.
-    async fn exchange(
+    async fn exchange_once(
         &self,
         method: &Method,
         url: &Url,
@@ -349,8 +350,8 @@ impl Inner {
         what: &str,
         may_be_repeated: bool,
     ) -> Result<OpenReply, ClientError> {
-        let origin = Origin::of(url)?;
-        let bad_url = |reason: String| crate::NetError::BadUrl { url: shown(url), reason };
+        let origin = Origin::from_url(url)?;
+        let bad_url = |reason: String| crate::NetError::BadUrl { url: printable_url(url), reason };
         let host = HeaderValue::try_from(origin.authority()).map_err(|e| bad_url(e.to_string()))?;
         headers.insert(HOST, host);
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("mcpace/", env!("CARGO_PKG_VERSION"))));
@@ -362,16 +363,16 @@ impl Inner {
         *request.method_mut() = method.clone();
         *request.uri_mut() = target.parse().map_err(|e: http::uri::InvalidUri| bad_url(e.to_string()))?;
         *request.headers_mut() = headers;
-        self.pool.send(&origin, request, may_be_repeated).await.map_err(|error| match error {
+        self.pool.send_request(&origin, request, may_be_repeated).await.map_err(|error| match error {
             NoReply::Net(error) => error.into(),
             NoReply::Send(error) if error.not_http => {
-                ClientError::NotMcp { address: shown(url), answer: format!("no HTTP ({})", error.reason) }
+                ClientError::NotMcp { address: printable_url(url), answer: format!("no HTTP ({})", error.reason) }
             }
             NoReply::Send(error) => ClientError::BrokeOff { method: what.to_owned(), reason: error.reason },
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    fn lock_state(&self) -> MutexGuard<'_, HttpState> {
+        lock_mutex(&self.state)
     }
 }

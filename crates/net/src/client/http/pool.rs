@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::Request;
 use mcpace_record::Closer;
 
-use super::connection::{Connection, OpenReply, SendError};
-use crate::lock::lock;
+use super::connection::{HttpConnection, OpenReply, SendError};
+use crate::lock::lock_mutex;
 use crate::{Dialer, NetError, Origin, Sink};
 
 /// Connections that are kept idle at most.
@@ -18,7 +18,7 @@ const MOST_IDLE: usize = 4;
 pub(super) struct Pool {
     dialer: Dialer,
     sink: Arc<Sink>,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<HttpConnection>>,
 }
 
 /// Why there is no reply.
@@ -37,51 +37,51 @@ impl Pool {
 
     /// Sends on a kept connection, where one is usable, else on a new one. A kept connection may have died unseen
     /// (RFC 9112 §9.3.1): then the request goes out again if it never left, or if it `may_be_repeated`.
-    pub(super) async fn send(
+    pub(super) async fn send_request(
         &self,
         origin: &Origin,
         mut request: Request<Bytes>,
         may_be_repeated: bool,
     ) -> Result<OpenReply, NoReply> {
-        while let Some(mut kept) = self.take(origin) {
+        while let Some(mut kept) = self.take_idle(origin) {
             if !kept.is_usable().await {
-                kept.close(Closer::Client).await;
+                kept.close_connection(Closer::Client).await;
                 continue;
             }
-            match kept.send(request).await {
+            match kept.send_request(request).await {
                 Ok(reply) => return Ok(reply),
                 Err((error, again)) if error.unsent || may_be_repeated => request = again,
                 Err((error, _)) => return Err(NoReply::Send(error)),
             }
         }
-        let fresh = Connection::open(&self.dialer, &self.sink, origin).await.map_err(NoReply::Net)?;
-        fresh.send(request).await.map_err(|(error, _)| NoReply::Send(error))
+        let fresh = HttpConnection::open_connection(&self.dialer, &self.sink, origin).await.map_err(NoReply::Net)?;
+        fresh.send_request(request).await.map_err(|(error, _)| NoReply::Send(error))
     }
 
     /// Keeps the connection of a reply that was read to its end.
-    pub(super) fn keep(&self, reply: OpenReply) {
+    pub(super) fn keep_connection(&self, reply: OpenReply) {
         let Some(connection) = reply.into_connection() else { return };
-        let mut idle = self.idle();
+        let mut idle = self.lock_idle();
         if idle.len() < MOST_IDLE {
             idle.push(connection);
         }
     }
 
     /// Ends all kept connections and waits until that is noted.
-    pub(super) async fn close(&self) {
-        let idle = std::mem::take(&mut *self.idle());
+    pub(super) async fn close_idle(&self) {
+        let idle = std::mem::take(&mut *self.lock_idle());
         for connection in idle {
-            connection.close(Closer::Client).await;
+            connection.close_connection(Closer::Client).await;
         }
     }
 
-    fn take(&self, origin: &Origin) -> Option<Connection> {
-        let mut idle = self.idle();
-        let at = idle.iter().rposition(|connection| connection.reaches(origin))?;
+    fn take_idle(&self, origin: &Origin) -> Option<HttpConnection> {
+        let mut idle = self.lock_idle();
+        let at = idle.iter().rposition(|connection| connection.leads_to(origin))?;
         Some(idle.swap_remove(at))
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        lock(&self.idle)
+    fn lock_idle(&self) -> MutexGuard<'_, Vec<HttpConnection>> {
+        lock_mutex(&self.idle)
     }
 }

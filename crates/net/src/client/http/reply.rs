@@ -9,8 +9,8 @@ use mcpace_record::Closer;
 use mcpace_wire::http::SessionId;
 use mcpace_wire::sse;
 
-use super::connection::{OpenReply, Piece};
-use super::{Ask, EVENTS, Inner, LAST_EVENT, SESSION, TEXT_LIMIT};
+use super::connection::{BodyPiece, OpenReply};
+use super::{EVENTS, HttpInner, LAST_EVENT, LogicalRequest, SESSION, TEXT_LIMIT};
 use crate::client::ClientError;
 use crate::client::inbound::Received;
 
@@ -19,10 +19,10 @@ const EVENT_LIMIT: usize = 100_000;
 /// Requests of the server that are answered in the course of one reply.
 const ASKED_LIMIT: usize = 1_000;
 
-impl Inner {
+impl HttpInner {
     /// Sends a request and reads to its answer. The open reply is what comes after the answer.
-    pub(super) async fn request(&self, message: &Outgoing) -> Result<(Reply, Option<OpenReply>), ClientError> {
-        let open = self.send(self.post(message, self.endpoint())).await?;
+    pub(super) async fn request_reply(&self, message: &Outgoing) -> Result<(Reply, Option<OpenReply>), ClientError> {
+        let open = self.send_authorized(self.post_request(message, self.endpoint())).await?;
         if message.method == "initialize" && open.status.is_success() {
             self.take_session(&open)?;
         }
@@ -44,17 +44,17 @@ impl Inner {
         }
         let mut session = session.clone();
         session.set_sensitive(true);
-        self.state().session = Some(session);
+        self.lock_state().session = Some(session);
         Ok(())
     }
 
     async fn read_json(&self, mut open: OpenReply, id: i64, method: &str) -> Result<Reply, ClientError> {
         self.read_to_end(&mut open, self.message_limit, method).await?;
-        let received = Received::read(&Bytes::copy_from_slice(open.text()), Some(id), None);
+        let received = Received::from_text(&Bytes::copy_from_slice(open.kept_text()), Some(id), None);
         let (answer, status) = (received.map(|received| received.answer), open.status.as_u16());
         let other = || other_reply(&open);
         let reply = Reply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
-        self.pool.keep(open);
+        self.pool.keep_connection(open);
         reply
     }
 
@@ -65,58 +65,63 @@ impl Inner {
         id: i64,
         method: &str,
     ) -> Result<(Answer, Option<OpenReply>), ClientError> {
-        let mut progress = Progress::default();
+        let mut progress = StreamProgress::default();
         loop {
             let ending = match self.read_stream(&mut open, id, &mut progress).await? {
-                Found::Answer(answer) => return Ok((answer, Some(open))),
-                Found::Nothing(ending) => ending,
+                StreamEnd::Answer(answer) => return Ok((answer, Some(open))),
+                StreamEnd::Nothing(ending) => ending,
             };
-            let position = progress.resumption.handle_end(progress.last_event_id.as_deref(), open.retry());
+            let position = progress.resumption.handle_end(progress.last_event_id.as_deref(), open.retry_ms());
             let Some(Position { last_event_id, delay }) = position else {
                 return Err(ClientError::BrokeOff { method: method.to_owned(), reason: ending });
             };
-            self.pool.keep(open);
+            self.pool.keep_connection(open);
             tokio::time::sleep(*delay).await;
-            open = self.resume(last_event_id, method).await?;
+            open = self.resume_stream(last_event_id, method).await?;
         }
     }
 
-    async fn read_stream(&self, open: &mut OpenReply, id: i64, progress: &mut Progress) -> Result<Found, ClientError> {
-        let mut since_event = open.bytes();
+    async fn read_stream(
+        &self,
+        open: &mut OpenReply,
+        id: i64,
+        progress: &mut StreamProgress,
+    ) -> Result<StreamEnd, ClientError> {
+        let mut since_event = open.body_bytes();
         loop {
-            let events = match open.next().await {
-                Ok(Piece::Events(events)) => events,
-                Ok(Piece::End) => return Ok(Found::Nothing("its stream ended before the answer".to_owned())),
-                Err(reason) => return Ok(Found::Nothing(reason)),
+            let events = match open.next_piece().await {
+                Ok(BodyPiece::Events(events)) => events,
+                Ok(BodyPiece::End) => return Ok(StreamEnd::Nothing("its stream ended before the answer".to_owned())),
+                Err(reason) => return Ok(StreamEnd::Nothing(reason)),
             };
             if events.is_empty() {
-                if open.bytes() - since_event > self.message_limit {
+                if open.body_bytes() - since_event > self.message_limit {
                     return Err(ClientError::TooLarge { what: "an event of the reply", limit: self.message_limit });
                 }
                 continue;
             }
-            since_event = open.bytes();
+            since_event = open.body_bytes();
             for event in events {
-                let received = progress.take(event, id)?;
+                let received = progress.take_event(event, id)?;
                 for reply in &received.replies {
                     // Whether the server wants our answer or not, its own answer decides.
-                    drop(self.tell(reply, self.endpoint()).await);
+                    drop(self.send_message(reply, self.endpoint()).await);
                 }
                 if let Some(answer) = received.answer {
-                    return Ok(Found::Answer(answer));
+                    return Ok(StreamEnd::Answer(answer));
                 }
             }
         }
     }
 
-    async fn resume(&self, last: &str, method: &str) -> Result<OpenReply, ClientError> {
+    async fn resume_stream(&self, last: &str, method: &str) -> Result<OpenReply, ClientError> {
         let broke_off = |reason: String| ClientError::BrokeOff { method: method.to_owned(), reason };
         let last = HeaderValue::try_from(last).map_err(|_| broke_off("its event id can't be sent back".to_owned()))?;
-        let mut headers = self.headers();
+        let mut headers = self.session_headers();
         headers.insert(ACCEPT, EVENTS);
         headers.insert(LAST_EVENT, last);
         let what = "the rest of a reply";
-        let ask = Ask {
+        let ask = LogicalRequest {
             method: Method::GET,
             url: self.endpoint(),
             headers,
@@ -124,7 +129,7 @@ impl Inner {
             what,
             may_be_repeated: true,
         };
-        let open = self.send(ask).await?;
+        let open = self.send_authorized(ask).await?;
         if open.status == StatusCode::OK && open.is_event_stream() {
             return Ok(open);
         }
@@ -137,39 +142,39 @@ impl Inner {
     pub(super) async fn read_other(&self, open: OpenReply, method: &str) -> Result<OtherReply, ClientError> {
         if open.is_event_stream() {
             let other = other_reply(&open);
-            open.abandon(Closer::Client).await;
+            open.abandon_reply(Closer::Client).await;
             return Ok(other);
         }
         let mut open = open;
         self.read_to_end(&mut open, TEXT_LIMIT, method).await?;
         let other = other_reply(&open);
-        self.pool.keep(open);
+        self.pool.keep_connection(open);
         Ok(other)
     }
 
     /// Reads a small text and keeps the connection.
     pub(super) async fn read_text(&self, mut open: OpenReply, method: &str) -> Result<Vec<u8>, ClientError> {
         self.read_to_end(&mut open, TEXT_LIMIT, method).await?;
-        let text = open.text().to_vec();
-        self.pool.keep(open);
+        let text = open.kept_text().to_vec();
+        self.pool.keep_connection(open);
         Ok(text)
     }
 
     async fn read_to_end(&self, open: &mut OpenReply, limit: usize, method: &str) -> Result<(), ClientError> {
         loop {
-            match open.next().await {
-                Ok(Piece::End) => return Ok(()),
-                Ok(Piece::Events(_)) if open.bytes() > limit => {
+            match open.next_piece().await {
+                Ok(BodyPiece::End) => return Ok(()),
+                Ok(BodyPiece::Events(_)) if open.body_bytes() > limit => {
                     return Err(ClientError::TooLarge { what: "the reply", limit });
                 }
-                Ok(Piece::Events(_)) => {}
+                Ok(BodyPiece::Events(_)) => {}
                 Err(reason) => return Err(ClientError::BrokeOff { method: method.to_owned(), reason }),
             }
         }
     }
 }
 
-enum Found {
+enum StreamEnd {
     Answer(Answer),
     /// How the stream ended instead.
     Nothing(String),
@@ -177,15 +182,15 @@ enum Found {
 
 /// Progress of a reply's stream.
 #[derive(Default)]
-struct Progress {
+struct StreamProgress {
     events: usize,
     asked: usize,
     last_event_id: Option<String>,
     resumption: Resumption,
 }
 
-impl Progress {
-    fn take(&mut self, event: sse::Event, id: i64) -> Result<Received, ClientError> {
+impl StreamProgress {
+    fn take_event(&mut self, event: sse::Event, id: i64) -> Result<Received, ClientError> {
         self.events += 1;
         self.resumption.handle_event();
         if self.events > EVENT_LIMIT {
@@ -197,7 +202,7 @@ impl Progress {
         if event.kind() != "message" || event.data.is_empty() {
             return Ok(Received::default());
         }
-        let received = Received::read(&event.data.into(), Some(id), None).unwrap_or_default();
+        let received = Received::from_text(&event.data.into(), Some(id), None).unwrap_or_default();
         self.asked += received.replies.len();
         if self.asked > ASKED_LIMIT {
             return Err(ClientError::TooLarge { what: "the number of the server's requests", limit: ASKED_LIMIT });
@@ -207,5 +212,5 @@ impl Progress {
 }
 
 fn other_reply(open: &OpenReply) -> OtherReply {
-    OtherReply::new(open.status.as_u16(), open.content_type(), open.text(), open.header("retry-after"))
+    OtherReply::new(open.status.as_u16(), open.content_type(), open.kept_text(), open.header("retry-after"))
 }

@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use mcpace_record::{Closer, ConnectionId, EventKind, Nanos, Side};
 use tokio::net::TcpStream;
 
-use crate::lock::lock;
+use crate::lock::lock_mutex;
 use crate::tap::Watch;
-use crate::{Sink, now};
+use crate::{Sink, monotonic_now};
 
 /// Shared between the socket and whoever uses it.
 pub(super) struct Stamps {
     sink: Arc<Sink>,
     conn: ConnectionId,
-    state: Mutex<State>,
+    state: Mutex<StampState>,
 }
 
 #[derive(Default)]
-struct State {
+struct StampState {
     written: Option<Written>,
     head_end: Option<Nanos>,
     last_read: Option<Nanos>,
@@ -44,39 +44,39 @@ impl Stamps {
     }
 
     /// The next bytes written are those of a new request, the next ones read those of its reply.
-    pub(super) fn arm(&self) {
-        let mut state = self.state();
+    pub(super) fn expect_request(&self) {
+        let mut state = self.lock_state();
         state.written = None;
         state.head_end = None;
         state.head = HeadScan::default();
     }
 
-    /// `None` where nothing was written since [`Stamps::arm`].
-    pub(super) fn written(&self) -> Option<Written> {
-        self.state().written
+    /// `None` where nothing was written since [`Stamps::expect_request`].
+    pub(super) fn write_times(&self) -> Option<Written> {
+        self.lock_state().written
     }
 
     /// When the last byte of the reply's head was read.
     pub(super) fn head_end(&self) -> Nanos {
-        self.state().head_end.unwrap_or_else(now)
+        self.lock_state().head_end.unwrap_or_else(monotonic_now)
     }
 
     /// When bytes, or the end, were last read.
     pub(super) fn last_read(&self) -> Nanos {
-        self.state().last_read.unwrap_or_else(now)
+        self.lock_state().last_read.unwrap_or_else(monotonic_now)
     }
 
     /// Whom the connection's end is put down to, unless the server ends it first.
-    pub(super) fn closes(&self, by: Closer) {
-        self.state().closer = Some(by);
+    pub(super) fn set_closer(&self, by: Closer) {
+        self.lock_state().closer = Some(by);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    fn lock_state(&self) -> MutexGuard<'_, StampState> {
+        lock_mutex(&self.state)
     }
 
-    fn ended(&self, at: Nanos, by: Closer, reason: Option<String>) {
-        if std::mem::replace(&mut self.state().closed, true) {
+    fn note_end(&self, at: Nanos, by: Closer, reason: Option<String>) {
+        if std::mem::replace(&mut self.lock_state().closed, true) {
             return;
         }
         self.sink.note_at(at, EventKind::ConnectionClosed { side: Side::Back, conn: self.conn, by, reason });
@@ -84,27 +84,27 @@ impl Stamps {
 }
 
 impl Watch for Stamps {
-    fn read(&self, _: &TcpStream, at: Nanos, bytes: &[u8]) {
-        let mut state = self.state();
+    fn on_read(&self, _: &TcpStream, at: Nanos, bytes: &[u8]) {
+        let mut state = self.lock_state();
         state.last_read = Some(at);
         if state.head_end.is_none() && state.head.ends_in(bytes) {
             state.head_end = Some(at);
         }
     }
 
-    fn wrote(&self, at: Nanos) {
-        let mut state = self.state();
+    fn on_write(&self, at: Nanos) {
+        let mut state = self.lock_state();
         state.written.get_or_insert(Written { began: at, ended: at }).ended = at;
     }
 
     fn peer_ended(&self, at: Nanos, error: Option<&io::Error>) {
-        self.state().last_read = Some(at);
-        self.ended(at, Closer::Server, error.map(ToString::to_string));
+        self.lock_state().last_read = Some(at);
+        self.note_end(at, Closer::Server, error.map(ToString::to_string));
     }
 
-    fn closing(&self, _: &TcpStream) {
-        let by = self.state().closer.unwrap_or(Closer::Client);
-        self.ended(now(), by, None);
+    fn on_close(&self, _: &TcpStream) {
+        let by = self.lock_state().closer.unwrap_or(Closer::Client);
+        self.note_end(monotonic_now(), by, None);
     }
 }
 
@@ -121,10 +121,10 @@ struct HeadScan {
 impl HeadScan {
     /// Whether the head ends in these next bytes.
     fn ends_in(&mut self, bytes: &[u8]) -> bool {
-        bytes.iter().any(|byte| self.next(*byte))
+        bytes.iter().any(|byte| self.scan_byte(*byte))
     }
 
-    fn next(&mut self, byte: u8) -> bool {
+    fn scan_byte(&mut self, byte: u8) -> bool {
         if let Some(place) = self.start.get_mut(self.length) {
             *place = byte;
             self.length += 1;

@@ -22,7 +22,7 @@ pub(crate) struct AccessRequest {
 }
 
 impl AccessRequest {
-    pub(crate) fn of(asked: &guard::AccessRequest<'_>) -> Self {
+    pub(crate) fn from_guard(asked: &guard::AccessRequest<'_>) -> Self {
         Self {
             kind: asked.kind.as_str(),
             name: asked.name.to_owned(),

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::problem::UsageProblem;
-use crate::seconds::seconds;
+use crate::seconds::parse_seconds;
 use crate::server::auth::permission_callback::PermissionFunction;
 use crate::server::threads::function_host::FunctionHost;
 
@@ -58,11 +58,11 @@ impl Guard {
     ) -> PyResult<Self> {
         Ok(Self {
             scopes,
-            permissions: permissions.iter().map(PermissionFunction::permission).collect::<PyResult<_>>()?,
+            permissions: permissions.iter().map(PermissionFunction::for_permission).collect::<PyResult<_>>()?,
             limits: limits.iter().map(|limit| limit.bind(py).get().limit.clone()).collect(),
             max_result_bytes,
-            timeout: timeout_s.map(|limit| seconds("timeout_s", limit)).transpose()?,
-            patience: seconds("permission_timeout_s", permission_timeout_s)?,
+            timeout: timeout_s.map(|limit| parse_seconds("timeout_s", limit)).transpose()?,
+            patience: parse_seconds("permission_timeout_s", permission_timeout_s)?,
         })
     }
 }
@@ -95,16 +95,16 @@ impl RateLimit {
                 other => return Err(UsageProblem::new_err(format!("nobody is counted by {other:?}"))),
             },
             // Replaced once it is known where functions run.
-            (Some(Err(_)), Some(function)) => (By::Everyone, Some(PermissionFunction::key(function)?)),
+            (Some(Err(_)), Some(function)) => (By::Everyone, Some(PermissionFunction::for_key(function)?)),
         };
-        let rule = guard::RateLimit::new(name, calls, seconds("per_s", per_s)?).algorithm(algorithm).by(by);
+        let rule = guard::RateLimit::new(name, calls, parse_seconds("per_s", per_s)?).algorithm(algorithm).by(by);
         Ok(Self { limit: Limit { rule, key } })
     }
 }
 
 impl Guard {
     /// For the runtime; its functions run where those of `shared` do.
-    pub(crate) fn resolve(&self, py: Python<'_>, shared: &Arc<FunctionHost>) -> PyResult<guard::Guard> {
+    pub(crate) fn resolve_guard(&self, py: Python<'_>, shared: &Arc<FunctionHost>) -> PyResult<guard::Guard> {
         let mut resolved = guard::Guard {
             scopes: self.scopes.iter().map(|scope| scope.as_str().into()).collect(),
             permissions: Vec::new(),

@@ -13,13 +13,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tokio::sync::oneshot;
 
-use crate::attaching::attached;
+use crate::attaching::with_interpreter;
 use crate::problem::UsageProblem;
 use crate::server::auth::access_request::AccessRequest;
 use crate::server::call::exceptions;
-use crate::server::call::handler::{Callable, Kind};
-use crate::server::call::job::{Completion, InternalRecipient};
-use crate::server::call::submission::Target;
+use crate::server::call::handler::{Callable, FunctionKind};
+use crate::server::call::job::{CallCompletion, InternalRecipient};
+use crate::server::call::submission::CallTarget;
 use crate::server::threads::function_host::FunctionHost;
 use crate::server::threads::inline_policy::{InlinePolicy, now_ms};
 use crate::server::threads::thread_time::ThreadTimer;
@@ -55,7 +55,7 @@ impl GuardAnswer {
 }
 
 impl GuardAnswer {
-    pub(crate) fn outcome(value: &Bound<'_, PyAny>) -> PyResult<Result<Option<String>, Denial>> {
+    pub(crate) fn read_outcome(value: &Bound<'_, PyAny>) -> PyResult<Result<Option<String>, Denial>> {
         Ok(value.cast::<Self>()?.get().outcome.clone())
     }
 }
@@ -69,14 +69,14 @@ impl InternalRecipient for AnswerRecipient {
     }
 
     fn deliver(self: Box<Self>, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) {
-        let answer = returned.and_then(|value| GuardAnswer::outcome(&value)).unwrap_or_else(|error| {
-            exceptions::log(py, "what is asked by a guard", &error);
+        let answer = returned.and_then(|value| GuardAnswer::read_outcome(&value)).unwrap_or_else(|error| {
+            exceptions::log_failure(py, "what is asked by a guard", &error);
             Err(Denial::default())
         });
         let _ = self.0.send(answer);
     }
 
-    fn fail(self: Box<Self>, _: HandlerError) {
+    fn fail_unsent(self: Box<Self>, _: HandlerError) {
         let _ = self.0.send(Err(Denial::default()));
     }
 }
@@ -85,7 +85,7 @@ impl InternalRecipient for AnswerRecipient {
 #[derive(Clone)]
 pub(crate) struct PermissionFunction {
     function: Arc<Py<PyAny>>,
-    kind: Kind,
+    kind: FunctionKind,
 }
 
 impl PermissionFunction {
@@ -96,18 +96,18 @@ impl PermissionFunction {
         shared: &Arc<FunctionHost>,
         limit: Duration,
     ) -> PyResult<PermissionCallback> {
-        if self.kind == Kind::Async {
+        if self.kind == FunctionKind::Async {
             shared.want_loop(py)?;
         }
-        let inline_policy = (self.kind == Kind::Sync).then(|| Arc::new(InlinePolicy::default()));
+        let inline_policy = (self.kind == FunctionKind::Sync).then(|| Arc::new(InlinePolicy::default()));
         Ok(PermissionCallback { asking: self.clone(), shared: Arc::clone(shared), inline_policy, limit })
     }
 
-    pub(crate) fn permission(function: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn for_permission(function: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::new(function, false)
     }
 
-    pub(crate) fn key(function: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn for_key(function: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::new(function, true)
     }
 
@@ -119,7 +119,7 @@ impl PermissionFunction {
         let answering = py.import("mcpace.server.auth.guard_answers")?.getattr("answering")?;
         let made = answering.call1((function, is_key))?.cast_into::<PyTuple>()?;
         let (ask, is_async): (Py<PyAny>, bool) = made.extract()?;
-        let kind = if is_async { Kind::Async } else { Kind::Sync };
+        let kind = if is_async { FunctionKind::Async } else { FunctionKind::Sync };
         Ok(Self { function: Arc::new(ask), kind })
     }
 }
@@ -133,17 +133,19 @@ pub(crate) struct PermissionCallback {
 }
 
 /// An answer, now or later.
-enum Answer {
+enum PermissionAnswer {
     Now(Result<Option<String>, Denial>),
     Later(BoxFuture<Result<Option<String>, Denial>>),
 }
 
 impl PermissionCallback {
-    fn ask(&self, asked: &guard::AccessRequest<'_>) -> Answer {
-        let asked = AccessRequest::of(asked);
+    fn ask_function(&self, asked: &guard::AccessRequest<'_>) -> PermissionAnswer {
+        let asked = AccessRequest::from_guard(asked);
         match &self.inline_policy {
-            Some(inline_policy) if inline_policy.is_inline() => Answer::Now(self.run_inline(asked, inline_policy)),
-            _ => Answer::Later(self.run_elsewhere(asked)),
+            Some(inline_policy) if inline_policy.is_inline() => {
+                PermissionAnswer::Now(self.run_inline(asked, inline_policy))
+            }
+            _ => PermissionAnswer::Later(self.run_elsewhere(asked)),
         }
     }
 
@@ -153,11 +155,11 @@ impl PermissionCallback {
             let watch = inline_policy.is_watched().then(ThreadTimer::start);
             let started = Instant::now();
             let answered = || {
-                let variables = self.shared.variables.copy(py)?;
+                let variables = self.shared.variables.copy_for_call(py)?;
                 let arguments = (self.asking.function.bind(py), Bound::new(py, asked)?);
-                GuardAnswer::outcome(&variables.call_method1(pyo3::intern!(py, "run"), arguments)?)
+                GuardAnswer::read_outcome(&variables.call_method1(pyo3::intern!(py, "run"), arguments)?)
             };
-            let answer = answered().map_err(|error| exceptions::log(py, "what is asked by a guard", &error));
+            let answer = answered().map_err(|error| exceptions::log_failure(py, "what is asked by a guard", &error));
             (answer, started.elapsed(), watch.map(|watch| watch.read().held))
         });
         inline_policy.record_inline(took, held, now_ms);
@@ -166,8 +168,8 @@ impl PermissionCallback {
 
     /// Runs the function on a thread of the pool or on the event loop.
     fn run_elsewhere(&self, asked: AccessRequest) -> BoxFuture<Result<Option<String>, Denial>> {
-        let callable = Callable::asking(Arc::clone(&self.asking.function), self.asking.kind, asked);
-        let target = Target {
+        let callable = Callable::permission_question(Arc::clone(&self.asking.function), self.asking.kind, asked);
+        let target = CallTarget {
             callable: Arc::new(callable),
             shared: Arc::clone(&self.shared),
             inline_policy: self.inline_policy.clone(),
@@ -177,8 +179,9 @@ impl PermissionCallback {
         Box::pin(async move {
             let begun = Instant::now();
             let (sender, receiver) = oneshot::channel();
-            let guard = target.submit_call(Bytes::new(), None, Completion::internal(AnswerRecipient(sender)), 0);
-            target.wait(receiver, guard).await.unwrap_or_else(|_| {
+            let guard =
+                target.submit_call(Bytes::new(), None, CallCompletion::for_internal(AnswerRecipient(sender)), 0);
+            target.wait_outcome(receiver, guard).await.unwrap_or_else(|_| {
                 log_timeout(limit, begun);
                 Err(Denial::default())
             })
@@ -192,28 +195,30 @@ fn log_timeout(limit: Duration, begun: Instant) {
         return;
     }
     let words = format!("no answer within {} seconds, which refuses", limit.as_secs_f64());
-    let _ = attached(|py| {
+    let _ = with_interpreter(|py| {
         let error = pyo3::exceptions::PyTimeoutError::new_err(words);
-        exceptions::log(py, "what is asked by a guard", &error);
+        exceptions::log_failure(py, "what is asked by a guard", &error);
     });
 }
 
 impl Permission for PermissionCallback {
     fn check(&self, asked: &guard::AccessRequest<'_>) -> Verdict {
-        match self.ask(asked) {
-            Answer::Now(Ok(_)) => Verdict::Allowed,
-            Answer::Now(Err(denial)) => Verdict::Denied(denial),
-            Answer::Later(answer) => Verdict::Later(Box::pin(async move { answer.await.map(drop) })),
+        match self.ask_function(asked) {
+            PermissionAnswer::Now(Ok(_)) => Verdict::Allowed,
+            PermissionAnswer::Now(Err(denial)) => Verdict::Denied(denial),
+            PermissionAnswer::Later(answer) => Verdict::Later(Box::pin(async move { answer.await.map(drop) })),
         }
     }
 }
 
 impl KeyOf for PermissionCallback {
     fn key<'a>(&self, asked: &guard::AccessRequest<'a>) -> Keyed<'a> {
-        match self.ask(asked) {
-            Answer::Now(Ok(key)) => Keyed::Now(key.unwrap_or_default().into()),
-            Answer::Now(Err(denial)) => Keyed::Denied(denial),
-            Answer::Later(answer) => Keyed::Later(Box::pin(async move { answer.await.map(Option::unwrap_or_default) })),
+        match self.ask_function(asked) {
+            PermissionAnswer::Now(Ok(key)) => Keyed::Now(key.unwrap_or_default().into()),
+            PermissionAnswer::Now(Err(denial)) => Keyed::Denied(denial),
+            PermissionAnswer::Later(answer) => {
+                Keyed::Later(Box::pin(async move { answer.await.map(Option::unwrap_or_default) }))
+            }
         }
     }
 }

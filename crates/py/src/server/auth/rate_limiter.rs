@@ -37,7 +37,7 @@ impl Limiter {
         let Some(clock) = &self.frozen else {
             return Err(UsageProblem::new_err("only a frozen clock can be moved: Limiter.memory(frozen=True)"));
         };
-        let passed = u64::try_from(crate::seconds::seconds("seconds", seconds)?.as_nanos()).unwrap_or(u64::MAX);
+        let passed = u64::try_from(crate::seconds::parse_seconds("seconds", seconds)?.as_nanos()).unwrap_or(u64::MAX);
         clock.fetch_add(passed, Relaxed);
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Limiter {
 
 impl Limiter {
     /// Any limiter.
-    pub(crate) fn of(inner: Arc<dyn guard::Limiter>) -> Self {
+    pub(crate) fn from_limiter(inner: Arc<dyn guard::Limiter>) -> Self {
         Self { inner, frozen: None }
     }
 

@@ -19,19 +19,19 @@ use crate::problem::UsageProblem;
 use crate::server::auth::token_object::Verified;
 use crate::server::call::exceptions;
 use crate::server::call::handler::Callable;
-use crate::server::call::job::{Completion, InternalRecipient};
-use crate::server::call::submission::Target;
+use crate::server::call::job::{CallCompletion, InternalRecipient};
+use crate::server::call::submission::CallTarget;
 use crate::server::threads::function_host::FunctionHost;
 
 /// Token verifier that is a Python coroutine.
 pub(crate) struct PythonVerifier {
-    target: Target,
+    target: CallTarget,
 }
 
 impl PythonVerifier {
     pub(crate) fn new(verify: Py<PyAny>, shared: Arc<FunctionHost>, limit: Duration) -> Self {
-        let callable = Arc::new(Callable::verifier(verify));
-        Self { target: Target { callable, shared, inline_policy: None, limit: Some(limit) } }
+        let callable = Arc::new(Callable::token_verifier(verify));
+        Self { target: CallTarget { callable, shared, inline_policy: None, limit: Some(limit) } }
     }
 }
 
@@ -43,8 +43,8 @@ impl TokenVerifier for PythonVerifier {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
             let token = Bytes::copy_from_slice(token.as_bytes());
-            let guard = self.target.submit_call(token, None, Completion::internal(VerdictRecipient(sender)), 0);
-            self.target.wait(receiver, guard).await.unwrap_or(Err(TokenError::Unavailable))
+            let guard = self.target.submit_call(token, None, CallCompletion::for_internal(VerdictRecipient(sender)), 0);
+            self.target.wait_outcome(receiver, guard).await.unwrap_or(Err(TokenError::Unavailable))
         })
     }
 }
@@ -57,23 +57,23 @@ impl InternalRecipient for VerdictRecipient {
     }
 
     fn deliver(self: Box<Self>, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) {
-        let _ = self.0.send(verdict(py, returned));
+        let _ = self.0.send(token_verdict(py, returned));
     }
 
-    fn fail(self: Box<Self>, _: HandlerError) {
+    fn fail_unsent(self: Box<Self>, _: HandlerError) {
         let _ = self.0.send(Err(TokenError::Unavailable));
     }
 }
 
 /// Turns a verifier's return value or exception into a verdict.
-fn verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Result<Principal, TokenError> {
+fn token_verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Result<Principal, TokenError> {
     let principal = returned.and_then(|token| match read_token(&token)? {
         TokenMeaning::Nobody => Err(UsageProblem::new_err(NOBODY)),
         TokenMeaning::Principal(principal) => Ok(Ok(principal)),
         TokenMeaning::Invalid => Ok(Err(TokenError::Invalid)),
     });
     principal.unwrap_or_else(|error| {
-        exceptions::log(py, "the token verifier", &error);
+        exceptions::log_failure(py, "the token verifier", &error);
         Err(TokenError::Unavailable)
     })
 }

@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcpace_auth::{
-    AllowAny, AuthError, ClientAuth, Demands, Failure, IntrospectionOptions, JwtOptions, Keys, Reach, Refusal, Report,
-    Secret, StaticToken, StaticTokens,
+    AllowAny, AuthError, ClientAuth, Demands, Failure, IntrospectionOptions, JwtOptions, Keys, Reach, Report, Secret,
+    StaticToken, StaticTokens, TokenRefusal,
 };
 use mcpace_serve::http::{TokenError, TokenVerifier};
 use pyo3::prelude::*;
 
-use crate::attaching::attached;
+use crate::attaching::with_interpreter;
 use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
-use crate::runtime::runtime;
-use crate::seconds::seconds;
+use crate::runtime::shared_runtime;
+use crate::seconds::parse_seconds;
 use crate::server::auth::token_object::principal_of;
 use crate::server::threads::awaitable::{self, Given};
 
@@ -33,7 +33,7 @@ impl NativeVerifier {
     /// Looks at a token: an awaitable of what it says, or of `None`. Raises where nobody can tell.
     fn verify<'py>(&self, py: Python<'py>, token: String) -> PyResult<Bound<'py, PyAny>> {
         let verifier = Arc::clone(&self.inner);
-        awaitable::awaitable(py, runtime()?.handle(), async move {
+        awaitable::spawn_awaitable(py, shared_runtime()?.handle(), async move {
             let verified = verifier.verify(&token).await;
             Box::new(move |py: Python<'_>| match verified {
                 Ok(principal) => Ok(principal_of(py, &principal)?.unwrap_or_else(|| py.None())),
@@ -44,7 +44,7 @@ impl NativeVerifier {
     }
 }
 
-fn native(inner: Arc<dyn TokenVerifier>, report: Report) -> PyClassInitializer<NativeVerifier> {
+fn native_verifier(inner: Arc<dyn TokenVerifier>, report: Report) -> PyClassInitializer<NativeVerifier> {
     PyClassInitializer::from(NativeVerifier { inner, report })
 }
 
@@ -85,18 +85,22 @@ impl JwtVerifier {
             (None, None, None, Some(secret)) => Keys::Shared(Secret::new(secret)),
             _ => return Err(UsageProblem::new_err("keys come from one place: jwks_uri, public_key, jwks or secret")),
         };
-        let report = report();
+        let report = failure_report();
         let verifier = mcpace_auth::JwtVerifier::new(JwtOptions {
-            algorithms: algorithms.iter().map(|name| name.parse()).collect::<Result<_, _>>().map_err(unusable)?,
-            demands: Demands { issuers, audiences, leeway: seconds("leeway_s", leeway_s)?, needs_expiry },
-            key_lifetime: seconds("key_lifetime_s", key_lifetime_s)?,
-            keys_kept: seconds("keys_kept_s", keys_kept_s)?,
-            key_interval: seconds("key_interval_s", key_interval_s)?,
-            reach: reach(timeout_s, extra_root, without_tls)?,
+            algorithms: algorithms
+                .iter()
+                .map(|name| name.parse())
+                .collect::<Result<_, _>>()
+                .map_err(unusable_setting)?,
+            demands: Demands { issuers, audiences, leeway: parse_seconds("leeway_s", leeway_s)?, needs_expiry },
+            key_lifetime: parse_seconds("key_lifetime_s", key_lifetime_s)?,
+            keys_kept: parse_seconds("keys_kept_s", keys_kept_s)?,
+            key_interval: parse_seconds("key_interval_s", key_interval_s)?,
+            reach: provider_reach(timeout_s, extra_root, without_tls)?,
             report: Some(Arc::clone(&report)),
             ..JwtOptions::new(keys)
         });
-        Ok(native(Arc::new(verifier.map_err(unusable)?), report).add_subclass(Self {}))
+        Ok(native_verifier(Arc::new(verifier.map_err(unusable_setting)?), report).add_subclass(Self {}))
     }
 }
 
@@ -136,19 +140,19 @@ impl IntrospectionVerifier {
             }
         };
         let at_least_one = || UsageProblem::new_err("most_kept takes a number from 1 on; to keep nothing, kept_s=0");
-        let report = report();
+        let report = failure_report();
         let verifier = mcpace_auth::IntrospectionVerifier::new(IntrospectionOptions {
             client_auth,
             demands: Demands { issuers, audiences, ..Demands::default() },
-            kept: seconds("kept_s", kept_s)?,
-            grace: seconds("grace_s", grace_s)?,
-            refusals_kept: seconds("refusals_kept_s", refusals_kept_s)?,
+            kept: parse_seconds("kept_s", kept_s)?,
+            grace: parse_seconds("grace_s", grace_s)?,
+            refusals_kept: parse_seconds("refusals_kept_s", refusals_kept_s)?,
             most_kept: most_kept.try_into().map_err(|_| at_least_one())?,
-            reach: reach(timeout_s, extra_root, without_tls)?,
+            reach: provider_reach(timeout_s, extra_root, without_tls)?,
             report: Some(Arc::clone(&report)),
             ..IntrospectionOptions::new(url, client_id, Secret::new(client_secret))
         });
-        Ok(native(Arc::new(verifier.map_err(unusable)?), report).add_subclass(Self {}))
+        Ok(native_verifier(Arc::new(verifier.map_err(unusable_setting)?), report).add_subclass(Self {}))
     }
 }
 
@@ -157,47 +161,49 @@ impl IntrospectionVerifier {
 pub(crate) struct StaticVerifier {}
 
 /// Token, client, subject, scopes, end (since 1970), audiences, claims as JSON.
-type Listed = (String, String, Option<String>, Vec<String>, Option<f64>, Vec<String>, String);
+type TokenTuple = (String, String, Option<String>, Vec<String>, Option<f64>, Vec<String>, String);
 
 #[pymethods]
 impl StaticVerifier {
     #[new]
     #[pyo3(signature = (tokens=None, *, anyone=None, beyond_loopback=false))]
     fn new(
-        tokens: Option<Vec<Listed>>,
+        tokens: Option<Vec<TokenTuple>>,
         anyone: Option<(String, Vec<String>)>,
         beyond_loopback: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let report = report();
+        let report = failure_report();
         let inner: Arc<dyn TokenVerifier> = match (tokens, anyone) {
             (Some(tokens), None) => {
-                let known = tokens.into_iter().map(listed).collect::<PyResult<Vec<_>>>()?;
+                let known = tokens.into_iter().map(static_token).collect::<PyResult<Vec<_>>>()?;
                 let tokens = StaticTokens::new(known).beyond_loopback(beyond_loopback).report(Arc::clone(&report));
                 Arc::new(tokens)
             }
             (None, Some((client, scopes))) => Arc::new(AllowAny::new(client, scopes).beyond_loopback(beyond_loopback)),
             _ => return Err(UsageProblem::new_err("StaticVerifier takes tokens, or anyone")),
         };
-        Ok(native(inner, report).add_subclass(Self {}))
+        Ok(native_verifier(inner, report).add_subclass(Self {}))
     }
 }
 
-fn listed((token, client_id, subject, scopes, end, audiences, claims): Listed) -> PyResult<(String, StaticToken)> {
-    let expires = end.map(|end| seconds("expires_at", end)).transpose()?;
+fn static_token(
+    (token, client_id, subject, scopes, end, audiences, claims): TokenTuple,
+) -> PyResult<(String, StaticToken)> {
+    let expires = end.map(|end| parse_seconds("expires_at", end)).transpose()?;
     Ok((token, StaticToken { client_id, subject, scopes, expires, audiences, claims }))
 }
 
-fn reach(timeout_s: f64, extra_root: Option<String>, without_tls: bool) -> PyResult<Reach> {
-    let time = seconds("timeout_s", timeout_s)?;
+fn provider_reach(timeout_s: f64, extra_root: Option<String>, without_tls: bool) -> PyResult<Reach> {
+    let time = parse_seconds("timeout_s", timeout_s)?;
     Ok(Reach { time, extra_root, without_tls, ..Reach::default() })
 }
 
-fn unusable(error: AuthError) -> PyErr {
+fn unusable_setting(error: AuthError) -> PyErr {
     UsageProblem::new_err(error.to_string())
 }
 
 /// Failures for Python's log: one line a second of a kind, since anybody can make them.
-fn report() -> Report {
+fn failure_report() -> Report {
     let spoken = Mutex::new([Spoken::default(); 2]);
     Arc::new(move |failure: &Failure| {
         let is_warning = match failure {
@@ -205,12 +211,12 @@ fn report() -> Report {
             // These refusals point to a wrong configuration; all others are ordinary faults of callers.
             Failure::Refused(refusal) => matches!(
                 refusal,
-                Refusal::Algorithm(_)
-                    | Refusal::Audience
-                    | Refusal::Issuer
-                    | Refusal::Critical
-                    | Refusal::Type
-                    | Refusal::KeyBound
+                TokenRefusal::Algorithm(_)
+                    | TokenRefusal::Audience
+                    | TokenRefusal::Issuer
+                    | TokenRefusal::Critical
+                    | TokenRefusal::Type
+                    | TokenRefusal::KeyBound
             ),
         };
         let unsaid = {
@@ -222,7 +228,7 @@ fn report() -> Report {
         let line = format!("{failure}{rest}");
         // Where the interpreter is ending nobody reads logs.
         let level = if is_warning { Level::Warning } else { Level::Info };
-        let _ = attached(|py| {
+        let _ = with_interpreter(|py| {
             log_line(py, "mcpace.server.tokens", level, &line).unwrap_or_else(|error| error.print(py));
         });
     })

@@ -42,7 +42,7 @@ pub(crate) fn ask_exception(py: Python<'_>, error: AskError) -> PyErr {
 }
 
 /// The failure of a question whose exception a handler let through, if the protocol has an answer of its own for it.
-pub(crate) fn unanswered(py: Python<'_>, error: &PyErr) -> Option<HandlerError> {
+pub(crate) fn question_failure(py: Python<'_>, error: &PyErr) -> Option<HandlerError> {
     if !error.is_instance_of::<InputRequired>(py) && !error.is_instance_of::<AskProblem>(py) {
         return None;
     }

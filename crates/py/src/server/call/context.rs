@@ -37,15 +37,15 @@ impl Context {
     /// The request's `_meta`, as it came.
     fn raw_meta(&self) -> Option<Cow<'_, RawValue>> {
         #[derive(serde::Deserialize)]
-        struct Params<'a> {
+        struct MetaParams<'a> {
             #[serde(rename = "_meta", borrow)]
             meta: Option<&'a RawValue>,
         }
-        let params: Params<'_> = serde_json::from_slice(self.inner.params()?).ok()?;
+        let params: MetaParams<'_> = serde_json::from_slice(self.inner.params()?).ok()?;
         params.meta.map(Cow::Borrowed)
     }
 
-    fn asking<'py, P, R, F>(
+    fn ask_client<'py, P, R, F>(
         &self,
         py: Python<'py>,
         params: P,
@@ -56,7 +56,7 @@ impl Context {
         F: Future<Output = Result<R, AskError>> + Send + 'static,
     {
         let asked = ask(self.inner.clone(), params);
-        awaitable::awaitable(py, &self.runtime, async move {
+        awaitable::spawn_awaitable(py, &self.runtime, async move {
             let answer = asked.await.and_then(|answer| {
                 serde_json::to_string(&answer).map_err(|error| AskError::BadAnswer(error.to_string()))
             });
@@ -137,8 +137,8 @@ impl Context {
 
     /// The connection that the HTTP request came over, as ASGI describes it; `None` where the request came another way.
     #[getter]
-    fn connection(&self) -> Option<connection_ends::Connection> {
-        self.inner.headers().map(|headers| connection_ends::connection(headers.ends()))
+    fn connection(&self) -> Option<connection_ends::ConnectionTuple> {
+        self.inner.headers().map(|headers| connection_ends::python_ends(headers.ends()))
     }
 
     /// The request's `_meta` as JSON.
@@ -174,9 +174,9 @@ impl Context {
 
     /// Sends a log message; `data` is JSON.
     fn log(&self, level: &str, logger: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let level: LoggingLevel = parse(&format!("{level:?}"))?;
+        let level: LoggingLevel = parse_json(&format!("{level:?}"))?;
         if self.inner.wants(level) {
-            let data: Json = parse(text_of(data)?)?;
+            let data: Json = parse_json(text_of(data)?)?;
             self.inner.log(level, logger, &data);
         }
         Ok(())
@@ -195,26 +195,26 @@ impl Context {
     /// Sends a notification ahead of the result; `params` is JSON.
     #[pyo3(signature = (method, params=None))]
     fn notify(&self, method: &str, params: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let params = params.map(|params| parse::<Json>(text_of(params)?)).transpose()?;
+        let params = params.map(|params| parse_json::<Json>(text_of(params)?)).transpose()?;
         self.inner.send_notification(method, params.as_ref());
         Ok(())
     }
 
     /// Asks the user; an awaitable of the result's JSON.
     fn elicit<'py>(&self, py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let params: ElicitParams = parse(text_of(params)?)?;
-        self.asking(py, params, |context, params| async move { context.elicit(params).await })
+        let params: ElicitParams = parse_json(text_of(params)?)?;
+        self.ask_client(py, params, |context, params| async move { context.elicit(params).await })
     }
 
     /// Asks the client's model; an awaitable of the result's JSON.
     fn sample<'py>(&self, py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let params: CreateMessageParams = parse(text_of(params)?)?;
-        self.asking(py, params, |context, params| async move { context.sample(params).await })
+        let params: CreateMessageParams = parse_json(text_of(params)?)?;
+        self.ask_client(py, params, |context, params| async move { context.sample(params).await })
     }
 
     /// Asks for the client's roots; an awaitable of the result's JSON.
     fn list_roots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.asking(py, (), |context, ()| async move { context.list_roots().await })
+        self.ask_client(py, (), |context, ()| async move { context.list_roots().await })
     }
 
     /// The id of the task that the call runs as.
@@ -225,10 +225,10 @@ impl Context {
 
     /// Makes the call a task; an awaitable.
     fn begin_task<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.asking(py, (), |context, ()| async move { context.begin_task().await })
+        self.ask_client(py, (), |context, ()| async move { context.begin_task().await })
     }
 }
 
-fn parse<T: DeserializeOwned>(json: &str) -> PyResult<T> {
+fn parse_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {
     serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use mcpace_serve::guard::Kind;
+use mcpace_serve::guard::ComponentKind;
 use mcpace_serve::{AskError, Context, Delegate, DelegateError, Delegated, Headers};
 use mcpace_wire::jsonrpc::{Id, code};
 use mcpace_wire::mcp::{Json, Method};
@@ -43,28 +43,28 @@ impl Delegate for PythonDelegate {
 
     fn call(&self, context: Context) -> Delegated {
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { answer: Some(answer), on_cancel: None };
+        let waiting = WaitingSide { answer: Some(answer), on_cancel: None };
         let submitted = Python::attach(|py| {
             let exchange = Exchange { context, runtime: Handle::current(), waiting: Mutex::new(waiting) };
             let exchange = Py::new(py, exchange)?;
             match self.submit.bind(py).call1((exchange.clone_ref(py),)) {
                 Ok(_) => Ok(exchange),
                 Err(error) => {
-                    exceptions::log(py, "handing a request over", &error);
+                    exceptions::log_failure(py, "handing a request over", &error);
                     Err(error)
                 }
             }
         });
         Box::pin(async move {
-            let Ok(exchange) = submitted else { return Err(internal()) };
+            let Ok(exchange) = submitted else { return Err(internal_error()) };
             // Dropped with this future: then Python learns that nobody wants the answer.
-            let _guard = Guard(exchange);
-            answered.await.unwrap_or_else(|_| Err(internal()))
+            let _guard = EndGuard(exchange);
+            answered.await.unwrap_or_else(|_| Err(internal_error()))
         })
     }
 }
 
-fn internal() -> DelegateError {
+fn internal_error() -> DelegateError {
     DelegateError { code: code::INTERNAL_ERROR, message: "internal error".to_owned(), data: None }
 }
 
@@ -73,21 +73,25 @@ fn internal() -> DelegateError {
 pub(crate) struct Exchange {
     context: Context,
     runtime: Handle,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingSide>,
 }
 
 /// The waiting side of an exchange.
-struct Waiting {
+struct WaitingSide {
     answer: Option<oneshot::Sender<Result<Bytes, DelegateError>>>,
     on_cancel: Option<Py<PyAny>>,
 }
 
 /// Python object that a session keeps.
-struct Kept(Py<PyAny>);
+struct SessionObject(Py<PyAny>);
 
 impl Exchange {
     /// Whether a list that it asks for would show these.
-    pub(crate) fn may_see(&self, kind: Kind, names: Vec<String>) -> impl Future<Output = Vec<bool>> + Send + 'static {
+    pub(crate) fn may_see(
+        &self,
+        kind: ComponentKind,
+        names: Vec<String>,
+    ) -> impl Future<Output = Vec<bool>> + Send + 'static {
         self.context.may_see(kind, names)
     }
 }
@@ -138,8 +142,8 @@ impl Exchange {
 
     /// The connection that the HTTP request came over, as ASGI describes it; `None` where the request came another way.
     #[getter]
-    fn connection(&self) -> Option<connection_ends::Connection> {
-        self.context.headers().map(|headers| connection_ends::connection(headers.ends()))
+    fn connection(&self) -> Option<connection_ends::ConnectionTuple> {
+        self.context.headers().map(|headers| connection_ends::python_ends(headers.ends()))
     }
 
     /// Return value of the token verifier for the caller.
@@ -157,13 +161,13 @@ impl Exchange {
     /// Object that `keep` stored in this session.
     #[getter]
     fn kept(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let kept = self.context.session()?.attachment().get()?.downcast_ref::<Kept>()?;
+        let kept = self.context.session()?.attachment().get()?.downcast_ref::<SessionObject>()?;
         Some(kept.0.clone_ref(py))
     }
 
     /// Keeps a value for as long as the session lives; false where there is no session, or something is kept already.
     fn keep(&self, value: Py<PyAny>) -> bool {
-        self.context.session().is_some_and(|session| session.attachment().set(Box::new(Kept(value))).is_ok())
+        self.context.session().is_some_and(|session| session.attachment().set(Box::new(SessionObject(value))).is_ok())
     }
 
     /// Whether the client no longer wants the answer.
@@ -177,7 +181,7 @@ impl Exchange {
         if self.context.is_cancelled() {
             return callback.bind(py).call0().map(drop);
         }
-        self.waiting().on_cancel = Some(callback);
+        self.lock_waiting().on_cancel = Some(callback);
         Ok(())
     }
 
@@ -187,22 +191,22 @@ impl Exchange {
         if !result.starts_with('{') {
             return Err(PyValueError::new_err("a result is a JSON object"));
         }
-        self.answer(Ok(Bytes::copy_from_slice(result.as_bytes())));
+        self.set_answer(Ok(Bytes::copy_from_slice(result.as_bytes())));
         Ok(())
     }
 
     /// Answers with a JSON-RPC error.
     #[pyo3(signature = (code, message, data=None))]
     fn fail(&self, code: i64, message: String, data: Option<String>) -> PyResult<()> {
-        let data = data.map(json).transpose()?;
-        self.answer(Err(DelegateError { code, message, data }));
+        let data = data.map(parse_json).transpose()?;
+        self.set_answer(Err(DelegateError { code, message, data }));
         Ok(())
     }
 
     /// Sends a notification ahead of the answer.
     #[pyo3(signature = (method, params=None))]
     fn notify(&self, py: Python<'_>, method: &str, params: Option<String>) -> PyResult<()> {
-        let params = params.map(json).transpose()?;
+        let params = params.map(parse_json).transpose()?;
         py.detach(|| self.context.send_notification(method, params.as_ref()));
         Ok(())
     }
@@ -216,7 +220,7 @@ impl Exchange {
     /// thread.
     fn ask(&self, method: &str, params: Option<String>, done: Py<PyAny>) -> PyResult<()> {
         let method = Method::parse(method).ok_or_else(|| PyValueError::new_err("there is no such method"))?;
-        let params = params.map(json).transpose()?;
+        let params = params.map(parse_json).transpose()?;
         let context = self.context.clone();
         self.runtime.spawn(async move {
             let asked = async {
@@ -229,10 +233,10 @@ impl Exchange {
             Python::attach(|py| {
                 let told = match &answer {
                     Ok(result) => done.bind(py).call1((PyBytes::new(py, result.as_bytes()), py.None())),
-                    Err(error) => done.bind(py).call1((py.None(), refusal(error))),
+                    Err(error) => done.bind(py).call1((py.None(), refusal_of(error))),
                 };
                 if let Err(error) = told {
-                    exceptions::log(py, "the callback for a client's answer", &error);
+                    exceptions::log_failure(py, "the callback for a client's answer", &error);
                 }
             });
         });
@@ -241,8 +245,8 @@ impl Exchange {
 }
 
 impl Exchange {
-    fn answer(&self, answer: Result<Bytes, DelegateError>) {
-        let mut waiting = self.waiting();
+    fn set_answer(&self, answer: Result<Bytes, DelegateError>) {
+        let mut waiting = self.lock_waiting();
         waiting.on_cancel = None;
         if let Some(sender) = waiting.answer.take() {
             // The receiver may be gone.
@@ -250,16 +254,16 @@ impl Exchange {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn lock_waiting(&self) -> MutexGuard<'_, WaitingSide> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn json(text: String) -> PyResult<Json> {
+fn parse_json(text: String) -> PyResult<Json> {
     Json::from_text(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn refusal(error: &AskError) -> (i64, String) {
+fn refusal_of(error: &AskError) -> (i64, String) {
     match error {
         AskError::Refused { code, message } => (*code, message.clone()),
         other => (code::INTERNAL_ERROR, other.to_string()),
@@ -267,18 +271,18 @@ fn refusal(error: &AskError) -> (i64, String) {
 }
 
 /// Tells Python that an exchange is over.
-struct Guard(Py<Exchange>);
+struct EndGuard(Py<Exchange>);
 
-impl Drop for Guard {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let cancelled = {
-            let mut waiting = self.0.get().waiting();
+            let mut waiting = self.0.get().lock_waiting();
             waiting.answer.take().is_some().then(|| waiting.on_cancel.take()).flatten()
         };
         let Some(callback) = cancelled else { return };
         Python::attach(|py| {
             if let Err(error) = callback.bind(py).call0() {
-                exceptions::log(py, "the callback for a cancelled request", &error);
+                exceptions::log_failure(py, "the callback for a cancelled request", &error);
             }
         });
     }

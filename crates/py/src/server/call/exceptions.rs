@@ -15,14 +15,14 @@ use crate::server::call::output::text_of;
 
 /// Turns an exception into the error that ends the call.
 pub(crate) fn to_handler_error(py: Python<'_>, error: PyErr, fail: Option<&Py<PyAny>>) -> HandlerError {
-    if let Some(unanswered) = client_question::unanswered(py, &error) {
+    if let Some(unanswered) = client_question::question_failure(py, &error) {
         return unanswered;
     }
     let Some(fail) = fail else { return default_error(py, &error) };
     match fail.bind(py).call1((error.value(py),)).and_then(|answer| parse_fail_answer(&answer)) {
         Ok(answer) => answer,
         Err(second) => {
-            log(py, "what makes an answer of a failure", &second);
+            log_failure(py, "what makes an answer of a failure", &second);
             default_error(py, &error)
         }
     }
@@ -64,7 +64,7 @@ fn default_error(py: Python<'_>, error: &PyErr) -> HandlerError {
     if is_for_the_client(py, error) {
         return HandlerError::new(error.value(py).to_string());
     }
-    log(py, "a handler", error);
+    log_failure(py, "a handler", error);
     HandlerError::internal(error.value(py).to_string())
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn is_validation(py: Python<'_>, error: &PyErr) -> bool {
 }
 
 /// Logs the failure of `what`, with the traceback, to Python's logger `mcpace.server`.
-pub(crate) fn log(py: Python<'_>, what: &str, error: &PyErr) {
+pub(crate) fn log_failure(py: Python<'_>, what: &str, error: &PyErr) {
     let logged = || -> PyResult<()> {
         let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.server",))?;
         let details = pyo3::types::PyDict::new(py);

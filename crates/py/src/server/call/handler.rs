@@ -14,7 +14,7 @@ use crate::server::call::output::Output;
 
 /// Whether a function is a coroutine function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FunctionKind {
     Sync,
     Async,
 }
@@ -28,9 +28,9 @@ pub(crate) struct Handler {
 /// Contents of a [`Handler`], for threads without the interpreter.
 pub(crate) struct Callable {
     function: Arc<Py<PyAny>>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FunctionKind,
     validate: Validate,
-    context: Option<Context>,
+    context: Option<ContextReceiver>,
     output: Output,
     fail: Option<Py<PyAny>>,
 }
@@ -49,7 +49,7 @@ enum Validate {
 }
 
 /// Receiver of the context: a keyword argument, or only the function that would wrap it.
-struct Context {
+struct ContextReceiver {
     keyword: Option<Py<PyString>>,
     wrap: Option<Py<PyAny>>,
 }
@@ -73,13 +73,13 @@ impl Handler {
         fail: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let kind = match kind {
-            "sync" => Kind::Sync,
-            "async" => Kind::Async,
+            "sync" => FunctionKind::Sync,
+            "async" => FunctionKind::Async,
             other => return Err(PyValueError::new_err(format!("kind takes sync or async, not {other:?}"))),
         };
-        let output = Output::parse(output, finish, plain)?;
+        let output = Output::parse_output(output, finish, plain)?;
         let is_wanted = context.is_some() || wrap_context.is_some();
-        let context = is_wanted.then_some(Context { keyword: context, wrap: wrap_context });
+        let context = is_wanted.then_some(ContextReceiver { keyword: context, wrap: wrap_context });
         let validate = match (validate, quick) {
             (None, None) => Validate::Nowhere,
             (Some(validate), None) => Validate::Function(validate),
@@ -93,16 +93,16 @@ impl Handler {
 
 impl Callable {
     /// A coroutine function that is asked whose token it is.
-    pub(crate) fn verifier(function: Py<PyAny>) -> Self {
-        let output = Output::nothing();
+    pub(crate) fn token_verifier(function: Py<PyAny>) -> Self {
+        let output = Output::no_output();
         let function = Arc::new(function);
-        Self { function, kind: Kind::Async, validate: Validate::Token, context: None, output, fail: None }
+        Self { function, kind: FunctionKind::Async, validate: Validate::Token, context: None, output, fail: None }
     }
 
     /// A function that is asked this one thing, and gives text.
-    pub(crate) fn asking(function: Arc<Py<PyAny>>, kind: Kind, asked: AccessRequest) -> Self {
+    pub(crate) fn permission_question(function: Arc<Py<PyAny>>, kind: FunctionKind, asked: AccessRequest) -> Self {
         let validate = Validate::AccessRequest(Box::new(asked));
-        Self { function, kind, validate, context: None, output: Output::nothing(), fail: None }
+        Self { function, kind, validate, context: None, output: Output::no_output(), fail: None }
     }
 
     /// Whether the function wants a context.
@@ -111,7 +111,7 @@ impl Callable {
     }
 
     /// Arguments to keyword arguments, by the validator.
-    pub(crate) fn keywords<'py>(&self, py: Python<'py>, arguments: &[u8]) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn keyword_arguments<'py>(&self, py: Python<'py>, arguments: &[u8]) -> PyResult<Bound<'py, PyDict>> {
         match &self.validate {
             Validate::Function(validate) => {
                 let keywords = validate.bind(py).call1((PyBytes::new(py, arguments),))?;
@@ -147,7 +147,7 @@ impl Callable {
         made: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let py = keywords.py();
-        let Some(Context { keyword, wrap }) = &self.context else { return Ok(()) };
+        let Some(ContextReceiver { keyword, wrap }) = &self.context else { return Ok(()) };
         let made = match wrap {
             Some(wrap) => variables.call_method1(intern!(py, "run"), (wrap, made))?,
             None => made,
@@ -164,17 +164,17 @@ impl Callable {
     }
 
     /// Writes the return value of a function that is no tool as JSON text.
-    pub(crate) fn text(&self, value: &Bound<'_, PyAny>) -> PyResult<String> {
-        self.output.text(value)
+    pub(crate) fn result_text(&self, value: &Bound<'_, PyAny>) -> PyResult<String> {
+        self.output.value_text(value)
     }
 
     /// Writes the return value of a tool as a result.
-    pub(crate) fn write(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> Result<(), HandlerError> {
-        self.output.write(value, reply).map_err(|error| self.failed(value.py(), error))
+    pub(crate) fn write_result(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> Result<(), HandlerError> {
+        self.output.write_value(value, reply).map_err(|error| self.failure_result(value.py(), error))
     }
 
     /// Turns an exception of the function into an answer.
-    pub(crate) fn failed(&self, py: Python<'_>, error: PyErr) -> HandlerError {
+    pub(crate) fn failure_result(&self, py: Python<'_>, error: PyErr) -> HandlerError {
         exceptions::to_handler_error(py, error, self.fail.as_ref())
     }
 }

@@ -15,7 +15,7 @@ use crate::server::call::handler::Callable;
 use crate::server::telemetry::{self, Observed};
 use crate::server::threads::context_variables::ContextVariables;
 use crate::server::threads::inline_policy::InlinePolicy;
-use crate::server::threads::queue::Client;
+use crate::server::threads::queue::ClientNumber;
 
 /// A call that waits for its thread.
 pub(crate) struct Job {
@@ -26,12 +26,12 @@ pub(crate) struct Job {
     pub(crate) context: Option<(Context, Handle)>,
     pub(crate) inline_policy: Option<Arc<InlinePolicy>>,
     /// Client whose turn the call takes in the queue.
-    pub(crate) client: Client,
-    pub(crate) end: Completion,
+    pub(crate) client: ClientNumber,
+    pub(crate) end: CallCompletion,
 }
 
 /// Recipient of a result. Dropped without a result, it reports an error to the waiting side.
-pub(crate) struct Completion {
+pub(crate) struct CallCompletion {
     recipient: Recipient,
     /// The request that it is of, where that is observed.
     observed: Option<Arc<Observed>>,
@@ -56,7 +56,7 @@ pub(crate) trait InternalRecipient: Send {
     fn deliver(self: Box<Self>, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>);
 
     /// The function was not called.
-    fn fail(self: Box<Self>, error: HandlerError);
+    fn fail_unsent(self: Box<Self>, error: HandlerError);
 }
 
 /// A call that is ready to be made.
@@ -66,7 +66,7 @@ pub(crate) struct Prepared<'py> {
 }
 
 /// Arguments to value, in context variables of the call's own.
-pub(crate) fn call<'py>(
+pub(crate) fn call_function<'py>(
     py: Python<'py>,
     callable: &Callable,
     variables: &ContextVariables,
@@ -74,7 +74,7 @@ pub(crate) fn call<'py>(
     context: Option<(Context, Handle)>,
     observed: Option<&Observed>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let Prepared { keywords, variables } = prepare(py, callable, variables, arguments, context, observed)?;
+    let Prepared { keywords, variables } = prepare_call(py, callable, variables, arguments, context, observed)?;
     let returned = variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords));
     if let Some(observed) = observed {
         observed.mark_served();
@@ -83,7 +83,7 @@ pub(crate) fn call<'py>(
 }
 
 /// All but the call itself.
-pub(crate) fn prepare<'py>(
+pub(crate) fn prepare_call<'py>(
     py: Python<'py>,
     callable: &Callable,
     variables: &ContextVariables,
@@ -91,10 +91,10 @@ pub(crate) fn prepare<'py>(
     context: Option<(Context, Handle)>,
     observed: Option<&Observed>,
 ) -> PyResult<Prepared<'py>> {
-    let keywords = callable.keywords(py, arguments)?;
-    let variables = variables.copy(py)?;
+    let keywords = callable.keyword_arguments(py, arguments)?;
+    let variables = variables.copy_for_call(py)?;
     if let Some(observed) = observed {
-        observed.call(py, &variables);
+        observed.enter_function(py, &variables);
     }
     if let Some((context, runtime)) = context {
         let made = context::Context::new(context, runtime);
@@ -103,22 +103,22 @@ pub(crate) fn prepare<'py>(
     Ok(Prepared { keywords, variables })
 }
 
-impl Completion {
-    pub(crate) fn tool(reply: RawReply, sender: oneshot::Sender<RawDone>) -> Self {
-        Self { recipient: Recipient::Tool(reply, sender), observed: telemetry::current() }
+impl CallCompletion {
+    pub(crate) fn for_tool(reply: RawReply, sender: oneshot::Sender<RawDone>) -> Self {
+        Self { recipient: Recipient::Tool(reply, sender), observed: telemetry::current_request() }
     }
 
     /// A value about a request that is not served yet, so the request's observation is not part of it.
-    pub(crate) fn internal(recipient: impl InternalRecipient + 'static) -> Self {
+    pub(crate) fn for_internal(recipient: impl InternalRecipient + 'static) -> Self {
         Self { recipient: Recipient::Internal(Box::new(recipient)), observed: None }
     }
 
-    pub(crate) fn text(sender: oneshot::Sender<Result<String, HandlerError>>) -> Self {
-        Self { recipient: Recipient::Text(sender), observed: telemetry::current() }
+    pub(crate) fn for_text(sender: oneshot::Sender<Result<String, HandlerError>>) -> Self {
+        Self { recipient: Recipient::Text(sender), observed: telemetry::current_request() }
     }
 
     /// The request that it is of, where that is observed.
-    pub(crate) fn observed(&self) -> Option<&Observed> {
+    pub(crate) fn observed_request(&self) -> Option<&Observed> {
         self.observed.as_deref()
     }
 
@@ -132,28 +132,28 @@ impl Completion {
     }
 
     /// Hands the outcome over. The receiver may be gone by now, which is fine.
-    pub(crate) fn give(self, py: Python<'_>, callable: &Callable, returned: PyResult<Bound<'_, PyAny>>) {
+    pub(crate) fn deliver_outcome(self, py: Python<'_>, callable: &Callable, returned: PyResult<Bound<'_, PyAny>>) {
         if let Some(observed) = &self.observed {
             observed.mark_served();
         }
         match self.recipient {
             Recipient::Tool(mut reply, sender) => {
                 let outcome = match returned {
-                    Ok(value) => callable.write(&value, &mut reply),
-                    Err(error) => Err(callable.failed(py, error)),
+                    Ok(value) => callable.write_result(&value, &mut reply),
+                    Err(error) => Err(callable.failure_result(py, error)),
                 };
                 let _ = sender.send(reply.done(outcome));
             }
             Recipient::Text(sender) => {
-                let outcome = returned.and_then(|value| callable.text(&value));
-                let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
+                let outcome = returned.and_then(|value| callable.result_text(&value));
+                let _ = sender.send(outcome.map_err(|error| callable.failure_result(py, error)));
             }
             Recipient::Internal(recipient) => recipient.deliver(py, returned),
         }
     }
 
     /// Fails without a word from Python.
-    pub(crate) fn refuse(self, error: HandlerError) {
+    pub(crate) fn refuse_call(self, error: HandlerError) {
         match self.recipient {
             Recipient::Tool(reply, sender) => {
                 let _ = sender.send(reply.done(Err(error)));
@@ -161,7 +161,7 @@ impl Completion {
             Recipient::Text(sender) => {
                 let _ = sender.send(Err(error));
             }
-            Recipient::Internal(recipient) => recipient.fail(error),
+            Recipient::Internal(recipient) => recipient.fail_unsent(error),
         }
     }
 }

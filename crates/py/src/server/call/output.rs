@@ -11,17 +11,17 @@ use crate::server::call::plain_json::Plain;
 
 /// How a function's value becomes a result.
 pub(crate) struct Output {
-    shape: Shape,
+    shape: OutputKind,
     finish: Option<Py<PyAny>>,
-    /// Return type of [`Shape::Structured`] that is written without `finish`.
+    /// Return type of [`OutputKind::Structured`] that is written without `finish`.
     plain: Option<Plain>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum OutputKind {
     /// The value is a `str`: one block of text.
     Text,
-    /// As [`Shape::Text`], and `{"result": …}` for programs.
+    /// As [`OutputKind::Text`], and `{"result": …}` for programs.
     WrappedText,
     /// `finish` makes a pair: JSON for programs, and the text, where it isn't that JSON's; or a whole result's JSON.
     Structured,
@@ -32,20 +32,20 @@ enum Shape {
 }
 
 impl Output {
-    pub(crate) fn parse(name: &str, finish: Option<Py<PyAny>>, plain: Option<&str>) -> PyResult<Self> {
+    pub(crate) fn parse_output(name: &str, finish: Option<Py<PyAny>>, plain: Option<&str>) -> PyResult<Self> {
         let shape = match name {
-            "text" => Shape::Text,
-            "wrapped-text" => Shape::WrappedText,
-            "structured" => Shape::Structured,
-            "finished" => Shape::Finished,
-            "custom" => Shape::Custom,
+            "text" => OutputKind::Text,
+            "wrapped-text" => OutputKind::WrappedText,
+            "structured" => OutputKind::Structured,
+            "finished" => OutputKind::Finished,
+            "custom" => OutputKind::Custom,
             other => return Err(PyValueError::new_err(format!("there is no output {other:?}"))),
         };
-        if shape == Shape::Custom && finish.is_none() {
+        if shape == OutputKind::Custom && finish.is_none() {
             return Err(PyValueError::new_err(format!("the output {name:?} needs finish")));
         }
-        let plain = plain.map(Plain::parse).transpose()?;
-        if plain.is_some() && (shape != Shape::Structured || finish.is_none()) {
+        let plain = plain.map(Plain::parse_name).transpose()?;
+        if plain.is_some() && (shape != OutputKind::Structured || finish.is_none()) {
             return Err(PyValueError::new_err(format!(
                 "plain is for structured outputs with finish, not for {name:?}"
             )));
@@ -54,38 +54,38 @@ impl Output {
     }
 
     /// Output of a function whose return value is not sent.
-    pub(crate) fn nothing() -> Self {
-        Self { shape: Shape::Finished, finish: None, plain: None }
+    pub(crate) fn no_output() -> Self {
+        Self { shape: OutputKind::Finished, finish: None, plain: None }
     }
 
-    pub(crate) fn write(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
+    pub(crate) fn write_value(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
         match self.shape {
-            Shape::Text | Shape::WrappedText => match value.cast::<PyString>() {
+            OutputKind::Text | OutputKind::WrappedText => match value.cast::<PyString>() {
                 Ok(text) => {
                     let text = text.to_str()?;
-                    let is_wrapped = self.shape == Shape::WrappedText;
+                    let is_wrapped = self.shape == OutputKind::WrappedText;
                     reply
                         .write(|writer| if is_wrapped { writer.wrapped_text(text) } else { writer.text(text) })
                         .map_err(|error| PyValueError::new_err(error.to_string()))
                 }
                 // Its annotation said otherwise: whoever can make a result of anything may.
-                Err(_) if self.finish.is_some() => whole(&self.finished(value)?, reply),
+                Err(_) if self.finish.is_some() => write_whole(&self.finish_value(value)?, reply),
                 Err(_) => Err(PyTypeError::new_err(format!("returned {}, not str", value.get_type().name()?))),
             },
-            Shape::Structured => self.structured(value, reply),
-            Shape::Finished => whole(value, reply),
-            Shape::Custom => whole(&self.finished(value)?, reply),
+            OutputKind::Structured => self.write_structured(value, reply),
+            OutputKind::Finished => write_whole(value, reply),
+            OutputKind::Custom => write_whole(&self.finish_value(value)?, reply),
         }
     }
 
     /// The value as JSON text.
-    pub(crate) fn text(&self, value: &Bound<'_, PyAny>) -> PyResult<String> {
-        text_of(&self.finished(value)?).map(str::to_owned)
+    pub(crate) fn value_text(&self, value: &Bound<'_, PyAny>) -> PyResult<String> {
+        text_of(&self.finish_value(value)?).map(str::to_owned)
     }
 
-    fn structured(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
+    fn write_structured(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
         if let Some(plain) = self.plain
-            && let Some(json) = plain.json(value)
+            && let Some(json) = plain.to_json(value)
         {
             return match plain {
                 Plain::Object(_) => reply.write(|writer| writer.indented_json(&json)),
@@ -96,8 +96,8 @@ impl Output {
             }
             .map_err(|error| PyValueError::new_err(error.to_string()));
         }
-        let finished = self.finished(value)?;
-        let Ok(pair) = finished.cast::<PyTuple>() else { return whole(&finished, reply) };
+        let finished = self.finish_value(value)?;
+        let Ok(pair) = finished.cast::<PyTuple>() else { return write_whole(&finished, reply) };
         let (json, told) = (pair.get_item(0)?, pair.get_item(1)?);
         let json = text_of(&json)?;
         let is_that = told.is_instance_of::<PyBool>();
@@ -107,7 +107,7 @@ impl Output {
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    fn finished<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn finish_value<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match &self.finish {
             Some(finish) => finish.bind(value.py()).call1((value,)),
             None => Ok(value.clone()),
@@ -115,7 +115,7 @@ impl Output {
     }
 }
 
-fn whole(json: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
+fn write_whole(json: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
     let json = text_of(json)?;
     reply
         .write(|writer| writer.result_json(json))

@@ -16,14 +16,14 @@ const DEEPEST: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plain {
     /// One value. The structured result is `{"result": …}`.
-    One(Kind),
+    One(PlainType),
     /// A dictionary of text to such values.
-    Object(Kind),
+    Object(PlainType),
 }
 
 /// Type of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PlainType {
     Int,
     Bool,
     Text,
@@ -31,49 +31,49 @@ pub(crate) enum Kind {
 }
 
 impl Plain {
-    pub(crate) fn parse(name: &str) -> PyResult<Self> {
+    pub(crate) fn parse_name(name: &str) -> PyResult<Self> {
         Ok(match name {
-            "int" => Self::One(Kind::Int),
-            "bool" => Self::One(Kind::Bool),
-            "dict[int]" => Self::Object(Kind::Int),
-            "dict[bool]" => Self::Object(Kind::Bool),
-            "dict[str]" => Self::Object(Kind::Text),
-            "dict" => Self::Object(Kind::Any),
+            "int" => Self::One(PlainType::Int),
+            "bool" => Self::One(PlainType::Bool),
+            "dict[int]" => Self::Object(PlainType::Int),
+            "dict[bool]" => Self::Object(PlainType::Bool),
+            "dict[str]" => Self::Object(PlainType::Text),
+            "dict" => Self::Object(PlainType::Any),
             other => return Err(PyValueError::new_err(format!("there is no plain value {other:?}"))),
         })
     }
 
     /// Returns the value's JSON, or `None` where the serializer has to write it.
-    pub(crate) fn json(self, value: &Bound<'_, PyAny>) -> Option<String> {
+    pub(crate) fn to_json(self, value: &Bound<'_, PyAny>) -> Option<String> {
         let mut json = String::with_capacity(128);
         match self {
-            Self::One(kind) => append(value, kind, &mut json, DEEPEST),
-            Self::Object(kind) => object(value.cast_exact().ok()?, kind, &mut json, DEEPEST),
+            Self::One(kind) => append_value(value, kind, &mut json, DEEPEST),
+            Self::Object(kind) => append_object(value.cast_exact().ok()?, kind, &mut json, DEEPEST),
         }?;
         Some(json)
     }
 }
 
-fn append(value: &Bound<'_, PyAny>, kind: Kind, json: &mut String, deepest: usize) -> Option<()> {
+fn append_value(value: &Bound<'_, PyAny>, kind: PlainType, json: &mut String, deepest: usize) -> Option<()> {
     match kind {
-        Kind::Int => number(value.cast_exact().ok()?, json),
-        Kind::Bool => truth(value.cast_exact().ok()?, json),
-        Kind::Text => text(value.cast_exact().ok()?, json),
-        Kind::Any => any(value, json, deepest.checked_sub(1)?),
+        PlainType::Int => append_number(value.cast_exact().ok()?, json),
+        PlainType::Bool => append_truth(value.cast_exact().ok()?, json),
+        PlainType::Text => append_text(value.cast_exact().ok()?, json),
+        PlainType::Any => append_any(value, json, deepest.checked_sub(1)?),
     }
 }
 
-fn any(value: &Bound<'_, PyAny>, json: &mut String, deepest: usize) -> Option<()> {
+fn append_any(value: &Bound<'_, PyAny>, json: &mut String, deepest: usize) -> Option<()> {
     if let Ok(value) = value.cast_exact::<PyString>() {
-        text(value, json)
+        append_text(value, json)
     } else if let Ok(value) = value.cast_exact::<PyInt>() {
-        number(value, json)
+        append_number(value, json)
     } else if let Ok(value) = value.cast_exact::<PyDict>() {
-        object(value, Kind::Any, json, deepest)
+        append_object(value, PlainType::Any, json, deepest)
     } else if let Ok(value) = value.cast_exact::<PyList>() {
-        list(value, json, deepest)
+        append_list(value, json, deepest)
     } else if let Ok(value) = value.cast_exact::<PyBool>() {
-        truth(value, json)
+        append_truth(value, json)
     } else if value.is_none() {
         json.push_str("null");
         Some(())
@@ -82,7 +82,7 @@ fn any(value: &Bound<'_, PyAny>, json: &mut String, deepest: usize) -> Option<()
     }
 }
 
-fn object(value: &Bound<'_, PyDict>, kind: Kind, json: &mut String, deepest: usize) -> Option<()> {
+fn append_object(value: &Bound<'_, PyDict>, kind: PlainType, json: &mut String, deepest: usize) -> Option<()> {
     json.push('{');
     let mut is_first = true;
     // No Python code runs in this loop, so the dictionary does not change.
@@ -90,37 +90,37 @@ fn object(value: &Bound<'_, PyDict>, kind: Kind, json: &mut String, deepest: usi
         if !std::mem::take(&mut is_first) {
             json.push(',');
         }
-        text(key.cast_exact().ok()?, json)?;
+        append_text(key.cast_exact().ok()?, json)?;
         json.push(':');
-        append(&value, kind, json, deepest)?;
+        append_value(&value, kind, json, deepest)?;
     }
     json.push('}');
     Some(())
 }
 
-fn list(value: &Bound<'_, PyList>, json: &mut String, deepest: usize) -> Option<()> {
+fn append_list(value: &Bound<'_, PyList>, json: &mut String, deepest: usize) -> Option<()> {
     json.push('[');
     let mut is_first = true;
     for value in value {
         if !std::mem::take(&mut is_first) {
             json.push(',');
         }
-        append(&value, Kind::Any, json, deepest)?;
+        append_value(&value, PlainType::Any, json, deepest)?;
     }
     json.push(']');
     Some(())
 }
 
-fn number(value: &Bound<'_, PyInt>, json: &mut String) -> Option<()> {
+fn append_number(value: &Bound<'_, PyInt>, json: &mut String) -> Option<()> {
     write!(json, "{}", value.extract::<i64>().ok()?).ok()
 }
 
-fn truth(value: &Bound<'_, PyBool>, json: &mut String) -> Option<()> {
+fn append_truth(value: &Bound<'_, PyBool>, json: &mut String) -> Option<()> {
     json.push_str(if value.is_true() { "true" } else { "false" });
     Some(())
 }
 
-fn text(value: &Bound<'_, PyString>, json: &mut String) -> Option<()> {
+fn append_text(value: &Bound<'_, PyString>, json: &mut String) -> Option<()> {
     let text = value.to_str().ok()?;
     if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
         json.push_str(&serde_json::to_string(text).ok()?);

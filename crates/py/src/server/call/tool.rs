@@ -7,23 +7,23 @@ use pyo3::prelude::*;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::server::call::handler::Kind;
-use crate::server::call::job::{self, Completion};
-use crate::server::call::submission::Target;
+use crate::server::call::handler::FunctionKind;
+use crate::server::call::job::{self, CallCompletion};
+use crate::server::call::submission::CallTarget;
 use crate::server::telemetry;
 use crate::server::threads::inline_policy::now_ms;
 use crate::server::threads::thread_time::ThreadTimer;
 
 /// Tool whose handler is a Python function.
 pub(crate) struct PythonTool {
-    pub(crate) target: Target,
+    pub(crate) target: CallTarget,
 }
 
 impl RawHandler for PythonTool {
     fn call(&self, call: RawCall<'_>) -> RawAnswer {
-        let Target { callable, inline_policy, limit, .. } = &self.target;
+        let CallTarget { callable, inline_policy, limit, .. } = &self.target;
         // No time limit can end an inline call. The client of a task does not wait for its call.
-        let is_inline = callable.kind == Kind::Sync && limit.is_none() && !call.is_task();
+        let is_inline = callable.kind == FunctionKind::Sync && limit.is_none() && !call.is_task();
         if is_inline && inline_policy.as_ref().is_some_and(|inline_policy| inline_policy.is_inline()) {
             return RawAnswer::Now(self.run_inline(call).unwrap_or_else(RawDone::failed));
         }
@@ -34,24 +34,30 @@ impl RawHandler for PythonTool {
 impl PythonTool {
     /// Runs the call on this thread, under one attachment to the interpreter.
     fn run_inline(&self, call: RawCall<'_>) -> Result<RawDone, HandlerError> {
-        let Target { callable, shared, inline_policy, .. } = &self.target;
+        let CallTarget { callable, shared, inline_policy, .. } = &self.target;
         let context = match callable.wants_context() {
             true => Some((call.context()?, Handle::current())),
             false => None,
         };
         let arguments = call.arguments();
         let mut reply = call.reply();
-        let observed = telemetry::current();
+        let observed = telemetry::current_request();
         // Measured from the attachment on: the wait for the interpreter is not the function's time.
         let (outcome, took, held) = Python::attach(|py| {
             let watch =
                 inline_policy.as_ref().filter(|inline_policy| inline_policy.is_watched()).map(|_| ThreadTimer::start());
             let started = Instant::now();
-            let outcome =
-                match job::call(py, callable, &shared.variables, arguments.as_bytes(), context, observed.as_deref()) {
-                    Ok(value) => callable.write(&value, &mut reply),
-                    Err(error) => Err(callable.failed(py, error)),
-                };
+            let outcome = match job::call_function(
+                py,
+                callable,
+                &shared.variables,
+                arguments.as_bytes(),
+                context,
+                observed.as_deref(),
+            ) {
+                Ok(value) => callable.write_result(&value, &mut reply),
+                Err(error) => Err(callable.failure_result(py, error)),
+            };
             (outcome, started.elapsed(), watch.map(|watch| watch.read().held))
         });
         if let Some(inline_policy) = inline_policy {
@@ -68,10 +74,10 @@ impl PythonTool {
         };
         let (arguments, client) = (call.keep_arguments(), call.client_key());
         let (sender, receiver) = oneshot::channel();
-        let guard = self.target.submit_call(arguments, context, Completion::tool(call.reply(), sender), client);
+        let guard = self.target.submit_call(arguments, context, CallCompletion::for_tool(call.reply(), sender), client);
         let target = self.target.clone();
-        Ok(RawAnswer::Later(Box::pin(
-            async move { target.wait(receiver, guard).await.unwrap_or_else(RawDone::failed) },
-        )))
+        Ok(RawAnswer::Later(Box::pin(async move {
+            target.wait_outcome(receiver, guard).await.unwrap_or_else(RawDone::failed)
+        })))
     }
 }

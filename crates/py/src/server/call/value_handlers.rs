@@ -12,20 +12,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::server::call::submission::Target;
+use crate::server::call::submission::CallTarget;
 
-type Answer<T> = Pin<Box<dyn Future<Output = Result<T, HandlerError>> + Send>>;
+type HandlerFuture<T> = Pin<Box<dyn Future<Output = Result<T, HandlerError>> + Send>>;
 
 /// Contents without a URI or a media type get those of the resource.
-pub(crate) fn resource(
-    target: Target,
+pub(crate) fn resource_handler(
+    target: CallTarget,
     mime_type: Option<String>,
-) -> impl Fn(ResourceRequest, Context) -> Answer<ReadResourceResult> + Send + Sync + 'static {
+) -> impl Fn(ResourceRequest, Context) -> HandlerFuture<ReadResourceResult> + Send + Sync + 'static {
     move |request, context| {
         let (target, mime_type) = (target.clone(), mime_type.clone());
         Box::pin(async move {
-            let arguments = written(&request.variables)?;
-            let mut result: Value = asked(&target, arguments, context).await?;
+            let arguments = json_bytes(&request.variables)?;
+            let mut result: Value = ask_value(&target, arguments, context).await?;
             for contents in result.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
                 let Some(contents) = contents.as_object_mut() else { continue };
                 contents.entry("uri").or_insert_with(|| request.uri.as_str().into());
@@ -33,29 +33,29 @@ pub(crate) fn resource(
                     contents.entry("mimeType").or_insert_with(|| mime_type.as_str().into());
                 }
             }
-            serde_json::from_value(result).map_err(unreadable)
+            serde_json::from_value(result).map_err(unreadable_value)
         })
     }
 }
 
-pub(crate) fn prompt(
-    target: Target,
-) -> impl Fn(Option<Json>, Context) -> Answer<GetPromptResult> + Send + Sync + 'static {
+pub(crate) fn prompt_handler(
+    target: CallTarget,
+) -> impl Fn(Option<Json>, Context) -> HandlerFuture<GetPromptResult> + Send + Sync + 'static {
     move |arguments, context| {
         let target = target.clone();
         Box::pin(async move {
             let arguments = arguments.map_or_else(|| Bytes::from_static(b"{}"), |json| json.get().to_owned().into());
-            asked(&target, arguments, context).await
+            ask_value(&target, arguments, context).await
         })
     }
 }
 
-pub(crate) fn completer(
-    target: Target,
-) -> impl Fn(CompletionRequest, Context) -> Answer<Completion> + Send + Sync + 'static {
+pub(crate) fn completion_handler(
+    target: CallTarget,
+) -> impl Fn(CompletionRequest, Context) -> HandlerFuture<Completion> + Send + Sync + 'static {
     /// The request's parameters, as far as they are the completer's.
     #[derive(Serialize)]
-    struct Arguments {
+    struct CompleterParams {
         #[serde(rename = "ref")]
         of: Option<CompletionRef>,
         argument: CompletionArgument,
@@ -65,25 +65,29 @@ pub(crate) fn completer(
         let target = target.clone();
         Box::pin(async move {
             let CompletionRequest { value, settled, of, argument } = request;
-            let arguments = Arguments {
+            let arguments = CompleterParams {
                 of,
                 argument: CompletionArgument { name: argument, value, extra: Extra::new() },
                 context: CompleteContext { arguments: Some(settled), extra: Extra::new() },
             };
-            asked(&target, written(&arguments)?, context).await
+            ask_value(&target, json_bytes(&arguments)?, context).await
         })
     }
 }
 
-async fn asked<T: DeserializeOwned>(target: &Target, arguments: Bytes, context: Context) -> Result<T, HandlerError> {
-    let json = target.ask(arguments, context).await?;
-    serde_json::from_str(&json).map_err(unreadable)
+async fn ask_value<T: DeserializeOwned>(
+    target: &CallTarget,
+    arguments: Bytes,
+    context: Context,
+) -> Result<T, HandlerError> {
+    let json = target.ask_text(arguments, context).await?;
+    serde_json::from_str(&json).map_err(unreadable_value)
 }
 
-fn written(value: &impl Serialize) -> Result<Bytes, HandlerError> {
+fn json_bytes(value: &impl Serialize) -> Result<Bytes, HandlerError> {
     Ok(serde_json::to_vec(value)?.into())
 }
 
-fn unreadable(error: serde_json::Error) -> HandlerError {
+fn unreadable_value(error: serde_json::Error) -> HandlerError {
     HandlerError::internal(format!("what the handler gave can't be read: {error}"))
 }

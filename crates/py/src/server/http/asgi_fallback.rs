@@ -34,7 +34,7 @@ pub(crate) struct Application {
 }
 
 impl Fallback for Application {
-    fn call(&self, request: Request<Upload>) -> Responding {
+    fn call_service(&self, request: Request<Upload>) -> Responding {
         let (app, event_loop_thread, is_tls) =
             (Arc::clone(&self.app), Arc::clone(&self.event_loop_thread), self.is_tls);
         Box::pin(async move {
@@ -49,11 +49,12 @@ impl Fallback for Application {
             });
             let its = Arc::clone(&flight);
             let event_loop = event_loop_thread.event_loop_shared();
-            event_loop_thread.run_soon(move |py| begin(py, &app, event_loop.bind(py), &head, is_tls, traffic, &its));
+            event_loop_thread
+                .run_soon(move |py| begin_call(py, &app, event_loop.bind(py), &head, is_tls, traffic, &its));
             let guard = Cancelling { event_loop_thread, flight: Some(flight) };
             match beginning.await {
                 Ok(response) => {
-                    guard.disarm();
+                    guard.disarm_guard();
                     response
                 }
                 Err(_) => {
@@ -73,7 +74,7 @@ struct Cancelling {
 }
 
 impl Cancelling {
-    fn disarm(mut self) {
+    fn disarm_guard(mut self) {
         self.flight = None;
     }
 }
@@ -81,12 +82,12 @@ impl Cancelling {
 impl Drop for Cancelling {
     fn drop(&mut self) {
         if let Some(flight) = &self.flight {
-            flight.cancel(&self.event_loop_thread);
+            flight.cancel_call(&self.event_loop_thread);
         }
     }
 }
 
-fn begin(
+fn begin_call(
     py: Python<'_>,
     app: &Py<PyAny>,
     event_loop: &Bound<'_, PyAny>,
@@ -96,19 +97,19 @@ fn begin(
     flight: &Arc<CoroutineCall>,
 ) {
     let begun = || -> PyResult<()> {
-        let scope = scope(py, head, is_tls)?;
+        let scope = asgi_scope(py, head, is_tls)?;
         let receive = Bound::new(py, Receive { traffic: Arc::clone(&traffic) })?;
         let send = Bound::new(py, Send { traffic: Arc::clone(&traffic) })?;
         let running = app.bind(py).call1((scope, receive, send))?;
-        coroutine_call::begin_alone(event_loop, &running, flight, WHAT, move || traffic.end())
+        coroutine_call::begin_alone(event_loop, &running, flight, WHAT, move || traffic.end_traffic())
     };
     if let Err(error) = begun() {
-        exceptions::log(py, WHAT, &error);
+        exceptions::log_failure(py, WHAT, &error);
     }
 }
 
 /// ASGI's description of a request (asgiref 3, "HTTP & WebSocket", "HTTP Connection Scope").
-fn scope<'py>(py: Python<'py>, head: &Parts, is_tls: bool) -> PyResult<Bound<'py, PyDict>> {
+fn asgi_scope<'py>(py: Python<'py>, head: &Parts, is_tls: bool) -> PyResult<Bound<'py, PyDict>> {
     let scope = PyDict::new(py);
     let asgi = PyDict::new(py);
     asgi.set_item("version", "3.0")?;
@@ -117,7 +118,7 @@ fn scope<'py>(py: Python<'py>, head: &Parts, is_tls: bool) -> PyResult<Bound<'py
     scope.set_item("asgi", asgi)?;
     scope.set_item("http_version", if head.version == Version::HTTP_2 { "2" } else { "1.1" })?;
     scope.set_item("method", head.method.as_str())?;
-    scope.set_item("scheme", connection_ends::scheme(is_tls))?;
+    scope.set_item("scheme", connection_ends::url_scheme(is_tls))?;
     scope.set_item("path", percent_decoded(head.uri.path()))?;
     scope.set_item("raw_path", PyBytes::new(py, head.uri.path().as_bytes()))?;
     scope.set_item("query_string", PyBytes::new(py, head.uri.query().unwrap_or_default().as_bytes()))?;
@@ -131,8 +132,8 @@ fn scope<'py>(py: Python<'py>, head: &Parts, is_tls: bool) -> PyResult<Bound<'py
     }
     scope.set_item("headers", headers)?;
     let ends = head.extensions.get::<Ends>().copied().unwrap_or_default();
-    scope.set_item("client", connection_ends::address(ends.client))?;
-    scope.set_item("server", connection_ends::address(ends.server))?;
+    scope.set_item("client", connection_ends::python_address(ends.client))?;
+    scope.set_item("server", connection_ends::python_address(ends.server))?;
     scope.set_item("state", PyDict::new(py))?;
     Ok(scope)
 }
@@ -185,17 +186,17 @@ enum Sending {
 }
 
 impl Traffic {
-    fn sending(&self) -> MutexGuard<'_, Sending> {
+    fn lock_sending(&self) -> MutexGuard<'_, Sending> {
         self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The application has returned. A response that it left open is cut off, one that it never began is an error.
-    fn end(&self) {
-        *self.sending() = Sending::Over;
+    fn end_traffic(&self) {
+        *self.lock_sending() = Sending::Over;
         self.turns.send_replace(());
     }
 
-    fn start(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+    fn start_response(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = message.py();
         let status: u16 = message.as_any().get_item(intern!(py, "status"))?.extract()?;
         let mut head = Response::new(());
@@ -204,7 +205,7 @@ impl Traffic {
             Some(headers) => read_headers(&headers)?,
             None => HeaderMap::new(),
         };
-        let mut sending = self.sending();
+        let mut sending = self.lock_sending();
         match &mut *sending {
             Sending::Nothing { began } => match began.take() {
                 Some(began) => {
@@ -218,8 +219,8 @@ impl Traffic {
     }
 
     /// Sends a piece; gives it back where the client reads slower than that.
-    fn body(&self, piece: Bytes, is_last: bool) -> PyResult<Option<(mpsc::Sender<Bytes>, Bytes)>> {
-        let mut sending = self.sending();
+    fn send_body(&self, piece: Bytes, is_last: bool) -> PyResult<Option<(mpsc::Sender<Bytes>, Bytes)>> {
+        let mut sending = self.lock_sending();
         let has_begun = matches!(*sending, Sending::Head { .. });
         let pieces = match std::mem::replace(&mut *sending, Sending::Over) {
             Sending::Head { began, head } => {
@@ -276,23 +277,23 @@ impl Receive {
     fn __call__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let upload = Arc::clone(&self.traffic.upload);
         let traffic = Arc::clone(&self.traffic);
-        awaitable::awaitable(py, &self.traffic.runtime, async move {
+        awaitable::spawn_awaitable(py, &self.traffic.runtime, async move {
             let mut slot = upload.lock().await;
             let piece = match &mut *slot {
                 Some(upload) => upload.next().await,
                 None => {
                     // All is read; what may still come is the client's end.
                     drop(slot);
-                    traffic.gone().await;
-                    return Box::new(|py: Python<'_>| disconnected(py)) as Given;
+                    traffic.response_over().await;
+                    return Box::new(|py: Python<'_>| disconnect_message(py)) as Given;
                 }
             };
             if !matches!(piece, Ok(Some(_))) {
                 *slot = None;
             }
             Box::new(move |py: Python<'_>| match piece {
-                Ok(piece) => received(py, piece),
-                Err(BrokenOff) => disconnected(py),
+                Ok(piece) => receive_message(py, piece),
+                Err(BrokenOff) => disconnect_message(py),
             }) as Given
         })
     }
@@ -301,10 +302,10 @@ impl Receive {
 impl Traffic {
     /// Returns when the response is over, or the client reads no more of it. Waiting for this does not keep the
     /// response open.
-    async fn gone(&self) {
+    async fn response_over(&self) {
         let mut turns = self.turns.subscribe();
         loop {
-            let pieces = match &*self.sending() {
+            let pieces = match &*self.lock_sending() {
                 Sending::Body { pieces } => Some(pieces.clone()),
                 Sending::Over => return,
                 _ => None,
@@ -325,7 +326,7 @@ impl Traffic {
     }
 }
 
-fn received(py: Python<'_>, piece: Option<Bytes>) -> PyResult<Py<PyAny>> {
+fn receive_message(py: Python<'_>, piece: Option<Bytes>) -> PyResult<Py<PyAny>> {
     let message = PyDict::new(py);
     message.set_item("type", "http.request")?;
     message.set_item("more_body", piece.is_some())?;
@@ -333,7 +334,7 @@ fn received(py: Python<'_>, piece: Option<Bytes>) -> PyResult<Py<PyAny>> {
     Ok(message.into_any().unbind())
 }
 
-fn disconnected(py: Python<'_>) -> PyResult<Py<PyAny>> {
+fn disconnect_message(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let message = PyDict::new(py);
     message.set_item("type", "http.disconnect")?;
     Ok(message.into_any().unbind())
@@ -350,19 +351,19 @@ impl Send {
     fn __call__<'py>(&self, py: Python<'py>, message: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let kind = message.as_any().get_item(intern!(py, "type"))?;
         let left = match kind.extract::<&str>()? {
-            "http.response.start" => self.traffic.start(message).map(|()| None)?,
+            "http.response.start" => self.traffic.start_response(message).map(|()| None)?,
             "http.response.body" => {
                 let body = message.get_item(intern!(py, "body"))?;
                 let body = body.map(|body| body.extract::<Vec<u8>>()).transpose()?.unwrap_or_default();
                 let more = message.get_item(intern!(py, "more_body"))?;
                 let is_last = !more.map_or(Ok(false), |more| more.is_truthy())?;
-                self.traffic.body(body.into(), is_last)?
+                self.traffic.send_body(body.into(), is_last)?
             }
             other => return Err(PyValueError::new_err(format!("there is no message {other:?} to send"))),
         };
         match left {
-            None => awaitable::ready(py),
-            Some((pieces, piece)) => awaitable::awaitable(py, &self.traffic.runtime, async move {
+            None => awaitable::ready_awaitable(py),
+            Some((pieces, piece)) => awaitable::spawn_awaitable(py, &self.traffic.runtime, async move {
                 let sent = pieces.send(piece).await;
                 Box::new(move |py: Python<'_>| match sent {
                     Ok(()) => Ok(py.None()),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use mcpace_serve::Ends;
-use mcpace_serve::http::{Endpoint as Inner, Reply as Body};
+use mcpace_serve::http::{Endpoint as Inner, EndpointBody as Body};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use crate::server::http::connection_ends::{self, Address};
+use crate::server::http::connection_ends::{self, AddressTuple};
 use crate::server::threads::awaitable::{self, Given};
 
 /// HTTP endpoint that is called with whole requests.
@@ -41,8 +41,8 @@ impl Endpoint {
         target: &str,
         headers: Vec<(Vec<u8>, Vec<u8>)>,
         body: &[u8],
-        client: Address,
-        server: Address,
+        client: AddressTuple,
+        server: AddressTuple,
         scheme: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(format!("no request can be made: {error}"));
@@ -54,12 +54,12 @@ impl Endpoint {
             request.headers_mut().append(name, HeaderValue::from_bytes(&value).map_err(|error| wrong(&error))?);
         }
         request.extensions_mut().insert(Ends {
-            client: connection_ends::parsed(&client),
-            server: connection_ends::parsed(&server),
+            client: connection_ends::parse_address(&client),
+            server: connection_ends::parse_address(&server),
             is_tls: scheme == "https",
         });
         let (endpoint, runtime) = (self.inner.clone(), self.runtime.clone());
-        awaitable::awaitable(py, &self.runtime, async move {
+        awaitable::spawn_awaitable(py, &self.runtime, async move {
             let (head, body) = endpoint.call(request).await.into_parts();
             let reply = Reply {
                 status: head.status.as_u16(),
@@ -101,7 +101,7 @@ impl Reply {
     /// The next piece; an awaitable, of `None` at the end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let body = Arc::clone(&self.body);
-        awaitable::awaitable(py, &self.runtime, async move {
+        awaitable::spawn_awaitable(py, &self.runtime, async move {
             let mut body = body.lock().await;
             let piece = match &mut *body {
                 Some(body) => body.next().await,
@@ -117,7 +117,7 @@ impl Reply {
     /// The client has gone away: what is still under way for it is cancelled. An awaitable.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let body = Arc::clone(&self.body);
-        awaitable::awaitable(py, &self.runtime, async move {
+        awaitable::spawn_awaitable(py, &self.runtime, async move {
             drop(body.lock().await.take());
             Box::new(|py: Python<'_>| Ok(py.None())) as Given
         })

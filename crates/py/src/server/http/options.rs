@@ -11,7 +11,7 @@ use mcpace_serve::http::{self, Limits, ResponseMode, Tls, WorkerGroup};
 use pyo3::prelude::*;
 
 use crate::problem::{OrRaise, UsageProblem};
-use crate::seconds::seconds;
+use crate::seconds::parse_seconds;
 use crate::server::auth::token_verifier::PythonVerifier;
 use crate::server::auth::tokens::NativeVerifier;
 use crate::server::http::asgi_fallback::Application;
@@ -101,7 +101,7 @@ impl HttpOptions {
             None => None,
         };
         let tls = tls.map(|(chain, key)| Tls::from_pem(&chain, &key)).transpose().or_raise()?;
-        let mut bounds = Limits { stop: seconds("grace_s", grace_s)?, ..Limits::default() };
+        let mut bounds = Limits { stop: parse_seconds("grace_s", grace_s)?, ..Limits::default() };
         for (name, value) in limits.into_iter().flatten() {
             set_limit(&mut bounds, &name, value)?;
         }
@@ -116,7 +116,7 @@ impl HttpOptions {
                     }
                     None => format!("{scheme}://{address}{path}"),
                 };
-                let limit = seconds("token_timeout_s", token_timeout_s)?;
+                let limit = parse_seconds("token_timeout_s", token_timeout_s)?;
                 let verify = match verify.cast::<NativeVerifier>() {
                     Ok(native) if check_resource => {
                         let NativeVerifier { inner, report } = native.get();
@@ -138,11 +138,11 @@ impl HttpOptions {
             allowed_hosts,
             allowed_origins,
             server_timing,
-            access_log: access_log.then(crate::server::http::access_log::log),
+            access_log: access_log.then(crate::server::http::access_log::stderr_log),
             legacy_sse,
             resumable,
-            retry: seconds("retry_s", retry_s)?,
-            keep_alive: seconds("keep_alive_s", keep_alive_s)?,
+            retry: parse_seconds("retry_s", retry_s)?,
+            keep_alive: parse_seconds("keep_alive_s", keep_alive_s)?,
             limits: bounds,
             path: path.to_owned(),
             response,
@@ -158,7 +158,7 @@ impl HttpOptions {
 
 impl HttpOptions {
     /// For one server: what Python decides is asked on its event loop.
-    pub(crate) fn resolve(&self, py: Python<'_>, shared: &Arc<FunctionHost>) -> PyResult<http::Options> {
+    pub(crate) fn resolve_options(&self, py: Python<'_>, shared: &Arc<FunctionHost>) -> PyResult<http::Options> {
         let mut options = self.inner.clone();
         if let Some(Verification { verify, resource, authorization_servers, scopes, limit }) = &self.verification {
             let verifier: Arc<dyn http::TokenVerifier> = match verify {
@@ -182,7 +182,7 @@ impl HttpOptions {
                 Some(http::MountedService::new(Application { app: Arc::clone(app), event_loop_thread, is_tls }));
         }
         if let Some(store) = &self.store {
-            let redis = store.open(
+            let redis = store.open_redis(
                 py,
                 "requests of sessions are refused until it is back",
                 "sessions are this process's own until it is back",
@@ -215,13 +215,13 @@ fn set_limit(limits: &mut Limits, name: &str, value: f64) -> PyResult<()> {
         "session_reply_bytes" => limits.session_reply_bytes = count()?,
         "session_replay_bytes" => limits.session_replay_bytes = count()?,
         "replay_bytes" => limits.replay_bytes = count()?,
-        "session_idle_s" => limits.session_idle = seconds(name, value)?,
-        "session_life_s" => limits.session_life = Some(seconds(name, value)?),
-        "replay_time_s" => limits.replay_time = seconds(name, value)?,
-        "connection_idle_s" => limits.connection_idle = seconds(name, value)?,
-        "head_time_s" => limits.head_time = seconds(name, value)?,
-        "body_time_s" => limits.body_time = seconds(name, value)?,
-        "write_stall_s" => limits.write_stall = seconds(name, value)?,
+        "session_idle_s" => limits.session_idle = parse_seconds(name, value)?,
+        "session_life_s" => limits.session_life = Some(parse_seconds(name, value)?),
+        "replay_time_s" => limits.replay_time = parse_seconds(name, value)?,
+        "connection_idle_s" => limits.connection_idle = parse_seconds(name, value)?,
+        "head_time_s" => limits.head_time = parse_seconds(name, value)?,
+        "body_time_s" => limits.body_time = parse_seconds(name, value)?,
+        "write_stall_s" => limits.write_stall = parse_seconds(name, value)?,
         other => return Err(UsageProblem::new_err(format!("there is no limit {other:?}"))),
     }
     Ok(())

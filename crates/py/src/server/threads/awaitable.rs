@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use crate::attaching::attached;
+use crate::attaching::with_interpreter;
 use crate::event_loop::running_loop;
 use crate::server::call::exceptions;
 use crate::server::threads::event_loop_thread::EventLoopThread;
@@ -20,46 +20,46 @@ use crate::server::threads::event_loop_thread::EventLoopThread;
 pub(crate) type Given = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
 
 /// Runs `work` on `runtime`; gives an awaitable of the running event loop. Cancelling that drops the work.
-pub(crate) fn awaitable<'py>(
+pub(crate) fn spawn_awaitable<'py>(
     py: Python<'py>,
     runtime: &Handle,
     work: impl Future<Output = Given> + Send + 'static,
 ) -> PyResult<Bound<'py, PyAny>> {
     let event_loop = running_loop(py)?;
     let future = event_loop.call_method0(intern!(py, "create_future"))?;
-    let event_loop_thread = EventLoopThread::running(py)
+    let event_loop_thread = EventLoopThread::if_running(py)
         .filter(|event_loop_thread| event_loop_thread.event_loop().bind(py).is(&event_loop));
-    let waiting = Waiting { future: Some((event_loop.unbind(), future.clone().unbind())), event_loop_thread };
-    let task = runtime.spawn(async move { waiting.resolve(work.await) });
+    let waiting = PendingFuture { future: Some((event_loop.unbind(), future.clone().unbind())), event_loop_thread };
+    let task = runtime.spawn(async move { waiting.resolve_future(work.await) });
     future.call_method1(intern!(py, "add_done_callback"), (Abort { task: task.abort_handle() },))?;
     Ok(future)
 }
 
 /// An awaitable of `None` that is there already.
-pub(crate) fn ready(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn ready_awaitable(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let future = running_loop(py)?.call_method0(intern!(py, "create_future"))?;
     future.call_method1(intern!(py, "set_result"), (py.None(),))?;
     Ok(future)
 }
 
 /// A future that waits for its value. Dropped without one, it is cancelled.
-struct Waiting {
+struct PendingFuture {
     future: Option<(Py<PyAny>, Py<PyAny>)>,
     event_loop_thread: Option<Arc<EventLoopThread>>,
 }
 
-impl Waiting {
-    fn resolve(mut self, given: Given) {
-        self.settle(Some(given));
+impl PendingFuture {
+    fn resolve_future(mut self, given: Given) {
+        self.settle_future(Some(given));
     }
 
-    fn settle(&mut self, given: Option<Given>) {
+    fn settle_future(&mut self, given: Option<Given>) {
         let Some((event_loop, future)) = self.future.take() else { return };
         match &self.event_loop_thread {
-            Some(event_loop_thread) => event_loop_thread.run_soon(move |py| settle(future.bind(py), given)),
+            Some(event_loop_thread) => event_loop_thread.run_soon(move |py| settle_future(future.bind(py), given)),
             // Where the interpreter is ending nobody waits.
             None => {
-                let _ = attached(|py| {
+                let _ = with_interpreter(|py| {
                     let settling = Settling { future, given: Mutex::new(given) };
                     // A loop that is closed has nobody waiting on it.
                     let _ = event_loop.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (settling,));
@@ -69,13 +69,13 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingFuture {
     fn drop(&mut self) {
-        self.settle(None);
+        self.settle_future(None);
     }
 }
 
-fn settle(future: &Bound<'_, PyAny>, given: Option<Given>) {
+fn settle_future(future: &Bound<'_, PyAny>, given: Option<Given>) {
     let py = future.py();
     let settled = || -> PyResult<()> {
         if future.call_method0(intern!(py, "done"))?.is_truthy()? {
@@ -89,7 +89,7 @@ fn settle(future: &Bound<'_, PyAny>, given: Option<Given>) {
         .map(drop)
     };
     if let Err(error) = settled() {
-        exceptions::log(py, "telling an awaited future its result", &error);
+        exceptions::log_failure(py, "telling an awaited future its result", &error);
     }
 }
 
@@ -104,7 +104,7 @@ struct Settling {
 impl Settling {
     fn __call__(&self, py: Python<'_>) {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).take();
-        settle(self.future.bind(py), given);
+        settle_future(self.future.bind(py), given);
     }
 }
 

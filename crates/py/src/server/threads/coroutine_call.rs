@@ -13,7 +13,7 @@ use pyo3::types::iterator::PySendResult;
 use pyo3::types::{PyDict, PyIterator, PyType};
 
 use crate::server::call::handler::Callable;
-use crate::server::call::job::{self, Completion, Job, Prepared};
+use crate::server::call::job::{self, CallCompletion, Job, Prepared};
 use crate::server::threads::event_loop_thread::EventLoopThread;
 
 /// A call from its way to the loop to its end: what it takes to cancel it.
@@ -25,7 +25,7 @@ pub(crate) struct CoroutineCall {
 
 impl CoroutineCall {
     /// Ends the call wherever it is; from any thread.
-    pub(crate) fn cancel(self: &Arc<Self>, event_loop_thread: &EventLoopThread) {
+    pub(crate) fn cancel_call(self: &Arc<Self>, event_loop_thread: &EventLoopThread) {
         self.is_cancelled.store(true, Ordering::Release);
         let flight = Arc::clone(self);
         event_loop_thread.run_soon(move |py| {
@@ -37,19 +37,19 @@ impl CoroutineCall {
         });
     }
 
-    fn set(&self, task: Option<Py<PyAny>>) {
+    fn set_task(&self, task: Option<Py<PyAny>>) {
         let before = std::mem::replace(&mut *self.task.lock().unwrap_or_else(PoisonError::into_inner), task);
         drop(before);
     }
 }
 
 /// Begins a call on the loop's thread.
-pub(crate) fn submit(event_loop_thread: &EventLoopThread, job: Job, flight: &Arc<CoroutineCall>) {
+pub(crate) fn submit_job(event_loop_thread: &EventLoopThread, job: Job, flight: &Arc<CoroutineCall>) {
     let (event_loop, flight) = (event_loop_thread.event_loop_shared(), Arc::clone(flight));
-    event_loop_thread.run_soon(move |py| begin(event_loop.bind(py), job, &flight));
+    event_loop_thread.run_soon(move |py| begin_call(event_loop.bind(py), job, &flight));
 }
 
-fn begin(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<CoroutineCall>) {
+fn begin_call(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<CoroutineCall>) {
     if flight.is_cancelled.load(Ordering::Acquire) || job.end.is_given_up() {
         return;
     }
@@ -57,18 +57,18 @@ fn begin(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<CoroutineCall>) {
     let Job { callable, variables, arguments, context, end, .. } = job;
     let begun = || -> PyResult<(Bound<'_, PyIterator>, Bound<'_, PyAny>)> {
         let Prepared { keywords, variables } =
-            job::prepare(py, &callable, &variables, &arguments, context, end.observed())?;
+            job::prepare_call(py, &callable, &variables, &arguments, context, end.observed_request())?;
         // A coroutine function runs nothing yet; any other function has its variables all the same.
         let awaitable = variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords))?;
         Ok((awaitable.call_method0(intern!(py, "__await__"))?.try_iter()?, variables))
     };
     let (iterator, variables) = match begun() {
         Ok(begun) => begun,
-        Err(error) => return end.give(py, &callable, Err(error)),
+        Err(error) => return end.deliver_outcome(py, &callable, Err(error)),
     };
-    let started = start(event_loop, iterator, &variables, Open::Call(callable, end), flight);
+    let started = start_coroutine(event_loop, iterator, &variables, EndReceiver::Call(callable, end), flight);
     if let Err(error) = started {
-        crate::server::call::exceptions::log(py, "a handler", &error);
+        crate::server::call::exceptions::log_failure(py, "a handler", &error);
     }
 }
 
@@ -83,37 +83,37 @@ pub(crate) fn begin_alone(
     let py = event_loop.py();
     let iterator = awaitable.call_method0(intern!(py, "__await__"))?.try_iter()?;
     let variables = py.import("contextvars")?.call_method0("copy_context")?;
-    start(event_loop, iterator, &variables, Open::Alone(what, Box::new(ended)), flight)
+    start_coroutine(event_loop, iterator, &variables, EndReceiver::Alone(what, Box::new(ended)), flight)
 }
 
-fn start(
+fn start_coroutine(
     event_loop: &Bound<'_, PyAny>,
     iterator: Bound<'_, PyIterator>,
     variables: &Bound<'_, PyAny>,
-    open: Open,
+    open: EndReceiver,
     flight: &Arc<CoroutineCall>,
 ) -> PyResult<()> {
-    let step = Step { iterator: iterator.unbind(), open: Mutex::new(Some(open)), flight: Arc::clone(flight) };
+    let step = CoroutineStep { iterator: iterator.unbind(), open: Mutex::new(Some(open)), flight: Arc::clone(flight) };
     let step = Bound::new(event_loop.py(), step)?;
-    let task = task(event_loop, &step, variables)?;
+    let task = make_task(event_loop, &step, variables)?;
     let is_open = step.get().open.lock().unwrap_or_else(PoisonError::into_inner).is_some();
     if is_open {
-        flight.set(Some(task.unbind()));
+        flight.set_task(Some(task.unbind()));
     }
     Ok(())
 }
 
 /// Receiver of the end of a coroutine.
-enum Open {
-    Call(Arc<Callable>, Completion),
+enum EndReceiver {
+    Call(Arc<Callable>, CallCompletion),
     /// With the words for it.
     Alone(&'static str, Box<dyn FnOnce() + Send>),
 }
 
 /// A task of it; begun at once, where the interpreter can.
-fn task<'py>(
+fn make_task<'py>(
     event_loop: &Bound<'py, PyAny>,
-    step: &Bound<'py, Step>,
+    step: &Bound<'py, CoroutineStep>,
     variables: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static TASK: PyOnceLock<(Py<PyType>, bool)> = PyOnceLock::new();
@@ -133,14 +133,14 @@ fn task<'py>(
 
 /// Object that an asyncio task steps in place of the coroutine.
 #[pyclass(frozen)]
-struct Step {
+struct CoroutineStep {
     iterator: Py<PyIterator>,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<EndReceiver>>,
     flight: Arc<CoroutineCall>,
 }
 
 #[pymethods]
-impl Step {
+impl CoroutineStep {
     fn __await__(this: Py<Self>) -> Py<Self> {
         this
     }
@@ -153,8 +153,8 @@ impl Step {
         let sent = self.iterator.bind(py).send(py.None().bind(py));
         match sent {
             Ok(PySendResult::Next(waited_for)) => Ok(Some(waited_for.unbind())),
-            Ok(PySendResult::Return(value)) => self.ended(py, Ok(value)).map(|()| None),
-            Err(error) => self.ended(py, Err(error)).map(|()| None),
+            Ok(PySendResult::Return(value)) => self.finish_call(py, Ok(value)).map(|()| None),
+            Err(error) => self.finish_call(py, Err(error)).map(|()| None),
         }
     }
 
@@ -169,50 +169,50 @@ impl Step {
             Ok(waited_for) => Ok(waited_for.unbind()),
             Err(error) if error.is_instance_of::<PyStopIteration>(py) => {
                 let value = error.value(py).getattr(intern!(py, "value"))?;
-                self.ended(py, Ok(value))?;
+                self.finish_call(py, Ok(value))?;
                 Err(PyStopIteration::new_err(()))
             }
             Err(error) => {
-                self.ended(py, Err(error))?;
+                self.finish_call(py, Err(error))?;
                 Err(PyStopIteration::new_err(()))
             }
         }
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.flight.set(None);
-        drop(self.take());
+        self.flight.set_task(None);
+        drop(self.take_open());
         self.iterator.bind(py).call_method0(intern!(py, "close")).map(drop)
     }
 }
 
-impl Step {
+impl CoroutineStep {
     /// Hands the outcome over. A cancelled call is also cancelled for its task; any other failure concerns the call
     /// alone.
-    fn ended(&self, py: Python<'_>, outcome: PyResult<Bound<'_, PyAny>>) -> PyResult<()> {
-        self.flight.set(None);
+    fn finish_call(&self, py: Python<'_>, outcome: PyResult<Bound<'_, PyAny>>) -> PyResult<()> {
+        self.flight.set_task(None);
         let cancelled =
             outcome.as_ref().err().filter(|error| is_cancellation(py, error)).map(|error| error.clone_ref(py));
-        match self.take() {
+        match self.take_open() {
             None => {}
-            Some(Open::Alone(what, ended)) => {
+            Some(EndReceiver::Alone(what, ended)) => {
                 if let (Err(error), None) = (&outcome, &cancelled) {
-                    crate::server::call::exceptions::log(py, what, error);
+                    crate::server::call::exceptions::log_failure(py, what, error);
                 }
                 ended();
             }
-            Some(Open::Call(callable, end)) => {
+            Some(EndReceiver::Call(callable, end)) => {
                 // Being cut off, by the client or by the server's end, is no failure of the function's: nothing is logged.
                 match &cancelled {
-                    Some(_) => end.refuse(HandlerError::new("the call was cancelled")),
-                    None => end.give(py, &callable, outcome),
+                    Some(_) => end.refuse_call(HandlerError::new("the call was cancelled")),
+                    None => end.deliver_outcome(py, &callable, outcome),
                 }
             }
         }
         cancelled.map_or(Ok(()), Err)
     }
 
-    fn take(&self) -> Option<Open> {
+    fn take_open(&self) -> Option<EndReceiver> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

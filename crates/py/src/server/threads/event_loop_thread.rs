@@ -19,7 +19,7 @@ use crate::server::exit_hook;
 pub(crate) struct EventLoopThread {
     event_loop: Arc<Py<PyAny>>,
     process: u32,
-    queue: Mutex<Queue>,
+    queue: Mutex<JobQueue>,
     waker: UnixStream,
     woken: UnixStream,
     /// Whether its thread is done with the interpreter.
@@ -27,42 +27,42 @@ pub(crate) struct EventLoopThread {
 }
 
 #[derive(Default)]
-struct Queue {
-    work: Vec<Work>,
+struct JobQueue {
+    work: Vec<LoopWork>,
     /// A byte is on its way.
     is_awake: bool,
     over: bool,
 }
 
-type Work = Box<dyn for<'py> FnOnce(Python<'py>) + Send>;
+type LoopWork = Box<dyn for<'py> FnOnce(Python<'py>) + Send>;
 
 static CURRENT: Mutex<Option<Arc<EventLoopThread>>> = Mutex::new(None);
 
 impl EventLoopThread {
     /// The process's loop; started by the first who asks.
-    pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<Self>> {
+    pub(crate) fn current_or_start(py: Python<'_>) -> PyResult<Arc<Self>> {
         // Waiting for the lock lets go of the interpreter: its holder needs it.
         let mut current = CURRENT.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         if let Some(event_loop_thread) = current.as_ref().filter(|event_loop_thread| event_loop_thread.is_usable()) {
             return Ok(Arc::clone(event_loop_thread));
         }
-        let event_loop_thread = Self::start(py)?;
+        let event_loop_thread = Self::start_thread(py)?;
         *current = Some(Arc::clone(&event_loop_thread));
         Ok(event_loop_thread)
     }
 
     /// The loop, where it runs.
-    pub(crate) fn running(py: Python<'_>) -> Option<Arc<Self>> {
+    pub(crate) fn if_running(py: Python<'_>) -> Option<Arc<Self>> {
         let current = CURRENT.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         current.as_ref().filter(|event_loop_thread| event_loop_thread.is_usable()).cloned()
     }
 
     /// A forked child has the loop, but not its thread.
     fn is_usable(&self) -> bool {
-        self.process == std::process::id() && !self.queue().over
+        self.process == std::process::id() && !self.lock_queue().over
     }
 
-    fn start(py: Python<'_>) -> PyResult<Arc<Self>> {
+    fn start_thread(py: Python<'_>) -> PyResult<Arc<Self>> {
         let event_loop = match py.import("uvloop") {
             Ok(uvloop) => uvloop.call_method0("new_event_loop")?,
             Err(_) => py.import("asyncio")?.call_method0("new_event_loop")?,
@@ -81,12 +81,12 @@ impl EventLoopThread {
         let drain = Bound::new(py, Drain { event_loop_thread: Arc::clone(&event_loop_thread) })?;
         event_loop.call_method1("add_reader", (event_loop_thread.woken.as_raw_fd(), drain))?;
         let its = Arc::clone(&event_loop_thread);
-        std::thread::Builder::new().name("mcpace-loop".to_owned()).spawn(move || its.run())?;
-        exit_hook::register(py)?;
+        std::thread::Builder::new().name("mcpace-loop".to_owned()).spawn(move || its.run_loop())?;
+        exit_hook::register_hook(py)?;
         Ok(event_loop_thread)
     }
 
-    fn run(&self) {
+    fn run_loop(&self) {
         // Nothing to do where the interpreter is ending already.
         let _ = Python::try_attach(|py| {
             let event_loop = self.event_loop.bind(py);
@@ -95,16 +95,16 @@ impl EventLoopThread {
                 .and_then(|asyncio| asyncio.call_method1("set_event_loop", (event_loop,)))
                 .and_then(|_| event_loop.call_method0("run_forever"));
             if let Err(error) = ran {
-                exceptions::log(py, "the event loop", &error);
+                exceptions::log_failure(py, "the event loop", &error);
             }
             let left = {
-                let mut queue = self.queue();
+                let mut queue = self.lock_queue();
                 queue.over = true;
                 std::mem::take(&mut queue.work)
             };
             drop(left);
-            if let Err(error) = close(event_loop) {
-                exceptions::log(py, "closing the event loop", &error);
+            if let Err(error) = close_loop(event_loop) {
+                exceptions::log_failure(py, "closing the event loop", &error);
             }
         });
         *self.has_ended() = true;
@@ -122,8 +122,8 @@ impl EventLoopThread {
 
     /// Runs work on the loop's thread. Work for a loop that has ended is dropped, which its waiting side notices.
     pub(crate) fn run_soon(&self, work: impl for<'py> FnOnce(Python<'py>) + Send + 'static) {
-        let work: Work = Box::new(work);
-        let mut queue = self.queue();
+        let work: LoopWork = Box::new(work);
+        let mut queue = self.lock_queue();
         if queue.over {
             drop(queue);
             drop(work);
@@ -138,16 +138,16 @@ impl EventLoopThread {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn lock_queue(&self) -> MutexGuard<'_, JobQueue> {
         // Nothing under the lock can panic half way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn drain(&self, py: Python<'_>) {
+    fn drain_queue(&self, py: Python<'_>) {
         let mut bytes = [0; 64];
         let _ = (&self.woken).read(&mut bytes);
         let work = {
-            let mut queue = self.queue();
+            let mut queue = self.lock_queue();
             queue.is_awake = false;
             std::mem::take(&mut queue.work)
         };
@@ -155,7 +155,7 @@ impl EventLoopThread {
     }
 
     /// Ends the loop, and waits for its thread, for so long; whether it has ended.
-    pub(crate) fn end(&self, py: Python<'_>, limit: Duration) -> bool {
+    pub(crate) fn end_loop(&self, py: Python<'_>, limit: Duration) -> bool {
         if self.process != std::process::id() {
             return true;
         }
@@ -179,7 +179,7 @@ impl EventLoopThread {
 }
 
 /// As `asyncio.run` ends: tasks are cancelled, generators closed.
-fn close(event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
+fn close_loop(event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = event_loop.py();
     let asyncio = py.import("asyncio")?;
     let tasks: Vec<Bound<'_, PyAny>> =
@@ -213,6 +213,6 @@ struct Drain {
 #[pymethods]
 impl Drain {
     fn __call__(&self, py: Python<'_>) {
-        self.event_loop_thread.drain(py);
+        self.event_loop_thread.drain_queue(py);
     }
 }

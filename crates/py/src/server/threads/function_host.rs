@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use crate::server::exit_hook;
 use crate::server::threads::context_variables::ContextVariables;
 use crate::server::threads::event_loop_thread::EventLoopThread;
-use crate::server::threads::pool::Pool;
+use crate::server::threads::pool::ThreadPool;
 
 /// Threads, event loop and context variables of one server's functions.
 pub(crate) struct FunctionHost {
-    pub(crate) pool: Pool,
+    pub(crate) pool: ThreadPool,
     pub(crate) variables: Arc<ContextVariables>,
     event_loop_thread: OnceLock<Arc<EventLoopThread>>,
     wants_loop: AtomicBool,
@@ -21,7 +21,7 @@ pub(crate) struct FunctionHost {
 impl FunctionHost {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
-            pool: Pool::new(threads),
+            pool: ThreadPool::new(threads),
             variables: Arc::default(),
             event_loop_thread: OnceLock::new(),
             wants_loop: false.into(),
@@ -29,10 +29,10 @@ impl FunctionHost {
     }
 
     /// Captures the caller's context variables for the functions. Called when serving begins.
-    pub(crate) fn begin(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn capture_context(&self, py: Python<'_>) -> PyResult<()> {
         // Calls start threads, which must end before the interpreter does.
-        exit_hook::register(py)?;
-        self.variables.capture(py)?;
+        exit_hook::register_hook(py)?;
+        self.variables.capture_current(py)?;
         if self.wants_loop.load(Ordering::Relaxed) {
             self.start_loop(py)?;
         }
@@ -52,7 +52,7 @@ impl FunctionHost {
         if let Some(event_loop_thread) = self.event_loop_thread.get() {
             return Ok(Arc::clone(event_loop_thread));
         }
-        let event_loop_thread = EventLoopThread::current(py)?;
+        let event_loop_thread = EventLoopThread::current_or_start(py)?;
         Ok(Arc::clone(self.event_loop_thread.get_or_init(|| event_loop_thread)))
     }
 

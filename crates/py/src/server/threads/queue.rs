@@ -23,10 +23,10 @@ const HELD_PER_FREE: usize = 3;
 
 /// A number that all calls of one client have in common. Calls of client 0 have no other client beside them, or are nobody's: they may
 /// hold all threads.
-pub(crate) type Client = u64;
+pub(crate) type ClientNumber = u64;
 
 /// Calls that wait for a thread, and counts of those that run.
-pub(crate) struct Queue<T> {
+pub(crate) struct CallQueue<T> {
     /// How many threads there may be.
     limit: usize,
     quick: Lane<T>,
@@ -38,7 +38,7 @@ pub(crate) struct Queue<T> {
     turn: Option<Instant>,
     /// Calls under way: of all clients, and of each that has any.
     running: usize,
-    held: FxHashMap<Client, usize>,
+    held: FxHashMap<ClientNumber, usize>,
 }
 
 /// Known behaviour of a call's function.
@@ -50,7 +50,7 @@ pub(crate) struct Manner {
     pub(crate) is_busy: bool,
 }
 
-struct Waiting<T> {
+struct WaitingCall<T> {
     call: T,
     is_busy: bool,
 }
@@ -58,22 +58,22 @@ struct Waiting<T> {
 /// Calls that wait, each client's in their order.
 struct Lane<T> {
     // Clients are numbered by us or named by a verified token, so nobody can choose keys that collide.
-    waiting: FxHashMap<Client, VecDeque<Waiting<T>>>,
+    waiting: FxHashMap<ClientNumber, VecDeque<WaitingCall<T>>>,
     /// Clients that have calls here: the first has its turn.
-    turns: VecDeque<Client>,
+    turns: VecDeque<ClientNumber>,
     calls: usize,
 }
 
 /// A call taken from the queue. The thread that took it reports its end.
-pub(crate) struct Taken<T> {
+pub(crate) struct TakenCall<T> {
     pub(crate) call: T,
-    pub(crate) place: Place,
+    pub(crate) place: ThreadShare,
 }
 
 /// The share of the threads that a running call holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    client: Client,
+pub(crate) struct ThreadShare {
+    client: ClientNumber,
     /// Whether it counts as a busy function's.
     is_busy: bool,
 }
@@ -83,7 +83,7 @@ impl<T> Lane<T> {
         Self { waiting: FxHashMap::default(), turns: VecDeque::new(), calls: 0 }
     }
 
-    fn push(&mut self, client: Client, waiting: Waiting<T>) {
+    fn push_call(&mut self, client: ClientNumber, waiting: WaitingCall<T>) {
         let calls = self.waiting.entry(client).or_default();
         if calls.is_empty() {
             self.turns.push_back(client);
@@ -93,7 +93,7 @@ impl<T> Lane<T> {
     }
 
     /// Takes the first call of a client, whose next turn comes after all others'.
-    fn take(&mut self, at: usize) -> Option<(Client, Waiting<T>)> {
+    fn take_first(&mut self, at: usize) -> Option<(ClientNumber, WaitingCall<T>)> {
         let client = self.turns.remove(at)?;
         let calls = self.waiting.get_mut(&client)?;
         let first = calls.pop_front()?;
@@ -106,19 +106,19 @@ impl<T> Lane<T> {
         Some((client, first))
     }
 
-    fn first_of(&self, at: usize) -> Option<&Waiting<T>> {
+    fn first_of(&self, at: usize) -> Option<&WaitingCall<T>> {
         self.waiting.get(self.turns.get(at)?)?.front()
     }
 }
 
 /// Which lane is next.
 #[derive(Clone, Copy)]
-enum Next {
+enum NextLane {
     Quick(usize),
     Slow(usize),
 }
 
-impl<T> Queue<T> {
+impl<T> CallQueue<T> {
     /// For so many threads.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
@@ -133,9 +133,9 @@ impl<T> Queue<T> {
         }
     }
 
-    pub(crate) fn push(&mut self, call: T, client: Client, manner: Manner) {
+    pub(crate) fn push_call(&mut self, call: T, client: ClientNumber, manner: Manner) {
         let lane = if manner.is_slow { &mut self.slow } else { &mut self.quick };
-        lane.push(client, Waiting { call, is_busy: manner.is_busy });
+        lane.push_call(client, WaitingCall { call, is_busy: manner.is_busy });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -144,19 +144,19 @@ impl<T> Queue<T> {
 
     /// Whether a call waits that may have a thread, its function's turn come or not.
     pub(crate) fn has_next(&self) -> bool {
-        self.next().is_some()
+        self.next_client().is_some()
     }
 
     /// The next call, its turn come or not.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Taken<T>> {
-        let (client, Waiting { call, is_busy }) = match self.next()? {
-            Next::Quick(at) => {
+    pub(crate) fn pop_next(&mut self, now: Instant) -> Option<TakenCall<T>> {
+        let (client, WaitingCall { call, is_busy }) = match self.next_client()? {
+            NextLane::Quick(at) => {
                 self.overtaken += 1;
-                self.quick.take(at)
+                self.quick.take_first(at)
             }
-            Next::Slow(at) => {
+            NextLane::Slow(at) => {
                 self.overtaken = 0;
-                self.slow.take(at)
+                self.slow.take_first(at)
             }
         }?;
         if is_busy {
@@ -165,11 +165,11 @@ impl<T> Queue<T> {
         }
         self.running += 1;
         *self.held.entry(client).or_default() += 1;
-        Some(Taken { call, place: Place { client, is_busy } })
+        Some(TakenCall { call, place: ThreadShare { client, is_busy } })
     }
 
     /// A call that was taken is over.
-    pub(crate) fn over(&mut self, Place { client, is_busy }: Place) {
+    pub(crate) fn finish_place(&mut self, ThreadShare { client, is_busy }: ThreadShare) {
         self.busy -= usize::from(is_busy && self.busy > 0);
         self.running = self.running.saturating_sub(1);
         if let Some(held) = self.held.get_mut(&client) {
@@ -182,16 +182,16 @@ impl<T> Queue<T> {
 
     /// How long the next call is to wait for its turn yet; `None` where it may go, or there is none.
     pub(crate) fn turn_left(&self, now: Instant) -> Option<Duration> {
-        let next = match self.next()? {
-            Next::Quick(at) => self.quick.first_of(at),
-            Next::Slow(at) => self.slow.first_of(at),
+        let next = match self.next_client()? {
+            NextLane::Quick(at) => self.quick.first_of(at),
+            NextLane::Slow(at) => self.slow.first_of(at),
         }?;
         let turn = self.turn.filter(|_| self.busy > 0 && next.is_busy)?;
         TURN.checked_sub(now.saturating_duration_since(turn)).filter(|left| !left.is_zero())
     }
 
     /// Takes all calls out.
-    pub(crate) fn drain(&mut self) -> Vec<T> {
+    pub(crate) fn drain_all(&mut self) -> Vec<T> {
         let lanes = [&mut self.quick, &mut self.slow];
         let all = lanes.into_iter().flat_map(|lane| {
             lane.turns.clear();
@@ -201,9 +201,9 @@ impl<T> Queue<T> {
         all.flatten().map(|waiting| waiting.call).collect()
     }
 
-    fn next(&self) -> Option<Next> {
-        let quick = || self.first_allowed(&self.quick).map(Next::Quick);
-        let slow = || self.first_allowed(&self.slow).map(Next::Slow);
+    fn next_client(&self) -> Option<NextLane> {
+        let quick = || self.first_allowed(&self.quick).map(NextLane::Quick);
+        let slow = || self.first_allowed(&self.slow).map(NextLane::Slow);
         if self.overtaken < OVERTAKING { quick().or_else(slow) } else { slow().or_else(quick) }
     }
 

@@ -27,12 +27,12 @@ pub(crate) struct ThreadTime {
 
 impl ThreadTimer {
     pub(crate) fn start() -> Self {
-        Self { started: Instant::now(), waited_to_run: waited_to_run(), worked: worked() }
+        Self { started: Instant::now(), waited_to_run: waited_to_run(), worked: processor_time() }
     }
 
     /// Returns the times since the beginning.
     pub(crate) fn read(&self) -> ThreadTime {
-        let (wall, worked) = (self.started.elapsed(), worked().saturating_sub(self.worked));
+        let (wall, worked) = (self.started.elapsed(), processor_time().saturating_sub(self.worked));
         let preempted = match (self.waited_to_run, waited_to_run()) {
             (Some(before), Some(after)) => after.saturating_sub(before),
             _ => Duration::ZERO,
@@ -42,7 +42,7 @@ impl ThreadTimer {
 }
 
 /// This thread's time on a processor.
-fn worked() -> Duration {
+fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 

@@ -16,7 +16,7 @@ const TOGETHER: usize = 64 << 10;
 
 /// The buffered events of one log. Positions count up from 0.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct EventBuffer {
     /// As they go over the wire.
     events: VecDeque<Bytes>,
     bytes: usize,
@@ -26,21 +26,21 @@ pub(super) struct Held {
     read: u64,
 }
 
-impl Held {
+impl EventBuffer {
     /// The position of the event that is added next.
-    pub(super) fn next(&self) -> u64 {
+    pub(super) fn next_position(&self) -> u64 {
         self.first + self.events.len() as u64
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn buffered_bytes(&self) -> usize {
         self.bytes
     }
 
     pub(super) fn is_read(&self) -> bool {
-        self.read == self.next()
+        self.read == self.next_position()
     }
 
-    pub(super) fn add(&mut self, event: Bytes) {
+    pub(super) fn add_event(&mut self, event: Bytes) {
         self.bytes += event.len();
         self.events.push_back(event);
     }
@@ -58,7 +58,7 @@ impl Held {
 
     /// Reads on from `position`. Events that are no longer held can't be read again; those after them can.
     pub(super) fn go_to(&mut self, position: u64) {
-        self.read = position.clamp(self.first, self.next());
+        self.read = position.clamp(self.first, self.next_position());
     }
 
     /// The next events that are not read yet: one that is large by itself, several in one piece of up to [`TOGETHER`].
@@ -92,8 +92,8 @@ impl Held {
     }
 
     /// Holds nothing any more, read or not.
-    pub(super) fn forget(&mut self) {
-        self.first = self.next();
+    pub(super) fn forget_all(&mut self) {
+        self.first = self.next_position();
         self.read = self.first;
         self.events.clear();
         self.bytes = 0;
@@ -111,20 +111,20 @@ impl Held {
 mod tests {
     use super::*;
 
-    fn text(held: &mut Held) -> Option<String> {
+    fn text(held: &mut EventBuffer) -> Option<String> {
         held.read_on().map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
     }
 
     #[test]
     fn short_events_are_read_together_and_a_large_one_where_it_is() {
-        let mut held = Held::default();
+        let mut held = EventBuffer::default();
         let large = Bytes::from(vec![b'l'; TOGETHER + 1]);
         for event in [Bytes::from_static(b"a"), Bytes::from_static(b"b"), large.clone(), Bytes::from_static(b"c")] {
-            held.add(event);
+            held.add_event(event);
         }
         assert_eq!(held.read_on().unwrap(), "ab");
         held.forget_read();
-        assert_eq!(held.bytes(), large.len() + 1);
+        assert_eq!(held.buffered_bytes(), large.len() + 1);
         assert_eq!(held.read_on().unwrap().as_ptr(), large.as_ptr());
         assert_eq!((held.read_on().unwrap(), held.is_read(), held.read_on()), (Bytes::from_static(b"c"), true, None));
     }
@@ -132,18 +132,18 @@ mod tests {
     #[test]
     fn what_is_forgotten_leaves_positions_as_they_are() {
         let bounds = LogBounds { events: 2, bytes: 100 };
-        let mut held = Held::default();
+        let mut held = EventBuffer::default();
         for event in ["a", "b"] {
             assert!(held.has_room(bounds));
-            held.add(Bytes::from_static(event.as_bytes()));
+            held.add_event(Bytes::from_static(event.as_bytes()));
         }
         assert!(!held.has_room(bounds), "nothing of it is read");
         assert_eq!((text(&mut held).as_deref(), text(&mut held)), (Some("ab"), None));
         assert!(held.has_room(bounds));
-        held.add(Bytes::from_static(b"c"));
+        held.add_event(Bytes::from_static(b"c"));
         held.go_to(0);
-        assert_eq!((text(&mut held).as_deref(), held.next(), held.bytes()), (Some("bc"), 3, 2));
-        held.forget();
-        assert_eq!((held.is_read(), held.next(), held.bytes(), text(&mut held)), (true, 3, 0, None));
+        assert_eq!((text(&mut held).as_deref(), held.next_position(), held.buffered_bytes()), (Some("bc"), 3, 2));
+        held.forget_all();
+        assert_eq!((held.is_read(), held.next_position(), held.buffered_bytes(), text(&mut held)), (true, 3, 0, None));
     }
 }

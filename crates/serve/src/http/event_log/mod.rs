@@ -18,21 +18,21 @@ use super::held_results::{Finished, Permit};
 use crate::outlet::{Gone, Outlet};
 pub(super) use buffer::LogBounds;
 pub(super) use event_id::position_after;
-pub(super) use reader::Reader;
+pub(super) use reader::LogReader;
 
-use buffer::Held;
+use buffer::EventBuffer;
 use event_id::event_id;
 
 /// Copy of a reply's stream that other processes can read.
 pub(super) trait StreamMirror: Send + Sync {
     /// Announces which requests the stream answers. Only the first time counts.
-    fn begin(&self);
+    fn begin_stream(&self);
 
     /// Copies an event.
-    fn event(&self, position: u64, message: Bytes);
+    fn mirror_event(&self, position: u64, message: Bytes);
 
     /// Ends the copy, if it has begun.
-    fn end(&self);
+    fn end_stream(&self);
 }
 
 /// The events of one stream, shared between the handlers that write it and the connection that reads it.
@@ -42,12 +42,12 @@ pub(super) struct Log {
     bounds: LogBounds,
     /// Copy of the stream for other processes.
     mirror: Option<Box<dyn StreamMirror>>,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Default)]
-struct State {
-    held: Held,
+struct LogState {
+    held: EventBuffer,
     /// A handler has said something, or let the connection go; replies and priming don't count.
     spoken: bool,
     /// Let go before anybody read: the first reader gets what is there, and comes back for the rest.
@@ -63,14 +63,14 @@ struct State {
     writer: Option<Waker>,
 }
 
-impl State {
+impl LogState {
     fn wake_writer(&mut self) {
         if let Some(writer) = self.writer.take() {
             writer.wake();
         }
     }
 
-    fn wake(&mut self) {
+    fn wake_readers(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -83,14 +83,14 @@ impl Log {
     }
 
     /// A resumable one, of which other processes learn.
-    pub(super) fn shared(number: u64, bounds: LogBounds, mirror: impl StreamMirror + 'static) -> Arc<Self> {
+    pub(super) fn new_shared(number: u64, bounds: LogBounds, mirror: impl StreamMirror + 'static) -> Arc<Self> {
         Arc::new(Self { number: Some(number), bounds, mirror: Some(Box::new(mirror)), state: Mutex::default() })
     }
 
     /// The stream begins, so that its client may come back: to another process, too.
-    pub(super) fn announce(&self) {
+    pub(super) fn announce_stream(&self) {
         if let Some(mirror) = &self.mirror {
-            mirror.begin();
+            mirror.begin_stream();
         }
     }
 
@@ -101,23 +101,23 @@ impl Log {
 
     /// The first event of a resumable stream: an id to come back with, and how long to wait before that (2025-11-25,
     /// basic/transports, "Sending Messages to the Server").
-    pub(super) fn prime(&self, retry: Duration) {
+    pub(super) fn add_prime(&self, retry: Duration) {
         let mut state = self.lock_state();
         let event = Event {
-            id: self.id(state.held.next()),
+            id: self.event_id(state.held.next_position()),
             retry: Some(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX)),
             ..Event::default()
         };
         let mut bytes = Vec::with_capacity(48);
         event.encode(&mut bytes);
-        self.add(&mut state, bytes.into());
+        self.add_event(&mut state, bytes.into());
     }
 
     /// An event of its own kind, such as `endpoint` in 2024-11-05.
     pub(super) fn push_event(&self, event: &Event) {
         let mut bytes = Vec::with_capacity(64);
         event.encode(&mut bytes);
-        self.add(&mut self.lock_state(), bytes.into());
+        self.add_event(&mut self.lock_state(), bytes.into());
     }
 
     /// Adds a reply, which is never refused: who asked for it waits for it.
@@ -125,15 +125,15 @@ impl Log {
         let mut state = self.lock_state();
         if !state.abandoned {
             if let Some(mirror) = &self.mirror {
-                mirror.event(state.held.next(), Bytes::copy_from_slice(message));
+                mirror.mirror_event(state.held.next_position(), Bytes::copy_from_slice(message));
             }
-            let encoded = self.encode(&state, message);
-            self.add(&mut state, permit.attach_to(encoded));
+            let encoded = self.encode_event(&state, message);
+            self.add_event(&mut state, permit.attach_to(encoded));
         }
     }
 
     /// Adds the reply of a call that ended. One that was taken back is not answered: its stream just ends.
-    pub(super) fn push(&self, finished: Finished) {
+    pub(super) fn push_finished(&self, finished: Finished) {
         let Finished { reply, permit } = finished;
         if !reply.cancelled {
             self.push_reply(&reply.message, permit);
@@ -141,13 +141,13 @@ impl Log {
     }
 
     /// No more events.
-    pub(super) fn end(&self) {
+    pub(super) fn end_stream(&self) {
         let mut state = self.lock_state();
         if let Some(mirror) = self.mirror.as_ref().filter(|_| !state.ended) {
-            mirror.end();
+            mirror.end_stream();
         }
         state.ended = true;
-        state.wake();
+        state.wake_readers();
         state.wake_writer();
     }
 
@@ -155,7 +155,7 @@ impl Log {
     /// come back with it would be lost, so nothing happens then.
     pub(super) fn release_reader(&self) {
         let mut state = self.lock_state();
-        if self.number.is_none() || state.held.next() == 0 {
+        if self.number.is_none() || state.held.next_position() == 0 {
             return;
         }
         if state.has_reader {
@@ -165,7 +165,7 @@ impl Log {
             state.released = true;
             state.spoken = true;
         }
-        state.wake();
+        state.wake_readers();
     }
 
     pub(super) fn has_reader(&self) -> bool {
@@ -177,8 +177,8 @@ impl Log {
     }
 
     /// Number of bytes that the log buffers.
-    pub(super) fn bytes(&self) -> usize {
-        self.lock_state().held.bytes()
+    pub(super) fn buffered_bytes(&self) -> usize {
+        self.lock_state().held.buffered_bytes()
     }
 
     /// Adds a message that has an id already, or gets none. False where nobody will read it.
@@ -189,7 +189,7 @@ impl Log {
         }
         let mut bytes = Vec::with_capacity(message.len() + 64);
         encode_message(message, id, &mut bytes);
-        self.add(&mut state, bytes.into());
+        self.add_event(&mut state, bytes.into());
         true
     }
 
@@ -220,7 +220,7 @@ impl Log {
     }
 
     /// Begins to read, at `from` or at the first event not sent yet. An earlier reader gets no more events.
-    pub(super) fn reader(self: &Arc<Self>, from: Option<u64>) -> Reader {
+    pub(super) fn open_reader(self: &Arc<Self>, from: Option<u64>) -> LogReader {
         let mut state = self.lock_state();
         state.reader = state.reader.wrapping_add(1);
         state.has_reader = true;
@@ -228,27 +228,27 @@ impl Log {
             state.held.go_to(from);
             state.released = false;
         }
-        state.wake();
-        Reader::new(Arc::clone(self), state.reader)
+        state.wake_readers();
+        LogReader::new(Arc::clone(self), state.reader)
     }
 
-    fn id(&self, position: u64) -> Option<String> {
+    fn event_id(&self, position: u64) -> Option<String> {
         self.number.map(|number| event_id(number, position))
     }
 
-    fn encode(&self, state: &State, message: &[u8]) -> Bytes {
+    fn encode_event(&self, state: &LogState, message: &[u8]) -> Bytes {
         let mut bytes = Vec::with_capacity(message.len() + 48);
-        encode_message(message, self.id(state.held.next()).as_deref(), &mut bytes);
+        encode_message(message, self.event_id(state.held.next_position()).as_deref(), &mut bytes);
         bytes.into()
     }
 
-    fn add(&self, state: &mut State, event: Bytes) {
-        state.held.add(event);
-        state.wake();
+    fn add_event(&self, state: &mut LogState, event: Bytes) {
+        state.held.add_event(event);
+        state.wake_readers();
     }
 
     /// The next events that are not read yet. A log that isn't resumable holds them no longer.
-    fn take_unread(&self, state: &mut State) -> Option<Bytes> {
+    fn take_unread(&self, state: &mut LogState) -> Option<Bytes> {
         let unread = state.held.read_on()?;
         state.wake_writer();
         if self.number.is_none() {
@@ -257,7 +257,7 @@ impl Log {
         Some(unread)
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, LogState> {
         // Nothing under the lock can panic half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -270,11 +270,11 @@ impl Outlet for Log {
             return Err(Gone);
         }
         state.spoken = true;
-        let encoded = self.encode(&state, &message);
+        let encoded = self.encode_event(&state, &message);
         if let Some(mirror) = &self.mirror {
-            mirror.event(state.held.next(), message);
+            mirror.mirror_event(state.held.next_position(), message);
         }
-        self.add(&mut state, encoded);
+        self.add_event(&mut state, encoded);
         Ok(())
     }
 
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    pub(super) fn read(reader: &mut Reader) -> Option<String> {
+    pub(super) fn read(reader: &mut LogReader) -> Option<String> {
         text(reader.poll(&mut Context::from_waker(Waker::noop())))
     }
 
@@ -308,13 +308,13 @@ mod tests {
     fn a_client_that_does_not_read_is_refused_more_but_gets_its_reply() {
         for number in [None, Some(1)] {
             let log = Log::new(number, BOUNDS);
-            let mut reader = log.reader(None);
+            let mut reader = log.open_reader(None);
             for _ in 0..BOUNDS.events {
                 send(&log, "m").unwrap();
             }
             assert_eq!(send(&log, "m"), Err(Gone));
             log.push_reply(b"reply", Permit::default());
-            log.end();
+            log.end_stream();
             assert_eq!(read(&mut reader).unwrap().matches("data: ").count(), BOUNDS.events + 1);
             assert!(reader.is_at_end());
         }
@@ -325,11 +325,11 @@ mod tests {
         const MESSAGE: &str = "a message of some length";
         for number in [None, Some(1)] {
             let log = Log::new(number, LogBounds { events: 100, bytes: 100 });
-            let mut reader = log.reader(None);
+            let mut reader = log.open_reader(None);
             let taken = (0..100).take_while(|_| send(&log, MESSAGE).is_ok()).count();
             assert!((2..=4).contains(&taken), "{taken}");
             // The last message was accepted while the log was below its bound, so the log exceeds it by one message at most.
-            assert!(log.bytes() < 100 + 2 * MESSAGE.len() + 24, "{}", log.bytes());
+            assert!(log.buffered_bytes() < 100 + 2 * MESSAGE.len() + 24, "{}", log.buffered_bytes());
             assert!(read(&mut reader).is_some());
             assert_eq!(send(&log, MESSAGE), Ok(()));
         }
@@ -338,12 +338,12 @@ mod tests {
     #[test]
     fn a_resumable_log_forgets_the_oldest_that_was_sent() {
         let log = Log::new(Some(1), BOUNDS);
-        let mut reader = log.reader(None);
+        let mut reader = log.open_reader(None);
         for _ in 0..3 * BOUNDS.events {
             send(&log, "m").unwrap();
             assert!(read(&mut reader).is_some());
         }
-        let all = read(&mut log.reader(Some(0))).unwrap();
+        let all = read(&mut log.open_reader(Some(0))).unwrap();
         assert_eq!(all.matches("data: ").count(), BOUNDS.events);
         assert!(all.ends_with("id: 1-b\ndata: m\n\n"), "{all}");
     }

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use super::Log;
 
 /// The right to read a log, until somebody else reads it.
-pub(in crate::http) struct Reader {
+pub(in crate::http) struct LogReader {
     log: Arc<Log>,
     number: u32,
 }
 
-impl Reader {
+impl LogReader {
     /// The reader that the log knows by `number`.
     pub(super) fn new(log: Arc<Log>, number: u32) -> Self {
         Self { log, number }
@@ -39,14 +39,14 @@ impl Reader {
         Poll::Pending
     }
 
-    /// Whether [`Reader::poll`] will give nothing more.
+    /// Whether [`LogReader::poll`] will give nothing more.
     pub(in crate::http) fn is_at_end(&self) -> bool {
         let state = self.log.lock_state();
         state.reader != self.number || ((state.ended || state.released) && state.held.is_read())
     }
 }
 
-impl Drop for Reader {
+impl Drop for LogReader {
     fn drop(&mut self) {
         let mut state = self.log.lock_state();
         if state.reader != self.number {
@@ -56,7 +56,7 @@ impl Drop for Reader {
         state.waker = None;
         if self.log.number.is_none() {
             state.abandoned = true;
-            state.held.forget();
+            state.held.forget_all();
         }
         state.wake_writer();
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_lost_stream_is_taken_up_after_the_event_seen() {
         let log = Log::new(Some(10), BOUNDS);
-        let mut reader = log.reader(None);
+        let mut reader = log.open_reader(None);
         send(&log, "1").unwrap();
         send(&log, "2").unwrap();
         let both = read(&mut reader).unwrap();
@@ -82,15 +82,15 @@ mod tests {
         drop(reader);
         send(&log, "3").unwrap();
         assert_eq!(position_after("a-0"), Some((10, 1)));
-        let again = read(&mut log.reader(Some(1))).unwrap();
+        let again = read(&mut log.open_reader(Some(1))).unwrap();
         assert_eq!(again, "event: message\nid: a-1\ndata: 2\n\nevent: message\nid: a-2\ndata: 3\n\n");
     }
 
     #[test]
     fn the_latest_reader_reads_alone() {
         let log = Log::new(Some(1), BOUNDS);
-        let mut old = log.reader(None);
-        let mut new = log.reader(None);
+        let mut old = log.open_reader(None);
+        let mut new = log.open_reader(None);
         send(&log, "1").unwrap();
         assert!(read(&mut old).is_none());
         assert!(old.is_at_end());
@@ -102,21 +102,21 @@ mod tests {
     #[test]
     fn nobody_speaks_to_a_client_that_left_a_plain_stream() {
         let log = Log::new(None, BOUNDS);
-        drop(log.reader(None));
+        drop(log.open_reader(None));
         assert_eq!(send(&log, "m"), Err(Gone));
     }
 
     #[test]
     fn a_stream_released_before_it_is_read_gives_what_there_is_and_goes_on_later() {
         let log = Log::new(Some(1), BOUNDS);
-        log.prime(Duration::from_secs(1));
+        log.add_prime(Duration::from_secs(1));
         log.release_reader();
         assert!(log.has_spoken(), "a stream has to begin for the client to learn the id");
-        let mut reader = log.reader(None);
+        let mut reader = log.open_reader(None);
         assert!(read(&mut reader).is_some());
         assert!(reader.is_at_end());
         send(&log, "m").unwrap();
-        let mut again = log.reader(Some(1));
+        let mut again = log.open_reader(Some(1));
         assert!(read(&mut again).is_some());
         assert!(!again.is_at_end());
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_client_without_an_id_to_come_back_with_is_not_let_go() {
         let log = Log::new(Some(1), BOUNDS);
-        let reader = log.reader(None);
+        let reader = log.open_reader(None);
         log.release_reader();
         assert!(!reader.is_at_end());
     }
@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn a_released_reader_ends_and_the_stream_goes_on() {
         let log = Log::new(Some(1), BOUNDS);
-        log.prime(Duration::from_secs(1));
-        let reader = log.reader(None);
+        log.add_prime(Duration::from_secs(1));
+        let reader = log.open_reader(None);
         log.release_reader();
         assert!(reader.is_at_end());
         send(&log, "m").unwrap();
-        assert!(read(&mut log.reader(Some(0))).is_some());
+        assert!(read(&mut log.open_reader(Some(0))).is_some());
     }
 }

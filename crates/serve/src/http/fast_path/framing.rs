@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::StatusCode;
 
-use crate::http::http_response::{Answer, Kind};
+use crate::http::http_response::{BodyKind, HttpResponse};
 
 /// The chunk that ends a chunked body.
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -15,7 +15,7 @@ pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 pub(super) const CHUNK_END: &[u8] = b"\r\n";
 
 /// Writes a head for a body of `length` bytes, or for one of chunks.
-pub(super) fn write_head(out: &mut Vec<u8>, answer: &Answer, length: Option<usize>, closes: bool) {
+pub(super) fn write_head(out: &mut Vec<u8>, answer: &HttpResponse, length: Option<usize>, closes: bool) {
     if answer.status == StatusCode::OK {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     } else {
@@ -26,9 +26,9 @@ pub(super) fn write_head(out: &mut Vec<u8>, answer: &Answer, length: Option<usiz
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(match answer.kind {
-        Kind::None => b"",
-        Kind::Json => b"content-type: application/json\r\n",
-        Kind::Events => {
+        BodyKind::None => b"",
+        BodyKind::Json => b"content-type: application/json\r\n",
+        BodyKind::Events => {
             b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
         }
     });
@@ -46,7 +46,7 @@ pub(super) fn write_head(out: &mut Vec<u8>, answer: &Answer, length: Option<usiz
         out.extend_from_slice(value.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    if closes && !answer.closes() {
+    if closes && !answer.closes_connection() {
         out.extend_from_slice(b"connection: close\r\n");
     }
     write_date(out);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::http::reply_body::ReplyBody;
 
-    fn head(answer: &Answer, length: Option<usize>, closes: bool) -> String {
+    fn head(answer: &HttpResponse, length: Option<usize>, closes: bool) -> String {
         let mut out = Vec::new();
         write_head(&mut out, answer, length, closes);
         let text = String::from_utf8(out).unwrap();
@@ -102,18 +102,18 @@ mod tests {
 
     #[test]
     fn heads_say_what_follows() {
-        let json = Answer::json(StatusCode::OK, "{}");
+        let json = HttpResponse::json_response(StatusCode::OK, "{}");
         assert_eq!(
             head(&json, Some(2), false),
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n"
         );
-        let events = Answer::events(ReplyBody::Empty).with_session("s");
+        let events = HttpResponse::event_stream(ReplyBody::Empty).with_session("s");
         assert_eq!(
             head(&events, None, true),
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\n\
              x-accel-buffering: no\r\ntransfer-encoding: chunked\r\nmcp-session-id: s\r\nconnection: close\r\n"
         );
-        let refused = Answer::empty(StatusCode::REQUEST_TIMEOUT).closing();
+        let refused = HttpResponse::empty_response(StatusCode::REQUEST_TIMEOUT).close_after();
         assert_eq!(
             head(&refused, Some(0), true),
             "HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n"

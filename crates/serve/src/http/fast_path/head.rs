@@ -7,7 +7,7 @@ use std::str;
 
 use httparse::{EMPTY_HEADER, Request, Status};
 
-use crate::http::fields::{Fields, Source};
+use crate::http::fields::{Fields, HeaderSource};
 
 /// More of them, and hyper reads the head.
 const HEADERS: usize = 40;
@@ -22,7 +22,7 @@ pub(super) enum NotPlain {
 }
 
 /// A plain request's head.
-pub(super) struct Head<'b> {
+pub(super) struct PlainHead<'b> {
     pub(super) fields: Fields<'b>,
     /// Where its body begins.
     pub(super) length: usize,
@@ -30,9 +30,9 @@ pub(super) struct Head<'b> {
     pub(super) body: usize,
 }
 
-impl<'b> Head<'b> {
+impl<'b> PlainHead<'b> {
     /// Reads the head of a POST to `path`, with which `bytes` begin.
-    pub(super) fn read(bytes: &'b [u8], path: &str) -> Result<Self, NotPlain> {
+    pub(super) fn read_head(bytes: &'b [u8], path: &str) -> Result<Self, NotPlain> {
         let mut headers = [EMPTY_HEADER; HEADERS];
         let mut request = Request::new(&mut headers);
         let length = match request.parse(bytes) {
@@ -45,13 +45,13 @@ impl<'b> Head<'b> {
         if !is_plain || request.headers.iter().any(|header| is_special(header.name, header.value)) {
             return Err(NotPlain::Other);
         }
-        let fields = Fields::of(
+        let fields = Fields::from_headers(
             request.headers.iter().map(|header| (header.name, header.value)),
             None,
-            Source::Head(&bytes[..length]),
+            HeaderSource::Head(&bytes[..length]),
         );
         let body = fields.content_length().ok_or(NotPlain::Other)?;
-        Ok(Head { fields, length, body })
+        Ok(PlainHead { fields, length, body })
     }
 }
 
@@ -72,8 +72,8 @@ mod tests {
 
     const PLAIN: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
 
-    fn read(text: &str) -> Result<Head<'_>, NotPlain> {
-        Head::read(text.as_bytes(), "/mcp")
+    fn read(text: &str) -> Result<PlainHead<'_>, NotPlain> {
+        PlainHead::read_head(text.as_bytes(), "/mcp")
     }
 
     #[track_caller]

@@ -22,13 +22,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::connection_state::{ConnectionState, ShutdownMode};
 use super::event_stream::EventStream;
 use super::fields::Fields;
-use super::http_response::Answer;
+use super::http_response::HttpResponse;
 use super::http_server::HttpServer;
 use super::reply_body::ReplyBody;
 use super::request_body::{self, UNASKED};
 use super::tracked_stream::TrackedStream;
 use framing::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_head};
-use head::{Head, NotPlain};
+use head::{NotPlain, PlainHead};
 
 /// How much is read at once.
 const READ: usize = 4 << 10;
@@ -44,7 +44,7 @@ const COPIED: usize = 16 << 10;
 
 /// Serves plain requests, the first of which may have begun in `ahead`. Returns the bytes that hyper is to go on with; none when
 /// the connection has ended.
-pub(super) async fn serve<S>(
+pub(super) async fn serve_plain<S>(
     stream: &mut S,
     ahead: Bytes,
     site: &HttpServer,
@@ -55,16 +55,16 @@ where
 {
     let ahead = ahead.try_into_mut().unwrap_or_else(|ahead| BytesMut::from(&*ahead));
     let stream = TrackedStream::new(stream, Bytes::new(), Arc::clone(pulse));
-    let mut connection = Connection { stream, site, pulse, incoming: ahead, outgoing: Vec::new() };
+    let mut connection = FastConnection { stream, site, pulse, incoming: ahead, outgoing: Vec::new() };
     if !connection.incoming.is_empty() {
         pulse.has_read();
     }
     let mut serving = pin!(async {
         // A connection that failed is its peer's end, and no business of others.
-        let ended = connection.run().await.unwrap_or(Ended::Closed);
+        let ended = connection.run_requests().await.unwrap_or(FastPathEnd::Closed);
         match ended {
-            Ended::Other => Some(connection.incoming.freeze()),
-            Ended::Closed => {
+            FastPathEnd::Other => Some(connection.incoming.freeze()),
+            FastPathEnd::Closed => {
                 let _ = connection.stream.shutdown().await;
                 None
             }
@@ -77,12 +77,12 @@ where
             pulse.on_order(cx.waker());
             is_known = true;
         }
-        if pulse.order() == ShutdownMode::Cut { Poll::Ready(None) } else { serving.as_mut().poll(cx) }
+        if pulse.shutdown_mode() == ShutdownMode::Cut { Poll::Ready(None) } else { serving.as_mut().poll(cx) }
     })
     .await
 }
 
-struct Connection<'c, S> {
+struct FastConnection<'c, S> {
     stream: TrackedStream<&'c mut S>,
     site: &'c HttpServer,
     pulse: &'c ConnectionState,
@@ -93,14 +93,14 @@ struct Connection<'c, S> {
 }
 
 /// How a connection's time here ended.
-enum Ended {
+enum FastPathEnd {
     Closed,
     /// Something that isn't plain begins in `incoming`.
     Other,
 }
 
 /// The next step for the received bytes.
-enum Next {
+enum NextStep {
     /// Read on: the head is not whole.
     Head,
     /// Read on, up to this length: the body is not whole.
@@ -118,45 +118,45 @@ enum After {
     Closes,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
-    async fn run(&mut self) -> io::Result<Ended> {
+impl<S: AsyncRead + AsyncWrite + Unpin> FastConnection<'_, S> {
+    async fn run_requests(&mut self) -> io::Result<FastPathEnd> {
         loop {
             if self.incoming.is_empty() && !self.read_head().await? {
-                return Ok(Ended::Closed);
+                return Ok(FastPathEnd::Closed);
             }
             let whole = std::mem::take(&mut self.incoming).freeze();
-            let next = match Head::read(&whole, &self.site.path) {
-                Err(NotPlain::Partial) if whole.len() < self.site.limits.head => Next::Head,
+            let next = match PlainHead::read_head(&whole, &self.site.path) {
+                Err(NotPlain::Partial) if whole.len() < self.site.limits.head => NextStep::Head,
                 Ok(mut head) if head.body <= self.site.limits.body && !self.is_elsewhere(&head.fields) => {
-                    head.fields.origin = self.site.origin(self.pulse);
+                    head.fields.origin = self.site.request_origin(self.pulse);
                     let end = head.length + head.body;
                     if whole.len() >= end {
-                        Next::Answered(end, self.answer(&head.fields, whole.slice(head.length..end)).await?)
+                        NextStep::Answered(end, self.answer_request(&head.fields, whole.slice(head.length..end)).await?)
                     // Hyper's way asks for the token first.
                     } else if head.body > UNASKED && self.site.asks_for_tokens() {
-                        Next::Leave
+                        NextStep::Leave
                     } else {
-                        Next::Body(end)
+                        NextStep::Body(end)
                     }
                 }
-                Ok(_) | Err(_) => Next::Leave,
+                Ok(_) | Err(_) => NextStep::Leave,
             };
-            self.give_back(whole, if let Next::Answered(end, _) = next { end } else { 0 });
+            self.give_back(whole, if let NextStep::Answered(end, _) = next { end } else { 0 });
             let goes_on = match next {
-                Next::Head => self.read_head().await?,
-                Next::Body(end) => self.read_body(end).await?,
-                Next::Answered(_, after) => after == After::Stays,
-                Next::Leave => return Ok(Ended::Other),
+                NextStep::Head => self.read_head().await?,
+                NextStep::Body(end) => self.read_body(end).await?,
+                NextStep::Answered(_, after) => after == After::Stays,
+                NextStep::Leave => return Ok(FastPathEnd::Other),
             };
             if !goes_on {
-                return Ok(Ended::Closed);
+                return Ok(FastPathEnd::Closed);
             }
         }
     }
 
     /// Whether another process has the session.
     fn is_elsewhere(&self, fields: &Fields<'_>) -> bool {
-        self.site.relay.as_ref().is_some_and(|relay| relay.owner(fields.mcp.session_id.ascii()).is_some())
+        self.site.relay.as_ref().is_some_and(|relay| relay.session_owner(fields.mcp.session_id.ascii()).is_some())
     }
 
     /// Takes what is behind `used` as the beginning of the next request, and the memory, where nobody else has it.
@@ -191,7 +191,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
         poll_fn(|cx| match self.poll_fill(cx, READ) {
             Poll::Ready(read) => Poll::Ready(read.map(|read| read > 0)),
-            Poll::Pending if self.incoming.is_empty() && self.pulse.order() != ShutdownMode::Serve => {
+            Poll::Pending if self.incoming.is_empty() && self.pulse.shutdown_mode() != ShutdownMode::Serve => {
                 Poll::Ready(Ok(false))
             }
             Poll::Pending => Poll::Pending,
@@ -201,7 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 
     /// Reads on until `end` bytes are there. `false` when that will never be.
     async fn read_body(&mut self, end: usize) -> io::Result<bool> {
-        let _busy = self.pulse.begin();
+        let _busy = self.pulse.begin_request();
         let watch = self.pulse.begin_body();
         let is_in_time = poll_fn(|cx| {
             while self.incoming.len() < end {
@@ -218,13 +218,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         });
         let is_in_time = is_in_time.await?;
         if !is_in_time {
-            self.write(request_body::too_slow()).await?;
+            self.write_answer(request_body::too_slow()).await?;
         }
         Ok(is_in_time)
     }
 
-    async fn answer(&mut self, fields: &Fields<'_>, body: Bytes) -> io::Result<After> {
-        let _busy = self.pulse.begin();
+    async fn answer_request(&mut self, fields: &Fields<'_>, body: Bytes) -> io::Result<After> {
+        let _busy = self.pulse.begin_request();
         let site = self.site;
         let mut answer = pin!(site.respond_whole(fields, &body, self.pulse.account()));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
@@ -233,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             Poll::Pending => self.poll_gone(cx).map(Err),
         });
         let answer = answer.await?;
-        self.write(answer).await
+        self.write_answer(answer).await
     }
 
     /// Ready when the client goes away. Bytes that the client sends meanwhile are kept, within bounds.
@@ -248,8 +248,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         Poll::Pending
     }
 
-    async fn write(&mut self, mut answer: Answer) -> io::Result<After> {
-        let closes = answer.closes() || self.pulse.order() != ShutdownMode::Serve;
+    async fn write_answer(&mut self, mut answer: HttpResponse) -> io::Result<After> {
+        let closes = answer.closes_connection() || self.pulse.shutdown_mode() != ShutdownMode::Serve;
         let body = std::mem::replace(&mut answer.body, ReplyBody::Empty);
         self.outgoing.clear();
         match body {

@@ -7,29 +7,29 @@ use std::time::Instant;
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::{Message, Payload};
 
-use super::{SharedSessions, lock};
+use super::{SharedSessions, lock_mutex};
 use crate::exchange::{Channel, Incoming, Peer};
 use crate::outlet::{Gone, Outlet};
-use crate::store::{Broker, LogId, Name, Post};
+use crate::store::{Broker, LogId, Post, SessionName};
 
 /// Takes what comes, for as long as anybody is there to tell. Never ends by itself.
-pub(super) async fn receive(sharing: Weak<SharedSessions>, broker: Arc<dyn Broker>) {
+pub(super) async fn receive_posts(sharing: Weak<SharedSessions>, broker: Arc<dyn Broker>) {
     loop {
         let received = broker.receive().await;
         let Some(sharing) = sharing.upgrade() else { return };
-        received.posts.into_iter().for_each(|post| sharing.take(post));
+        received.posts.into_iter().for_each(|post| sharing.take_post(post));
         if received.renewed {
-            sharing.renew();
+            sharing.renew_after_outage();
         }
     }
 }
 
 impl SharedSessions {
-    fn take(&self, post: Post) {
+    fn take_post(&self, post: Post) {
         match post {
             Post::Wake(log) => {
-                if let Some(feed) = log.parse().ok().and_then(|log: LogId| self.feeds().get(&log).cloned()) {
-                    feed.wake();
+                if let Some(feed) = log.parse().ok().and_then(|log: LogId| self.lock_feeds().get(&log).cloned()) {
+                    feed.wake_reader();
                 }
             }
             Post::LetGo(log, reader) => {
@@ -39,12 +39,12 @@ impl SharedSessions {
             }
             Post::Ended(name) => {
                 if let Some(live) = self.heard_of(&name) {
-                    self.sessions.end(&live);
+                    self.sessions.end_session(&live);
                 }
             }
             Post::Changed(name, change) => {
                 if let Some(live) = self.heard_of(&name) {
-                    live.session.apply(&change, self.server.limits().watched_resources);
+                    live.session.apply_change(&change, self.server.limits().watched_resources);
                 }
             }
             Post::Inbound(name, body) => self.take_inbound(&name, body.into()),
@@ -53,38 +53,38 @@ impl SharedSessions {
     }
 
     /// Called when the store is back: sessions may have changed meanwhile, and streams may have new events.
-    fn renew(self: &Arc<Self>) {
+    fn renew_after_outage(self: &Arc<Self>) {
         self.generation.fetch_add(1, Relaxed);
-        *lock(&self.renewed) = Some(Instant::now());
+        *lock_mutex(&self.renewed) = Some(Instant::now());
         // Streams that were opened while this process was alone are ended. Their clients reconnect, and all processes know the
         // new streams.
         self.sessions.end_standalone_streams();
-        let feeds: Vec<_> = self.feeds().values().cloned().collect();
-        feeds.iter().for_each(|feed| feed.wake());
-        let (sharing, known): (_, Vec<_>) = (Arc::clone(self), self.known().values().cloned().collect());
+        let feeds: Vec<_> = self.lock_feeds().values().cloned().collect();
+        feeds.iter().for_each(|feed| feed.wake_reader());
+        let (sharing, known): (_, Vec<_>) = (Arc::clone(self), self.lock_known().values().cloned().collect());
         self.stores.broker.spawn(Box::pin(async move {
             sharing.tell_ended().await;
             for live in known.iter().filter_map(Weak::upgrade) {
                 // One that the store has lost is put there again; whoever can't be looked up now is when it is used.
-                let _ = sharing.verify(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
+                let _ = sharing.verify_session(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
             }
         }));
     }
 
     /// The client reads that stream elsewhere.
     pub(super) fn let_go(&self, log: LogId, reader: &str) {
-        let feed = self.feeds().get(&log).cloned();
+        let feed = self.lock_feeds().get(&log).cloned();
         if feed.as_ref().is_some_and(|feed| feed.reader != reader) {
             return;
         }
         // First of all: once its connection has ended, nobody may be told anything by this process.
         if log.is_standalone()
-            && let Some(live) = self.live(log.session)
+            && let Some(live) = self.known_session(log.session)
         {
             live.session.detach();
         }
         if let Some(feed) = feed {
-            feed.end();
+            feed.end_feed();
         }
     }
 
@@ -107,7 +107,7 @@ impl SharedSessions {
     }
 
     fn find_named(&self, name: &str) -> Option<Arc<super::HttpSession>> {
-        self.live(name.parse::<Name>().ok()?)
+        self.known_session(name.parse::<SessionName>().ok()?)
     }
 }
 
@@ -115,7 +115,7 @@ impl SharedSessions {
 struct Silent;
 
 impl Channel for Silent {
-    fn open(&self) -> Arc<dyn Outlet> {
+    fn open_outlet(&self) -> Arc<dyn Outlet> {
         Arc::new(Silent)
     }
 }

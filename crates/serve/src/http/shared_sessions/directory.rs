@@ -9,36 +9,36 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 
-use super::super::http_response::Answer;
+use super::super::http_response::HttpResponse;
 use super::super::http_session::HttpSession;
-use super::super::session_key::Key;
+use super::super::session_key::SessionKey;
 use super::super::session_streams::SessionStreams;
-use super::{ENDED_AWAY, SharedSessions, lock};
+use super::{ENDED_AWAY, SharedSessions, lock_mutex};
 use crate::principal::Principal;
 use crate::session::Session;
-use crate::store::{Down, Found, Life, Name, OnDown, Post, Put, Record, To};
+use crate::store::{Down, FoundSession, Life, OnDown, Post, Put, Record, SessionName, To};
 
 impl SharedSessions {
     /// The session of this id, taken up from the store where this process doesn't have it. `None` where there is none, or it
     /// is another principal's.
-    pub(in super::super) async fn find(
+    pub(in super::super) async fn find_session(
         &self,
         id: Option<&str>,
         principal: Option<&Principal>,
         now: Instant,
-    ) -> Result<Option<Arc<HttpSession>>, Answer> {
-        let Some(key) = id.and_then(Key::parse) else { return Ok(None) };
-        self.verify(key, self.sessions.peek(key), principal, now).await
+    ) -> Result<Option<Arc<HttpSession>>, HttpResponse> {
+        let Some(key) = id.and_then(SessionKey::parse_id) else { return Ok(None) };
+        self.verify_session(key, self.sessions.peek_session(key), principal, now).await
     }
 
     /// Verifies a session that this process may know already: asks the store where the local state may be stale.
-    pub(super) async fn verify(
+    pub(super) async fn verify_session(
         &self,
-        key: Key,
+        key: SessionKey,
         here: Option<Arc<HttpSession>>,
         principal: Option<&Principal>,
         now: Instant,
-    ) -> Result<Option<Arc<HttpSession>>, Answer> {
+    ) -> Result<Option<Arc<HttpSession>>, HttpResponse> {
         if !self.stores.broker.is_up() {
             return self.while_away().map(|()| here);
         }
@@ -47,102 +47,103 @@ impl SharedSessions {
         if here.as_ref().is_some_and(|live| live.verified.load(Relaxed) == generation) {
             return Ok(here);
         }
-        if here.is_none() && self.lock_ended().contains_key(&key.name()) {
+        if here.is_none() && self.lock_ended().contains_key(&key.store_name()) {
             return Ok(None);
         }
         let heard = self.heard.load(Relaxed);
-        let version = here.as_ref().map(|live| live.session.version()).unwrap_or_default();
-        match (self.stores.sessions.find(key.name()).await, here) {
+        let version = here.as_ref().map(|live| live.session.settings_version()).unwrap_or_default();
+        match (self.stores.sessions.find(key.store_name()).await, here) {
             (Err(Down), here) => self.while_away().map(|()| here),
-            (Ok(Found::Session(record, _)), Some(live)) => {
-                self.overwrite(&live, &record, version, generation);
+            (Ok(FoundSession::Session(record, _)), Some(live)) => {
+                self.overwrite_settings(&live, &record, version, generation);
                 Ok(Some(live))
             }
-            (Ok(Found::Session(record, left)), None) => {
-                let Some(live) = self.adopt(key, *record, principal, (now, left))? else { return Ok(None) };
-                self.recheck(live, heard, generation).await
+            (Ok(FoundSession::Session(record, left)), None) => {
+                let Some(live) = self.adopt_session(key, *record, principal, (now, left))? else { return Ok(None) };
+                self.recheck_session(live, heard, generation).await
             }
-            (Ok(Found::Ended), Some(live)) => {
-                self.sessions.end(&live);
+            (Ok(FoundSession::Ended), Some(live)) => {
+                self.sessions.end_session(&live);
                 Ok(None)
             }
             // Begun while the store was away, or the store has lost it: this process knows it still.
-            (Ok(Found::Unknown), Some(live)) => match self.save(&live).await {
+            (Ok(FoundSession::Unknown), Some(live)) => match self.save_session(&live).await {
                 Ok(Put::Kept) => Ok(Some(live)),
                 Ok(Put::Ended) => Ok(None),
                 Err(Down) => self.while_away().map(|()| Some(live)),
             },
-            (Ok(Found::Ended | Found::Unknown), None) => Ok(None),
+            (Ok(FoundSession::Ended | FoundSession::Unknown), None) => Ok(None),
         }
     }
 
     /// Makes a session of one's own out of the store's record. `None` where it is another principal's, or of a revision that nobody
     /// here speaks.
-    fn adopt(
+    fn adopt_session(
         &self,
-        key: Key,
+        key: SessionKey,
         record: Record,
         principal: Option<&Principal>,
         (now, left): (Instant, Option<Duration>),
-    ) -> Result<Option<Arc<HttpSession>>, Answer> {
-        if record.owner != owner(key, principal) {
+    ) -> Result<Option<Arc<HttpSession>>, HttpResponse> {
+        if record.owner != owner_hash(key, principal) {
             return Ok(None);
         }
-        let place = self.sessions.reserve(principal).ok_or_else(full)?;
+        let place = self.sessions.reserve_place(principal).ok_or_else(capacity_answer)?;
         let limit = self.server.limits().watched_resources;
         let Some(session) = Session::from_record(record, principal.cloned(), limit) else { return Ok(None) };
-        session.share_with_processes(self.questions());
+        session.share_with_processes(self.question_prefix());
         let streams = SessionStreams::new(Arc::clone(&self.streams), self.resumable);
-        let live = place.adopt(key, Arc::new(session), streams, (now, left));
+        let live = place.adopt_session(key, Arc::new(session), streams, (now, left));
         if let Some(live) = &live {
-            self.remember(live);
+            self.remember_session(live);
         }
         Ok(live)
     }
 
     /// Asks the store once more if a message about a session arrived between the store's answer and now, when nobody here could
     /// apply it.
-    async fn recheck(
+    async fn recheck_session(
         &self,
         live: Arc<HttpSession>,
         heard: u64,
         generation: u64,
-    ) -> Result<Option<Arc<HttpSession>>, Answer> {
+    ) -> Result<Option<Arc<HttpSession>>, HttpResponse> {
         if self.heard.load(Relaxed) == heard {
             live.verified.store(generation, Relaxed);
             return Ok(Some(live));
         }
-        let version = live.session.version();
-        match self.stores.sessions.find(live.key.name()).await {
-            Ok(Found::Session(record, _)) => self.overwrite(&live, &record, version, generation),
-            Ok(Found::Ended) => {
-                self.sessions.end(&live);
+        let version = live.session.settings_version();
+        match self.stores.sessions.find(live.key.store_name()).await {
+            Ok(FoundSession::Session(record, _)) => self.overwrite_settings(&live, &record, version, generation),
+            Ok(FoundSession::Ended) => {
+                self.sessions.end_session(&live);
                 return Ok(None);
             }
             // The next request asks again.
-            Ok(Found::Unknown) | Err(Down) => {}
+            Ok(FoundSession::Unknown) | Err(Down) => {}
         }
         Ok(Some(live))
     }
 
     /// Sets what the client set at other processes. Where something was set here meanwhile, the next request asks again.
-    fn overwrite(&self, live: &HttpSession, record: &Record, version: u64, generation: u64) {
-        if live.session.replace(&record.changes, version, self.server.limits().watched_resources) {
+    fn overwrite_settings(&self, live: &HttpSession, record: &Record, version: u64, generation: u64) {
+        if live.session.replace_settings(&record.changes, version, self.server.limits().watched_resources) {
             live.verified.store(generation, Relaxed);
         }
     }
 
     /// An answer that begins a session goes out once the store has it.
-    pub(in super::super) async fn persist_session(&self, answer: Answer) -> Answer {
-        let live = answer.session().and_then(Key::parse).and_then(|key| self.sessions.peek(key));
+    pub(in super::super) async fn persist_session(&self, answer: HttpResponse) -> HttpResponse {
+        let live =
+            answer.begun_session().and_then(SessionKey::parse_id).and_then(|key| self.sessions.peek_session(key));
         let Some(live) = live else { return answer };
-        self.remember(&live);
-        match self.save(&live).await {
+        self.remember_session(&live);
+        match self.save_session(&live).await {
             Ok(_) => answer,
             Err(Down) => match self.while_away() {
                 Ok(()) => answer,
                 Err(refusal) => {
-                    self.sessions.end(&live);
+                    self.sessions.end_session(&live);
                     refusal
                 }
             },
@@ -150,23 +151,23 @@ impl SharedSessions {
     }
 
     /// Ends a session for all.
-    pub(in super::super) async fn end(&self, live: &HttpSession) -> Result<(), Answer> {
-        let name = live.key.name();
+    pub(in super::super) async fn end_session(&self, live: &HttpSession) -> Result<(), HttpResponse> {
+        let name = live.key.store_name();
         if self.end_for_all(name).await.is_err() {
             self.while_away()?;
             self.note_ended(name);
         }
-        self.sessions.end(live);
+        self.sessions.end_session(live);
         Ok(())
     }
 
-    async fn end_for_all(&self, name: Name) -> Result<(), Down> {
+    async fn end_for_all(&self, name: SessionName) -> Result<(), Down> {
         self.stores.sessions.end(name, self.life).await?;
         self.stores.broker.post(To::Others, &Post::Ended(name.to_string())).await.map(|_| ())
     }
 
     /// Ended while nobody could be told.
-    fn note_ended(&self, name: Name) {
+    fn note_ended(&self, name: SessionName) {
         let mut ended = self.lock_ended();
         // Nobody believes in it any longer than that.
         ended.retain(|_, since| since.elapsed() < self.life.idle);
@@ -179,7 +180,7 @@ impl SharedSessions {
 
     /// Tells those that ended meanwhile, as far as somebody can be told.
     pub(super) async fn tell_ended(&self) {
-        let names: Vec<Name> = self.lock_ended().keys().copied().collect();
+        let names: Vec<SessionName> = self.lock_ended().keys().copied().collect();
         for name in names {
             if self.end_for_all(name).await.is_err() {
                 return;
@@ -188,49 +189,49 @@ impl SharedSessions {
         }
     }
 
-    fn lock_ended(&self) -> MutexGuard<'_, HashMap<Name, Instant>> {
-        lock(&self.ended)
+    fn lock_ended(&self) -> MutexGuard<'_, HashMap<SessionName, Instant>> {
+        lock_mutex(&self.ended)
     }
 
-    async fn save(&self, live: &Arc<HttpSession>) -> Result<Put, Down> {
+    async fn save_session(&self, live: &Arc<HttpSession>) -> Result<Put, Down> {
         let generation = self.generation.load(Relaxed);
-        let (name, session) = (live.key.name(), &live.session);
+        let (name, session) = (live.key.store_name(), &live.session);
         // A life that began before goes on.
-        let life = Life { whole: self.sessions.left(live, Instant::now()), ..self.life };
+        let life = Life { whole: self.sessions.remaining_lifetime(live, Instant::now()), ..self.life };
         let put =
-            self.stores.sessions.put(name, &session.to_record(owner(live.key, session.principal())), life).await?;
+            self.stores.sessions.put(name, &session.to_record(owner_hash(live.key, session.principal())), life).await?;
         match put {
             Put::Kept => {
-                let changes = session.changes();
+                let changes = session.all_settings();
                 if !changes.is_empty() {
                     self.stores.sessions.change(name, &changes).await?;
                 }
                 live.verified.store(generation, Relaxed);
             }
-            Put::Ended => self.sessions.end(live),
+            Put::Ended => self.sessions.end_session(live),
         }
         Ok(put)
     }
 
-    fn remember(&self, live: &Arc<HttpSession>) {
-        self.known().insert(live.key.name(), Arc::downgrade(live));
+    fn remember_session(&self, live: &Arc<HttpSession>) {
+        self.lock_known().insert(live.key.store_name(), Arc::downgrade(live));
     }
 
     /// Whether to go on without the store.
-    pub(in super::super) fn while_away(&self) -> Result<(), Answer> {
+    pub(in super::super) fn while_away(&self) -> Result<(), HttpResponse> {
         match self.stores.on_down {
             OnDown::Memory => Ok(()),
-            OnDown::Refuse => Err(Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string())),
+            OnDown::Refuse => Err(HttpResponse::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string())),
         }
     }
 }
 
-fn full() -> Answer {
-    Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open")
+fn capacity_answer() -> HttpResponse {
+    HttpResponse::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open")
 }
 
 /// Hash of a session's owner, as the store keeps it. The hash includes the session's id, so a reader of the store can't try
 /// names.
-fn owner(key: Key, principal: Option<&Principal>) -> Option<String> {
-    principal.map(|principal| Name::of(&format!("{key} {}", principal.subject)).to_string())
+fn owner_hash(key: SessionKey, principal: Option<&Principal>) -> Option<String> {
+    principal.map(|principal| SessionName::of(&format!("{key} {}", principal.subject)).to_string())
 }

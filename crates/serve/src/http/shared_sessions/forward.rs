@@ -13,7 +13,7 @@ use mcpace_wire::jsonrpc::{Id, Message, Outcome, Response, code, write_error, wr
 use mcpace_wire::mcp::{CancelledParams, Extra, Method};
 use serde_json::value::RawValue;
 
-use super::super::http_response::Answer;
+use super::super::http_response::HttpResponse;
 use super::super::http_session::{HttpSession, Passing};
 use super::SharedSessions;
 use crate::exchange::{Reply, ReplyStatus};
@@ -21,7 +21,7 @@ use crate::session::{QUESTION_BITS, Tell};
 use crate::store::{Down, Post, To};
 
 /// A call under way.
-type Call = Pin<Box<dyn Future<Output = Reply> + Send>>;
+type ForwardedCall = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// The messages that other processes must receive before a request is answered.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl SharedSessions {
         &self,
         live: &HttpSession,
         message: &Message<'_>,
-    ) -> Result<Option<(To, Post)>, Answer> {
+    ) -> Result<Option<(To, Post)>, HttpResponse> {
         let second = self.begun.elapsed().as_secs();
         let passed_on = match message {
             Message::Response(response) => self.answer_elsewhere(response),
@@ -59,14 +59,14 @@ impl SharedSessions {
         let is_answer = matches!(to, To::Process(_));
         let what = if is_answer { Passing::Answer(text.len()) } else { Passing::Cancellation };
         if live.count_passing(what, second) {
-            return Ok(Some((to, Post::Inbound(live.key.name().to_string(), text))));
+            return Ok(Some((to, Post::Inbound(live.key.store_name().to_string(), text))));
         }
         if self.may_complain(second) {
-            tracing::warn!(session = %live.key.name(), is_answer, "a client sends other processes too much in a second");
+            tracing::warn!(session = %live.key.store_name(), is_answer, "a client sends other processes too much in a second");
         }
         if is_answer {
             let reason = "too many answers in a second for calls of other processes";
-            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, reason));
+            return Err(HttpResponse::overloaded(StatusCode::TOO_MANY_REQUESTS, reason));
         }
         Ok(None)
     }
@@ -74,7 +74,7 @@ impl SharedSessions {
     fn answer_elsewhere(&self, response: &Response<'_>) -> Option<(To, String)> {
         let Some(Id::Integer(id)) = &response.id else { return None };
         let process = u32::try_from(id >> QUESTION_BITS).ok().filter(|&process| process != 0)?;
-        (process != self.own).then_some((To::Process(process), answer(response)?))
+        (process != self.own).then_some((To::Process(process), answer_message(response)?))
     }
 
     /// Whether it is time to say again that clients send too much: they would write the log.
@@ -88,12 +88,12 @@ impl SharedSessions {
         &self,
         live: Option<&Arc<HttpSession>>,
         elsewhere: Elsewhere,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), HttpResponse> {
         for (to, post) in elsewhere.posts {
             match self.stores.broker.post(to, &post).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    let session = live.map(|live| live.key.name().to_string());
+                    let session = live.map(|live| live.key.store_name().to_string());
                     tracing::warn!(session, "a client's answer is lost: the process that asked has ended");
                 }
                 Err(Down) => self.while_away()?,
@@ -108,7 +108,7 @@ impl SharedSessions {
     /// Publishes the settings that the client changed and other processes don't know yet. `is_asked`: this request changed one of
     /// them. A request that changed none never fails for the changes of an earlier one. While another request is publishing,
     /// perhaps this one's change too, a request that made a change waits for it: that publication may fail.
-    async fn tell_changes(&self, live: &Arc<HttpSession>, is_asked: bool) -> Result<(), Answer> {
+    async fn tell_changes(&self, live: &Arc<HttpSession>, is_asked: bool) -> Result<(), HttpResponse> {
         let telling = loop {
             match live.session.tell_changes() {
                 Tell::Now(telling) => break telling,
@@ -119,7 +119,7 @@ impl SharedSessions {
         if !is_asked && !self.stores.broker.is_up() {
             return Ok(());
         }
-        let name = live.key.name();
+        let name = live.key.store_name();
         let told = async {
             self.stores.sessions.change(name, &telling.changes).await?;
             for change in &telling.changes {
@@ -128,7 +128,7 @@ impl SharedSessions {
             Ok(())
         };
         match told.await {
-            Ok(()) => telling.done(),
+            Ok(()) => telling.mark_sent(),
             Err(Down) if is_asked => {
                 drop(telling);
                 return self.while_away();
@@ -143,8 +143,8 @@ impl SharedSessions {
         self: &Arc<Self>,
         live: &Arc<HttpSession>,
         id: Id<'static>,
-        call: Call,
-    ) -> Call {
+        call: ForwardedCall,
+    ) -> ForwardedCall {
         let (sharing, live) = (Arc::clone(self), Arc::clone(live));
         Box::pin(async move {
             let reply = call.await;
@@ -160,7 +160,7 @@ impl SharedSessions {
 }
 
 /// An answer by itself. One that is too long is passed on as an error, so that nobody waits for it.
-fn answer(response: &Response<'_>) -> Option<String> {
+fn answer_message(response: &Response<'_>) -> Option<String> {
     let id = response.id.as_ref()?;
     let mut text = Vec::new();
     match &response.outcome {
@@ -180,11 +180,11 @@ fn answer(response: &Response<'_>) -> Option<String> {
 /// The cancellation to forward, if its call isn't in progress in this process.
 fn cancelled_elsewhere(live: &HttpSession, params: &str) -> Option<String> {
     let id = serde_json::from_str::<CancelledParams>(params).ok()?.request_id?;
-    if live.session.has_under_way(&id) { None } else { cancellation(id) }
+    if live.session.has_under_way(&id) { None } else { cancellation_message(id) }
 }
 
 /// A cancellation by itself; none where the call has a name of a length that no call has.
-fn cancellation(id: Id<'static>) -> Option<String> {
+fn cancellation_message(id: Id<'static>) -> Option<String> {
     let params = CancelledParams { request_id: Some(id), reason: None, meta: None, extra: Extra::new() };
     let mut text = Vec::new();
     write_notification(&mut text, Method::Cancelled.as_str(), Some(&params)).ok()?;
@@ -204,17 +204,17 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
 
     use super::super::super::options::Limits;
-    use super::super::super::session_streams::tests::streams;
+    use super::super::super::session_streams::tests::small_streams;
     use super::super::super::sessions::Sessions;
     use super::*;
     use crate::Server;
-    use crate::session::{Client, Session};
+    use crate::session::{ClientDescription, Session};
     use crate::store::{
-        Added, Bounds, Broker, Change, Cursor, Entry, EventStore, Found, Later, Life, LogId, Name, OnDown, Opened,
-        Page, Put, Received, Record, SessionStore, Stores,
+        Added, Bounds, Broker, Cursor, EventStore, FoundSession, Later, Life, LogId, OnDown, Opened, Page, Put,
+        Received, Record, SessionName, SessionStore, SettingChange, Stores, StreamEntry,
     };
 
-    type Arrived = (Vec<Change>, oneshot::Sender<Result<(), Down>>);
+    type Arrived = (Vec<SettingChange>, oneshot::Sender<Result<(), Down>>);
 
     /// A store that takes changes as the test answers them, and is asked for nothing else.
     struct Gated {
@@ -227,27 +227,27 @@ mod tests {
     }
 
     impl SessionStore for Gated {
-        fn put<'a>(&'a self, _: Name, _: &'a Record, _: Life) -> Later<'a, Put> {
+        fn put<'a>(&'a self, _: SessionName, _: &'a Record, _: Life) -> Later<'a, Put> {
             never()
         }
-        fn find(&self, _: Name) -> Later<'_, Found> {
+        fn find(&self, _: SessionName) -> Later<'_, FoundSession> {
             never()
         }
-        fn touch<'a>(&'a self, _: &'a [Name], _: Life) -> Later<'a, ()> {
+        fn touch<'a>(&'a self, _: &'a [SessionName], _: Life) -> Later<'a, ()> {
             never()
         }
-        fn change<'a>(&'a self, _: Name, changes: &'a [Change]) -> Later<'a, ()> {
+        fn change<'a>(&'a self, _: SessionName, changes: &'a [SettingChange]) -> Later<'a, ()> {
             let (answer, answered) = oneshot::channel();
             self.arrived.send((changes.to_vec(), answer)).unwrap();
             Box::pin(async move { answered.await.unwrap() })
         }
-        fn end(&self, _: Name, _: Life) -> Later<'_, ()> {
+        fn end(&self, _: SessionName, _: Life) -> Later<'_, ()> {
             never()
         }
     }
 
     impl EventStore for Gated {
-        fn add<'a>(&'a self, _: &'a [Entry], _: &'a Bounds) -> Later<'a, Vec<Added>> {
+        fn add<'a>(&'a self, _: &'a [StreamEntry], _: &'a Bounds) -> Later<'a, Vec<Added>> {
             never()
         }
         fn open<'a>(&'a self, _: LogId, _: &'a str, _: Cursor, _: &'a Bounds) -> Later<'a, Opened> {
@@ -290,13 +290,13 @@ mod tests {
         let stores = Stores { sessions: gated.clone(), events: gated.clone(), broker: gated, on_down: OnDown::Refuse };
         let now = Instant::now();
         let sessions = Sessions::new(10, (Duration::from_secs(60), None), now, None);
-        let client = Client { info: Implementation::default(), capabilities: ClientCapabilities::default() };
+        let client = ClientDescription { info: Implementation::default(), capabilities: ClientCapabilities::default() };
         let session = Arc::new(Session::new(Revision::V2025_11_25, None, client));
         session.share_with_processes(1 << QUESTION_BITS);
-        let (streams, bounds) = (streams(), Arc::clone(&streams().bounds));
-        let live = sessions.reserve(None).unwrap().take(session, streams, now).unwrap();
+        let (streams, bounds) = (small_streams(), Arc::clone(&small_streams().bounds));
+        let live = sessions.reserve_place(None).unwrap().fill_place(session, streams, now).unwrap();
         let server = Server::builder("t", "1").build().unwrap();
-        let sharing = SharedSessions::begin(stores, server, sessions, bounds, (&Limits::default(), true));
+        let sharing = SharedSessions::begin_sharing(stores, server, sessions, bounds, (&Limits::default(), true));
         (sharing, live, changes)
     }
 
@@ -307,7 +307,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_set_something_is_answered_once_all_know_it_whoever_tells_them() {
-        let watch = || Change::Watch("test://a".to_owned());
+        let watch = || SettingChange::Watch("test://a".to_owned());
         for is_well in [true, false] {
             let (sharing, live, mut changes) = shared();
             assert!(live.session.subscribe("test://a", 8));
@@ -352,7 +352,7 @@ mod tests {
         assert!(matches!(once(&mut first).await, Some(Err(_))));
         assert!(once(&mut last).await.is_none());
         let (told, answer) = changes.try_recv().unwrap();
-        assert_eq!(told, [Change::Unwatch("test://a".to_owned())], "the last word alone");
+        assert_eq!(told, [SettingChange::Unwatch("test://a".to_owned())], "the last word alone");
         answer.send(Ok(())).unwrap();
         assert!(matches!(once(&mut last).await, Some(Ok(()))));
         assert!(matches!(live.session.tell_changes(), Tell::Nothing));

@@ -25,19 +25,19 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::http_session::HttpSession;
-use super::lock::lock;
+use super::lock::lock_mutex;
 use super::options::Limits;
 use super::session_streams::StreamBounds;
 use super::sessions::Sessions;
 use crate::Server;
 use crate::session::QUESTION_BITS;
-use crate::store::{Bounds, Life, LogId, Name, OnDown, Stores};
+use crate::store::{Bounds, Life, LogId, OnDown, SessionName, Stores};
 pub(super) use forward::Elsewhere;
 pub(super) use server_push::Remote;
 use stream_reader::Feed;
 pub(super) use stream_reader::Unreadable;
-use write_behind::Queue;
 pub(super) use write_behind::StoredStream;
+use write_behind::WriteQueue;
 
 /// The sessions and streams that this process shares with others.
 pub(super) struct SharedSessions {
@@ -58,14 +58,14 @@ pub(super) struct SharedSessions {
     /// When that was last.
     renewed: Mutex<Option<Instant>>,
     /// Sessions by what the store calls them.
-    known: Mutex<HashMap<Name, Weak<HttpSession>>>,
+    known: Mutex<HashMap<SessionName, Weak<HttpSession>>>,
     /// Counts what was said of sessions that nobody here knows. Only ever changed under the lock of `known`.
     heard: AtomicU64,
     /// Sessions that ended while the store was away, and when: it is to be told, and they don't come back until then.
-    ended: Mutex<HashMap<Name, Instant>>,
+    ended: Mutex<HashMap<SessionName, Instant>>,
     /// Streams of the store that connections here read.
     feeds: Mutex<HashMap<LogId, Arc<Feed>>>,
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue>,
     last: AtomicU32,
     over: CancellationToken,
 }
@@ -81,7 +81,7 @@ const ENDED_AWAY: usize = 10_000;
 
 impl SharedSessions {
     /// Begins to share. Its tasks run with the store.
-    pub(super) fn begin(
+    pub(super) fn begin_sharing(
         stores: Stores,
         server: Server,
         sessions: Arc<Sessions>,
@@ -118,22 +118,23 @@ impl SharedSessions {
         });
         let spawn = |task| sharing.stores.broker.spawn(task);
         let over = || sharing.over.clone().cancelled_owned();
-        let pump = write_behind::pump(Arc::downgrade(&sharing), Arc::clone(&sharing.queue), sharing.stores.clone());
-        let receive = control_bus::receive(Arc::downgrade(&sharing), Arc::clone(&sharing.stores.broker));
-        spawn(Box::pin(until(over(), pump)));
-        spawn(Box::pin(until(over(), receive)));
-        spawn(Box::pin(until(over(), upkeep(Arc::downgrade(&sharing), limits.session_idle))));
+        let pump =
+            write_behind::pump_queue(Arc::downgrade(&sharing), Arc::clone(&sharing.queue), sharing.stores.clone());
+        let receive = control_bus::receive_posts(Arc::downgrade(&sharing), Arc::clone(&sharing.stores.broker));
+        spawn(Box::pin(run_until(over(), pump)));
+        spawn(Box::pin(run_until(over(), receive)));
+        spawn(Box::pin(run_until(over(), keep_alive(Arc::downgrade(&sharing), limits.session_idle))));
         sharing
     }
 
     /// The upper bits of the number of each request that this process sends to a client.
-    pub(super) fn questions(&self) -> u64 {
+    pub(super) fn question_prefix(&self) -> u64 {
         u64::from(self.own) << QUESTION_BITS
     }
 
     /// How many messages were dropped here, since the store was away for too long.
-    pub(super) fn dropped(&self) -> u64 {
-        self.queue.dropped()
+    pub(super) fn dropped_messages(&self) -> u64 {
+        self.queue.dropped_changes()
     }
 
     /// Waits until all that was said so far is in the store, for so long only, and not for a store that is away.
@@ -144,7 +145,7 @@ impl SharedSessions {
     }
 
     /// Waits until all that was said is in the store, for so long only. Blocks.
-    pub(super) fn flush(&self, limit: Duration) {
+    pub(super) fn flush_writes(&self, limit: Duration) {
         let end = Instant::now() + limit;
         while !self.queue.is_empty() && self.stores.broker.is_up() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
@@ -163,17 +164,17 @@ impl SharedSessions {
 
     /// Whether the store has been there for so long that who is missing in it is gone.
     fn is_settled(&self) -> bool {
-        lock(&self.renewed).is_none_or(|renewed| renewed.elapsed() > self.stores.broker.settling())
+        lock_mutex(&self.renewed).is_none_or(|renewed| renewed.elapsed() > self.stores.broker.settling())
     }
 
-    fn live(&self, name: Name) -> Option<Arc<HttpSession>> {
-        self.known().get(&name)?.upgrade()
+    fn known_session(&self, name: SessionName) -> Option<Arc<HttpSession>> {
+        self.lock_known().get(&name)?.upgrade()
     }
 
     /// The session that something is said of; where nobody here knows it, whoever is just taking it up learns that.
     fn heard_of(&self, name: &str) -> Option<Arc<HttpSession>> {
         let name = name.parse().ok()?;
-        let known = self.known();
+        let known = self.lock_known();
         let live = known.get(&name).and_then(Weak::upgrade);
         if live.is_none() {
             self.heard.fetch_add(1, Relaxed);
@@ -181,15 +182,15 @@ impl SharedSessions {
         live
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Name, Weak<HttpSession>>> {
-        lock(&self.known)
+    fn lock_known(&self) -> MutexGuard<'_, HashMap<SessionName, Weak<HttpSession>>> {
+        lock_mutex(&self.known)
     }
 
-    fn feeds(&self) -> MutexGuard<'_, HashMap<LogId, Arc<Feed>>> {
-        lock(&self.feeds)
+    fn lock_feeds(&self) -> MutexGuard<'_, HashMap<LogId, Arc<Feed>>> {
+        lock_mutex(&self.feeds)
     }
 
-    fn next(&self) -> u32 {
+    fn next_number(&self) -> u32 {
         self.last.fetch_add(1, Relaxed).wrapping_add(1)
     }
 }
@@ -200,7 +201,7 @@ impl Drop for SharedSessions {
     }
 }
 
-async fn until(over: impl Future<Output = ()>, task: impl Future<Output = ()>) {
+async fn run_until(over: impl Future<Output = ()>, task: impl Future<Output = ()>) {
     tokio::select! {
         () = over => {}
         () = task => {}
@@ -208,18 +209,18 @@ async fn until(over: impl Future<Output = ()>, task: impl Future<Output = ()>) {
 }
 
 /// Tells the store of sessions in use, every now and then: requests don't.
-async fn upkeep(sharing: Weak<SharedSessions>, idle: Duration) {
+async fn keep_alive(sharing: Weak<SharedSessions>, idle: Duration) {
     let interval = (idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
     let mut told = Instant::now();
     loop {
         tokio::time::sleep(interval).await;
         let Some(sharing) = sharing.upgrade() else { return };
-        sharing.known().retain(|_, live| live.strong_count() > 0);
+        sharing.lock_known().retain(|_, live| live.strong_count() > 0);
         // Telling takes its time, too: what was used meanwhile is among the next.
         let now = Instant::now();
         let used = sharing.sessions.used_within(now - told, now);
         told = now;
-        let names: Vec<Name> = used.into_iter().map(|key| key.name()).collect();
+        let names: Vec<SessionName> = used.into_iter().map(|key| key.store_name()).collect();
         for some in names.chunks(TOUCHED) {
             // When it is back, all sessions are looked up again.
             if sharing.stores.sessions.touch(some, sharing.life).await.is_err() {

@@ -11,11 +11,11 @@ use mcpace_wire::sse::Event;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::super::event_log::{Log, Reader};
+use super::super::event_log::{Log, LogReader};
 use super::super::http_session::HttpSession;
 use super::SharedSessions;
 use crate::outlet::Gone;
-use crate::store::{Cursor, Down, LogId, Opened, Page, What, Writer};
+use crate::store::{Cursor, Down, EntryContent, LogId, Opened, Page, WriterState};
 
 /// How long a feed waits for a word before it looks by itself: whether the writer lives, whether a word was lost.
 const LOOK: Duration = Duration::from_secs(2);
@@ -56,19 +56,19 @@ pub(in super::super) struct Reading {
 
 impl SharedSessions {
     /// Begins to read a stream. `retry`: the first event tells the client how to come back.
-    pub(in super::super) async fn read(
+    pub(in super::super) async fn read_stream(
         self: &Arc<Self>,
         live: &Arc<HttpSession>,
         number: u64,
         from: Cursor,
         retry: Option<Duration>,
-    ) -> Result<(Reader, Arc<Reading>), Unreadable> {
-        let id = LogId { session: live.key.name(), number };
-        let known = self.feeds().get(&id).cloned();
+    ) -> Result<(LogReader, Arc<Reading>), Unreadable> {
+        let id = LogId { session: live.key.store_name(), number };
+        let known = self.lock_feeds().get(&id).cloned();
         if from == Cursor::Undelivered && known.is_some_and(|feed| feed.log.has_reader()) {
             return Err(Unreadable::Taken);
         }
-        let reader = format!("{}.{}", self.own, self.next());
+        let reader = format!("{}.{}", self.own, self.next_number());
         let opened = self.stores.events.open(id, &reader, from, &self.bounds).await;
         let after = match opened.map_err(|Down| Unreadable::Down)? {
             Opened::After(after) => after,
@@ -80,12 +80,12 @@ impl SharedSessions {
             let retry = Some(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
             log.push_event(&Event { id: Some(event_id(number, after)), retry, ..Event::default() });
         }
-        let (woken, last, over) = (Notify::new(), AtomicU64::new(after), live.streams.over().child_token());
+        let (woken, last, over) = (Notify::new(), AtomicU64::new(after), live.streams.session_ended().child_token());
         let feed = Arc::new(Feed { id, reader, log, woken, last, over });
-        let reader = feed.log.reader(None);
-        let before = self.feeds().insert(id, Arc::clone(&feed));
+        let reader = feed.log.open_reader(None);
+        let before = self.lock_feeds().insert(id, Arc::clone(&feed));
         if let Some(before) = before {
-            before.end();
+            before.end_feed();
         }
         self.stores.broker.spawn(Box::pin(run_feed(Arc::downgrade(self), Arc::clone(&feed))));
         Ok((reader, Arc::new(Reading { feed, sharing: Arc::downgrade(self), _live: Arc::clone(live) })))
@@ -93,37 +93,37 @@ impl SharedSessions {
 
     /// After a session was attached to the stream that a connection begins to read here: whether another process has taken it over
     /// meanwhile is known by now, and then nobody may be told anything by this one.
-    pub(in super::super) fn attached(&self, live: &HttpSession) {
-        let id = LogId::standalone(live.key.name());
-        if self.feeds().get(&id).is_none_or(|feed| feed.over.is_cancelled()) {
+    pub(in super::super) fn session_attached(&self, live: &HttpSession) {
+        let id = LogId::standalone(live.key.store_name());
+        if self.lock_feeds().get(&id).is_none_or(|feed| feed.over.is_cancelled()) {
             live.session.detach();
         }
     }
 
     /// Ends what is read here of the standalone stream: its client is back on another connection, of which the one before may not
     /// know for long, and what is said there would be lost.
-    pub(in super::super) fn leave(&self, live: &HttpSession) {
-        let before = self.feeds().remove(&LogId::standalone(live.key.name()));
+    pub(in super::super) fn leave_stream(&self, live: &HttpSession) {
+        let before = self.lock_feeds().remove(&LogId::standalone(live.key.store_name()));
         if let Some(before) = before {
-            before.end();
+            before.end_feed();
         }
     }
 
     /// Lets all readers go: they would hold up a stop for ever.
     pub(in super::super) fn end_feeds(&self) {
-        let feeds: Vec<_> = self.feeds().drain().map(|(_, feed)| feed).collect();
-        feeds.iter().for_each(|feed| feed.end());
+        let feeds: Vec<_> = self.lock_feeds().drain().map(|(_, feed)| feed).collect();
+        feeds.iter().for_each(|feed| feed.end_feed());
     }
 }
 
 impl Feed {
-    pub(super) fn wake(&self) {
+    pub(super) fn wake_reader(&self) {
         self.woken.notify_one();
     }
 
     /// The connection ends; the stream is read elsewhere, or not at all.
-    pub(super) fn end(&self) {
-        self.log.end();
+    pub(super) fn end_feed(&self) {
+        self.log.end_stream();
         self.over.cancel();
     }
 
@@ -133,7 +133,7 @@ impl Feed {
         self.log.push_as(None, message).then_some(()).ok_or(Gone)
     }
 
-    fn give(&self, position: u64, message: &[u8]) -> bool {
+    fn give_event(&self, position: u64, message: &[u8]) -> bool {
         self.last.fetch_max(position, Relaxed);
         self.log.push_as(Some(&event_id(self.id.number, position)), message)
     }
@@ -142,7 +142,7 @@ impl Feed {
     async fn give_page(&self, page: &Page) -> bool {
         for (position, message) in &page.events {
             poll_fn(|cx| self.log.poll_room(cx)).await;
-            if !self.give(*position, message) {
+            if !self.give_event(*position, message) {
                 return false;
             }
         }
@@ -155,8 +155,8 @@ impl Feed {
         // Events that the client received from another process may have answered some of the requests.
         let mut after = None;
         loop {
-            let page = self.read(sharing, after).await?;
-            if page.taken || page.ended || page.writer == Writer::Alive {
+            let page = self.read_page(sharing, after).await?;
+            if page.taken || page.ended || page.writer == WriterState::Alive {
                 return Ok(false);
             }
             page.events.iter().for_each(|(_, message)| remove_answered(&mut open, message));
@@ -170,37 +170,37 @@ impl Feed {
             // Without data there is nothing that could fail to be written.
             let _ = write_error(&mut message, Some(id), code::INTERNAL_ERROR, reason, None::<&()>);
             let position = self.last.load(Relaxed) + 1;
-            self.give(position, &message);
-            sharing.queue.push(self.id, What::Event(Some(position), message.into()));
+            self.give_event(position, &message);
+            sharing.queue.push_change(self.id, EntryContent::Event(Some(position), message.into()));
         }
-        sharing.queue.push(self.id, What::End);
-        self.end();
+        sharing.queue.push_change(self.id, EntryContent::End);
+        self.end_feed();
         Ok(true)
     }
 
-    async fn read(&self, sharing: &SharedSessions, after: Option<u64>) -> Result<Page, Down> {
+    async fn read_page(&self, sharing: &SharedSessions, after: Option<u64>) -> Result<Page, Down> {
         sharing.stores.events.read(self.id, &self.reader, after, &sharing.bounds).await
     }
 
     /// The store may be another one than before: it has to know who reads. Where the client has gone to another process
     /// meanwhile, it stays there.
-    async fn register(&self, sharing: &SharedSessions) -> Result<(), Down> {
+    async fn register_reader(&self, sharing: &SharedSessions) -> Result<(), Down> {
         let after = Cursor::Again(self.last.load(Relaxed));
         sharing.stores.events.open(self.id, &self.reader, after, &sharing.bounds).await.map(|_| ())
     }
 
     /// Gives what is new. True once there is nothing more to be given here.
-    async fn look(&self, sharing: &SharedSessions, asked: &mut Option<Vec<Id<'static>>>) -> Result<bool, Down> {
+    async fn give_new(&self, sharing: &SharedSessions, asked: &mut Option<Vec<Id<'static>>>) -> Result<bool, Down> {
         loop {
-            let page = self.read(sharing, Some(self.last.load(Relaxed))).await?;
+            let page = self.read_page(sharing, Some(self.last.load(Relaxed))).await?;
             if page.taken {
                 // Another reader has taken the stream over. Its message was lost, or came before this reader was known.
                 sharing.let_go(self.id, &self.reader);
-                self.end();
+                self.end_feed();
                 return Ok(true);
             }
             if asked.is_none() {
-                *asked = page.asked.as_deref().map(ids);
+                *asked = page.asked.as_deref().map(parse_ids);
             }
             let open = asked.get_or_insert_default();
             page.events.iter().for_each(|(_, message)| remove_answered(open, message));
@@ -210,12 +210,12 @@ impl Feed {
             let reason = match page.writer {
                 _ if page.has_more => continue,
                 _ if page.ended => {
-                    self.end();
+                    self.end_feed();
                     return Ok(true);
                 }
                 // After the store was away processes are back one after the other.
-                Writer::Gone if sharing.is_settled() => ENDED,
-                Writer::Unknown if !self.id.is_standalone() => FORGOTTEN,
+                WriterState::Gone if sharing.is_settled() => ENDED,
+                WriterState::Unknown if !self.id.is_standalone() => FORGOTTEN,
                 _ => return Ok(false),
             };
             return self.give_up(sharing, open.clone(), reason).await;
@@ -232,10 +232,10 @@ async fn run_feed(sharing: Weak<SharedSessions>, feed: Arc<Feed>) {
         loop {
             let Some(sharing) = sharing.upgrade() else { return };
             let current = Some(sharing.generation.load(Relaxed));
-            if current != generation && feed.register(&sharing).await.is_ok() {
+            if current != generation && feed.register_reader(&sharing).await.is_ok() {
                 generation = current;
             }
-            let looked = feed.look(&sharing, &mut asked).await;
+            let looked = feed.give_new(&sharing, &mut asked).await;
             // Not held while nothing comes.
             drop(sharing);
             match looked {
@@ -247,7 +247,7 @@ async fn run_feed(sharing: Weak<SharedSessions>, feed: Arc<Feed>) {
         }
     };
     tokio::select! {
-        () = feed.over.cancelled() => feed.log.end(),
+        () = feed.over.cancelled() => feed.log.end_stream(),
         () = fed => {}
     }
 }
@@ -257,7 +257,7 @@ impl Drop for Reading {
         self.feed.over.cancel();
         let Some(sharing) = self.sharing.upgrade() else { return };
         {
-            let mut feeds = sharing.feeds();
+            let mut feeds = sharing.lock_feeds();
             if feeds.get(&self.feed.id).is_some_and(|feed| Arc::ptr_eq(feed, &self.feed)) {
                 feeds.remove(&self.feed.id);
             }
@@ -277,7 +277,7 @@ fn event_id(number: u64, position: u64) -> String {
     format!("{number:x}-{position:x}")
 }
 
-fn ids(asked: &str) -> Vec<Id<'static>> {
+fn parse_ids(asked: &str) -> Vec<Id<'static>> {
     serde_json::from_str::<Vec<Id<'static>>>(asked).unwrap_or_default()
 }
 

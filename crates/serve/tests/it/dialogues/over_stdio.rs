@@ -117,7 +117,7 @@ impl Client {
     async fn send(&mut self, text: &str) -> Result<(), String> {
         let input = self.input.as_mut().ok_or("the input is closed")?;
         let mut line = Vec::new();
-        lines::encode(text.as_bytes(), &mut line);
+        lines::encode_line(text.as_bytes(), &mut line);
         limited("room to write", input.write_all(&line)).await?.map_err(|error| error.to_string())
     }
 
