@@ -393,7 +393,7 @@ class Handler:
         *,
         kind: Literal["sync", "async"] = "sync",
         validate: Callable[[bytes], dict[str, Any]] | None = None,
-        quick: Callable[[bytes], dict[str, Any]] | None = None,
+        fast_path: Callable[[bytes], dict[str, Any]] | None = None,
         context: str | None = None,
         wrap_context: Callable[[Any], Any] | None = None,
         output: Literal["text", "wrapped-text", "structured", "finished", "custom"] = "custom",
@@ -403,7 +403,7 @@ class Handler:
     ) -> Handler:
         """
         ``validate`` makes keyword arguments of the arguments' JSON; without it none are given. The model
-        gets the words of pydantic's ``ValidationError``. ``quick`` is asked before it, if there is one, and
+        gets the words of pydantic's ``ValidationError``. ``fast_path`` is asked before it, if there is one, and
         decides unless it raises that exception.
 
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``

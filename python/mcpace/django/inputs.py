@@ -112,13 +112,13 @@ class Reader:
         """All names that the fields use, including those that a caller may not send."""
         self.is_plain = not any(_overrides(serializer, name, serializers.Serializer) for name in _CHANGING)
         """Whether validated data has no keys but ``sources``."""
-        self.quick = compile_reader(serializer, partial=partial) if self._kept.is_reused else None
+        self.fast_path = compile_reader(serializer, partial=partial) if self._kept.is_reused else None
         """The compiled reader, which returns data only for arguments that are certain to be valid; ``None`` where the
         class can't be compiled."""
 
     def read(self, arguments: Mapping[str, Any], call: Call, instance: Any = None) -> Any:
         """The validated data. Raises REST framework's ``ValidationError``."""
-        if self.quick is not None and (data := self.quick(arguments)) is not None:
+        if self.fast_path is not None and (data := self.fast_path(arguments)) is not None:
             return data
         kept = self._kept
         if not kept.is_reused:

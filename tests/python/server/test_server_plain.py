@@ -8,6 +8,9 @@ import dataclasses
 import enum
 import json
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import pytest
@@ -17,6 +20,7 @@ from pydantic_core import ValidationError, from_json
 from mcpace import MCPServer, _core
 from mcpace.server.core.handlers import Plan, tool_plan
 from support import core_server
+from support.fast_path import assert_parity
 from support.python_server import LEGACY, Client, served
 
 
@@ -82,42 +86,46 @@ def returning(annotation: Any) -> Plan:
     return tool_plan(server.__mcpace_core__, server.registry.tools["tool"])
 
 
-def handled(plan: Plan, value: Any, finished: list[Any], *, is_plain: bool) -> _core.Handler:
-    def finish(returned: Any) -> Any:
-        finished.append(returned)
+Path = Callable[[Any], str]
+
+
+@contextmanager
+def paths(annotation: Any) -> Iterator[tuple[Path, Path, list[Any]]]:
+    """Calls of a tool that returns the given value: on the fast path, on the general path, and the values that the fast
+    path left to Python."""
+    plan, left, returned = returning(annotation), [], [None]
+
+    def finish(value: Any) -> Any:
+        left.append(value)
         assert plan.finish is not None
-        return plan.finish(returned)
+        return plan.finish(value)
 
-    plain = plan.plain if is_plain else None
-    given = dataclasses.replace(plan, function=lambda: value, finish=finish, plain=plain, validate=None, quick=None)
-    return given.handler()
-
-
-def replies(annotation: Any, value: Any) -> tuple[Any, Any, int]:
-    """Results with and without the compiled part's fast path, and the number of calls of Python by the fast path."""
-    plan, finished = returning(annotation), []
-    server = core_server.server(
-        quick=handled(plan, value, finished, is_plain=True), slow=handled(plan, value, [], is_plain=False)
-    )
-    with core_server.serving(server) as connect:
+    bare = dataclasses.replace(plan, function=lambda: returned[0], validate=None, fast_path=None)
+    fast, general = dataclasses.replace(bare, finish=finish), dataclasses.replace(bare, plain=None)
+    with core_server.serving(core_server.server(fast=fast.handler(), general=general.handler())) as connect:
         wire = connect()
         wire.headers["MCP-Protocol-Version"] = LEGACY
-        quick, slow = (json.dumps(wire.ask("tools/call", {"name": name})["result"]) for name in ("quick", "slow"))
-    return quick, slow.replace("slow", "quick"), len(finished)
+
+        def call(name: str, value: Any) -> str:
+            returned[0] = value
+            return json.dumps(wire.ask("tools/call", {"name": name})["result"]).replace("general", "fast")
+
+        yield partial(call, "fast"), partial(call, "general"), left
 
 
-@pytest.mark.parametrize(("annotation", "value"), [(kind, one) for kind, values in PLAIN.items() for one in values])
-def test_plain_values_are_written_as_python_would(annotation: Any, value: Any) -> None:
-    quick, slow, asked = replies(annotation, value)
-    assert quick == slow and "structuredContent" in quick and "isError" not in quick
-    assert asked == 0
+@pytest.mark.parametrize("annotation", PLAIN)
+def test_fast_path_of_results_equals_the_general_path(annotation: Any) -> None:
+    with paths(annotation) as (fast, general, left):
+        assert_parity(fast, general, PLAIN[annotation])
+        assert not left
+        assert all("structuredContent" in fast(value) and "isError" not in fast(value) for value in PLAIN[annotation])
 
 
-@pytest.mark.parametrize(("annotation", "value"), [(kind, one) for kind, values in OTHER.items() for one in values])
-def test_any_other_value_is_written_by_python(annotation: Any, value: Any) -> None:
-    quick, slow, asked = replies(annotation, value)
-    assert quick == slow
-    assert asked == 1
+@pytest.mark.parametrize("annotation", OTHER)
+def test_fast_path_of_results_leaves_other_values_to_python(annotation: Any) -> None:
+    with paths(annotation) as (fast, general, left):
+        assert_parity(fast, general, OTHER[annotation])
+        assert len(left) == len(OTHER[annotation])
 
 
 def test_an_annotation_with_more_to_say_is_held_to_it() -> None:
@@ -140,7 +148,7 @@ def test_what_pydantic_refuses_the_plain_way_reads() -> None:
         return {"result": n * 2}
 
     plan = tool_plan(server.__mcpace_core__, server.registry.tools["double"])
-    assert plan.quick is not None and plan.plain == "dict[int]"
+    assert plan.fast_path is not None and plan.plain == "dict[int]"
 
     def validate(raw: bytes) -> dict[str, Any]:
         seen.append(raw)
@@ -165,13 +173,15 @@ def test_what_pydantic_refuses_the_plain_way_reads() -> None:
 
 
 def test_what_else_a_validator_raises_is_the_calls_end() -> None:
-    def quick(raw: bytes) -> dict[str, Any]:
+    def fast(raw: bytes) -> dict[str, Any]:
         raise RuntimeError("no")
 
     def never(raw: bytes) -> dict[str, Any]:
         raise AssertionError("asked")
 
-    handler = _core.Handler(lambda: "", validate=never, quick=quick, output="text", fail=lambda error: told(str(error)))
+    handler = _core.Handler(
+        lambda: "", validate=never, fast_path=fast, output="text", fail=lambda error: told(str(error))
+    )
     with core_server.serving(core_server.server(tool=handler)) as connect:
         assert connect().ask("tools/call", {"name": "tool"})["result"]["content"][0]["text"] == "no"
 
@@ -188,7 +198,7 @@ def test_text_that_could_be_a_list_gets_its_second_look() -> None:
     def tool(x: str | list[int]) -> str:
         return type(x).__name__
 
-    assert tool_plan(server.__mcpace_core__, server.registry.tools["tool"]).quick is None
+    assert tool_plan(server.__mcpace_core__, server.registry.tools["tool"]).fast_path is None
     with served(server) as port:
         assert Client(port).text("tool", x="[1]") == "list"
 
@@ -196,7 +206,7 @@ def test_text_that_could_be_a_list_gets_its_second_look() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"quick": core_server.NOTHING},
+        {"fast_path": core_server.NOTHING},
         {"output": "structured", "plain": "dict"},
         {"output": "custom", "finish": lambda value: b"", "plain": "dict"},
         {"output": "structured", "finish": lambda value: b"", "plain": "list"},

@@ -103,14 +103,14 @@ def _argument_reader(tool: Any) -> Validate:
         return slowly
     validate = adapter.validator.validate_json
 
-    def quickly(raw: bytes) -> dict[str, Any]:
+    def fast_path(raw: bytes) -> dict[str, Any]:
         try:
             arguments: dict[str, Any] = validate(raw)
         except ValidationError:
             return slowly(raw)
         return arguments
 
-    return quickly
+    return fast_path
 
 
 def _reads_alike(schema: Any) -> bool:

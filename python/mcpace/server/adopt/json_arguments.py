@@ -66,8 +66,8 @@ _OPENS_JSON = frozenset("{[tfn \t\r\n")
 """First characters of JSON that is neither a string nor a number."""
 
 
-def model_reader(model: Any, slowly: Validate) -> Validate:
-    """The converter for the official SDK's argument models; ``slowly`` is the SDK's own conversion of the bytes.
+def model_reader(model: Any, general_path: Validate) -> Validate:
+    """The converter for the official SDK's argument models; ``general_path`` is the SDK's own conversion of the bytes.
 
     The SDK reads a string that holds JSON as that JSON first, for each parameter that isn't annotated as ``str``. If a
     parameter might accept the string itself, too, such strings take the slow path.
@@ -77,31 +77,31 @@ def model_reader(model: Any, slowly: Validate) -> Validate:
     schema = model.__pydantic_core_schema__
     renamed = any(field.alias and field.alias != name for name, field in model.model_fields.items())
     if renamed or not reads_alike(schema):
-        return slowly
+        return general_path
     doubtful = [name for name, field in model.model_fields.items() if field.annotation is not str]
     doubtful = [name for name in doubtful if takes_text(_field(schema, name))]
     validate = model.__pydantic_validator__.validate_json
 
     if not doubtful:
 
-        def quickly(raw: bytes) -> dict[str, Any]:
+        def fast_path(raw: bytes) -> dict[str, Any]:
             try:
                 members: dict[str, Any] = validate(raw).__dict__
             except ValidationError:
-                return slowly(raw)
+                return general_path(raw)
             return members
 
-        return quickly
+        return fast_path
 
     def carefully(raw: bytes) -> dict[str, Any]:
         try:
             members: dict[str, Any] = validate(raw).__dict__
         except ValidationError:
-            return slowly(raw)
+            return general_path(raw)
         for name in doubtful:
             value = members[name]
             if isinstance(value, str) and value[:1] in _OPENS_JSON and _is_json(value):
-                return slowly(raw)
+                return general_path(raw)
         return members
 
     return carefully

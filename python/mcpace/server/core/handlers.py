@@ -60,7 +60,7 @@ class Plan:
     output: Literal["text", "wrapped-text", "structured", "custom", "finished"]
     finish: Callable[[Any], bytes | Data] | None
     fail: Callable[[BaseException], Answer]
-    quick: Callable[[bytes], dict[str, Any]] | None = None
+    fast_path: Callable[[bytes], dict[str, Any]] | None = None
     """A faster validator with the same result, which the compiled part tries before ``validate``."""
     plain: PlainValue | None = None
     """The values that the compiled part writes itself, with the same result as ``finish``."""
@@ -73,7 +73,7 @@ class Plan:
             self.function,
             kind=self.kind,
             validate=self.validate,
-            quick=self.quick,
+            fast_path=self.fast_path,
             context=self.context,
             wrap_context=self.wrap_context,
             output=self.output,
@@ -106,9 +106,9 @@ def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
         context=context,
         wrap_context=None if is_bare else binding.context_factory("tools/call"),
         output=tool.output.kind,
-        finish=(tool.output.quick or tool.output.data) if is_structured else tool.output.finish,
+        finish=tool.output.data if is_structured else tool.output.finish,
         fail=tool_failure(tool.name),
-        quick=tool.arguments.quick if tool.arguments.parameters else None,
+        fast_path=tool.arguments.fast_path if tool.arguments.parameters else None,
         plain=tool.output.plain_value if is_structured else None,
     )
 

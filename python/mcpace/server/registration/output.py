@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
-from typing_extensions import is_typeddict
 from typing_inspection.introspection import (
     UNKNOWN,
     AnnotationSource,
@@ -60,8 +59,6 @@ class Output:
     """Whether structured content is ``{"result": …}`` around the value."""
     notation: Notation | None = None
     """The function that writes the text of data; ``None`` for JSON."""
-    quick: Callable[[Any], Data | bytes] | None = None
-    """:meth:`data`, with minimal overhead for values of the annotated type; ``None`` if there is no such function."""
     plain_value: PlainValue | None = None
     """The values that the compiled part writes itself."""
 
@@ -245,22 +242,8 @@ def _structured_output(model: Any, wrapped: bool, returned: Any, bare: Any) -> O
             return b'{"result":' + to_json(value) + b"}"
         return structure_json(value)
 
-    def data_of_dictionary(value: Any) -> Data | bytes:
-        if type(value) is dict:
-            structured = write(validate(value, by_alias=True, by_name=True), by_alias=True)
-            if to_json(value, fallback=str) == structured:
-                return structured, True
-        return output.data(value)
-
-    def data_of_number(value: Any) -> Data | bytes:
-        if type(value) is not returned:
-            return output.data(value)
-        text = to_json(value)
-        return b'{"result":' + text + b"}", text
-
     is_number = wrapped and bare in (int, bool)
-    is_dictionary = not wrapped and (get_origin(returned) is dict or is_typeddict(returned))
-    output = Output(
+    return Output(
         kind="wrapped-text" if wrapped and bare is str else "structured",
         schema=schema,
         structure=structure,
@@ -268,10 +251,8 @@ def _structured_output(model: Any, wrapped: bool, returned: Any, bare: Any) -> O
         check=validate,
         plain=returned if is_plain(returned) else None,
         is_wrapped=wrapped,
-        quick=data_of_number if is_number else data_of_dictionary if is_dictionary else None,
         plain_value=_plain_value(bare),
     )
-    return output
 
 
 _PLAIN_VALUES: tuple[tuple[Any, PlainValue], ...] = (

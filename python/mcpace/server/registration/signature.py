@@ -46,7 +46,7 @@ class Arguments:
     """Maps the model's fields to the function's parameters. They differ for names that the model's own methods use."""
     validate_json: Validate
     """Converts a call's JSON to keyword arguments. Raises ``InvalidArguments``."""
-    quick: Validate | None = None
+    fast_path: Validate | None = None
     """The fast path: pydantic's own validator, which raises ``ValidationError`` for arguments that need the plain path.
     ``None`` if the function has no fast path."""
 
@@ -121,14 +121,14 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
         schema = model.model_json_schema()
     except Exception as error:  # pydantic's exceptions for values that are no types have no common base.
         raise InvalidSignature(_unsupported_parameter(name, fields, error)) from error
-    validate_json, quick = _fast_validator(model, parameters)
+    validate_json, fast_path = _fast_validator(model, parameters)
     return Arguments(
         model=model,
         schema=schema,
         names=tuple(info.alias or field for field, info in model.model_fields.items()),
         parameters=parameters,
         validate_json=validate_json,
-        quick=quick,
+        fast_path=fast_path,
     )
 
 
@@ -212,7 +212,7 @@ def _parse_arguments(raw: bytes) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-# The quick way -------------------------------------------------------------------------------------------------------
+# The fast path -------------------------------------------------------------------------------------------------------
 
 # Text that may begin JSON other than a string or a number: `[`, `{` or `null` after white space.
 _SUSPICIOUS = tuple("[{n \t\r\n")
@@ -244,20 +244,20 @@ def _fast_validator(model: type[BaseModel], parameters: Mapping[str, str]) -> tu
     if "plain" in ways.values() or any(_reads_differ(field["schema"], definitions) for field in fields.values()):
         return plain, None
     try:
-        quick = SchemaValidator(_typed_dict(schema, definitions, parameters)).validate_json
+        fast_path = SchemaValidator(_typed_dict(schema, definitions, parameters)).validate_json
     except SchemaError:
         return plain, None
     checked = tuple(parameters[name] for name, way in ways.items() if way == "check")
 
     def validate(raw: bytes) -> dict[str, Any]:
         try:
-            return quick(raw)  # type: ignore[no-any-return]
+            return fast_path(raw)  # type: ignore[no-any-return]
         except ValidationError:
             return plain(raw)
 
     def validate_checked(raw: bytes) -> dict[str, Any]:
         try:
-            keywords: dict[str, Any] = quick(raw)
+            keywords: dict[str, Any] = fast_path(raw)
         except ValidationError:
             return plain(raw)
         for name in checked:
@@ -268,7 +268,7 @@ def _fast_validator(model: type[BaseModel], parameters: Mapping[str, str]) -> tu
                 return plain(raw)
         return keywords
 
-    return (validate_checked, None) if checked else (validate, quick)
+    return (validate_checked, None) if checked else (validate, fast_path)
 
 
 def _unwrapped(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -303,30 +303,30 @@ def _typed_dict(schema: dict[str, Any], definitions: Mapping[str, Any], paramete
 
 
 def _validation_path(model: type[BaseModel], name: str, schema: Any, definitions: Mapping[str, Any]) -> str:
-    """`quick`; `check` where text that came through must be looked at; `plain` where only the plain way is right."""
+    """`fast`; `check` if text that came through must be examined; `plain` if only the plain path is right."""
     if model.model_fields[name].annotation is str:
-        return "quick"
+        return "fast"
     return _way_of(schema, definitions, frozenset())
 
 
 def _way_of(schema: Any, definitions: Mapping[str, Any], seen: frozenset[str]) -> str:
     kind = schema["type"]
     if kind in _NO_TEXT:
-        return "quick"
+        return "fast"
     if kind in ("str", "any", "bytes"):
         return "check"
     if kind == "definition-ref":
         reference = schema["schema_ref"]
         if reference in seen:
-            return "quick"
+            return "fast"
         return _way_of(definitions[reference], definitions, seen | {reference}) if reference in definitions else "plain"
     if kind in ("default", "nullable", "function-after"):
         return _way_of(schema["schema"], definitions, seen)
     if kind == "union":
         ways = {_way_of(choice, definitions, seen) for choice in _union_choices(schema)}
-        return "plain" if "plain" in ways else "check" if "check" in ways else "quick"
+        return "plain" if "plain" in ways else "check" if "check" in ways else "fast"
     if kind == "tagged-union":
-        return "quick"
+        return "fast"
     if kind == "literal":
         return _way_of_values(schema["expected"])
     if kind == "enum":
@@ -336,7 +336,7 @@ def _way_of(schema: Any, definitions: Mapping[str, Any], seen: frozenset[str]) -
 
 def _way_of_values(values: Iterable[Any]) -> str:
     texts = (value for value in values if isinstance(value, str))
-    return "plain" if any(text.startswith(_SUSPICIOUS) and _is_no_scalar(text) for text in texts) else "quick"
+    return "plain" if any(text.startswith(_SUSPICIOUS) and _is_no_scalar(text) for text in texts) else "fast"
 
 
 def _is_no_scalar(text: str) -> bool:

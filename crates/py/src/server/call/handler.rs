@@ -41,7 +41,7 @@ enum Validate {
     /// From a function of Python's.
     Function(Py<PyAny>),
     /// From pydantic's validator itself; what that refuses is the function's.
-    Quick(Py<PyAny>, Py<PyAny>),
+    FastPath(Py<PyAny>, Py<PyAny>),
     /// The arguments are a token.
     Token,
     /// The one argument is what is asked.
@@ -57,14 +57,14 @@ struct ContextReceiver {
 #[pymethods]
 impl Handler {
     #[new]
-    #[pyo3(signature = (function, *, kind="sync", validate=None, quick=None, context=None, wrap_context=None,
+    #[pyo3(signature = (function, *, kind="sync", validate=None, fast_path=None, context=None, wrap_context=None,
                         output="custom", finish=None, plain=None, fail=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         function: Py<PyAny>,
         kind: &str,
         validate: Option<Py<PyAny>>,
-        quick: Option<Py<PyAny>>,
+        fast_path: Option<Py<PyAny>>,
         context: Option<Py<PyString>>,
         wrap_context: Option<Py<PyAny>>,
         output: &str,
@@ -80,11 +80,11 @@ impl Handler {
         let output = Output::parse_output(output, finish, plain)?;
         let is_wanted = context.is_some() || wrap_context.is_some();
         let context = is_wanted.then_some(ContextReceiver { keyword: context, wrap: wrap_context });
-        let validate = match (validate, quick) {
+        let validate = match (validate, fast_path) {
             (None, None) => Validate::Nowhere,
             (Some(validate), None) => Validate::Function(validate),
-            (Some(validate), Some(quick)) => Validate::Quick(quick, validate),
-            (None, Some(_)) => return Err(PyValueError::new_err("quick needs validate, for what it refuses")),
+            (Some(validate), Some(fast_path)) => Validate::FastPath(fast_path, validate),
+            (None, Some(_)) => return Err(PyValueError::new_err("fast_path needs validate, for what it refuses")),
         };
         let function = Arc::new(function);
         Ok(Self { inner: Arc::new(Callable { function, kind, validate, context, output, fail }) })
@@ -117,9 +117,9 @@ impl Callable {
                 let keywords = validate.bind(py).call1((PyBytes::new(py, arguments),))?;
                 Ok(keywords.cast_into::<PyDict>()?)
             }
-            Validate::Quick(quick, validate) => {
+            Validate::FastPath(fast_path, validate) => {
                 let arguments = PyBytes::new(py, arguments);
-                let keywords = match quick.bind(py).call1((&arguments,)) {
+                let keywords = match fast_path.bind(py).call1((&arguments,)) {
                     Err(error) if exceptions::is_validation(py, &error) => validate.bind(py).call1((arguments,))?,
                     outcome => outcome?,
                 };
