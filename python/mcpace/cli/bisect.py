@@ -45,7 +45,9 @@ def bisect(
     html: options.Html = None,
 ) -> None:
     """Find the first bad release between two, running only about log2(n) of them."""
-    place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
+    place = targets.parse_target(
+        target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args)
+    )
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     try:
         what = f"{sdk} from {good} to {bad} at {place.name}"

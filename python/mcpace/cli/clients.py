@@ -53,7 +53,7 @@ def clients(
     check_codes(fail_on)
     call, way_in = options.tool(tool, args), options.authentication(auth)
     added = parse_headers(header)
-    places = tuple(targets.parse(text, config=config, auth=way_in, tool=call, headers=added) for text in target)
+    places = tuple(targets.parse_target(text, config=config, auth=way_in, tool=call, headers=added) for text in target)
     if len({place.name for place in places}) < len(places):
         raise UsageProblem("a target is named twice, or two differ in their query only")
     settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings, calls)

@@ -31,12 +31,12 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
 
     Then put load on a server that writes its replies in two pieces, and prove why its calls wait.
     """
-    places = tuple(targets.parse(text) for text in TARGETS)
+    places = tuple(targets.parse_target(text) for text in TARGETS)
     with show_progress() as display, journal.record_progress(display, out, "demo", ", ".join(RELEASES)) as progress:
         run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
         if not run.partial:
             try:
-                run.cases += delayed_ack_demo.cases(progress)
+                run.cases += delayed_ack_demo.variant_cases(progress)
             except KeyboardInterrupt:
                 run.partial = True
     run.kind = "demo"

@@ -71,7 +71,7 @@ def explain(
     """
     if options.is_file(target) or target.endswith(RECORDINGS):
         try:
-            run = recording_run.explain(Path(target), behind, beside)
+            run = recording_run.explain_recording(Path(target), behind, beside)
         except UsageProblem as problem:
             raise recording_problem(problem, [Path(target), *behind, *beside]) from problem
         deliver(run, as_json=as_json, out=out, page=html)
@@ -80,7 +80,7 @@ def explain(
         if files:
             raise UsageProblem(f"{option} belongs to a saved recording; TARGET is not a recording")
     checked_revision = options.revision(revision)
-    place = targets.parse(
+    place = targets.parse_target(
         target,
         config=config,
         auth=options.authentication(auth),

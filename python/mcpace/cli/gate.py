@@ -81,8 +81,10 @@ def gate(
     checked_revision = options.revision(revision)
     call, way_in = options.tool(tool, args), options.authentication(auth)
     added = parse_headers(header)
-    place = targets.parse(target, config=config, auth=way_in, tool=call, headers=added)
-    other = targets.parse(base, config=config, auth=way_in, tool=call, headers=added) if base is not None else None
+    place = targets.parse_target(target, config=config, auth=way_in, tool=call, headers=added)
+    other = (
+        targets.parse_target(base, config=config, auth=way_in, tool=call, headers=added) if base is not None else None
+    )
     against = other or before
     assert against is not None, "one of the two is given"
     faults = options.faults(fault, [place, other] if other else [place])

@@ -215,7 +215,7 @@ def _target(arguments: LoadArguments, config: Path | None) -> Target:
     auth = options.authentication(arguments.auth)
     if arguments.bearer is not None:
         auth = None
-    place = targets.parse(arguments.target, config=config, auth=auth, headers=arguments.header or ())
+    place = targets.parse_target(arguments.target, config=config, auth=auth, headers=arguments.header or ())
     if arguments.bearer is not None:
         place = replace(place, auth="bearer", token=load_words.read_token(arguments.bearer))
     if place.command and place.auth != "none":

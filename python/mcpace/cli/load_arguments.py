@@ -87,7 +87,7 @@ def resolve(arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...],
     Raises :class:`UsageProblem` where arguments contradict each other.
     """
     _check(arguments)
-    replay = load_replay.read(arguments.replay) if arguments.replay is not None else None
+    replay = load_replay.read_replay(arguments.replay) if arguments.replay is not None else None
     if replay and replay.cut:
         notes.append(f"{replay.cut} requests of {arguments.replay} were not kept whole and are left out")
     if replay and replay.redacted:
@@ -119,7 +119,7 @@ def resolve(arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...],
         cores=arguments.cores or (),
         seed=_or_default(arguments.seed, 1),
         extra_root=arguments.cacert,
-        thresholds=tuple(thresholds.parse(text) for text in arguments.threshold or ()),
+        thresholds=tuple(thresholds.parse_threshold(text) for text in arguments.threshold or ()),
         hold_s=hold_s,
         faults=faults,
     )

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mcpace.cli import load_words
 from mcpace.cli.load_arguments import LoadArguments
 from mcpace.cli.times import parse_duration
-from mcpace.lab.errors import UsageProblem, nearest, suggestion
+from mcpace.lab.errors import UsageProblem, nearest_names, suggestion
 from mcpace.lab.files import read_text
 from mcpace.lab.headers import parse_headers
 
@@ -124,7 +124,7 @@ def _why(error: ValidationError, path: Path, text: str) -> str:
     place = _place(path, text, key)
     if first["type"] == "extra_forbidden":
         known = sorted(name.replace("_", "-") for name in Scenario.model_fields)
-        return f"{place}: a scenario has no key {key!r}{suggestion(nearest(key, known), known)}"
+        return f"{place}: a scenario has no key {key!r}{suggestion(nearest_names(key, known), known)}"
     where = ".".join(str(part) for part in first["loc"] if part not in ("str", "float", "list[str]"))
     return f"{place}: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 

@@ -53,7 +53,7 @@ def measure(
     """
     checked_revision = options.revision(revision)
     check_codes(fail_on)
-    place = targets.parse(
+    place = targets.parse_target(
         target,
         config=config,
         auth=options.authentication(auth),

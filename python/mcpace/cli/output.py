@@ -71,7 +71,7 @@ def save_and_show(
         out = _default_path(run)
     place = out and _save_run(run, out)
     if out is not None:
-        journal.remove(out)
+        journal.remove_journal(out)
     # A run that couldn't be saved anywhere is printed.
     as_json |= out is not None and place is None
     try:

@@ -55,7 +55,7 @@ def record(
     if upstream.startswith("stdio:"):
         if added:
             raise UsageProblem("--header needs an upstream with a URL: a process gets no HTTP requests")
-        command = targets.parse(upstream).command
+        command = targets.parse_target(upstream).command
         file = _create_file(out)
         # The server is the only child of this process.
         with ProcessSamples(children_are="server") as samples:
@@ -65,8 +65,8 @@ def record(
         raise typer.Exit(code)
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
-    targets.parse(upstream)
-    certificate = targets.certificate(cacert) if cacert is not None else None
+    targets.parse_target(upstream)
+    certificate = targets.read_certificate(cacert) if cacert is not None else None
     file = _create_file(out)
     try:
         recorder = _core.Recorder(
@@ -84,7 +84,7 @@ def record(
     try:
         with contextlib.suppress(KeyboardInterrupt), samples:
             if watch is not None:
-                samples.watch("server", watch)
+                samples.watch_process("server", watch)
             recorded = targets.redact_url(upstream)
             note(f"point your client at {recorder.url} (records {recorded} to {file}; Ctrl-C ends it)")
             recorder.wait()

@@ -10,7 +10,7 @@ from typing import Literal
 from mcpace import _core
 from mcpace.lab.load import delayed_ack, fold
 from mcpace.lab.load.delayed_ack import Experiment, LoadResult
-from mcpace.lab.load.drive import drive
+from mcpace.lab.load.drive import drive_load
 from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.server_under_test import Quiet, load_result_of
@@ -25,48 +25,50 @@ VARIANTS: tuple[tuple[str, list[str]], ...] = (
 )
 
 
-def cases(progress: Progress) -> list[Case]:
+def variant_cases(progress: Progress) -> list[Case]:
     """Returns one case for each variant. A finding is reported only after `TCP_QUICKACK` removed the stall.
 
     Ctrl-C is raised as ``KeyboardInterrupt``.
     """
-    return [_case(name, faults, progress) for name, faults in VARIANTS]
+    return [_variant_case(name, faults, progress) for name, faults in VARIANTS]
 
 
-def _case(name: str, faults: list[str], progress: Progress) -> Case:
+def _variant_case(name: str, faults: list[str], progress: Progress) -> Case:
     progress.step(f"{name} · load")
     target = _core.Target("simple", response="sse", faults=faults)
     try:
-        plan = _plan(target.url, USERS, quick_ack=False)
-        outcome = drive(plan, Quiet())
+        plan = _load_plan(target.url, USERS, quick_ack=False)
+        outcome = drive_load(plan, Quiet())
         if outcome.ended == "stopped":
             raise KeyboardInterrupt
-        result = fold.case(Subject(sdk="mcpace-load"), name, plan, outcome)
+        result = fold.load_case(Subject(sdk="mcpace-load"), name, plan, outcome)
         seen = load_result_of([outcome], None)
         if delayed_ack.is_suspected(seen):
             progress.step(f"{name} · with TCP_QUICKACK")
-            finding = delayed_ack.judge(seen, _experiment(target.url))
+            finding = delayed_ack.suspected_finding(seen, _quick_ack_experiment(target.url))
             result.findings = [finding] if finding else []
         return result
     finally:
         target.stop()
 
 
-def _experiment(url: str) -> Experiment:
+def _quick_ack_experiment(url: str) -> Experiment:
     plain, quick, alone_plain, alone_quick = (
-        _measure(_plan(url, users, quick_ack=quick_ack)) for users in (USERS, 1) for quick_ack in (False, True)
+        _measure_load(_load_plan(url, users, quick_ack=quick_ack))
+        for users in (USERS, 1)
+        for quick_ack in (False, True)
     )
     return Experiment(plain, quick, alone_plain, alone_quick)
 
 
-def _measure(plan: Plan) -> LoadResult:
-    outcome = drive(plan, Quiet())
+def _measure_load(plan: Plan) -> LoadResult:
+    outcome = drive_load(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     return load_result_of([outcome], None)
 
 
-def _plan(url: str, users: int, *, quick_ack: bool) -> Plan:
+def _load_plan(url: str, users: int, *, quick_ack: bool) -> Plan:
     return Plan(
         target=HttpTarget(url=url),
         revision=REVISION,

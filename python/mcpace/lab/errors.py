@@ -37,7 +37,7 @@ class UnknownName(UsageProblem):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.name = name
         self.known = list(known)
-        self.nearest = nearest(name, self.known)
+        self.nearest = nearest_names(name, self.known)
         super().__init__(f"unknown {kind} {name!r}{suggestion(self.nearest, self.known)}")
 
 
@@ -102,7 +102,7 @@ def tool_error_text(result: Mapping[str, Any]) -> str:
     return (" ".join(texts) or json.dumps(content))[:300]
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """The known names most like `name`, best first."""
     return difflib.get_close_matches(name.lower(), list(known), n=count, cutoff=0.5)
 

@@ -39,7 +39,7 @@ def journal_path(out: Path) -> Path:
     return out.with_name(f"{out.name}{SUFFIX}")
 
 
-def remove(out: Path) -> None:
+def remove_journal(out: Path) -> None:
     """Removes the journal of a run that has been saved in ``out``."""
     path = journal_path(out)
     descriptor = _lock_journal(path, os.O_RDWR)
@@ -70,7 +70,7 @@ def record_load(progress: Watcher, out: Path | None, what: str) -> Iterator[Watc
 @contextmanager
 def _open_lines(out: Path | None, kind: str, what: str) -> Iterator[_Lines | None]:
     """Yields the open journal. Removes it where the experiment fails, since the run will not be saved."""
-    lines = None if out is None else _create(out, kind, what)
+    lines = None if out is None else _create_journal(out, kind, what)
     if lines is None or out is None:
         yield None
         return
@@ -78,12 +78,12 @@ def _open_lines(out: Path | None, kind: str, what: str) -> Iterator[_Lines | Non
         yield lines
     except BaseException:
         lines.close()
-        remove(out)
+        remove_journal(out)
         raise
     lines.close()
 
 
-def _create(out: Path, kind: str, what: str) -> _Lines | None:
+def _create_journal(out: Path, kind: str, what: str) -> _Lines | None:
     if out.exists() and not out.is_file():
         return None  # a pipe or a device
     try:
@@ -96,7 +96,7 @@ def _create(out: Path, kind: str, what: str) -> _Lines | None:
     except OSError:
         return None
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    lines.write("live", FORMAT, kind=kind, what=what, started=started, mcpace=__version__, pid=os.getpid())
+    lines.write_line("live", FORMAT, kind=kind, what=what, started=started, mcpace=__version__, pid=os.getpid())
     return lines
 
 
@@ -125,7 +125,7 @@ class _Lines:
     def __init__(self, file: IO[str]) -> None:
         self._file: IO[str] | None = file
 
-    def write(self, name: str, value: Any, **more: Any) -> None:
+    def write_line(self, name: str, value: Any, **more: Any) -> None:
         """Writes one line. After a failed write the journal is closed, and later lines are dropped."""
         try:
             if self._file is not None:
@@ -150,23 +150,23 @@ class _JournalProgress:
         self._progress, self._lines = progress, lines
 
     def preparing(self, what: str) -> None:
-        self._lines.write("preparing", what)
+        self._lines.write_line("preparing", what)
         self._progress.preparing(what)
 
     def begin(self, steps: int) -> None:
-        self._lines.write("begin", steps)
+        self._lines.write_line("begin", steps)
         self._progress.begin(steps)
 
     def step(self, what: str) -> None:
-        self._lines.write("step", what)
+        self._lines.write_line("step", what)
         self._progress.step(what)
 
     def note(self, text: str) -> None:
-        self._lines.write("note", text)
+        self._lines.write_line("note", text)
         self._progress.note(text)
 
     def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None:
-        self._lines.write("sample", value, group=group, row=row, unit=unit)
+        self._lines.write_line("sample", value, group=group, row=row, unit=unit)
         self._progress.sample(group, row, value, unit)
 
 
@@ -177,17 +177,17 @@ class _JournalWatcher:
         self._progress, self._lines = progress, lines
 
     def preparing(self, what: str) -> None:
-        self._lines.write("preparing", what)
+        self._lines.write_line("preparing", what)
         self._progress.preparing(what)
 
     def note(self, text: str) -> None:
-        self._lines.write("note", text)
+        self._lines.write_line("note", text)
         self._progress.note(text)
 
     def begin(self, planned_s: float) -> None:
-        self._lines.write("planned_s", planned_s)
+        self._lines.write_line("planned_s", planned_s)
         self._progress.begin(planned_s)
 
     def second(self, second: LoadSecond) -> None:
-        self._lines.write("second", second.model_dump(mode="json"))
+        self._lines.write_line("second", second.model_dump(mode="json"))
         self._progress.second(second)

@@ -14,15 +14,15 @@ from mcpace.report.model.run import Kind, Machine, Run
 
 def new_run(kind: Kind, options: dict[str, Any]) -> Run:
     """Returns an empty Run of this machine that starts now."""
-    return Run(kind=kind, started=wall_clock(), machine=machine(), mcpace=__version__, options=options)
+    return Run(kind=kind, started=wall_clock(), machine=describe_machine(), mcpace=__version__, options=options)
 
 
-def machine() -> Machine:
+def describe_machine() -> Machine:
     """Describes this machine. Names no host and no user."""
     return Machine(
         system=f"{platform.system()} {platform.release()}",
         architecture=platform.machine(),
-        cpu=_cpu(),
+        cpu=_cpu_model(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         python=platform.python_version(),
@@ -34,7 +34,7 @@ def wall_clock() -> str:
     return datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
-def _cpu() -> str:
+def _cpu_model() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(("model name", "Model")):

@@ -47,15 +47,15 @@ def read_server(name: str, config: Path) -> ConfiguredServer:
         hint = f" Did you mean {near[0]}?" if near else f" It has: {', '.join(sorted(servers)) or 'none'}."
         raise UsageProblem(f"{config} has no server {name!r}.{hint}")
     entry = _Entry(name, config, servers[name])
-    if entry.has("url"):
-        headers = entry.strings("headers")
+    if entry.has_member("url"):
+        headers = entry.string_pairs("headers")
         return ConfiguredServer(
-            url=entry.string("url"),
+            url=entry.string_value("url"),
             headers=tuple(checked_header(header, value, f"{config}: server {name!r}") for header, value in headers),
         )
-    if entry.has("command"):
-        command = (entry.string("command"), *entry.words("args"))
-        return ConfiguredServer(command=command, environment=entry.strings("env"))
+    if entry.has_member("command"):
+        command = (entry.string_value("command"), *entry.string_list("args"))
+        return ConfiguredServer(command=command, environment=entry.string_pairs("env"))
     raise UsageProblem(f"{config}: server {name!r} has neither url nor command")
 
 
@@ -66,38 +66,38 @@ class _Entry:
         self._name = name
         self._config = config
         if not isinstance(members, dict):
-            raise self._problem("", f"must be an object, not {_type_name(members)}")
+            raise self._member_problem("", f"must be an object, not {_type_name(members)}")
         self._members: dict[str, Any] = members
 
-    def has(self, member: str) -> bool:
+    def has_member(self, member: str) -> bool:
         return self._members.get(member) is not None
 
-    def string(self, member: str) -> str:
-        return self._resolve(member, self._members[member])
+    def string_value(self, member: str) -> str:
+        return self._expand_variables(member, self._members[member])
 
-    def words(self, member: str) -> tuple[str, ...]:
+    def string_list(self, member: str) -> tuple[str, ...]:
         values = self._members.get(member) or []
         if not isinstance(values, list):
-            raise self._problem(member, f"must be an array, not {_type_name(values)}")
-        return tuple(self._resolve(f"{member}[{index}]", value) for index, value in enumerate(values))
+            raise self._member_problem(member, f"must be an array, not {_type_name(values)}")
+        return tuple(self._expand_variables(f"{member}[{index}]", value) for index, value in enumerate(values))
 
-    def strings(self, member: str) -> tuple[tuple[str, str], ...]:
+    def string_pairs(self, member: str) -> tuple[tuple[str, str], ...]:
         values = self._members.get(member) or {}
         if not isinstance(values, dict):
-            raise self._problem(member, f"must be an object, not {_type_name(values)}")
+            raise self._member_problem(member, f"must be an object, not {_type_name(values)}")
         if not all(is_unicode(key) for key in values):
-            raise self._problem(member, "has a name that is not UTF-8 text")
-        return tuple((key, self._resolve(f"{member}.{key}", value)) for key, value in values.items())
+            raise self._member_problem(member, "has a name that is not UTF-8 text")
+        return tuple((key, self._expand_variables(f"{member}.{key}", value)) for key, value in values.items())
 
-    def _resolve(self, member: str, value: Any) -> str:
+    def _expand_variables(self, member: str, value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise self._problem(member, f"must be a string, not {_type_name(value)}")
-        resolved = VARIABLE.sub(lambda match: self._variable(member, match[1]), str(value))
+            raise self._member_problem(member, f"must be a string, not {_type_name(value)}")
+        resolved = VARIABLE.sub(lambda match: self._variable_value(member, match[1]), str(value))
         if not is_unicode(resolved):
-            raise self._problem(member, "is not UTF-8 text")
+            raise self._member_problem(member, "is not UTF-8 text")
         return resolved
 
-    def _variable(self, member: str, expression: str) -> str:
+    def _variable_value(self, member: str, expression: str) -> str:
         if expression == "userHome":
             return str(Path.home())
         if expression == "workspaceFolder":
@@ -105,13 +105,13 @@ class _Entry:
             return str(folder.parent if folder.name in (".vscode", ".cursor") else folder)
         name, has_default, default = expression.removeprefix("env:").partition(":-")
         if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is None:
-            raise self._problem(member, f"has ${{{expression}}}, which mcpace can't resolve: use ${{NAME}}")
+            raise self._member_problem(member, f"has ${{{expression}}}, which mcpace can't resolve: use ${{NAME}}")
         value = os.environ.get(name) or (default if has_default else None)
         if value is None:
-            raise self._problem(member, f"needs the environment variable {name}, which is not set")
+            raise self._member_problem(member, f"needs the environment variable {name}, which is not set")
         return value
 
-    def _problem(self, member: str, what: str) -> UsageProblem:
+    def _member_problem(self, member: str, what: str) -> UsageProblem:
         place = f"{self._config}: server {self._name!r}"
         return UsageProblem(f"{place}: {member} {what}" if member else f"{place} {what}")
 

@@ -79,7 +79,7 @@ class Target:
 GREET = Tool("greet", {"name": "mcpace"})
 
 
-def parse(
+def parse_target(
     text: str,
     *,
     config: Path | None = None,
@@ -93,13 +93,13 @@ def parse(
     """
     if not is_unicode(text):
         raise UsageProblem(f"{text!r} is not a target: it is not UTF-8 text")
-    target = _parse(text, config)
+    target = _parse_address(text, config)
     if headers:
         target = _with_headers(target, headers)
     if auth is not None and target.profile is None:
         target = replace(target, auth=auth)
     if target.auth == "bearer" and target.token is None:
-        target = replace(target, token=_token(target))
+        target = replace(target, token=_bearer_token(target))
     return replace(target, tool=tool) if tool is not None else target
 
 
@@ -114,7 +114,7 @@ def _with_headers(target: Target, headers: tuple[tuple[str, str], ...]) -> Targe
     return replace(target, headers=(*kept, *headers))
 
 
-def certificate(path: Path) -> str:
+def read_certificate(path: Path) -> str:
     """Returns the text of a PEM certificate file.
 
     Raises :class:`UsageProblem` where the file can't be read or has no certificate.
@@ -125,16 +125,16 @@ def certificate(path: Path) -> str:
     return text
 
 
-def _parse(text: str, config: Path | None) -> Target:
+def _parse_address(text: str, config: Path | None) -> Target:
     if text.startswith("profile:"):
-        return _profile(text)
+        return _profile_target(text)
     if text.startswith("stdio:"):
-        command = _words(text.removeprefix("stdio:"))
+        command = _command_words(text.removeprefix("stdio:"))
         return Target(name=redact_command(text), command=command)
     if text.startswith(("http://", "https://")):
-        return Target(name=redact_url(text), url=_url(text))
+        return Target(name=redact_url(text), url=_checked_url(text))
     if config is not None:
-        return _configured(text, config)
+        return _configured_target(text, config)
     profiles = [f"profile:{name}" for name in _core.PROFILES]
     near = difflib.get_close_matches(text, profiles + list(_core.PROFILES), n=2, cutoff=0.5)
     meant = dict.fromkeys(name if name.startswith("profile:") else f"profile:{name}" for name in near)
@@ -145,7 +145,7 @@ def _parse(text: str, config: Path | None) -> Target:
     )
 
 
-def _url(text: str) -> str:
+def _checked_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         complete = bool(parts.hostname) and parts.port != 0
@@ -176,7 +176,7 @@ def redact_command(text: str) -> str:
 
     A command without such values is returned unchanged.
     """
-    words = _words(text)
+    words = _command_words(text)
     redacted: list[str] = []
     for word, before in zip(words, ("", *words), strict=False):
         if URL.fullmatch(word):
@@ -190,7 +190,7 @@ def redact_command(text: str) -> str:
     return " ".join(word if "…" in word else shlex.quote(word) for word in redacted)
 
 
-def _profile(text: str) -> Target:
+def _profile_target(text: str) -> Target:
     name = text.removeprefix("profile:")
     if name not in _core.PROFILES:
         near = difflib.get_close_matches(name, _core.PROFILES, n=1, cutoff=0.3)
@@ -200,7 +200,7 @@ def _profile(text: str) -> Target:
     return Target(name=text, profile=name, auth=auth.get(name, "none"), tool=GREET)
 
 
-def _token(target: Target) -> str:
+def _bearer_token(target: Target) -> str:
     if target.profile is not None:
         return os.environ.get(GITHUB_TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     token = os.environ.get(TOKEN_VARIABLE)
@@ -211,7 +211,7 @@ def _token(target: Target) -> str:
     return token
 
 
-def _words(command: str) -> tuple[str, ...]:
+def _command_words(command: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
@@ -221,15 +221,17 @@ def _words(command: str) -> tuple[str, ...]:
     return words
 
 
-def _configured(name: str, config: Path) -> Target:
+def _configured_target(name: str, config: Path) -> Target:
     server = server_configuration.read_server(name, config)
     if server.url is None:
         return Target(name=name, command=server.command, environment=server.environment)
     bearer = [value for header, value in server.headers if header == "authorization" and _is_bearer(value)]
     if bearer:
         others = tuple(pair for pair in server.headers if pair[0] != "authorization")
-        return Target(name=name, url=_url(server.url), headers=others, auth="bearer", token=bearer[0][7:].strip())
-    return Target(name=name, url=_url(server.url), headers=server.headers)
+        return Target(
+            name=name, url=_checked_url(server.url), headers=others, auth="bearer", token=bearer[0][7:].strip()
+        )
+    return Target(name=name, url=_checked_url(server.url), headers=server.headers)
 
 
 def _is_bearer(value: str) -> bool:

@@ -19,12 +19,12 @@ ECHO_TEXT = "mcpace"
 ToolListing = Mapping[str, Any]
 
 
-def arguments(tool: ToolListing) -> dict[str, Any]:
+def fixed_arguments(tool: ToolListing) -> dict[str, Any]:
     """Required arguments whose value the schema gives as ``default`` or ``const``. ``echo`` gets any text."""
-    properties = _members(_members(tool.get("inputSchema")).get("properties"))
+    properties = _schema_members(_schema_members(tool.get("inputSchema")).get("properties"))
     found: dict[str, Any] = {}
-    for name in required(tool):
-        own = _members(properties.get(name))
+    for name in required_names(tool):
+        own = _schema_members(properties.get(name))
         for key in ("default", "const"):
             if key in own:
                 found[name] = own[key]
@@ -38,42 +38,42 @@ def arguments(tool: ToolListing) -> dict[str, Any]:
     return found
 
 
-def required(tool: ToolListing) -> list[str]:
+def required_names(tool: ToolListing) -> list[str]:
     """Names of the required arguments."""
-    names = _members(tool.get("inputSchema")).get("required")
+    names = _schema_members(tool.get("inputSchema")).get("required")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def missing(tool: ToolListing, values: Mapping[str, Any]) -> list[str]:
+def missing_arguments(tool: ToolListing, values: Mapping[str, Any]) -> list[str]:
     """The required arguments that are not among ``values``."""
-    return [name for name in required(tool) if name not in values]
+    return [name for name in required_names(tool) if name not in values]
 
 
 def is_read_only(tool: ToolListing) -> bool:
     """Whether the server marks the tool as one that changes nothing."""
-    return _members(tool.get("annotations")).get("readOnlyHint") is True
+    return _schema_members(tool.get("annotations")).get("readOnlyHint") is True
 
 
 def is_callable(tool: ToolListing) -> bool:
     """Whether the tool can be called without arguments from the user."""
-    return not missing(tool, arguments(tool))
+    return not missing_arguments(tool, fixed_arguments(tool))
 
 
-def easiest(tools: Iterable[ToolListing]) -> list[ToolListing]:
+def easiest_tools(tools: Iterable[ToolListing]) -> list[ToolListing]:
     """Tools that can be called without arguments from the user, read-only tools first."""
     return sorted((tool for tool in tools if is_callable(tool)), key=lambda tool: not is_read_only(tool))
 
 
-def require(tool: ToolListing, values: Mapping[str, Any], options: str) -> None:
+def require_arguments(tool: ToolListing, values: Mapping[str, Any], options: str) -> None:
     """Raises :class:`UsageProblem` where required arguments are missing.
 
     ``options`` names the command line options for them.
     """
-    if names := missing(tool, values):
-        raise UsageProblem(needs(tool, names, options))
+    if names := missing_arguments(tool, values):
+        raise UsageProblem(missing_message(tool, names, options))
 
 
-def needs(tool: ToolListing, names: list[str], options: str) -> str:
+def missing_message(tool: ToolListing, names: list[str], options: str) -> str:
     """Message for missing arguments: ``git_status needs repo_path; give --tool and --args``."""
     return f"{tool.get('name')} needs {' and '.join(', '.join(names).rsplit(', ', 1))}; give {options}"
 
@@ -83,5 +83,5 @@ def listing_bytes(tools: Iterable[ToolListing]) -> int:
     return len(json.dumps(list(tools), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
-def _members(schema: object) -> dict[str, Any]:
+def _schema_members(schema: object) -> dict[str, Any]:
     return schema if isinstance(schema, dict) else {}

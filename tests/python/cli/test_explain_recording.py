@@ -60,7 +60,7 @@ def healthy(path: Path) -> Path:
 
 
 def test_a_loop_outside_every_call_is_told(tmp_path: Path) -> None:
-    run = recording_run.explain(looping(tmp_path / "loop.jsonl"))
+    run = recording_run.explain_recording(looping(tmp_path / "loop.jsonl"))
     (case,) = run.cases
     (found,) = case.findings
     assert (found.code, found.calls, found.total_requests) == ("get-loop", 0, 8)
@@ -68,7 +68,7 @@ def test_a_loop_outside_every_call_is_told(tmp_path: Path) -> None:
 
 
 def test_a_healthy_recording_says_so_and_its_calls_have_ledgers(tmp_path: Path) -> None:
-    run = recording_run.explain(healthy(tmp_path / "well.jsonl"))
+    run = recording_run.explain_recording(healthy(tmp_path / "well.jsonl"))
     (case,) = run.cases
     assert (case.operation, case.trials_s, case.findings) == ("call", [0.0025], [])
     assert case.ledger_s is not None
@@ -78,16 +78,16 @@ def test_a_healthy_recording_says_so_and_its_calls_have_ledgers(tmp_path: Path) 
 def test_a_recording_that_was_cut_off_says_so(tmp_path: Path) -> None:
     file = looping(tmp_path / "loop.jsonl")
     file.write_bytes(file.read_bytes()[:-20])
-    run = recording_run.explain(file)
+    run = recording_run.explain_recording(file)
     assert verdict(run).endswith("The recording was cut off: what came after is not known.")
 
 
 def test_what_is_no_recording_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello")
     with pytest.raises(UsageProblem, match="recording"):
-        recording_run.explain(tmp_path / "x")
+        recording_run.explain_recording(tmp_path / "x")
     with pytest.raises(UsageProblem):
-        recording_run.explain(looping(tmp_path / "loop.jsonl"), [tmp_path / "gone"])
+        recording_run.explain_recording(looping(tmp_path / "loop.jsonl"), [tmp_path / "gone"])
 
 
 def test_what_no_instrument_sees_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_what_no_instrument_sees_is_refused_in_a_sentence(tmp_path: Path) -> Non
 
 def test_a_name_that_is_no_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="UTF-8"):
-        recording_run.explain(tmp_path / "\udcff.jsonl")
+        recording_run.explain_recording(tmp_path / "\udcff.jsonl")
 
 
 def test_the_command_shows_saves_and_prints_json(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_slowest_warm_call_of_each_operation_is_shown(tmp_path: Path) -> Non
         start = {"call-start": {"call": number, "operation": "call", "tool": "greet"}}
         end = {"call-end": {"call": number, "outcome": "ok"}}
         events += [(begun, start), *exchange(number, begun + 1, "POST", 200, "application/json"), (begun + took, end)]
-    run = recording_run.explain(written(tmp_path / "calls.jsonl", events))
+    run = recording_run.explain_recording(written(tmp_path / "calls.jsonl", events))
     (case,) = run.cases
     assert case.waterfall is not None
     assert (case.waterfall.trial, case.waterfall.total_ms) == (2, 20.0)
@@ -140,7 +140,7 @@ def test_events_far_out_of_order_are_put_in_order(tmp_path: Path) -> None:
     # Further apart than is looked ahead while reading: the file is read whole then.
     late = exchange(9_999, 0, "POST", 200, "application/json")
     many = [event for n in range(3_000) for event in exchange(n, 10 + n, "POST", 200, "application/json")]
-    run = recording_run.explain(written(tmp_path / "late.jsonl", [*many, *late]))
+    run = recording_run.explain_recording(written(tmp_path / "late.jsonl", [*many, *late]))
     assert run.recording is not None
     assert (run.recording.events, run.recording.cut_off) == (4 * 3_001, False)
 

@@ -118,7 +118,7 @@ def test_an_address_of_each_family_is_tried_where_a_name_has_both(monkeypatch: p
 def test_a_small_gain_is_no_delayed_acknowledgement() -> None:
     def gained(base_s: float, changed_s: float) -> str | None:
         ratio = changed_s / base_s
-        return factors_catalogue.cause(
+        return factors_catalogue.proven_finding(
             Factor(code="quick-ack", base_s=base_s, changed_s=changed_s, ratio=ratio, verdict="faster")
         )
 
@@ -130,7 +130,7 @@ def test_no_cause_is_named_for_what_merely_costs() -> None:
     def cause(code: str, base_s: float, changed_s: float) -> str | None:
         verdict = "faster" if changed_s < base_s else "slower"
         ratio = changed_s / base_s
-        return factors_catalogue.cause(
+        return factors_catalogue.proven_finding(
             Factor(code=code, base_s=base_s, changed_s=changed_s, ratio=ratio, verdict=verdict)  # type: ignore[arg-type]
         )
 
@@ -160,7 +160,9 @@ def test_what_the_user_gave_is_never_overwritten(marked: bool, given: dict[str, 
     checked = Checked("2025-06-18", [operation], tools={"note": tool})
     caller = cast(factors_catalogue.Caller, SimpleNamespace(has_automatic_consent=False, is_profile=False))
     found = [
-        one for one in factors_catalogue.variants(base, checked, caller, frozenset(given)) if one.code == "argument"
+        one
+        for one in factors_catalogue.applicable_variants(base, checked, caller, frozenset(given))
+        if one.code == "argument"
     ]
     assert [one.detail for one in found] == ([f"64 KiB in {changed}"] if changed else [])
     for one in found:
@@ -243,15 +245,15 @@ def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
         taken += 1
         return 0.001 * by**taken, None
 
-    monkeypatch.setattr(factors, "_slice", slice_)
+    monkeypatch.setattr(factors, "_run_slice", slice_)
     plan = cast(Plan, SimpleNamespace())
     tried = [factors._Experiment(factors_catalogue.Variant(str(number), plan=plan)) for number in range(12)]
     left = cast(factors._Budget, SimpleNamespace(left_s=60.0, with_time_limit=lambda plan: plan))
     base = factors._Base(plan)
     for number in range(factors.ROUNDS):
         taken = 0
-        factors._round(base, tried, 0.1, number, left, SilentProgress(), "t")
-    return [factors._factor(one) for one in tried]
+        factors._run_round(base, tried, 0.1, number, left, SilentProgress(), "t")
+    return [factors._measured_factor(one) for one in tried]
 
 
 def test_a_drift_of_the_target_is_no_factor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,15 +264,15 @@ def test_a_drift_of_the_target_is_no_factor(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(factors, "_slice", lambda plan, length_s, tried=None: asked.append(tried))
+    monkeypatch.setattr(factors, "_run_slice", lambda plan, length_s, tried=None: asked.append(tried))
     plan = cast(Plan, SimpleNamespace())
     tried = [factors._Experiment(factors_catalogue.Variant(str(number), plan=plan)) for number in range(3)]
     left = cast(factors._Budget, SimpleNamespace(left_s=-1.0, with_time_limit=lambda plan: plan))
-    factors._round(factors._Base(plan), tried, 0.1, 0, left, SilentProgress(), "t")
+    factors._run_round(factors._Base(plan), tried, 0.1, 0, left, SilentProgress(), "t")
     assert asked == []
-    assert [factors._factor(one).verdict for one in tried] == ["left-out"] * 3
+    assert [factors._measured_factor(one).verdict for one in tried] == ["left-out"] * 3
     run = new_run("explain", {})
-    run.factors = [factors._factor(one) for one in tried]
+    run.factors = [factors._measured_factor(one) for one in tried]
     [sentence] = left_out(run)
     assert sentence.startswith(
         "Skipped, because one round takes longer than the budget allows (give a longer --budget): "
@@ -351,7 +353,9 @@ def test_an_address_is_tried_by_connecting(monkeypatch: pytest.MonkeyPatch) -> N
         warm_up_s=0.0, operations=[Operation(name="t", kind="call", tool="t")], timeout_s=1.0, session="none",
     )  # fmt: skip
     found = [
-        one for one in factors_catalogue.variants(base, Checked("2026-07-28", []), caller) if one.code == "address"
+        one
+        for one in factors_catalogue.applicable_variants(base, Checked("2026-07-28", []), caller)
+        if one.code == "address"
     ]
     assert [one.detail for one in found] == ["::1", "127.0.0.1"]
     for one in found:

@@ -350,7 +350,7 @@ def test_what_is_told_is_read(tmp_path: Path) -> None:
     assert (found.step, found.done, found.steps) == ("two", 1, 4)
     assert [(one.group, one.row, one.values) for one in found.samples] == [("b · call", "a", [0.25, 0.5])]
     assert not {"\x1b", "\u202e"} & set(found.model_dump_json())
-    journal.remove(out)
+    journal.remove_journal(out)
     assert not journal.journal_path(out).exists()
     assert Journal(journal.journal_path(out)).look() is None
 
@@ -555,7 +555,7 @@ def test_a_run_is_watched_until_it_is_saved(runs: Path, browser: Browser) -> Non
             expect(page.locator("h1")).to_contain_text("round 2")
             expect(page.locator("#samples .value").first).to_contain_text("250")
         out.write_text((RUNS / "measure.json").read_text())
-        journal.remove(out)
+        journal.remove_journal(out)
         expect(page.locator("h1")).to_contain_text("A call to greet takes")
         assert page.url.endswith("#/run/new.json")
 

@@ -31,7 +31,7 @@ from mcpace.lab.adapters.adapter import InstallKind, Role
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.errors import ProgramDied, Unsupported
 from mcpace.lab.servers.server_program import ServerProgram, State
-from mcpace.lab.servers.shop import NOBODY, Shop, cart, person
+from mcpace.lab.servers.shop import NOBODY, Shop, cart_items, user_record
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "adapters"
@@ -75,7 +75,7 @@ def releases() -> Iterator[Any]:
     """Parametrizes a test with the releases. Marks those that don't run every day."""
     known = toml_file.load_all()
     for name, adapter in known.items():
-        if not adapter.has(Role.SERVER):
+        if not adapter.has_role(Role.SERVER):
             continue
         kind = adapter.install.kind
         if kind is InstallKind.PYPI:
@@ -113,8 +113,8 @@ def shop() -> Iterator[Shop]:
 
 
 def start(release: Release, mode: str, state: State = "stateless", **options: Any) -> ServerProgram:
-    resolved = subject.resolve(f"{release}:{mode}", role=Role.SERVER)
-    environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    resolved = subject.resolve_subject(f"{release}:{mode}", role=Role.SERVER)
+    environment = release_environment.ensure_environment(resolved.adapter, resolved.version, role=Role.SERVER)
     command = resolved.adapter.server_command(environment)
     return ServerProgram.start(command, mode=mode, state=state, environment=environment, **options)
 
@@ -126,12 +126,14 @@ def running(release: Release, mode: str, state: State = "stateless", **options: 
         yield server
         server._stdin.close()
         ends(server.pid)
-    assert server._process.returncode == 0, server.stderr
+    assert server._process.returncode == 0, server.stderr_tail
 
 
 def every_way(release: Release) -> list[Way]:
     states: tuple[State, ...] = ("stateless", "stateful")
-    return [(mode, state) for mode in toml_file.load_all()[release.name].modes(Role.SERVER) for state in states]
+    return [
+        (mode, state) for mode in toml_file.load_all()[release.name].supported_modes(Role.SERVER) for state in states
+    ]
 
 
 def ways(release: Release) -> list[Way]:
@@ -191,14 +193,14 @@ def test_every_server_ends_when_told(release: Release) -> None:
         ends(server.pid)
     finally:
         server.close()
-    assert server._process.returncode == 0, server.stderr
+    assert server._process.returncode == 0, server.stderr_tail
 
 
 @EVERY
 def test_what_a_server_cannot_do_it_says(release: Release) -> None:
     with pytest.raises(Unsupported):
-        resolved = subject.resolve(str(release), role=Role.SERVER)
-        environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+        resolved = subject.resolve_subject(str(release), role=Role.SERVER)
+        environment = release_environment.ensure_environment(resolved.adapter, resolved.version, role=Role.SERVER)
         ServerProgram.start(resolved.adapter.server_command(environment), mode="carrier-pigeon")
     for mode, state in set(every_way(release)) - set(ways(release)):
         with pytest.raises(Unsupported):
@@ -231,8 +233,8 @@ sys.stdin.read()
 
 @EVERY
 def test_every_server_ends_when_whoever_started_it_is_killed(release: Release) -> None:
-    resolved = subject.resolve(str(release), role=Role.SERVER)
-    environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    resolved = subject.resolve_subject(str(release), role=Role.SERVER)
+    environment = release_environment.ensure_environment(resolved.adapter, resolved.version, role=Role.SERVER)
     command = [sys.executable, "-c", HOLDER, *ways(release)[0], *resolved.adapter.server_command(environment)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -280,8 +282,8 @@ def calls(shop: Shop) -> Iterator[Call]:
     for query in ("a&limit=1", "50% + é", "no such thing anywhere", "#1"):
         yield "search_products", {"query": query, "limit": 2}, shop.search(query, 2), False
     for user in (7, 8):  # a full cart and an empty one
-        items = [{"product_id": product, "quantity": quantity} for product, quantity in cart(user)]
-        told = {"user": person(user), "items": items, "count": len(items)}
+        items = [{"product_id": product, "quantity": quantity} for product, quantity in cart_items(user)]
+        told = {"user": user_record(user), "items": items, "count": len(items)}
         yield "get_user_cart", {"user_id": user}, compact(told), False
     yield "get_user_cart", {"user_id": NOBODY}, f"no user {NOBODY}", True
     for number, items in enumerate((ORDER, ORDER[:1]), 1):

@@ -14,7 +14,7 @@ from packaging.version import Version
 from mcpace.lab.adapters import toml_file
 from mcpace.lab.adapters.adapter import Role
 from mcpace.lab.adapters.subject import Resolved, parse_subject
-from mcpace.lab.adapters.toml_file import load, load_all
+from mcpace.lab.adapters.toml_file import load_adapter, load_all
 from mcpace.lab.clients.client_program import ClientProgram
 from mcpace.lab.clients.experiment import TargetRun, prepare
 from mcpace.lab.clients.plan import Settings
@@ -25,7 +25,7 @@ from mcpace.lab.environments.installers.protocol import InstallRequest
 from mcpace.lab.environments.releases import Exact, Newest
 from mcpace.lab.errors import AdapterProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.progress import Silent
-from mcpace.lab.targets import parse
+from mcpace.lab.targets import parse_target
 from support import echo_server
 from support.echo_server import LIMIT_S
 
@@ -52,11 +52,11 @@ def write(folder: Path, text: str) -> Path:
 def test_our_own_adapters_load() -> None:
     python = load_all()["python"]
     assert python.install.package == "mcp"
-    assert python.modes() == ["2026-07-28", "auto", "legacy"]
+    assert python.supported_modes() == ["2026-07-28", "auto", "legacy"]
 
 
 def test_command_keeps_foreign_braces(tmp_path: Path) -> None:
-    adapter = load(write(tmp_path, MINIMAL))
+    adapter = load_adapter(write(tmp_path, MINIMAL))
     environment = Environment(tmp_path, {"python": str(tmp_path / "bin" / "python")}, {})
     assert adapter.client_command(environment) == (
         str(tmp_path / "bin" / "python"),
@@ -86,19 +86,19 @@ def test_command_keeps_foreign_braces(tmp_path: Path) -> None:
 def test_bad_files_are_named_with_their_key(tmp_path: Path, old: str, new: str, says: str) -> None:
     assert old in MINIMAL
     with pytest.raises(AdapterProblem) as caught:
-        load(write(tmp_path, MINIMAL.replace(old, new, 1)))
+        load_adapter(write(tmp_path, MINIMAL.replace(old, new, 1)))
     assert says in str(caught.value)
     assert "adapter.toml" in str(caught.value)
 
 
 def test_servers_load_with_their_modes() -> None:
     """A subject without a mode gets the first mode of its adapter."""
-    servers = {name: adapter for name, adapter in load_all().items() if adapter.has(Role.SERVER)}
+    servers = {name: adapter for name, adapter in load_all().items() if adapter.has_role(Role.SERVER)}
     assert {"python", "fastmcp", "mcpace-python"} <= set(servers)
     for name, adapter in servers.items():
         assert adapter.server is not None
         assert adapter.server.transports == ("http",)
-        assert {"json", "sse"} <= set(adapter.modes(Role.SERVER))
+        assert {"json", "sse"} <= set(adapter.supported_modes(Role.SERVER))
         assert parse_subject(f"{name}:json", load_all(), Role.SERVER).mode == "json"
     with pytest.raises(UnknownName, match="mode of python"):
         parse_subject("python:legacy", load_all(), Role.SERVER)
@@ -126,7 +126,7 @@ sources = ["client", "client-2"]
 
 
 def test_a_client_is_built_of_what_its_release_needs(tmp_path: Path) -> None:
-    adapter = load(write(tmp_path, BUILT))
+    adapter = load_adapter(write(tmp_path, BUILT))
     assert adapter.client_packages() == ["old-toy", "toy"]
     assert adapter.client_packages(Version("1.9")) == ["old-toy"]
     assert adapter.client_packages(Version("2.0.0-beta.1")) == ["toy"]
@@ -141,13 +141,13 @@ def test_a_client_is_built_of_what_its_release_needs(tmp_path: Path) -> None:
 
 
 def test_a_release_without_a_client_is_unsupported_and_no_failure(tmp_path: Path) -> None:
-    adapter = load(write(tmp_path, BUILT.replace('"<2.0.0a1"', '">=1.5,<2.0.0a1"')))
-    assert adapter.covers(Version("1.5")) and not adapter.covers(Version("1.4"))
+    adapter = load_adapter(write(tmp_path, BUILT.replace('"<2.0.0a1"', '">=1.5,<2.0.0a1"')))
+    assert adapter.covers_version(Version("1.5")) and not adapter.covers_version(Version("1.4"))
     ready = prepare(Resolved(adapter, "1.4.0", None), Silent())
     assert ready.error is None and ready.environment is None
     assert ready.unsupported == "toy@1.4.0 has no client program here: the first release with one is 1.5"
-    with TargetRun([ready], parse("profile:simple"), Settings(trials=1)) as row:
-        row.rounds(Silent())
+    with TargetRun([ready], parse_target("profile:simple"), Settings(trials=1)) as row:
+        row.run_rounds(Silent())
         cases = row.cases()
     assert [(case.unsupported, case.error, case.failures) for case in cases] == [(ready.unsupported, None, [])] * 3
 
@@ -195,7 +195,7 @@ def server_url() -> Iterator[str]:
 
 def client(version: str) -> ClientProgram:
     adapter = load_all()["python"]
-    environment = release_environment.ensure(adapter, version)
+    environment = release_environment.ensure_environment(adapter, version)
     return ClientProgram.start(adapter.client_command(environment), environment=environment)
 
 
@@ -205,18 +205,18 @@ def test_python_client_connects_again_and_again(version: str, server_url: str) -
     with client(version) as program:
         assert program.version == version
         for auth in ({"kind": "none"}, {"kind": "bearer", "token": "t"}, {"kind": "none"}):
-            connected = program.command({"cmd": "connect", "url": server_url, "auth": auth}, LIMIT_S)
+            connected = program.send_command({"cmd": "connect", "url": server_url, "auth": auth}, LIMIT_S)
             assert connected.ok, connected
             assert connected.result["server_name"] == "shop"
             assert connected.end_ns > connected.start_ns > 0
-            listed = program.command({"cmd": "list_tools"}, LIMIT_S)
+            listed = program.send_command({"cmd": "list_tools"}, LIMIT_S)
             assert listed.result == {"tools": 2, "names": ["echo", "fail"], "more": False}
             assert listed.start_ns >= connected.end_ns
-            called = program.command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
+            called = program.send_command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
             assert called.result == {"is_error": False, "text": "hi"}
-            failed = program.command({"cmd": "call_tool", "name": "fail", "arguments": {}}, LIMIT_S)
+            failed = program.send_command({"cmd": "call_tool", "name": "fail", "arguments": {}}, LIMIT_S)
             assert failed.ok and failed.result["is_error"] and "on purpose" in failed.result["text"]
-            assert program.command({"cmd": "disconnect"}, LIMIT_S).ok
+            assert program.send_command({"cmd": "disconnect"}, LIMIT_S).ok
 
 
 @pytest.mark.network
@@ -224,10 +224,10 @@ def test_python_client_connects_again_and_again(version: str, server_url: str) -
 def test_python_client_over_stdio(version: str) -> None:
     with client(version) as program:
         for _ in range(2):
-            assert program.command({"cmd": "connect", "command": echo_server.over_stdio()}, LIMIT_S).ok
-            called = program.command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
+            assert program.send_command({"cmd": "connect", "command": echo_server.over_stdio()}, LIMIT_S).ok
+            called = program.send_command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
             assert called.result["text"] == "hi"
-            assert program.command({"cmd": "disconnect"}, LIMIT_S).ok
+            assert program.send_command({"cmd": "disconnect"}, LIMIT_S).ok
 
 
 @pytest.mark.network
@@ -235,11 +235,11 @@ def test_python_client_over_stdio(version: str) -> None:
 def test_python_client_goes_on_after_failures(version: str, server_url: str) -> None:
     with client(version) as program:
         nobody = {"cmd": "connect", "url": "http://127.0.0.1:1/mcp", "timeout_s": 10}
-        refused = program.command(nobody, LIMIT_S)
+        refused = program.send_command(nobody, LIMIT_S)
         assert refused.error_kind == "connection" and refused.error_message
-        assert program.command({"cmd": "list_tools"}, LIMIT_S).error_kind == "protocol"
-        assert program.command({"cmd": "dance"}, LIMIT_S).error_kind == "protocol"
-        assert program.command({"cmd": "connect", "url": server_url}, LIMIT_S).ok
+        assert program.send_command({"cmd": "list_tools"}, LIMIT_S).error_kind == "protocol"
+        assert program.send_command({"cmd": "dance"}, LIMIT_S).error_kind == "protocol"
+        assert program.send_command({"cmd": "connect", "url": server_url}, LIMIT_S).ok
 
 
 @pytest.mark.network
@@ -249,18 +249,19 @@ def test_python_client_tells_a_silent_server(server_url: str) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
-        answer = program.command({"cmd": "connect", "url": url, "timeout_s": 0.3}, LIMIT_S)
+        answer = program.send_command({"cmd": "connect", "url": url, "timeout_s": 0.3}, LIMIT_S)
         assert (answer.ok, answer.error_kind) == (False, "timeout")
-        assert program.command({"cmd": "connect", "url": server_url}, LIMIT_S).ok
+        assert program.send_command({"cmd": "connect", "url": server_url}, LIMIT_S).ok
 
 
 @pytest.mark.network
 def test_python_client_says_what_a_release_cannot_do(server_url: str) -> None:
     with client("1.8.0") as program:
-        provider = program.command({"cmd": "provider", "url": server_url, "auth": {"kind": "oauth"}}, LIMIT_S)
+        provider = program.send_command({"cmd": "provider", "url": server_url, "auth": {"kind": "oauth"}}, LIMIT_S)
         assert provider.error_kind == "unsupported"
         assert (
-            program.command({"cmd": "connect", "url": server_url, "mode": "auto"}, LIMIT_S).error_kind == "unsupported"
+            program.send_command({"cmd": "connect", "url": server_url, "mode": "auto"}, LIMIT_S).error_kind
+            == "unsupported"
         )
     with pytest.raises(Unsupported, match="streamable HTTP"):
         client("1.7.1")
@@ -270,10 +271,10 @@ def test_python_client_says_what_a_release_cannot_do(server_url: str) -> None:
 @pytest.mark.parametrize(("mode", "revision"), [("legacy", "2025-11-25"), ("auto", "2025-11-25"), (None, "2025-11-25")])
 def test_python_client_modes(mode: str | None, revision: str, server_url: str) -> None:
     with client("2.3.0") as program:
-        answer = program.command({"cmd": "connect", "url": server_url, "mode": mode}, LIMIT_S)
+        answer = program.send_command({"cmd": "connect", "url": server_url, "mode": mode}, LIMIT_S)
         assert answer.result["protocol_version"] == revision
-        assert program.command({"cmd": "disconnect"}, LIMIT_S).ok
-        assert not program.command({"cmd": "connect", "url": server_url, "mode": "1999-01-01"}, LIMIT_S).ok
+        assert program.send_command({"cmd": "disconnect"}, LIMIT_S).ok
+        assert not program.send_command({"cmd": "connect", "url": server_url, "mode": "1999-01-01"}, LIMIT_S).ok
 
 
 def test_programs_run_on_old_syntax() -> None:

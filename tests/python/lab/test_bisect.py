@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from mcpace.lab.clients.experiment import Ready
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import bisect
-from mcpace.lab.compare.bisect import Criterion, Inconclusive, _criterion, _probe, run, search
+from mcpace.lab.compare.bisect import Criterion, Inconclusive, _select_criterion, _summarize_cases, binary_search, run
 from mcpace.lab.environments.registries.release import Release
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.progress import Silent
-from mcpace.lab.targets import parse
+from mcpace.lab.targets import parse_target
 from mcpace.report.model.run import Case, Operation, Probe, Subject, Summary
 from mcpace.report.verdict import verdict
 
@@ -37,7 +37,7 @@ def test_finds_the_change_around_untestable_releases(data: st.DataObject) -> Non
     for index in data.draw(st.sets(st.integers(1, count - 1))) - {count - 1}:
         kinds[order[index]] = "untestable"
     asked: list[str] = []
-    outcome = search(order, judge(kinds, asked))
+    outcome = binary_search(order, judge(kinds, asked))
     testable_bad = [v for v in order if kinds[v] == "bad"]
     testable_good = [v for v in order if kinds[v] == "good"]
     assert outcome.changed == testable_bad[0]
@@ -51,7 +51,7 @@ def test_asks_about_log2_of_the_releases(count: int, data: st.DataObject) -> Non
     change = data.draw(st.integers(1, count - 1))
     order = [str(n) for n in range(count)]
     asked: list[str] = []
-    search(order, judge({v: "good" if int(v) < change else "bad" for v in order}, asked))
+    binary_search(order, judge({v: "good" if int(v) < change else "bad" for v in order}, asked))
     assert len(set(asked)) <= math.ceil(math.log2(count)) + 1
 
 
@@ -60,14 +60,14 @@ def probe(version: str, findings: list[str], **medians: float) -> Probe:
 
 
 def test_findings_tell_ends_apart_before_time_does() -> None:
-    criterion = _criterion(probe("1", ["a"], call=1.0), probe("2", ["a", "b"], call=9.0))
+    criterion = _select_criterion(probe("1", ["a"], call=1.0), probe("2", ["a", "b"], call=9.0))
     assert criterion == Criterion(findings=frozenset({"b"}))
     assert criterion.verdict(probe("3", ["b"], call=1.0)) == "bad"
     assert criterion.verdict(probe("3", ["a"], call=9.0)) == "good"
 
 
 def test_time_tells_them_apart_where_findings_do_not() -> None:
-    criterion = _criterion(probe("1", [], call=1.0, list=1.0), probe("2", [], call=4.0, list=1.1))
+    criterion = _select_criterion(probe("1", [], call=1.0, list=1.0), probe("2", [], call=4.0, list=1.1))
     assert (criterion.operation, criterion.threshold_s) == ("call", 2.0)
     assert criterion.verdict(probe("3", [], call=2.5)) == "bad"
     assert criterion.verdict(probe("3", [], call=1.5)) == "good"
@@ -75,7 +75,7 @@ def test_time_tells_them_apart_where_findings_do_not() -> None:
 
 def test_ends_that_behave_alike_are_refused() -> None:
     with pytest.raises(UsageProblem, match="behave alike"):
-        _criterion(probe("1", [], call=1.0), probe("2", [], call=1.9))
+        _select_criterion(probe("1", [], call=1.0), probe("2", [], call=1.9))
 
 
 def case(operation: Operation, good: int, failed: int) -> Case:
@@ -92,33 +92,37 @@ def case(operation: Operation, good: int, failed: int) -> Case:
 
 
 def test_a_failed_trial_among_many_leaves_a_release_testable() -> None:
-    probe = _probe("2", [case("connect", 10, 0), case("call", 9, 1)])
+    probe = _summarize_cases("2", [case("connect", 10, 0), case("call", 9, 1)])
     assert (probe.verdict, probe.failed) == ("good", {"connect": 0.0, "call": 0.1})
     assert "1 of 10 failed: call: timed out" in probe.reason
     assert Criterion(operation="call", threshold_s=1.0).verdict(probe) == "good"
-    mostly = _probe("2", [case("connect", 10, 0), case("call", 4, 6)])
+    mostly = _summarize_cases("2", [case("connect", 10, 0), case("call", 4, 6)])
     assert Criterion(operation="call", threshold_s=1.0).verdict(mostly) == "untestable"
     assert Criterion(findings=frozenset({"b"})).verdict(mostly) == "untestable"
 
 
 def test_what_could_not_be_tried_is_untestable() -> None:
     nothing = case("connect", 0, 0).model_copy(update={"error": "it doesn't import"})
-    assert (_probe("2", [nothing]).verdict, _probe("2", [nothing]).reason) == ("untestable", "it doesn't import")
+    assert (_summarize_cases("2", [nothing]).verdict, _summarize_cases("2", [nothing]).reason) == (
+        "untestable",
+        "it doesn't import",
+    )
     old = case("call", 0, 0).model_copy(update={"unsupported": "no such mode"})
-    assert _probe("2", [case("connect", 3, 0), old]).verdict == "untestable"
+    assert _summarize_cases("2", [case("connect", 3, 0), old]).verdict == "untestable"
 
 
 def test_a_release_that_fails_or_hangs_can_be_searched_for() -> None:
     good, bad = (
-        _probe(v, [case("connect", 3, 0), case("call", *ended)]) for v, ended in (("1", (3, 0)), ("3", (0, 3)))
+        _summarize_cases(v, [case("connect", 3, 0), case("call", *ended)])
+        for v, ended in (("1", (3, 0)), ("3", (0, 3)))
     )
-    criterion = _criterion(good, bad)
+    criterion = _select_criterion(good, bad)
     assert (criterion.operation, criterion.failing) == ("call", 0.5)
     assert criterion.describe() == "bad fails in more than 50% of its attempts to call"
-    assert criterion.verdict(_probe("2", [case("connect", 3, 0), case("call", 1, 2)])) == "bad"
-    assert criterion.verdict(_probe("2", [case("connect", 3, 0), case("call", 2, 1)])) == "good"
+    assert criterion.verdict(_summarize_cases("2", [case("connect", 3, 0), case("call", 1, 2)])) == "bad"
+    assert criterion.verdict(_summarize_cases("2", [case("connect", 3, 0), case("call", 2, 1)])) == "good"
     # It fails before it comes to that: another trouble.
-    assert criterion.verdict(_probe("2", [case("connect", 0, 2), case("call", 0, 0)])) == "untestable"
+    assert criterion.verdict(_summarize_cases("2", [case("connect", 0, 2), case("call", 0, 0)])) == "untestable"
 
 
 def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +144,7 @@ def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) ->
             return self
 
         def __exit__(self, *_: object) -> None: ...
-        def rounds(self, progress: object) -> None: ...
+        def run_rounds(self, progress: object) -> None: ...
         def cases(self) -> list[Case]:
             return cases(self._version)
 
@@ -148,7 +152,7 @@ def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(bisect, "TargetRun", FakeTargetRun)
     monkeypatch.setattr(bisect, "prepare", lambda one, _: Ready(Subject(sdk="python", version=one.version)))
     monkeypatch.setattr(bisect.releases, "releases_between", lambda *_: between)
-    told = run("python", "1.0.0", "1.9.0", parse("profile:simple"), Settings(), Silent())
+    told = run("python", "1.0.0", "1.9.0", parse_target("profile:simple"), Settings(), Silent())
     assert told.first_bad == "1.7.0"
     assert told.untestable == []
     assert told.bisection is not None
@@ -158,7 +162,7 @@ def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_end_that_fails_here_and_there_is_no_end() -> None:
     with pytest.raises(LabError, match=r"can't be measured: call 0\.01 s, 6 of 10 failed"):
-        _criterion(_probe("1", [case("call", 8, 2)]), _probe("2", [case("call", 4, 6)]))
+        _select_criterion(_summarize_cases("1", [case("call", 8, 2)]), _summarize_cases("2", [case("call", 4, 6)]))
 
 
 def test_measurements_survive_a_search_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +171,6 @@ def test_measurements_survive_a_search_that_cannot_begin(monkeypatch: pytest.Mon
     monkeypatch.setattr(bisect, "CLEAR_RATIO", 1e6)
     settings = Settings(trials=1)
     with pytest.raises(Inconclusive, match="behave alike") as caught:
-        run("python", "1.13.1", "1.14.0", parse("profile:simple"), settings, Silent())
+        run("python", "1.13.1", "1.14.0", parse_target("profile:simple"), settings, Silent())
     assert caught.value.reason.exit_code == 2
     assert len(caught.value.run.cases) == 6

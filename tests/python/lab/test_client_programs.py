@@ -55,18 +55,18 @@ def server_url() -> Iterator[str]:
 
 
 def client(subject: str) -> ClientProgram:
-    resolved = adapter_subject.resolve(subject)
+    resolved = adapter_subject.resolve_subject(subject)
     with pytest.MonkeyPatch.context() as patch:
         if resolved.adapter.install.kind is InstallKind.CARGO and paths.CACHE_VARIABLE not in os.environ:
             # Built quickly and not well, and so not where anybody measures them.
             patch.setenv(paths.CACHE_VARIABLE, str(BUILT))
             patch.setenv("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
-        environment = release_environment.ensure(resolved.adapter, resolved.version)
+        environment = release_environment.ensure_environment(resolved.adapter, resolved.version)
     return ClientProgram.start(resolved.adapter.client_command(environment), environment=environment)
 
 
 def asked(program: ClientProgram, cmd: str, **members: object) -> Answer:
-    return program.command({"cmd": cmd, **members}, LIMIT_S)
+    return program.send_command({"cmd": cmd, **members}, LIMIT_S)
 
 
 @EVERY

@@ -75,7 +75,7 @@ def only(found: list[Compared], metric: str) -> Compared:
 
 
 def test_a_slower_call_is_worse_with_an_interval_and_what_would_have_been_seen() -> None:
-    made = lab.compare(run(case(QUICK)), run(case(SLOW)), 0.1)
+    made = lab.compare_runs(run(case(QUICK)), run(case(SLOW)), 0.1)
     row = only(made.attempts[0].rows, "time")
     assert (row.base, row.now) == (1.0, 1.5)
     assert row.low is not None and row.high is not None and row.sees is not None
@@ -97,13 +97,13 @@ def test_what_goes_wrong_at_another_tool_each_time_is_not_red() -> None:
         {"trials": [], **broken},
         {"trials": QUICK, **well, "findings": [finding("hidden-listing")]},
     ):
-        made = lab.compare(run(*base), run(*base), 0.1)
+        made = lab.compare_runs(run(*base), run(*base), 0.1)
         made.attempts = attempts(case(**spoilt, tool="one"), case(**spoilt, tool="two"))
         assert [bool(one.broken or one.new_findings) for one in made.attempts] == [True, True]
-        lab.judge(made)
+        lab.set_verdict(made)
         assert (made.red, made.reasons) == (False, [])
         made.attempts[1] = made.attempts[0]
-        lab.judge(made)
+        lab.set_verdict(made)
         assert made.red
 
 
@@ -118,7 +118,7 @@ def of_attempts(base: list[Case], *sides: list[Case]) -> Run:
         before = result.comparison.attempts if result.comparison else []
         result.comparison = made.model_copy(update={"attempts": [*before, *made.attempts]})
     assert result.comparison is not None
-    lab.judge(result.comparison)
+    lab.set_verdict(result.comparison)
     return result
 
 
@@ -310,7 +310,7 @@ def test_a_gate_measures_as_measure_does(tmp_path: Path) -> None:
     assert ended.code == 0, ended.stderr
     made = Run.load(tmp_path / "now.json").comparison
     assert made is not None and made.warnings == ["not-interleaved"]
-    assert "other-kind" in lab.compare(run(case(QUICK), kind="load"), run(case(QUICK), kind="gate"), 0.1).warnings
+    assert "other-kind" in lab.compare_runs(run(case(QUICK), kind="load"), run(case(QUICK), kind="gate"), 0.1).warnings
 
 
 def test_lengths_of_recordings_are_no_options() -> None:
@@ -318,22 +318,22 @@ def test_lengths_of_recordings_are_no_options() -> None:
         run(case(QUICK), kind="recording", options={"recording": name}, recording=RecordingFacts(events=count))
         for name, count in (("a", 9), ("b", 99))
     ]
-    assert "other-options" not in lab.compare(*sides, 0.1).warnings
+    assert "other-options" not in lab.compare_runs(*sides, 0.1).warnings
 
 
 def test_the_same_twice_is_the_same_and_a_tolerance_lets_pass() -> None:
-    same = lab.compare(run(case(QUICK)), run(case(QUICK)), 0.1)
+    same = lab.compare_runs(run(case(QUICK)), run(case(QUICK)), 0.1)
     assert only(same.attempts[0].rows, "time").verdict == "same"
     assert not same.red
-    allowed = lab.compare(run(case(QUICK)), run(case(SLOW)), 0.6)
+    allowed = lab.compare_runs(run(case(QUICK)), run(case(SLOW)), 0.6)
     row = only(allowed.attempts[0].rows, "time")
     assert (row.verdict, row.breach, allowed.red) == ("worse", False, False)
-    better = lab.compare(run(case(SLOW)), run(case(QUICK)), 0.1)
+    better = lab.compare_runs(run(case(SLOW)), run(case(QUICK)), 0.1)
     assert (only(better.attempts[0].rows, "time").verdict, better.red) == ("better", False)
 
 
 def test_too_few_trials_say_nothing() -> None:
-    made = lab.compare(run(case([9.0, 1.0, 1.0])), run(case([9.0, 5.0, 5.0])), 0.1)
+    made = lab.compare_runs(run(case([9.0, 1.0, 1.0])), run(case([9.0, 5.0, 5.0])), 0.1)
     row = only(made.attempts[0].rows, "time")
     assert (row.ratio, row.low, row.verdict, made.red) == (5.0, None, "unclear", False)
     assert comparison.verdict_words(row) == "too few"
@@ -355,7 +355,7 @@ def test_cases_find_their_partner_across_releases_and_targets_and_no_other() -> 
 
 
 def test_what_only_one_side_has_is_told() -> None:
-    made = lab.compare(run(case(QUICK), case(QUICK, operation="list", tool=None)), run(case(QUICK)), 0.1)
+    made = lab.compare_runs(run(case(QUICK), case(QUICK, operation="list", tool=None)), run(case(QUICK)), 0.1)
     assert [one.operation for one in made.only_base] == ["list"]
     assert comparison.left_out(made) == ["Only on the first side: mcpace-client · t · list."]
 
@@ -374,31 +374,31 @@ def test_of_runs_with_nothing_in_common_neither_has_lost_anything() -> None:
 
 
 def test_what_works_no_more_is_red() -> None:
-    made = lab.compare(run(case(QUICK)), run(case([], error="HTTP 500")), 0.1)
+    made = lab.compare_runs(run(case(QUICK)), run(case([], error="HTTP 500")), 0.1)
     assert (made.red, made.reasons) == (True, ["broken"])
     assert made.attempts[0].broken[0].error == "HTTP 500"
 
 
 @pytest.mark.parametrize(("severity", "red"), [("high", True), ("medium", True), ("low", False)])
 def test_a_new_cause_of_lost_time_is_red_where_it_matters(severity: str, red: bool) -> None:
-    made = lab.compare(run(case(QUICK)), run(case(QUICK, findings=[finding("hidden-listing", severity)])), 0.1)
+    made = lab.compare_runs(run(case(QUICK)), run(case(QUICK, findings=[finding("hidden-listing", severity)])), 0.1)
     assert made.red is red
-    gone = lab.compare(run(case(QUICK, findings=[finding("hidden-listing")])), run(case(QUICK)), 0.1)
+    gone = lab.compare_runs(run(case(QUICK, findings=[finding("hidden-listing")])), run(case(QUICK)), 0.1)
     assert not gone.red and gone.attempts[0].gone_findings
 
 
 def test_only_what_goes_wrong_twice_makes_a_gate_red() -> None:
-    slow, fine = (lab.compare(run(case(QUICK)), run(case(trials)), 0.1) for trials in (SLOW, QUICK))
+    slow, fine = (lab.compare_runs(run(case(QUICK)), run(case(trials)), 0.1) for trials in (SLOW, QUICK))
     twice = slow.model_copy(update={"attempts": [slow.attempts[0], slow.attempts[0]]})
-    lab.judge(twice)
+    lab.set_verdict(twice)
     once = slow.model_copy(update={"attempts": [slow.attempts[0], fine.attempts[0]]})
-    lab.judge(once)
+    lab.set_verdict(once)
     assert (twice.red, once.red) == (True, False)
 
 
 def test_a_load_is_compared_by_its_seconds() -> None:
     steady = [1000 + place % 7 for place in range(40)]
-    made = lab.compare(run(load(steady)), run(load([rate // 2 for rate in steady])), 0.1)
+    made = lab.compare_runs(run(load(steady)), run(load([rate // 2 for rate in steady])), 0.1)
     row = only(made.attempts[0].rows, "throughput")
     assert row.method == "bootstrap-t" and row.ratio == pytest.approx(0.5, abs=0.01)
     assert (row.verdict, row.breach) == ("worse", True)
@@ -408,14 +408,14 @@ def test_a_load_is_compared_by_its_seconds() -> None:
 @pytest.mark.parametrize(("now", "red"), [(0, False), (3, False), (4_000, True)])
 def test_errors_are_red_where_chance_does_not_explain_them(now: int, red: bool) -> None:
     steady = [1000] * 40
-    made = lab.compare(run(load(steady)), run(load(steady, errors=now)), 0.1)
+    made = lab.compare_runs(run(load(steady)), run(load(steady, errors=now)), 0.1)
     assert only(made.attempts[0].rows, "errors").breach is red
     assert made.red is red
 
 
 def test_runs_of_other_machines_and_options_are_compared_with_a_warning() -> None:
     other = MACHINE.model_copy(update={"cpu": "B"})
-    made = lab.compare(run(case(QUICK)), run(case(QUICK), machine=other, options={"trials": 9}), 0.1)
+    made = lab.compare_runs(run(case(QUICK)), run(case(QUICK), machine=other, options={"trials": 9}), 0.1)
     assert {"other-machine", "other-options", "not-interleaved"} <= set(made.warnings)
     assert all(code in comparison.WARNINGS for code in made.warnings)
 
@@ -480,16 +480,16 @@ def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
 def test_a_server_that_fails_now_and_then_is_red_and_one_slip_is_not() -> None:
     good = case([1.0] * 20)
     failing = case([1.0] * 10, failures=["call: boom"] * 10, error="call: boom")
-    made = lab.compare(run(good), run(failing), 0.1)
+    made = lab.compare_runs(run(good), run(failing), 0.1)
     assert only(made.attempts[0].rows, "errors").breach and made.red
-    slip = lab.compare(run(good), run(case([1.0] * 19, failures=["call: boom"], error="call: boom")), 0.1)
+    slip = lab.compare_runs(run(good), run(case([1.0] * 19, failures=["call: boom"], error="call: boom")), 0.1)
     assert not slip.red
-    few = lab.compare(run(good), run(case([1.0], failures=["call: boom"] * 19, error="call: boom")), 0.1)
+    few = lab.compare_runs(run(good), run(case([1.0], failures=["call: boom"] * 19, error="call: boom")), 0.1)
     assert few.red
 
 
 def test_what_the_second_side_lost_is_red() -> None:
-    made = lab.compare(run(case(QUICK), case(QUICK, operation="list", tool=None)), run(case(QUICK)), 0.1)
+    made = lab.compare_runs(run(case(QUICK), case(QUICK, operation="list", tool=None)), run(case(QUICK)), 0.1)
     assert (made.red, made.reasons) == (True, ["broken"])
 
 
@@ -497,10 +497,10 @@ def test_a_server_that_dies_half_way_is_red_however_well_it_began() -> None:
     """Connecting is given up after two failures, which are too few for a significant share."""
     dead = {"failures": ["connect: refused"] * 2, "error": "connect: refused", "given_up": True}
     base, now = (case(QUICK * 3, operation="connect", tool=None), case(QUICK, operation="connect", tool=None, **dead))
-    made = lab.compare(run(base), run(now), 0.1)
+    made = lab.compare_runs(run(base), run(now), 0.1)
     assert (made.red, made.reasons) == (True, ["broken"])
     assert made.attempts[0].rows
-    assert not lab.compare(run(now), run(now), 0.1).red
+    assert not lab.compare_runs(run(now), run(now), 0.1).red
 
 
 def test_a_gate_without_an_interval_has_judged_nothing() -> None:
@@ -513,14 +513,14 @@ def test_a_gate_without_an_interval_has_judged_nothing() -> None:
 def test_a_load_that_stands_still_is_red_whatever_its_means_say() -> None:
     steady = [100] * 60
     stalled = [100] * 24 + [0] * 14 + [100] * 22
-    made = lab.compare(run(load(steady)), run(load(stalled)), 0.1)
+    made = lab.compare_runs(run(load(steady)), run(load(stalled)), 0.1)
     assert only(made.attempts[0].rows, "stall").breach and made.red
-    assert not lab.compare(run(load(stalled)), run(load(stalled)), 0.1).red
+    assert not lab.compare_runs(run(load(stalled)), run(load(stalled)), 0.1).red
 
 
 @pytest.mark.parametrize("code", ["generator-limited", "recorder-limited", "noisy-run"])
 def test_the_instruments_own_trouble_is_a_warning(code: str) -> None:
-    made = lab.compare(run(case(QUICK)), run(case(QUICK, findings=[finding(code)])), 0.1)
+    made = lab.compare_runs(run(case(QUICK)), run(case(QUICK, findings=[finding(code)])), 0.1)
     assert not made.red
     assert "instrument" in made.warnings
 

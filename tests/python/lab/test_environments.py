@@ -16,9 +16,9 @@ import pytest
 
 from mcpace.lab import paths
 from mcpace.lab.adapters.adapter import Adapter
-from mcpace.lab.adapters.toml_file import load
+from mcpace.lab.adapters.toml_file import load_adapter
 from mcpace.lab.environments import environment as release_environment
-from mcpace.lab.environments.environment import MARKER, ensure, environment_path, find_ready
+from mcpace.lab.environments.environment import MARKER, ensure_environment, environment_path, find_ready
 from mcpace.lab.environments.installers.steps import in_one_line
 from mcpace.lab.environments.releases import UnknownVersion
 from mcpace.lab.errors import EnvironmentProblem
@@ -45,11 +45,11 @@ transports = []
 BUILDER = """
 import sys
 from pathlib import Path
-from mcpace.lab.adapters.toml_file import load
-from mcpace.lab.environments.environment import ensure
+from mcpace.lab.adapters.toml_file import load_adapter
+from mcpace.lab.environments.environment import ensure_environment
 print("up", flush=True)
 sys.stdin.readline()
-environment = ensure(load(Path(sys.argv[1])), sys.argv[2], say=lambda text: print(text, flush=True))
+environment = ensure_environment(load_adapter(Path(sys.argv[1])), sys.argv[2], say=lambda text: print(text, flush=True))
 print(environment.path)
 """
 
@@ -66,7 +66,7 @@ def toy(tmp_path: Path, check: list[str] | None = None) -> Adapter:
     folder.mkdir(exist_ok=True)
     words = ["{python}", "-c", "import iniconfig"] if check is None else check
     (folder / "adapter.toml").write_text(TOML.replace("CHECK", json.dumps(words)))
-    return load(folder)
+    return load_adapter(folder)
 
 
 def builder(folder: Path) -> subprocess.Popen[str]:
@@ -89,21 +89,22 @@ def leavings(path: Path) -> list[str]:
 def test_built_once_then_found_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = toy(tmp_path)
     said: list[str] = []
-    first = ensure(adapter, VERSION, said.append)
+    first = ensure_environment(adapter, VERSION, said.append)
     assert said == ["installing toy@2.0.0"]
     assert first.versions == {"iniconfig": VERSION}
     assert Path(first.places["python"]).exists()
     assert not leavings(first.path)
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
-    assert ensure(adapter, VERSION, said.append) == first
+    assert ensure_environment(adapter, VERSION, said.append) == first
     assert len(said) == 1
 
 
 def test_dependencies_are_of_the_release_s_own_time() -> None:
     """mcp 1.11.0 requires pydantic 2.8 or later, and doesn't import with today's pydantic."""
-    from mcpace.lab.adapters.subject import find
 
-    environment = ensure(find("python"), "1.11.0")
+    from mcpace.lab.adapters.subject import find_adapter
+
+    environment = ensure_environment(find_adapter("python"), "1.11.0")
     assert environment.versions["mcp"] == "1.11.0"
     assert environment.versions["pydantic"] == "2.11.7"
 
@@ -133,7 +134,7 @@ def test_waiting_is_told_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with path.with_name(f"{path.name}.lock").open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(EnvironmentProblem, match=r"another process has been installing toy@2\.0\.0"):
-            ensure(adapter, VERSION, said.append)
+            ensure_environment(adapter, VERSION, said.append)
     assert said == ["waiting for another mcpace that is installing toy@2.0.0"]
 
 
@@ -168,15 +169,15 @@ def test_an_interrupted_build_never_counts_as_ready(tmp_path: Path, how: signal.
     mended = replace(stuck, install=replace(stuck.install, check=(*stuck.install.check[:2], "pass")))
     release_environment.remove_unfinished(path)
     assert not leavings(path)
-    assert ensure(mended, VERSION).versions == {"iniconfig": VERSION}
+    assert ensure_environment(mended, VERSION).versions == {"iniconfig": VERSION}
 
 
 def test_a_folder_without_marker_is_built_anew(tmp_path: Path) -> None:
     adapter = toy(tmp_path)
-    path = ensure(adapter, VERSION).path
+    path = ensure_environment(adapter, VERSION).path
     (path / MARKER).unlink()
     (path / "stray").touch()
-    assert ensure(adapter, VERSION).path == path
+    assert ensure_environment(adapter, VERSION).path == path
     assert not (path / "stray").exists()
 
 
@@ -189,7 +190,7 @@ def test_another_recipe_is_another_environment(tmp_path: Path) -> None:
 def test_unknown_version_names_the_nearest(tmp_path: Path, cache: Path) -> None:
     adapter = toy(tmp_path)
     with pytest.raises(UnknownVersion, match=r"iniconfig has no release 1\.1\.9; nearest: "):
-        ensure(adapter, "1.1.9")
+        ensure_environment(adapter, "1.1.9")
     assert not leavings(environment_path(adapter, "1.1.9"))
 
 
@@ -197,7 +198,7 @@ def test_what_cannot_be_installed_says_why(tmp_path: Path) -> None:
     adapter = toy(tmp_path)
     impossible = replace(adapter, install=replace(adapter.install, also=("iniconfig==0.1",)))
     with pytest.raises(EnvironmentProblem) as caught:
-        ensure(impossible, VERSION)
+        ensure_environment(impossible, VERSION)
     assert str(caught.value).startswith("toy@2.0.0 can't be installed: ")
     assert "iniconfig==0.1" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -208,7 +209,7 @@ def test_what_cannot_be_installed_says_why(tmp_path: Path) -> None:
 def test_what_does_not_import_says_so(tmp_path: Path) -> None:
     adapter = toy(tmp_path, ["{python}", "-c", "import nonesuch"])
     with pytest.raises(EnvironmentProblem, match=r"doesn't import: ModuleNotFoundError: No module named 'nonesuch'"):
-        ensure(adapter, VERSION)
+        ensure_environment(adapter, VERSION)
     assert find_ready(adapter, VERSION) is None
 
 
@@ -216,14 +217,14 @@ def test_a_check_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(release_environment, "CHECK_LIMIT_S", 0.5)
     adapter = toy(tmp_path, ["{python}", "-c", "import time; time.sleep(600)"])
     with pytest.raises(EnvironmentProblem, match=r"took longer than 0\.5 s"):
-        ensure(adapter, VERSION)
+        ensure_environment(adapter, VERSION)
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "file"))
     with pytest.raises(EnvironmentProblem, match="MCPACE_CACHE"):
-        ensure(toy(tmp_path), VERSION)
+        ensure_environment(toy(tmp_path), VERSION)
 
 
 def test_a_missing_uv_comes_with_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ class Steps(Silent):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     recordings = tmp_path_factory.mktemp("recordings")
     settings = Settings(trials=2, hold_s=HOLD_S, time_limit_s=10.0, keep_recordings=recordings)
-    places = tuple(targets.parse(f"profile:{name}") for name in ("simple", "notion", "github"))
+    places = tuple(targets.parse_target(f"profile:{name}") for name in ("simple", "notion", "github"))
     steps = Steps()
     result = experiment.run(Plan(("python@1.11.0", "python@1.12.1"), places, settings), steps)
     result.options["folder"] = str(recordings)
@@ -112,7 +112,7 @@ def test_a_kept_recording_explains_itself_again_and_holds_no_secret(run: Run) ->
 
 def test_a_target_that_nobody_listens_at_is_named_and_not_our_recorder() -> None:
     port = closed_port()
-    place = targets.parse(f"http://127.0.0.1:{port}/mcp")
+    place = targets.parse_target(f"http://127.0.0.1:{port}/mcp")
     made = experiment.run(Plan(("python@1.12.1",), (place,), SETTINGS), Silent())
     for one in made.cases:
         assert one.error is not None
@@ -125,7 +125,7 @@ def test_the_run_reads_back_as_it_was_written(run: Run) -> None:
 
 def test_bisect_finds_the_release_around_one_that_cannot_run() -> None:
     settings = Settings(trials=2, hold_s=HOLD_S, time_limit_s=5.0)
-    result = bisect.run("python", "1.11", "1.12.2", targets.parse("profile:notion"), settings, Silent())
+    result = bisect.run("python", "1.11", "1.12.2", targets.parse_target("profile:notion"), settings, Silent())
     assert (result.first_bad, result.untestable) == ("1.12.1", ["1.12.0"])
     assert result.bisection is not None
     assert result.bisection.criterion == "bad shows duplicate-request"
@@ -133,14 +133,14 @@ def test_bisect_finds_the_release_around_one_that_cannot_run() -> None:
 
 
 def test_bisect_the_other_way_finds_the_release_that_mended_it() -> None:
-    target = targets.parse("profile:notion")
+    target = targets.parse_target("profile:notion")
     result = bisect.run("python", "1.14.0", "1.13.0", target, SETTINGS, Silent())
     assert (result.first_good, result.first_bad, result.untestable) == ("1.14.0", None, [])
 
 
 @pytest.mark.parametrize("name", ["simple", "notion", "github"])
 def test_our_own_client_finds_nothing_wrong_with_healthy_targets(name: str) -> None:
-    result = measure.run(targets.parse(f"profile:{name}"), Settings(trials=3, hold_s=HOLD_S), Silent())
+    result = measure.run(targets.parse_target(f"profile:{name}"), Settings(trials=3, hold_s=HOLD_S), Silent())
     assert [case.operation for case in result.cases] == ["connect", "list", "call"]
     assert all(len(case.trials_s) == 3 and not case.error for case in result.cases)
     assert {code for case in result.cases for code in codes(case)} == set()
@@ -148,13 +148,13 @@ def test_our_own_client_finds_nothing_wrong_with_healthy_targets(name: str) -> N
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
 def test_our_own_client_speaks_each_revision(revision: str) -> None:
-    result = measure.run(targets.parse("profile:simple"), Settings(trials=1), Silent(), revision=revision)
+    result = measure.run(targets.parse_target("profile:simple"), Settings(trials=1), Silent(), revision=revision)
     assert all(case.trials_s for case in result.cases)
 
 
 def test_a_servers_own_timing_splits_the_server() -> None:
     settings = Settings(trials=2, faults=("tool=20ms", "dispatch=5ms"))
-    result = measure.run(targets.parse("profile:simple"), settings, Silent())
+    result = measure.run(targets.parse_target("profile:simple"), settings, Silent())
     call = next(case for case in result.cases if case.operation == "call")
     assert call.ledger_s is not None and call.ledger_s.server_split is not None
     split = call.ledger_s.server_split

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mcpace import _core
-from mcpace.lab.clients.fold import Facts, Trial, cases, slowest_warm
+from mcpace.lab.clients.fold import Facts, Trial, operation_cases, slowest_warm
 from mcpace.report.model.run import ServerSplit, Subject
 from mcpace.report.words.findings import cost_of
 from mcpace.report.words.labels import split_words
@@ -99,33 +99,33 @@ def recorded(folder: Path, *calls: tuple[float, dict[str, int] | None]) -> Facts
 
 
 def test_the_cold_trial_is_apart_from_summary_and_ledger(tmp_path: Path) -> None:
-    case = cases(recorded(tmp_path, (9.0, None), (1.0, None), (3.0, None)), ["call"])[0]
+    case = operation_cases(recorded(tmp_path, (9.0, None), (1.0, None), (3.0, None)), ["call"])[0]
     assert case.summary is not None and case.ledger_s is not None
     assert (case.summary.first_s, case.summary.mean_s, case.ledger_s.server) == (9.0, 2.0, 2.0)
     assert case.ledger_s.total() == case.summary.mean_s
 
 
 def test_a_single_trial_stands_for_itself() -> None:
-    case = cases(facts(9.0), ["call"])[0]
+    case = operation_cases(facts(9.0), ["call"])[0]
     assert case.summary is not None and case.summary.median_s == 9.0
 
 
 def test_failed_trials_are_told_and_the_others_kept() -> None:
-    case = cases(facts(1.0, None, 2.0), ["call"])[0]
+    case = operation_cases(facts(1.0, None, 2.0), ["call"])[0]
     assert (case.trials_s, case.failures, case.error) == ([1.0, 2.0], ["call: boom"], "call: boom")
 
 
 def test_an_operation_that_was_never_reached_says_why() -> None:
     broken = facts()
     broken.error = "connect: refused"
-    case = cases(broken, ["call"])[0]
+    case = operation_cases(broken, ["call"])[0]
     assert (case.trials_s, case.summary, case.error) == ([], None, "connect: refused")
 
 
 def test_unsupported_is_no_failure() -> None:
     result = facts()
     result.trials.append(Trial("call", unsupported="no such API"))
-    case = cases(result, ["call"])[0]
+    case = operation_cases(result, ["call"])[0]
     assert (case.unsupported, case.error, case.failures) == ("no such API", None, [])
 
 
@@ -133,7 +133,7 @@ def test_a_findings_cost_is_that_of_warm_calls_and_its_evidence_that_of_one() ->
     inside, outside = 200 * SECOND + 5, 300 * SECOND + 5
     evidence = [(inside, "result-complete"), (outside, "result-complete")]
     result = told(facts(9.0, 1.0, 3.0), {2: 0.5, 3: 1.5}, evidence)
-    found = cases(result, ["call"])[0].findings[0]
+    found = operation_cases(result, ["call"])[0].findings[0]
     assert (found.cost_s, found.calls, found.of_calls) == (1.0, 2, 3)
     # The evidence is of the slowest call, whose waterfall is shown.
     assert ([item.event for item in found.evidence], found.trial) == ([1], 2)
@@ -141,36 +141,38 @@ def test_a_findings_cost_is_that_of_warm_calls_and_its_evidence_that_of_one() ->
 
 def test_a_finding_of_the_cold_call_only_is_costed_by_it() -> None:
     result = told(facts(9.0, 1.0), {1: 4.0})
-    assert cases(result, ["call"])[0].findings[0].cost_s == 4.0
+    assert operation_cases(result, ["call"])[0].findings[0].cost_s == 4.0
 
 
 def test_what_was_seen_outside_every_call_is_told_once_with_its_whole_cost() -> None:
     result = told(facts(1.0, 2.0), {}, total={"time_ns": 0, "requests": 12, "bytes": 4_000})
-    by_operation = {case.operation: case.findings for case in cases(result, ["connect", "call", "disconnect"])}
+    by_operation = {
+        case.operation: case.findings for case in operation_cases(result, ["connect", "call", "disconnect"])
+    }
     assert [operation for operation, found in by_operation.items() if found] == ["call"]
     (found,) = by_operation["call"]
     assert (found.calls, found.cost_s, found.total_requests, found.total_bytes) == (0, 0.0, 12, 4_000)
     assert cost_of(found).replace("\N{NO-BREAK SPACE}", " ") == "12 extra requests + 4.0 kB in all"
-    assert cases(result, ["connect", "list"])[-1].findings != []
+    assert operation_cases(result, ["connect", "list"])[-1].findings != []
 
 
 def test_other_causes_that_look_the_same_are_kept_with_what_decides() -> None:
     other = {"code": "session-leak", "decided_by": "hold-one-session"}
     result = told(facts(1.0), {1: 0.5}, alternatives=[other])
-    (found,) = cases(result, ["call"])[0].findings
+    (found,) = operation_cases(result, ["call"])[0].findings
     assert [(it.code, it.decided_by) for it in found.alternatives] == [("session-leak", "hold-one-session")]
 
 
 def test_a_finding_of_another_operation_is_left_out() -> None:
     result = told(facts(1.0), {77: 4.0})
-    assert cases(result, ["call"])[0].findings == []
+    assert operation_cases(result, ["call"])[0].findings == []
 
 
 TOLD = {"transport_ns": SECOND // 10, "dispatch_ns": SECOND // 5, "service_ns": SECOND // 2}
 
 
 def split_of(folder: Path, *calls: tuple[float, dict[str, int] | None]) -> ServerSplit:
-    case = cases(recorded(folder, *calls), ["call"])[0]
+    case = operation_cases(recorded(folder, *calls), ["call"])[0]
     assert case.ledger_s is not None and case.ledger_s.server_split is not None
     split = case.ledger_s.server_split
     assert split.rest is not None

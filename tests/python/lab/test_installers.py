@@ -17,9 +17,9 @@ from mcpace import __version__
 from mcpace.lab import paths
 from mcpace.lab.adapters import subject, toml_file
 from mcpace.lab.adapters.adapter import Adapter, Role
-from mcpace.lab.adapters.toml_file import load
+from mcpace.lab.adapters.toml_file import load_adapter
 from mcpace.lab.clients.experiment import prepare
-from mcpace.lab.environments.environment import Environment, ensure, environment_path
+from mcpace.lab.environments.environment import Environment, ensure_environment, environment_path
 from mcpace.lab.environments.installers.steps import ToolchainMissing
 from mcpace.lab.environments.releases import UnknownVersion, parse_selection
 from mcpace.lab.errors import AdapterProblem, EnvironmentProblem, UsageProblem
@@ -100,11 +100,11 @@ def toy(tmp_path: Path, kind: str, more: str = "") -> Adapter:
     folder.mkdir(parents=True, exist_ok=True)
     toml = TOML.replace("KIND", kind).replace("MORE", more).replace("COMMAND", json.dumps(COMMANDS[kind]))
     (folder / "adapter.toml").write_text(toml)
-    return load(folder)
+    return load_adapter(folder)
 
 
 def server(adapter: Adapter, version: str, said: list[str] | None = None) -> Environment:
-    return ensure(adapter, version, None if said is None else said.append, Role.SERVER)
+    return ensure_environment(adapter, version, None if said is None else said.append, Role.SERVER)
 
 
 def printed(adapter: Adapter, environment: Environment) -> str:
@@ -218,24 +218,26 @@ def test_versions_are_those_with_locks(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path))
     assert subject.locked_versions(adapter) == ["1.2.0", "1.10.0"]
     chosen = {
-        text: subject.resolve(f"toy{text}", role=Role.SERVER) for text in ("", "@latest", "@1.x", "@1.2", "@1.2.0:json")
+        text: subject.resolve_subject(f"toy{text}", role=Role.SERVER)
+        for text in ("", "@latest", "@1.x", "@1.2", "@1.2.0:json")
     }
     assert {text: found.version for text, found in chosen.items()} == {
         "": "1.10.0", "@latest": "1.10.0", "@1.x": "1.10.0", "@1.2": "1.2.0", "@1.2.0:json": "1.2.0",
     }  # fmt: skip
     assert (chosen[""].mode, chosen["@1.2.0:json"].mode) == ("sse", "json")
     with pytest.raises(UnknownVersion, match=r"toy@2\.x can't be had: .* locks of 1\.2\.0, 1\.10\.0$") as caught:
-        subject.resolve("toy@2.x", role=Role.SERVER)
+        subject.resolve_subject("toy@2.x", role=Role.SERVER)
     assert caught.value.exit_code == 2
 
 
 def test_a_prerelease_is_the_latest_only_where_nothing_else_is() -> None:
-    from mcpace.lab.environments.releases import choose
+
+    from mcpace.lab.environments.releases import choose_version
 
     latest = parse_selection("latest")
-    assert choose(latest, ["1.0.0", "2.0.0b1"], "") == "1.0.0"
-    assert choose(latest, ["2.0.0b1"], "") == "2.0.0b1"
-    assert choose(parse_selection("2.x"), ["1.0.0", "2.0.0-beta.1"], "") == "2.0.0-beta.1"
+    assert choose_version(latest, ["1.0.0", "2.0.0b1"], "") == "1.0.0"
+    assert choose_version(latest, ["2.0.0b1"], "") == "2.0.0b1"
+    assert choose_version(parse_selection("2.x"), ["1.0.0", "2.0.0-beta.1"], "") == "2.0.0-beta.1"
 
 
 def test_folders_that_are_no_versions(tmp_path: Path) -> None:
@@ -250,10 +252,10 @@ def test_folders_that_are_no_versions(tmp_path: Path) -> None:
 def test_ours_is_the_one_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy(tmp_path, "own", 'manifest = "Cargo.toml"')
     monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path))
-    resolved = subject.resolve("toy", role=Role.SERVER)
+    resolved = subject.resolve_subject("toy", role=Role.SERVER)
     assert resolved.version == __version__
     with pytest.raises(UnknownVersion, match=r"toy@77\.0 can't be had: it is the mcpace that runs, \d"):
-        subject.resolve("toy@77.0", role=Role.SERVER)
+        subject.resolve_subject("toy@77.0", role=Role.SERVER)
     # Not a checkout: there is nothing to build it from.
     with pytest.raises(EnvironmentProblem, match="run mcpace from a checkout of its repository"):
         server(resolved.adapter, resolved.version)
@@ -349,12 +351,12 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
         stand_in.write_text(f"#!{sys.executable}\n{source}")
         stand_in.chmod(0o755)
         monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
-        adapter = load(folder)
-        return ensure(adapter, "1.2.0", said.append), told.read_text()
+        adapter = load_adapter(folder)
+        return ensure_environment(adapter, "1.2.0", said.append), told.read_text()
 
     said: list[str] = []
     build.said = said  # type: ignore[attr-defined]
-    build.adapter = lambda: load(tmp_path / "toy")  # type: ignore[attr-defined]
+    build.adapter = lambda: load_adapter(tmp_path / "toy")  # type: ignore[attr-defined]
     return build
 
 
@@ -371,7 +373,7 @@ def test_or_today_s_where_a_mirror_came_later(client: Any, monkeypatch: pytest.M
     assert any("no version of leftpad before that; going on with today's" in line for line in client.said)
     # Later uses of the environment are told, too.
     assert environment.dependencies_as_of == datetime.now(UTC).date().isoformat()
-    again, said = ensure(client.adapter(), "1.2.0"), Said()
+    again, said = ensure_environment(client.adapter(), "1.2.0"), Said()
     assert again.dependencies_as_of == environment.dependencies_as_of
     prepare(subject.Resolved(client.adapter(), "1.2.0", None), said)
     assert said.notes == [f"toy@1.2.0: its dependencies are of {again.dependencies_as_of}, not of its release"]
@@ -383,7 +385,7 @@ def test_a_registry_that_is_away_is_no_mirror_s_gap(client: Any, monkeypatch: py
         client("npm", NPM)
     assert client.said[-1].startswith("installing")
     monkeypatch.delenv("AWAY")
-    assert ensure(client.adapter(), "1.2.0").dependencies_as_of is None
+    assert ensure_environment(client.adapter(), "1.2.0").dependencies_as_of is None
 
 
 def test_a_client_of_cargo_is_built_by_the_crate_s_own_lock(client: Any) -> None:
@@ -403,5 +405,5 @@ def test_an_adapter_without_the_program_that_is_asked_for(tmp_path: Path, monkey
     toy(tmp_path, "go")
     monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path))
     with pytest.raises(UsageProblem, match="toy has no client here; with a client: none"):
-        subject.resolve("toy")
-    assert subject.find("toy", Role.SERVER).name == "toy"
+        subject.resolve_subject("toy")
+    assert subject.find_adapter("toy", Role.SERVER).name == "toy"

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mcpace.lab.statistics.block_interval import batch_means, ratio_of_series, smallest_detectable_ratio, wilson
+from mcpace.lab.statistics.block_interval import (
+    batch_means,
+    ratio_of_series,
+    smallest_detectable_ratio,
+    wilson_interval,
+)
 
 
 def seconds(source: np.random.Generator, count: int, resemblance: float) -> list[float]:
@@ -60,7 +65,7 @@ def test_what_would_have_been_seen_is_seen_in_four_cases_of_five() -> None:
 
 def test_shares_of_errors_have_wilsons_interval() -> None:
     # Brown, Cai and DasGupta, Statistical Science 16 (2001), table 1's kind: 0 of 10 reaches up to 0.2775.
-    assert wilson(0, 10) == (0.0, pytest.approx(0.27753, abs=1e-5))
-    assert wilson(0, 0) == (0.0, 1.0)
-    low, high = wilson(50, 100)
+    assert wilson_interval(0, 10) == (0.0, pytest.approx(0.27753, abs=1e-5))
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+    low, high = wilson_interval(50, 100)
     assert low == pytest.approx(1 - high) and low == pytest.approx(0.40383, abs=1e-5)

@@ -22,7 +22,7 @@ def test_what_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
     place = journal.journal_path(out)
     place.symlink_to(mine)
     keep(out)
-    journal.remove(out)
+    journal.remove_journal(out)
     assert (mine.read_text(), place.is_symlink()) == ("mine", True)
     mine.unlink()
     keep(out)
@@ -30,7 +30,7 @@ def test_what_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
     place.unlink()
     place.write_text("a file of the user's")
     keep(out)
-    journal.remove(out)
+    journal.remove_journal(out)
     assert place.read_text() == "a file of the user's"
 
 
@@ -38,7 +38,7 @@ def test_a_pipe_in_its_place_holds_nobody_up(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
     os.mkfifo(journal.journal_path(out))
     keep(out)
-    journal.remove(out)
+    journal.remove_journal(out)
     assert journal.journal_path(out).is_fifo()
 
 
@@ -47,7 +47,7 @@ def test_the_journal_of_another_run_that_goes_on_is_left_to_it(tmp_path: Path) -
     with journal.record_progress(Silent(), out, "clients", "the first") as progress:
         with journal.record_progress(Silent(), out, "clients", "the second"):
             pass
-        journal.remove(out)
+        journal.remove_journal(out)
         progress.step("on")
         assert journal.journal_path(out).read_text().count("\n") == 2
         assert "the first" in journal.journal_path(out).read_text()
@@ -55,7 +55,7 @@ def test_the_journal_of_another_run_that_goes_on_is_left_to_it(tmp_path: Path) -
     with journal.record_progress(Silent(), out, "clients", "the third"):
         assert "the third" in journal.journal_path(out).read_text()
         assert "the first" not in journal.journal_path(out).read_text()
-    journal.remove(out)
+    journal.remove_journal(out)
     assert not journal.journal_path(out).exists()
 
 

@@ -49,8 +49,8 @@ def test_samples_end_with_the_process_and_go_into_a_recording(tmp_path: Path) ->
     # The kernel counts the memory of a program that has just begun with a delay.
     assert child.stdout.readline() == b"ready\n"
     with ProcessSamples(period_s=60) as samples:
-        samples.watch("server", child.pid)
-        samples.watch("client", os.getpid())
+        samples.watch_process("server", child.pid)
+        samples.watch_process("client", os.getpid())
         samples.sample_all()
         child.communicate()
         samples.sample_all()
@@ -68,7 +68,7 @@ def test_a_long_watch_keeps_its_first_and_last_and_stays_bounded(
     monkeypatch.setattr(process_samples, "MOST_SAMPLES", 10)
     root = proc(tmp_path, STAT)
     samples = ProcessSamples(proc=root)
-    samples.watch("server", 7)
+    samples.watch_process("server", 7)
     for threads in range(4, 40):
         proc(tmp_path, STAT.replace(" 3 0 99", f" {threads} 0 99"))
         samples.sample_all()

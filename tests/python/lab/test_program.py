@@ -42,12 +42,12 @@ def gone(pid: int) -> bool:
 
 
 def child_pid(program: ClientProgram) -> int:
-    return int(program.command({"cmd": "pid"}, AMPLE_S).result["pid"])
+    return int(program.send_command({"cmd": "pid"}, AMPLE_S).result["pid"])
 
 
 def test_well_behaved() -> None:
     with start(READY + "sys.stdin.readline()\n" + ANSWER + "sys.stdin.read()") as program:
-        answer = program.command(CONNECT, AMPLE_S)
+        answer = program.send_command(CONNECT, AMPLE_S)
     assert (program.version, answer.ok, answer.start_ns, answer.end_ns) == ("1.0", True, 5, 9)
     assert answer.result == {"a": 1}
     assert answer.error_kind is None
@@ -57,7 +57,7 @@ def test_failure_is_an_answer() -> None:
     body = 'sys.stdin.readline(); print(json.dumps({"op": "connect", "ok": False, "start_ns": None, "end_ns": None, '
     body += '"error": {"kind": "auth", "message": "no"}}), flush=True)'
     with start(READY + body) as program:
-        answer = program.command(CONNECT, AMPLE_S)
+        answer = program.send_command(CONNECT, AMPLE_S)
     assert (answer.ok, answer.error_kind, answer.error_message, answer.start_ns) == (False, "auth", "no", 0)
 
 
@@ -74,33 +74,33 @@ def test_dies_before_it_is_ready() -> None:
 def test_dies_during_a_command() -> None:
     program = start(READY + "sys.stdin.readline(); print('out of luck', file=sys.stderr); os._exit(7)")
     with pytest.raises(ProgramDied, match=r"exited with code 7 while 'connect'.*out of luck"):
-        program.command(CONNECT, AMPLE_S)
+        program.send_command(CONNECT, AMPLE_S)
 
 
 def test_is_killed_by_a_signal() -> None:
     program = start(READY + "sys.stdin.readline(); os.kill(os.getpid(), signal.SIGSEGV)")
     with pytest.raises(ProgramDied, match="ended by SIGSEGV"):
-        program.command(CONNECT, AMPLE_S)
+        program.send_command(CONNECT, AMPLE_S)
 
 
 def test_is_dead_when_the_command_comes() -> None:
     program = start(READY + "os._exit(4)")
     program._process.wait(AMPLE_S)
     with pytest.raises(ProgramDied):
-        program.command(CONNECT, AMPLE_S)
+        program.send_command(CONNECT, AMPLE_S)
 
 
 def test_dies_while_its_child_holds_stdout_open() -> None:
     body = "import subprocess; subprocess.Popen(['sleep', '600']); sys.stdin.readline(); os._exit(5)"
     program = start(READY + body)
     with pytest.raises(ProgramDied, match="exited with code 5"):
-        program.command(CONNECT, AMPLE_S)
+        program.send_command(CONNECT, AMPLE_S)
 
 
 def test_closes_its_stdout_and_lives_on() -> None:
     program = start(READY + "sys.stdin.readline(); os.close(1); time.sleep(600)")
     with pytest.raises(ProgramDied, match="closed its stdout"):
-        program.command(CONNECT, AMPLE_S)
+        program.send_command(CONNECT, AMPLE_S)
     assert gone(program._process.pid)
 
 
@@ -120,7 +120,7 @@ def test_hangs_during_a_command_with_a_child() -> None:
     program = start(READY + body)
     child = child_pid(program)
     with pytest.raises(ProgramHung, match="no answer to 'connect'"):
-        program.command(CONNECT, SHORT_S)
+        program.send_command(CONNECT, SHORT_S)
     assert gone(program._process.pid)
     assert gone(child)
 
@@ -141,7 +141,7 @@ def test_hangs_during_a_command_with_a_child() -> None:
 def test_prints_rubbish(line: str) -> None:
     program = start(READY + f"sys.stdin.readline(); print({line!r}, flush=True); sys.stdin.read()")
     with pytest.raises(ProgramRubbish, match="something that is no answer"):
-        program.command(CONNECT, AMPLE_S)
+        program.send_command(CONNECT, AMPLE_S)
     assert gone(program._process.pid)
 
 
@@ -153,16 +153,16 @@ def test_prints_rubbish_before_it_is_ready() -> None:
 def test_an_endless_line_is_cut() -> None:
     program = start(READY + "sys.stdin.readline()\nwhile True: sys.stdout.write('x' * 65536)")
     with pytest.raises(ProgramRubbish) as caught:
-        program.command(CONNECT, AMPLE_S)
+        program.send_command(CONNECT, AMPLE_S)
     assert len(str(caught.value)) < 400
 
 
 def test_floods_stderr() -> None:
     body = "sys.stdin.readline(); [sys.stderr.write('flood ' * 1000) for _ in range(2000)]; sys.stderr.write('END')\n"
     with start(READY + body + ANSWER + "sys.stdin.read()") as program:
-        assert program.command(CONNECT, AMPLE_S).ok
-    assert program.stderr.endswith("END")
-    assert len(program.stderr) <= STDERR_TAIL
+        assert program.send_command(CONNECT, AMPLE_S).ok
+    assert program.stderr_tail.endswith("END")
+    assert len(program.stderr_tail) <= STDERR_TAIL
 
 
 def test_close_ends_what_ignores_everything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from mcpace.lab.statistics import rank_interval
-from mcpace.lab.statistics.rank_interval import _rank_sum_distribution, change, ratio_interval
+from mcpace.lab.statistics.rank_interval import _rank_sum_distribution, ratio_interval, trial_change
 from mcpace.report.model.run import Case, Subject
 
 
@@ -20,7 +20,7 @@ def case(version: str, trials: list[float]) -> Case:
 
 
 def test_a_clear_change_has_an_interval_around_its_ratio() -> None:
-    found = change(case("2", [9, 3.0, 3.1, 2.9, 3.0]), case("1", [9, 1.0, 1.02, 0.98, 1.0]))
+    found = trial_change(case("2", [9, 3.0, 3.1, 2.9, 3.0]), case("1", [9, 1.0, 1.02, 0.98, 1.0]))
     assert found is not None
     assert found.against == "python@1"
     assert 2.8 < found.low <= found.ratio <= found.high < 3.2
@@ -28,13 +28,13 @@ def test_a_clear_change_has_an_interval_around_its_ratio() -> None:
 
 
 def test_the_cold_trial_takes_no_part() -> None:
-    found = change(case("2", [100, 1, 1, 1, 1]), case("1", [1, 1, 1, 1, 1]))
+    found = trial_change(case("2", [100, 1, 1, 1, 1]), case("1", [1, 1, 1, 1, 1]))
     assert found is not None and (found.low, found.ratio, found.high) == (1, 1, 1)
 
 
 def test_too_few_trials_say_nothing() -> None:
-    assert change(case("2", [1, 1, 1, 1]), case("1", [1, 1, 1, 1, 1])) is None
-    assert change(case("2", []), case("1", [])) is None
+    assert trial_change(case("2", [1, 1, 1, 1]), case("1", [1, 1, 1, 1, 1])) is None
+    assert trial_change(case("2", []), case("1", [])) is None
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(4, 4), (4, 7), (5, 3)])

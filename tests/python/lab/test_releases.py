@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from mcpace.lab.adapters.toml_file import load, load_all
+from mcpace.lab.adapters.toml_file import load_adapter, load_all
 from mcpace.lab.environments import releases
 from mcpace.lab.environments.registries import cargo, pypi
 from mcpace.lab.environments.registries.asking import query_tool
@@ -23,7 +23,7 @@ from mcpace.lab.environments.releases import (
     Newest,
     UnknownVersion,
     client_release,
-    find,
+    find_release,
     list_releases,
     parse_selection,
     releases_between,
@@ -92,10 +92,10 @@ def test_both_forms_of_the_index(index: type[Index], html: bool) -> None:
 
 
 def test_newest_is_stable(index: type[Index]) -> None:
-    assert find("toy", Newest()).version == "1.10.0"
-    assert find("toy", Newest(1)).version == "1.10.0"
+    assert find_release("toy", Newest()).version == "1.10.0"
+    assert find_release("toy", Newest(1)).version == "1.10.0"
     with pytest.raises(UnknownVersion, match=r"toy has no release 2.x \(published: 1.9.0 to 1.10.0\)"):
-        find("toy", Newest(2))
+        find_release("toy", Newest(2))
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_newest_is_stable(index: type[Index]) -> None:
 )
 def test_an_unknown_release_names_its_neighbours(asked: str, near: str, index: type[Index]) -> None:
     with pytest.raises(UnknownVersion, match=rf"toy has no release {asked}; nearest: {near} \(published"):
-        find("toy", parse_selection(asked))
+        find_release("toy", parse_selection(asked))
 
 
 def test_unknown_version_names_the_nearest(index: type[Index]) -> None:
     with pytest.raises(UnknownVersion, match=r"nearest: 1\.10\.0") as caught:
-        find("toy", parse_selection("1.10.1"))
+        find_release("toy", parse_selection("1.10.1"))
     assert caught.value.exit_code == 2
-    assert find("toy", parse_selection("1.10")).version == "1.10.0"
+    assert find_release("toy", parse_selection("1.10")).version == "1.10.0"
     assert isinstance(parse_selection("1.10"), Exact)
 
 
@@ -259,9 +259,9 @@ def test_npm_tells_versions_and_times(tools: Tools) -> None:
     found = list_releases("@toys/toy", kind="npm")
     assert [release.version for release in found] == ["1.9.0", "1.10.0", "2.0.0-beta.1"]
     assert found[1].uploaded == datetime(2025, 3, 1, tzinfo=UTC)
-    assert found[2].prerelease and find("@toys/toy", Newest(), kind="npm").version == "1.10.0"
+    assert found[2].is_prerelease and find_release("@toys/toy", Newest(), kind="npm").version == "1.10.0"
     # As npm spells it, which is how it is installed.
-    assert find("@toys/toy", parse_selection("2.0.0b1"), kind="npm").version == "2.0.0-beta.1"
+    assert find_release("@toys/toy", parse_selection("2.0.0b1"), kind="npm").version == "2.0.0-beta.1"
 
 
 def test_go_tells_versions_without_times(tools: Tools, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_cargo_s_copy_of_the_index_is_read(tools: Tools) -> None:
     ("name", "place"), [("a", "1/a"), ("ab", "2/ab"), ("abc", "3/a/abc"), ("Serde", "se/rd/serde")]
 )
 def test_where_an_index_has_a_crate(name: str, place: str) -> None:
-    assert cargo.place(name) == place
+    assert cargo.index_path(name) == place
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_a_module_s_release_that_its_proxy_does_not_list(tools: Tools, tmp_path:
     tools("go", GO)
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "adapter.toml").write_text(ADAPTER)
-    adapter = load(tmp_path / "toy")
+    adapter = load_adapter(tmp_path / "toy")
     assert client_release(adapter, parse_selection("1.9.5")).version == "1.9.5"
     with pytest.raises(UnknownVersion, match=r"toy has no release 1\.9\.6; nearest: 1\.9\.0"):
         client_release(adapter, parse_selection("1.9.6"))
@@ -365,7 +365,7 @@ def test_each_package_has_the_releases_that_it_is_the_one_for(tools: Tools, tmp_
     text = ADAPTER.replace('"go"', '"npm"').replace("example.com/toy", "toy").replace(">=1.9.3", ">=2")
     old = '[[client.releases]]\nversions = ">=1,<2"\npackage = "old-toy"\nsources = ["client"]\n'
     (tmp_path / "toy" / "adapter.toml").write_text(text + old)
-    found = releases.client_releases(load(tmp_path / "toy"))
+    found = releases.client_releases(load_adapter(tmp_path / "toy"))
     assert [(release.version, release.uploaded and release.uploaded.month) for release in found] == [
         ("0.0.1", 3), ("1.0.0", 1), ("2.0.0", 4),
     ]  # fmt: skip
@@ -394,8 +394,8 @@ def test_the_real_index() -> None:
     by_version = {release.version: release for release in found}
     assert by_version["1.12.1"].uploaded.date().isoformat() == "2025-07-22"
     assert not by_version["1.12.1"].yanked
-    assert by_version["2.0.0rc1"].prerelease
-    numbers = [release.number for release in found]
+    assert by_version["2.0.0rc1"].is_prerelease
+    numbers = [release.parsed_version for release in found]
     assert numbers == sorted(numbers)
 
 

@@ -56,7 +56,7 @@ def test_says_where_it_is_and_ends_with_its_stdin() -> None:
         assert server.ready.notes == ("slow",)
         assert server.url == "http://127.0.0.1:9/mcp"
         assert server.ready.pid == server.pid
-        assert server.death() is None
+        assert server.exit_error() is None
     assert server._process.returncode == 0
     assert gone(server.pid)
 
@@ -112,7 +112,7 @@ def test_never_listens() -> None:
 def test_dies_under_load() -> None:
     server = start(READY + "print('out of luck', file=sys.stderr, flush=True); os.kill(os.getpid(), signal.SIGKILL)")
     assert gone(server.pid)
-    problem = server.death()
+    problem = server.exit_error()
     assert isinstance(problem, ProgramDied)
     assert "was ended by SIGKILL" in str(problem)
     assert "out of luck" in str(problem)

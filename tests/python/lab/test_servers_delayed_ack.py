@@ -6,7 +6,14 @@ import random
 
 import pytest
 
-from mcpace.lab.load.delayed_ack import Experiment, LoadResult, hill, is_confirmed, is_suspected, judge
+from mcpace.lab.load.delayed_ack import (
+    Experiment,
+    LoadResult,
+    excess_share,
+    is_confirmed,
+    is_suspected,
+    suspected_finding,
+)
 from mcpace.report.words import findings
 
 Buckets = list[tuple[int, int]]
@@ -37,12 +44,12 @@ SLOPE = [(ms * 1_000_000, 200 - 2 * ms) for ms in range(1, 100)]
 
 
 def test_a_hill_is_what_its_neighbourhood_does_not_explain() -> None:
-    assert hill(STALLED) == pytest.approx(0.5, abs=0.01)
-    assert hill(ALL_STALLED) == pytest.approx(1.0, abs=0.01)
-    assert hill(FLAT) < 0.02
-    assert hill(SLOPE) == 0
-    assert hill(QUICK) == 0
-    assert hill([]) == 0
+    assert excess_share(STALLED) == pytest.approx(0.5, abs=0.01)
+    assert excess_share(ALL_STALLED) == pytest.approx(1.0, abs=0.01)
+    assert excess_share(FLAT) < 0.02
+    assert excess_share(SLOPE) == 0
+    assert excess_share(QUICK) == 0
+    assert excess_share([]) == 0
 
 
 def test_it_is_suspected_on_used_connections_of_a_server_with_time_left() -> None:
@@ -61,7 +68,7 @@ PROVEN = experiment(STALLED, QUICK, ALL_STALLED, QUICK)
 
 
 def test_what_vanishes_with_quick_ack_is_confirmed_and_costs_what_it_saved() -> None:
-    finding = judge(seen(STALLED), PROVEN)
+    finding = suspected_finding(seen(STALLED), PROVEN)
     assert finding is not None
     assert (finding.code, finding.confidence, finding.severity) == ("delayed-ack", "confirmed", "high")
     assert finding.cost_s == pytest.approx(0.0207, abs=0.001)
@@ -85,15 +92,15 @@ def test_what_vanishes_with_quick_ack_is_confirmed_and_costs_what_it_saved() -> 
 )
 def test_what_the_experiment_contradicts_is_not_named(other: Experiment) -> None:
     assert not is_confirmed(other)
-    assert judge(seen(STALLED), other) is None
+    assert suspected_finding(seen(STALLED), other) is None
 
 
 def test_a_suspicion_without_its_experiment_is_told_as_one() -> None:
-    finding = judge(seen(STALLED), None)
+    finding = suspected_finding(seen(STALLED), None)
     assert finding is not None
     assert (finding.confidence, finding.confidence_reason) == ("medium", "experiment-not-made")
     assert "two small writes" not in findings.explanation_for(finding)
 
 
 def test_what_is_not_suspected_is_not_named_whatever_an_experiment_says() -> None:
-    assert judge(seen(QUICK), PROVEN) is None
+    assert suspected_finding(seen(QUICK), PROVEN) is None

@@ -75,7 +75,7 @@ def stand(*rounds: Round, sdk: str = "ours") -> ServerUnderTest:
 def test_several_rounds_are_one_distribution() -> None:
     dice = random.Random(3)
     parts = [[dice.randint(1, 80) for _ in range(number)] for number in (50, 400, 7)]
-    together = merge.outcomes(outcome(part) for part in parts)
+    together = merge.merge_outcomes(outcome(part) for part in parts)
     expected = histogram([ms for part in parts for ms in part])
     call = next(one for one in together.operations if one.name == "echo")
     assert call.latency.buckets == expected.buckets
@@ -86,7 +86,7 @@ def test_several_rounds_are_one_distribution() -> None:
 
 
 def test_errors_are_counted_apart_and_kept() -> None:
-    told = fold.case(stand(Round(outcome([1, 2], failed=3), 0.5, 100)), "workload:echo", PLAN)
+    told = fold.server_case(stand(Round(outcome([1, 2], failed=3), 0.5, 100)), "workload:echo", PLAN)
     assert told.errors == 3
     assert told.throughput_rps == 1.0
     assert told.by_tool is not None
@@ -98,7 +98,7 @@ def test_errors_are_counted_apart_and_kept() -> None:
 
 
 def test_processor_time_is_shared_by_the_warm_up_calls_too() -> None:
-    told = fold.case(
+    told = fold.server_case(
         stand(Round(outcome([1] * 10), 0.4, 100), Round(outcome([1] * 30), 0.6, 300)), "workload:echo", PLAN
     )
     assert told.server is not None
@@ -111,14 +111,14 @@ def test_processor_time_is_shared_by_the_warm_up_calls_too() -> None:
 def test_a_server_that_never_ran_is_a_case_with_its_error() -> None:
     broken = stand()
     broken.error = "it could not be built"
-    told = fold.case(broken, "workload:echo", PLAN)
+    told = fold.server_case(broken, "workload:echo", PLAN)
     assert (told.error, told.throughput_rps) == ("it could not be built", None)
     again = Run.model_validate({**RUN, "cases": [told.model_dump(by_alias=True)]})
     assert again.cases[0].error == told.error
 
 
 def test_what_one_round_lost_is_not_lost_in_the_whole() -> None:
-    parts = merge.outcomes([outcome([1]), outcome([1], ended="failed"), outcome([1], ended="stopped")])
+    parts = merge.merge_outcomes([outcome([1]), outcome([1], ended="failed"), outcome([1], ended="stopped")])
     assert parts.ended == "failed"
 
 

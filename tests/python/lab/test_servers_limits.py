@@ -48,7 +48,7 @@ def test_a_group_is_made_beside_ours_where_controllers_are_handed_down(hierarchy
 def test_a_program_moves_into_its_group_before_it_begins(hierarchy: Path) -> None:
     cap = choose_cap(1, None, root=hierarchy)
     with Confinement(cap, "x") as confinement:
-        command = (*confinement.prefix(), *COUNT)
+        command = (*confinement.command_prefix(), *COUNT)
         (group,) = (entry for entry in cap.parent.iterdir() if entry.name.startswith("mcpace-"))
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         assert (group / "cgroup.procs").read_text() == "0"
@@ -64,11 +64,13 @@ def test_a_real_group_takes_a_program_in_and_ends_it_whole() -> None:
     """Checks the features of every group, regardless of its controllers: here it may have none."""
     root = limits._cgroup_root()
     confinement = Confinement(limits.Cap(1, None, "cgroup", (0,), (), root), "real")
-    group = Path(confinement.prefix()[-1])
+    group = Path(confinement.command_prefix()[-1])
     group.mkdir()
     # It starts another in a session of its own, which no process group would reach.
     program = "setsid sleep 100 & echo ready; wait"
-    with subprocess.Popen((*confinement.prefix(), "sh", "-c", program), stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        (*confinement.command_prefix(), "sh", "-c", program), stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         assert str(process.pid) in (group / "cgroup.procs").read_text().split()
@@ -84,7 +86,9 @@ def test_without_the_right_to_groups_processors_are_taken_away(hierarchy: Path, 
     assert (cap.by, len(cap.cores), cap.limits_memory) == ("affinity", 1, False)
     assert set(cap.cores) | set(cap.others) == os.sched_getaffinity(0)
     with Confinement(cap, "x") as confinement:
-        done = subprocess.run((*confinement.prefix(), *COUNT), capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            (*confinement.command_prefix(), *COUNT), capture_output=True, text=True, timeout=60, check=True
+        )
     assert done.stdout == "1\n"
 
 
@@ -109,7 +113,7 @@ def test_caps_that_cannot_be_had_are_refused(hierarchy: Path) -> None:
 
 def test_a_program_that_cannot_be_confined_or_started_says_so(tmp_path: Path) -> None:
     cap = limits.Cap(1, None, "affinity", (0,), ())
-    missing = (*Confinement(cap, "x").prefix(), "/nowhere/server")
+    missing = (*Confinement(cap, "x").command_prefix(), "/nowhere/server")
     done = subprocess.run(missing, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (125, "/nowhere/server can't be started: No such file or directory\n")
     outside = [word if word != "0" else "4095" for word in missing]

@@ -14,7 +14,7 @@ from mcpace.report.terminal import print_run
 
 
 def test_two_writes_stall_and_one_does_not() -> None:
-    split, whole = delayed_ack_demo.cases(Silent())
+    split, whole = delayed_ack_demo.variant_cases(Silent())
     assert [finding.confidence for finding in split.findings] == ["confirmed"]
     assert whole.findings == []
     assert (split.errors, whole.errors) == (0, 0)

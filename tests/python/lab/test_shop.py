@@ -31,7 +31,7 @@ def test_each_server_has_users_and_carts_of_its_own(running: shop.Shop) -> None:
         one.send_pipeline([["DEL", "cart:7"], ["HSET", "user:7", "tier", "none"]])
         assert one.send_command("LRANGE", "cart:7", 0, -1) == []
         items = two.send_command("LRANGE", "cart:7", 0, -1)
-        assert items == [f"{product}:{quantity}".encode() for product, quantity in shop.cart(7)]
+        assert items == [f"{product}:{quantity}".encode() for product, quantity in shop.cart_items(7)]
         assert len(items) == 7
         assert two.send_command("HMGET", "user:7", "name", "tier") == [b"Radia 7", b"silver"]
         assert two.send_command("EXISTS", f"user:{shop.USERS}") == 1
@@ -42,7 +42,7 @@ def test_filling_again_takes_away_what_a_load_left(running: shop.Shop) -> None:
     account = running.open()
     with account.connect() as connection:
         connection.send_command("INCR", "orders:1")
-        account.fill()
+        account.fill_database()
         assert connection.send_command("GET", "orders:1") is None
         assert connection.send_command("HGET", "user:1", "tier") == b"silver"
 
@@ -57,7 +57,9 @@ def test_every_search_of_the_load_finds_something_and_carts_can_be_paid(running:
     assert running.price([{"product_id": shop.PRODUCTS, "quantity": 1}]) > 0
     with pytest.raises(LabError, match="doesn't answer"):
         running.price([{"product_id": shop.PRODUCTS + 1, "quantity": 1}])
-    assert all(1 <= product <= shop.PRODUCTS for user in range(1, shop.USERS + 1) for product, _ in shop.cart(user))
+    assert all(
+        1 <= product <= shop.PRODUCTS for user in range(1, shop.USERS + 1) for product, _ in shop.cart_items(user)
+    )
 
 
 def test_redis_answers_in_pipelines_and_its_errors_are_told(running: shop.Shop) -> None:

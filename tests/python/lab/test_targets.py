@@ -12,16 +12,16 @@ from mcpace.lab.errors import UsageProblem
 
 
 def test_profiles_know_their_way_in_and_their_tool() -> None:
-    assert targets.parse("profile:simple").authentication() == {"kind": "none"}
-    assert targets.parse("profile:notion").authentication() == {"kind": "oauth", "consent": "follow"}
-    github = targets.parse("profile:github")
+    assert targets.parse_target("profile:simple").authentication() == {"kind": "none"}
+    assert targets.parse_target("profile:notion").authentication() == {"kind": "oauth", "consent": "follow"}
+    github = targets.parse_target("profile:github")
     assert github.authentication()["kind"] == "bearer" and github.token
     assert github.tool == targets.GREET
 
 
 def test_the_github_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(targets.GITHUB_TOKEN_VARIABLE, "from-outside")
-    assert targets.parse("profile:github").token == "from-outside"
+    assert targets.parse_target("profile:github").token == "from-outside"
 
 
 def test_tokens_are_not_in_the_repr() -> None:
@@ -41,13 +41,13 @@ def test_tokens_are_not_in_the_repr() -> None:
     ],
 )  # fmt: skip
 def test_what_is_secret_in_a_command_is_run_and_not_shown(text: str, name: str) -> None:
-    target = targets.parse(text)
+    target = targets.parse_target(text)
     assert target.name == name
     assert ("PLANTED" in " ".join(target.command)) == ("PLANTED" in text)
 
 
 def test_commands_are_words_not_shell() -> None:
-    assert targets.parse("stdio:python 'my server.py' --x; rm -rf /").command[1] == "my server.py"
+    assert targets.parse_target("stdio:python 'my server.py' --x; rm -rf /").command[1] == "my server.py"
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ def test_commands_are_words_not_shell() -> None:
 )
 def test_what_is_no_target_is_refused_with_a_hint(text: str, says: str) -> None:
     with pytest.raises(UsageProblem, match=says):
-        targets.parse(text)
+        targets.parse_target(text)
 
 
 @pytest.mark.parametrize("text", ["stdio:\udcff", "http://127.0.0.1:1/\udcff", "http://\ud800/"])
 def test_a_target_that_is_not_unicode_is_refused(text: str) -> None:
     with pytest.raises(UsageProblem, match="is not UTF-8 text"):
-        targets.parse(text)
+        targets.parse_target(text)
 
 
 def test_a_token_that_is_not_unicode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(targets.TOKEN_VARIABLE, "PLANTED\udcff")
     with pytest.raises(UsageProblem, match="MCPACE_TOKEN is not UTF-8 text") as refused:
-        targets.parse("http://h/", auth="bearer")
+        targets.parse_target("http://h/", auth="bearer")
     assert "PLANTED" not in str(refused.value)
 
 
@@ -94,19 +94,19 @@ def test_a_configuration_with_half_of_a_surrogate_pair_is_refused(
 ) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"x": entry}}))
     with pytest.raises(UsageProblem, match=says):
-        targets.parse("x", config=tmp_path / "mcp.json")
+        targets.parse_target("x", config=tmp_path / "mcp.json")
 
 
 def test_a_long_configuration_with_comments_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text("{a: [" + "0," * 50_000 + "]}")
     with pytest.raises(UsageProblem, match="comments are read in files of 65,536 characters at most"):
-        targets.parse("x", config=tmp_path / "mcp.json")
+        targets.parse_target("x", config=tmp_path / "mcp.json")
 
 
 def test_bearer_without_a_token_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(targets.TOKEN_VARIABLE, raising=False)
     with pytest.raises(UsageProblem, match=targets.TOKEN_VARIABLE):
-        targets.parse("http://127.0.0.1:1/mcp", auth="bearer")
+        targets.parse_target("http://127.0.0.1:1/mcp", auth="bearer")
 
 
 def config(folder: Path, document: object) -> Path:
@@ -124,9 +124,9 @@ def test_servers_out_of_a_configuration(tmp_path: Path, monkeypatch: pytest.Monk
         "file": {"url": "ftp://u:PLANTED@localhost/mcp"},
     }
     path = config(tmp_path, {"mcpServers": servers})
-    web = targets.parse("web", config=path)
+    web = targets.parse_target("web", config=path)
     assert (web.url, web.auth, web.token) == ("http://127.0.0.1:1/mcp", "bearer", "abc")
-    local = targets.parse("local", config=path)
+    local = targets.parse_target("local", config=path)
     assert (local.command, local.environment) == (("python", "-m", "x"), (("A", "1"),))
     for name, says in (
         ("wbe", "Did you mean web"),
@@ -134,15 +134,15 @@ def test_servers_out_of_a_configuration(tmp_path: Path, monkeypatch: pytest.Monk
         ("file", "must begin with http:// or https://"),
     ):
         with pytest.raises(UsageProblem, match=says) as refused:
-            targets.parse(name, config=path)
+            targets.parse_target(name, config=path)
         assert "PLANTED" not in str(refused.value)
 
 
 def test_a_configuration_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="cannot read"):
-        targets.parse("x", config=tmp_path / "absent.json")
+        targets.parse_target("x", config=tmp_path / "absent.json")
     with pytest.raises(UsageProblem, match="mcpServers"):
-        targets.parse("x", config=config(tmp_path, []))
+        targets.parse_target("x", config=config(tmp_path, []))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_an_unusable_entry_names_file_server_and_member(
     monkeypatch.delenv("UNSET_KEY", raising=False)
     path = config(tmp_path, {"mcpServers": {"x": entry}})
     with pytest.raises(UsageProblem, match=says) as problem:
-        targets.parse("x", config=path)
+        targets.parse_target("x", config=path)
     assert "mcp.json: server 'x'" in str(problem.value)
 
 
@@ -179,7 +179,7 @@ def test_variables_and_headers_of_a_configuration(tmp_path: Path, monkeypatch: p
         "headers": {"X-Team": "${env:TEAM}", "X-Folder": "${workspaceFolder}", "X-Price": "$5"},
     }
     (tmp_path / ".vscode").mkdir()
-    target = targets.parse("x", config=config(tmp_path / ".vscode", {"servers": {"x": entry}}))
+    target = targets.parse_target("x", config=config(tmp_path / ".vscode", {"servers": {"x": entry}}))
     assert target.url == "http://127.0.0.1/mcp"
     assert dict(target.headers) == {"x-team": "blue", "x-folder": str(tmp_path), "x-price": "$5"}
 
@@ -187,21 +187,21 @@ def test_variables_and_headers_of_a_configuration(tmp_path: Path, monkeypatch: p
 def test_headers_of_the_command_line_replace_those_of_the_configuration(tmp_path: Path) -> None:
     entry = {"url": "http://h/mcp", "headers": {"Authorization": "Bearer FROM-FILE", "X-A": "1", "X-B": "2"}}
     path = config(tmp_path, {"mcpServers": {"x": entry, "p": {"command": "y"}}})
-    target = targets.parse("x", config=path, headers=(("authorization", "Key MINE"), ("x-a", "3")))
+    target = targets.parse_target("x", config=path, headers=(("authorization", "Key MINE"), ("x-a", "3")))
     assert (target.auth, target.token) == ("none", None)
     assert dict(target.headers) == {"authorization": "Key MINE", "x-a": "3", "x-b": "2"}
     for place in ("p", "profile:simple"):
         with pytest.raises(UsageProblem, match="needs a target with a URL"):
-            targets.parse(place, config=path, headers=(("x-a", "3"),))
+            targets.parse_target(place, config=path, headers=(("x-a", "3"),))
 
 
 def test_a_configuration_may_have_comments_and_trailing_commas(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     path.write_text('\ufeff{ // servers\n "servers": { /* one */ "x": { "command": "a//b", "args": ["1",], }, },\n}')
-    assert targets.parse("x", config=path).command == ("a//b", "1")
+    assert targets.parse_target("x", config=path).command == ("a//b", "1")
     path.write_text('{"servers": {"x": [1,')
     with pytest.raises(UsageProblem, match="is not JSON"):
-        targets.parse("x", config=path)
+        targets.parse_target("x", config=path)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "postgres", "mongodb+srv", "redis", "amqp", "x-custom.1"])
@@ -217,7 +217,7 @@ def test_a_configuration_may_have_comments_and_trailing_commas(tmp_path: Path) -
     ],
 )  # fmt: skip
 def test_a_commands_urls_are_shown_without_their_secrets(scheme: str, form: str, url: str) -> None:
-    target = targets.parse(f"stdio:server {form.format(f'{scheme}://{url}')} last")
+    target = targets.parse_target(f"stdio:server {form.format(f'{scheme}://{url}')} last")
     assert "PLA" not in target.name and "NTED" not in target.name
     assert target.name.endswith(" last") and f"{scheme}://h" in target.name
     assert "PLA" in " ".join(target.command)
@@ -227,4 +227,4 @@ def test_a_commands_urls_are_shown_without_their_secrets(scheme: str, form: str,
     "word", ["https://registry/@scope/p", "http://h:80/@a/b", "@scope/p", "a=b@c", "http://[::1]:1/x"]
 )
 def test_words_without_secrets_are_shown_as_they_are(word: str) -> None:
-    assert targets.parse(f"stdio:server {word}").name == f"stdio:server {word}"
+    assert targets.parse_target(f"stdio:server {word}").name == f"stdio:server {word}"

@@ -31,34 +31,34 @@ def tool(name: str, properties: dict[str, Any], *required: str, read_only: bool 
 
 def test_a_required_argument_is_never_invented() -> None:
     status = tool("git_status", {"repo_path": {"type": "string"}, "depth": {"type": "integer"}}, "repo_path")
-    assert tool_schema.arguments(status) == {}
+    assert tool_schema.fixed_arguments(status) == {}
     with pytest.raises(UsageProblem) as refused:
-        tool_schema.require(status, {}, "--tool and --args")
+        tool_schema.require_arguments(status, {}, "--tool and --args")
     assert str(refused.value) == "git_status needs repo_path; give --tool and --args"
-    tool_schema.require(status, {"repo_path": "."}, "--tool and --args")
+    tool_schema.require_arguments(status, {"repo_path": "."}, "--tool and --args")
 
 
 def test_a_value_of_the_schemas_own_is_taken() -> None:
     look = tool("look", {"a": {"type": "integer", "default": 7}, "b": {"const": "x"}}, "a", "b")
-    assert tool_schema.arguments(look) == {"a": 7, "b": "x"}
+    assert tool_schema.fixed_arguments(look) == {"a": 7, "b": "x"}
 
 
 def test_an_echo_takes_any_text_and_nothing_else() -> None:
-    assert tool_schema.arguments(tool("echo", {"text": {"type": "string"}}, "text")) == {"text": "mcpace"}
-    assert tool_schema.arguments(tool("echo", {"n": {"type": "integer"}}, "n")) == {}
-    assert tool_schema.arguments(tool("shout", {"text": {"type": "string"}}, "text")) == {}
+    assert tool_schema.fixed_arguments(tool("echo", {"text": {"type": "string"}}, "text")) == {"text": "mcpace"}
+    assert tool_schema.fixed_arguments(tool("echo", {"n": {"type": "integer"}}, "n")) == {}
+    assert tool_schema.fixed_arguments(tool("shout", {"text": {"type": "string"}}, "text")) == {}
 
 
 def test_a_tool_without_required_arguments_is_preferred_and_a_read_only_one_most() -> None:
     needy = tool("needy", {"a": {"type": "string"}}, "a", read_only=True)
     plain, looking = tool("plain", {}), tool("looking", {}, read_only=True)
-    assert [one["name"] for one in tool_schema.easiest([needy, plain, looking])] == ["looking", "plain"]
+    assert [one["name"] for one in tool_schema.easiest_tools([needy, plain, looking])] == ["looking", "plain"]
 
 
 @given(ANYTHING)
 def test_no_listing_is_a_fault_of_ours(anything: Any) -> None:
     listed = {"name": "a", "inputSchema": anything, "annotations": anything}
-    json.dumps(tool_schema.arguments(listed))
-    tool_schema.missing(listed, {})
+    json.dumps(tool_schema.fixed_arguments(listed))
+    tool_schema.missing_arguments(listed, {})
     assert tool_schema.listing_bytes([listed]) > 0
     assert tool_schema.is_read_only(listed) in (True, False)

@@ -238,9 +238,9 @@ def load(*, saturated: bool, reason: str | None = None) -> Case:
 
 
 def test_a_load_that_its_generator_limited_is_named() -> None:
-    assert generator_limited.judge(load(saturated=False)) is None
+    assert generator_limited.limited_finding(load(saturated=False)) is None
     for reason in generator_limited.REASONS:
-        finding = generator_limited.judge(load(saturated=True, reason=reason))
+        finding = generator_limited.limited_finding(load(saturated=True, reason=reason))
         assert finding is not None
         assert finding.code == "generator-limited"
         assert finding.advice

@@ -299,7 +299,7 @@ def test_a_listing_of_many_tools_is_named(number: int) -> None:
         listed.add_tool(json.dumps(tool).encode(), _core.Handler(lambda: "", output="text"))
     running = listed.serve_http(_core.HttpOptions(port=0, stateless=True))
     try:
-        target = targets.parse(f"http://127.0.0.1:{running.port}/mcp")
+        target = targets.parse_target(f"http://127.0.0.1:{running.port}/mcp")
         run = measure.run(target, Settings(trials=3), Silent())
     finally:
         running.stop()
@@ -329,7 +329,7 @@ for asked in map(json.loads, sys.stdin):
 def test_a_server_that_takes_long_to_start_is_named(tmp_path: Path, seconds: float) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     command = shlex.join([sys.executable, "-S", str(tmp_path / "server.py"), str(seconds)])
-    target = targets.parse(f"stdio:{command}", tool=Tool("work"))
+    target = targets.parse_target(f"stdio:{command}", tool=Tool("work"))
     run = measure.run(target, Settings(trials=2), Silent(), revision="2025-06-18")
     [found_of_it] = by_subject(run).values()
     assert ("slow-start" in found_of_it) is (seconds > 0)

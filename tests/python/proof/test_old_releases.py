@@ -51,7 +51,7 @@ GREET_TOOL = Tool("greet", {"name": "x"})
     ],
 )
 def test_at_a_scripted_target(code: str, shows: str, does_not: str, profile: str, fault: str | None) -> None:
-    found = codes(targets.parse(profile), shows, does_not, fault=fault, hold_s=0.5)
+    found = codes(targets.parse_target(profile), shows, does_not, fault=fault, hold_s=0.5)
     assert code in found[shows]
     assert code not in found[does_not]
 
@@ -71,7 +71,7 @@ def test_fastmcp_2_11_sends_each_request_on_to_the_path_with_a_slash() -> None:
     command = [interpreter("fastmcp@2.11.2"), "-c", FASTMCP]
     with listening(command) as (port, _):
         for path, redirects in (("/mcp", True), ("/mcp/", False)):
-            target = targets.parse(f"http://127.0.0.1:{port}{path}", tool=GREET_TOOL)
+            target = targets.parse_target(f"http://127.0.0.1:{port}{path}", tool=GREET_TOOL)
             assert ("redirect-per-request" in codes(target, "go@1.8.0")["go@1.8.0"]) is redirects, path
 
 
@@ -139,7 +139,7 @@ def plain_get() -> Iterator[str]:
 
 def test_typescript_1_23_opens_the_stream_again_and_again() -> None:
     with plain_get() as url:
-        found = codes(targets.parse(url, tool=Tool("greet")), "typescript@1.23.0", "typescript@1.20.0", trials=2)
+        found = codes(targets.parse_target(url, tool=Tool("greet")), "typescript@1.23.0", "typescript@1.20.0", trials=2)
     assert "get-loop" in found["typescript@1.23.0"]
     assert "get-loop" not in found["typescript@1.20.0"]
 
@@ -238,7 +238,7 @@ def test_mcp_1_30_asks_a_stream_to_go_on_without_end() -> None:
     """Its call ends with its time limit, go-sdk's as soon as the stream has."""
     subjects = ("python@1.30.0", "go@1.4.1")
     with asgi(Forgetful()) as url:
-        plan = Plan(subjects, (targets.parse(url, tool=GREET_TOOL),), Settings(trials=1, time_limit_s=6))
+        plan = Plan(subjects, (targets.parse_target(url, tool=GREET_TOOL),), Settings(trials=1, time_limit_s=6))
         found = by_subject(experiment.run(plan, Silent()))
     assert "resume-loop" in found["python@1.30.0"]
     assert "resume-loop" not in found["go@1.4.1"]

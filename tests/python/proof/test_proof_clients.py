@@ -12,7 +12,7 @@ import pytest
 
 from mcpace import MCPServer, _core
 from mcpace.lab.adapters import subject
-from mcpace.lab.adapters.toml_file import load
+from mcpace.lab.adapters.toml_file import load_adapter
 from mcpace.lab.environments import environment as release_environment
 from support.finding_scenes import findings_by_code, start_recorder
 from support.python_server import served as serving
@@ -52,7 +52,7 @@ asyncio.run(main(sys.argv[2]))
 @pytest.mark.parametrize(("release", "hangs"), [("fastmcp@2.14.7", True), ("fastmcp@3.4.11", False)])
 def test_fastmcp_2_14_loses_its_lock_where_a_token_is_given_up(release: str, hangs: bool) -> None:
     target = _core.Target("notion", hold_s=0.1, faults=["token-lifetime=1s", "token-endpoint=2s"])
-    adapter = subject.resolve(release).adapter
+    adapter = subject.resolve_subject(release).adapter
     with start_recorder(target.url) as record:
         command = [interpreter(release), "-c", CONNECTS, str(adapter.folder.parent), record.recorder.url]
         quiet = {**os.environ, "FASTMCP_LOG_LEVEL": "CRITICAL"}
@@ -80,11 +80,11 @@ def greet(name: str) -> str:
 )
 def test_openai_agents_list_the_tools_again_for_each_turn(release: str, cache: str, repeats: bool) -> None:
     """Since 0.0.17; before, for each run, where the model of these has three turns in it."""
-    environment = release_environment.ensure(load(AGENTS), release)
+    environment = release_environment.ensure_environment(load_adapter(AGENTS), release)
     made: MCPServer[Any] = MCPServer("shop")
     made.tool()(greet)
     with serving(made) as port, start_recorder(f"http://127.0.0.1:{port}/mcp") as record:
-        command = load(AGENTS).client_command(environment)
+        command = load_adapter(AGENTS).client_command(environment)
         subprocess.run([*command, record.recorder.url, cache, "2"], timeout=LIMIT_S, check=True)
         findings = findings_by_code(record.finish())
     assert ("repeated-listing" in findings) is repeats, findings

@@ -47,7 +47,7 @@ def test_fastmcp_as_a_proxy_asked_several_times_for_a_call(several: bool, releas
         behind = stack.enter_context(start_recorder(f"http://127.0.0.1:{stack.enter_context(serving(made))}/mcp"))
         command = [interpreter(release), "-c", PROXY, behind.recorder.url]
         port, _ = stack.enter_context(listening(command))
-        target = targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=Tool("greet", {"name": "x"}))
+        target = targets.parse_target(f"http://127.0.0.1:{port}/mcp/", tool=Tool("greet", {"name": "x"}))
         before = record_release("go@1.8.0", target, tmp_path)
         assert ("amplification" in both_sides(before, [behind], tmp_path)) is several
     assert "amplification" not in {finding["code"] for finding in before.findings()}
@@ -79,7 +79,7 @@ def test_fastmcp_as_a_proxy_asked_its_servers_one_by_one(one_by_one: bool, relea
         behind = [stack.enter_context(start_recorder(stack.enter_context(asgi(Listing())))) for _ in range(SERVERS)]
         command = [interpreter(release), "-c", PROXY, *(one.recorder.url for one in behind)]
         port, _ = stack.enter_context(listening(command))
-        target = targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=Tool("s0_greet", {"name": "x"}))
+        target = targets.parse_target(f"http://127.0.0.1:{port}/mcp/", tool=Tool("s0_greet", {"name": "x"}))
         before = record_release("python@1.30.0", target, tmp_path)
         found = both_sides(before, behind, tmp_path)
     assert ("serial-fan-out" in found) is one_by_one, found

@@ -171,10 +171,10 @@ def reached(place: Place, folder: Path) -> Iterator[Target]:
             made.tool()(greet)
             options = {"response": mode, "stateless": place.state == "stateless"}
             with served(made, **options) as port:
-                yield targets.parse(f"http://127.0.0.1:{port}/mcp", tool=GREET)
+                yield targets.parse_target(f"http://127.0.0.1:{port}/mcp", tool=GREET)
         case "python@1.30.0 of every day", _:
             with echo_server.over_http() as url:
-                yield targets.parse(url, tool=Tool("echo", {"text": "x"}))
+                yield targets.parse_target(url, tool=Tool("echo", {"text": "x"}))
         case "python@1.30.0", "stdio":
             yield over_stdio(echo_server.over_stdio(), Tool("echo", {"text": "x"}))
         case "fastmcp@4.1.6", "stdio":
@@ -182,11 +182,11 @@ def reached(place: Place, folder: Path) -> Iterator[Target]:
             yield over_stdio([interpreter(place.sdk), str(folder / "server.py")], GREET)
         case sdk, mode:
             with server(sdk, mode, place.state) as running:
-                yield targets.parse(running.url, tool=GREET)
+                yield targets.parse_target(running.url, tool=GREET)
 
 
 def over_stdio(command: list[str], tool: Tool) -> Target:
-    return targets.parse(f"stdio:{shlex.join(command)}", tool=tool)
+    return targets.parse_target(f"stdio:{shlex.join(command)}", tool=tool)
 
 
 def greet(name: str) -> str:

@@ -46,7 +46,7 @@ def test_python_mcp_checks_a_large_result_before_it_returns() -> None:
     """By its schema and piece by piece, most of a second; typescript has schemas compiled."""
     slow, quick = "python@1.30.0", "typescript@1.32.2"
     with asgi(Reporting()) as url:
-        plan = Plan((slow, quick), (targets.parse(url, tool=Tool("report")),), Settings(trials=4))
+        plan = Plan((slow, quick), (targets.parse_target(url, tool=Tool("report")),), Settings(trials=4))
         run = experiment.run(plan, Silent())
     calls = {case.subject.label(): case for case in run.cases if case.operation == "call"}
     assert all(len(case.trials_s) == 4 for case in calls.values())

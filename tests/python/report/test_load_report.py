@@ -18,10 +18,10 @@ from rich.console import Console
 
 from mcpace.lab.load import fold
 from mcpace.lab.load.gate import check_threshold
-from mcpace.lab.load.histogram import combine_histograms, latencies, merge_buckets, quantile
+from mcpace.lab.load.histogram import combine_histograms, histogram_latencies, merge_buckets, quantile_seconds
 from mcpace.lab.load.outcome import Histogram
 from mcpace.lab.load.plan import HttpTarget
-from mcpace.lab.load.thresholds import parse
+from mcpace.lab.load.thresholds import parse_threshold
 from mcpace.report.metrics import figures, otlp, prometheus
 from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run
@@ -54,7 +54,7 @@ def buckets(values: list[int]) -> list[tuple[int, int]]:
 @given(st.lists(st.lists(st.integers(1, 10**12), max_size=40), min_size=1, max_size=4), st.floats(0.001, 1.0))
 def test_percentiles_of_merged_histograms_are_those_of_all_samples(parts: list[list[int]], share: float) -> None:
     everything = [value for part in parts for value in part]
-    found = quantile(merge_buckets(buckets(part) for part in parts), share)
+    found = quantile_seconds(merge_buckets(buckets(part) for part in parts), share)
     if not everything:
         assert found is None
     else:
@@ -71,7 +71,7 @@ def test_several_distributions_are_one_of_all_samples() -> None:
         )
 
     one, other = [10**6] * 90, [10**9] * 10
-    found = latencies(combine_histograms([of(one), Histogram(), of(other)]))
+    found = histogram_latencies(combine_histograms([of(one), Histogram(), of(other)]))
     assert found is not None
     assert (found.count, found.min, found.max) == (100, 0.001, 1.0)
     assert found.mean == pytest.approx(0.1009)
@@ -99,16 +99,16 @@ def test_several_distributions_are_one_of_all_samples() -> None:
     ],
 )
 def test_a_load_is_held_against_thresholds(text: str, met: bool) -> None:
-    assert check_threshold(parse(text), case()).met is met
+    assert check_threshold(parse_threshold(text), case()).met is met
 
 
 def test_a_load_of_nothing_meets_no_limit_of_latency() -> None:
     empty = case()
     for operation in (empty.by_tool or {}).values():
         operation.latency_s, operation.count, operation.ok = None, 0, 0
-    held = check_threshold(parse("p99<50ms"), empty)
+    held = check_threshold(parse_threshold("p99<50ms"), empty)
     assert (held.met, held.actual) == (False, None)
-    assert check_threshold(parse("errors<1%"), empty).met is False
+    assert check_threshold(parse_threshold("errors<1%"), empty).met is False
 
 
 # --- words ---

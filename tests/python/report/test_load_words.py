@@ -268,7 +268,7 @@ def test_a_check_sends_what_the_load_may_send() -> None:
 def test_thresholds_are_read(
     text: str, operation: str | None, metric: str, comparison: str, limit: float, unit: str
 ) -> None:
-    found = thresholds.parse(text)
+    found = thresholds.parse_threshold(text)
     assert (found.operation, found.metric, found.comparison, found.unit) == (operation, metric, comparison, unit)
     assert found.limit == pytest.approx(limit)
 
@@ -278,13 +278,13 @@ def test_thresholds_are_read(
 )
 def test_what_is_no_threshold_is_refused(text: str) -> None:
     with pytest.raises(UsageProblem):
-        thresholds.parse(text)
+        thresholds.parse_threshold(text)
 
 
 def test_a_threshold_on_what_is_not_called_is_refused() -> None:
     with pytest.raises(UnknownName, match="did you mean echo"):
-        thresholds.check([thresholds.parse("ech:p99<1s")], ["echo"])
-    thresholds.check([thresholds.parse("initialize:p99<1s")], ["echo"])
+        thresholds.check_thresholds([thresholds.parse_threshold("ech:p99<1s")], ["echo"])
+    thresholds.check_thresholds([thresholds.parse_threshold("initialize:p99<1s")], ["echo"])
 
 
 def test_the_settings_in_a_run_hold_no_header_values() -> None:

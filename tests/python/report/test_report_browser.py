@@ -72,7 +72,7 @@ def test_every_kind_of_run_is_drawn_without_a_word_of_trouble(name: str, browser
 def test_servers_layers_and_comparisons_are_drawn(browser: Browser, write) -> None:
     compared = load("clients")
     compared.kind = "compare"
-    compared.comparison = comparison.compare(load("clients"), load("partial"), 0.05)
+    compared.comparison = comparison.compare_runs(load("clients"), load("partial"), 0.05)
     compared.cases = load("partial").cases
     for run, sections in ((SERVERS, {"servers", "tools", "ran"}), (compared, {"compared", "both"})):
         with Watched(browser) as watched:

@@ -73,13 +73,13 @@ def test_slow_tools_are_called_twice_and_quick_ones_more(taken: list[float], mos
 def test_a_trial_is_the_typical_later_call_of_its_session() -> None:
     trial = Trial("call")
     trial.set_repetitions([9.0, 1.0, 3.0, 2.0], [7, 8, 9, 10])
-    assert (trial.seconds, trial.first_s, trial.call, trial.ids()) == (2.0, 9.0, 10, [7, 8, 9, 10])
+    assert (trial.seconds, trial.first_s, trial.call, trial.known_ids()) == (2.0, 9.0, 10, [7, 8, 9, 10])
     alone = Trial("connect")
     alone.set_repetitions([4.0], [1])
     assert (alone.seconds, alone.first_s, alone.call) == (4.0, None, 1)
     failed = Trial("call", failure="call: no")
     failed.set_repetitions([1.0, 2.0], [1, 2])
-    assert (failed.seconds, failed.call, failed.ids()) == (None, 2, [1, 2])
+    assert (failed.seconds, failed.call, failed.known_ids()) == (None, 2, [1, 2])
 
 
 @patient

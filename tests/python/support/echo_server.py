@@ -29,7 +29,7 @@ server.run("streamable-http" if sys.argv[1] != "0" else "stdio")
 
 def interpreter() -> str:
     """Returns an interpreter that has the SDK."""
-    return environment.ensure(load_all()["python"], "1.30.0").places["python"]
+    return environment.ensure_environment(load_all()["python"], "1.30.0").places["python"]
 
 
 def over_stdio() -> list[str]:

@@ -106,7 +106,7 @@ class Held:
 
     def connect(self, program: ClientProgram) -> None:
         words = {"cmd": "connect", "url": self.record.recorder.url, "auth": {"kind": "none"}, "timeout_s": LIMIT_S}
-        answer = program.command(words, LIMIT_S)
+        answer = program.send_command(words, LIMIT_S)
         assert answer.ok, answer
         assert self.server.begun.acquire(timeout=LIMIT_S)
 
@@ -120,7 +120,7 @@ class Held:
     def findings(self) -> dict[str, dict[str, Any]]:
         """Findings after each client has continued its session."""
         for program in self.programs:
-            answer = program.command({"cmd": "call_tool", "name": "greet", "arguments": {}}, LIMIT_S)
+            answer = program.send_command({"cmd": "call_tool", "name": "greet", "arguments": {}}, LIMIT_S)
             assert answer.ok, answer
         return findings_by_code(self.record.recorder.recording())
 
@@ -128,8 +128,8 @@ class Held:
 @contextmanager
 def hold_streams(subject: str, comments_s: float | None = None) -> Iterator[Held]:
     """Opens standalone streams of a release's clients, one for each client."""
-    resolved = adapter_subject.resolve(subject)
-    environment = release_environment.ensure(resolved.adapter, resolved.version)
+    resolved = adapter_subject.resolve_subject(subject)
+    environment = release_environment.ensure_environment(resolved.adapter, resolved.version)
     command = resolved.adapter.client_command(environment)
     with ExitStack() as stack:
         server = Quiet(comments_s)

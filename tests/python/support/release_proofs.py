@@ -44,8 +44,8 @@ def by_subject(run: Run) -> dict[str, set[str]]:
 @contextmanager
 def server(release: str, mode: str, state: State, *options: str) -> Iterator[ServerProgram]:
     """Runs an adapter's server program in an environment of the release's time. ``options`` go to the interpreter."""
-    resolved = adapter_subject.resolve(f"{release}:{mode}", role=Role.SERVER)
-    environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    resolved = adapter_subject.resolve_subject(f"{release}:{mode}", role=Role.SERVER)
+    environment = release_environment.ensure_environment(resolved.adapter, resolved.version, role=Role.SERVER)
     program, *words = resolved.adapter.server_command(environment)
     command = [program, *options, *words]
     with ServerProgram.start(command, mode=mode, state=state, environment=environment) as running:
@@ -75,5 +75,5 @@ def record_release(subject: str, target: Target, folder: Path, trials: int = 4) 
 
 def interpreter(release: str) -> str:
     """Returns the Python of an environment with a release of a Python SDK."""
-    resolved = adapter_subject.resolve(release)
-    return release_environment.ensure(resolved.adapter, resolved.version).places["python"]
+    resolved = adapter_subject.resolve_subject(release)
+    return release_environment.ensure_environment(resolved.adapter, resolved.version).places["python"]

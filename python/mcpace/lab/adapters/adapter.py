@@ -74,7 +74,7 @@ class ClientReleases:
     sources: tuple[str, ...]
     """Folders of the adapter. Files of later folders replace those of earlier ones."""
 
-    def covers(self, number: Version) -> bool:
+    def covers_version(self, number: Version) -> bool:
         return self.versions.contains(number, prereleases=True)
 
 
@@ -131,9 +131,9 @@ class Adapter:
     def client_releases(self, number: Version) -> ClientReleases | None:
         """Package and sources that the client of a release is built from; ``None`` where it has no client."""
         assert self.client is not None, "parse_subject() looked"
-        return next((entry for entry in self.client.releases if entry.covers(number)), None)
+        return next((entry for entry in self.client.releases if entry.covers_version(number)), None)
 
-    def covers(self, number: Version) -> bool:
+    def covers_version(self, number: Version) -> bool:
         """Whether there is a client for a release. A client that isn't built reports unsupported releases itself."""
         assert self.client is not None, "parse_subject() looked"
         return not self.client.releases or self.client_releases(number) is not None
@@ -146,10 +146,10 @@ class Adapter:
             return [entry.package]
         return list(dict.fromkeys(entry.package for entry in self.client.releases)) or [self.install.package]
 
-    def has(self, role: Role) -> bool:
+    def has_role(self, role: Role) -> bool:
         return (self.client if role is Role.CLIENT else self.server) is not None
 
-    def modes(self, role: Role = Role.CLIENT) -> list[str]:
+    def supported_modes(self, role: Role = Role.CLIENT) -> list[str]:
         """Modes that at least one version supports."""
         if role is Role.SERVER:
             return list(self.server.modes) if self.server is not None else []

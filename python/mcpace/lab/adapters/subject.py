@@ -12,8 +12,8 @@ from packaging.version import InvalidVersion, Version
 from mcpace import __version__
 from mcpace.lab.adapters.adapter import VERSIONS, Adapter, InstallKind, Role
 from mcpace.lab.adapters.toml_file import load_all
-from mcpace.lab.environments.releases import Say, Selection, choose, client_release, parse_selection
-from mcpace.lab.environments.releases import find as find_release
+from mcpace.lab.environments.releases import Say, Selection, choose_version, client_release, parse_selection
+from mcpace.lab.environments.releases import find_release as find_release
 from mcpace.lab.errors import AdapterProblem, UnknownName, UsageProblem
 
 
@@ -38,7 +38,7 @@ class Resolved:
     mode: str | None
 
 
-def resolve(text: str, say: Say | None = None, role: Role = Role.CLIENT) -> Resolved:
+def resolve_subject(text: str, say: Say | None = None, role: Role = Role.CLIENT) -> Resolved:
     """Resolves `SDK[@VERSION][:MODE]` to one release.
 
     Raises `UsageProblem` for an unknown SDK, version or mode, with the most similar names. The program itself reports a
@@ -47,7 +47,7 @@ def resolve(text: str, say: Say | None = None, role: Role = Role.CLIENT) -> Reso
     subject = parse_subject(text, load_all(), role)
     mode = subject.mode
     if role is Role.SERVER and mode is None:
-        mode = next(iter(subject.adapter.modes(role)), None)
+        mode = next(iter(subject.adapter.supported_modes(role)), None)
     return Resolved(subject.adapter, find_version(subject, say, role), mode)
 
 
@@ -57,11 +57,13 @@ def find_version(subject: Subject, say: Say | None = None, role: Role = Role.CLI
     if adapter.install.kind is InstallKind.PYPI:
         return find_release(adapter.install.package, selection, say).version
     if adapter.install.kind is InstallKind.OWN:
-        return choose(selection, [__version__], f"{adapter.name}@{selection} can't be had: it is the mcpace that runs,")
+        return choose_version(
+            selection, [__version__], f"{adapter.name}@{selection} can't be had: it is the mcpace that runs,"
+        )
     if role is Role.CLIENT:
         return client_release(adapter, selection, say).version
     there_are = f"{adapter.name}@{selection} can't be had: it is built by a lock, and there are locks of"
-    return choose(selection, locked_versions(adapter), there_are)
+    return choose_version(selection, locked_versions(adapter), there_are)
 
 
 def locked_versions(adapter: Adapter) -> list[str]:
@@ -77,13 +79,13 @@ def locked_versions(adapter: Adapter) -> list[str]:
     return versions
 
 
-def find(name: str, role: Role = Role.CLIENT) -> Adapter:
+def find_adapter(name: str, role: Role = Role.CLIENT) -> Adapter:
     """Finds an adapter by name. Raises `UsageProblem` where the name is unknown, or the adapter lacks the program."""
     return with_role(name, load_all(), role)
 
 
 def with_role(name: str, adapters: dict[str, Adapter], role: Role) -> Adapter:
-    able = sorted(known for known, adapter in adapters.items() if adapter.has(role))
+    able = sorted(known for known, adapter in adapters.items() if adapter.has_role(role))
     if name not in adapters:
         name = name.removesuffix("-sdk")  # the official repositories are called python-sdk, go-sdk, …
     if name not in adapters:
@@ -100,6 +102,6 @@ def parse_subject(text: str, adapters: dict[str, Adapter], role: Role = Role.CLI
     adapter = with_role(name, adapters, role)
     if (at and not version) or (colon and not mode):
         raise UsageProblem(f"{text!r} is incomplete: write SDK@VERSION or SDK@VERSION:MODE, like {name}@latest")
-    if mode and mode not in adapter.modes(role):
-        raise UnknownName(f"mode of {name}", mode, adapter.modes(role))
+    if mode and mode not in adapter.supported_modes(role):
+        raise UnknownName(f"mode of {name}", mode, adapter.supported_modes(role))
     return Subject(adapter, parse_selection(version or "latest"), mode or None)

@@ -41,13 +41,13 @@ def find_folder() -> Path:
 def load_all(folder: Path | None = None) -> dict[str, Adapter]:
     """Every adapter by name."""
     folder = folder or find_folder()
-    loaded = [load(path.parent) for path in sorted(folder.glob("*/adapter.toml"))]
+    loaded = [load_adapter(path.parent) for path in sorted(folder.glob("*/adapter.toml"))]
     if not loaded:
         raise AdapterProblem(f"{folder} has no adapters: set {ADAPTERS_VARIABLE} to the folder that has them")
     return {adapter.name: adapter for adapter in loaded}
 
 
-def load(folder: Path) -> Adapter:
+def load_adapter(folder: Path) -> Adapter:
     """Loads one adapter. Raises `AdapterProblem` for a file that can't be read, and for an invalid key."""
     path = folder / "adapter.toml"
     try:
@@ -64,7 +64,7 @@ def read_adapter(table: Table, folder: Path) -> Adapter:
     if name != folder.name:
         raise AdapterProblem(f"{table.where}: the name {name!r} isn't that of its folder, {folder.name!r}")
     install = read_install(table.table("install"))
-    client, server = table.optional("client"), table.optional("server")
+    client, server = table.optional_table("client"), table.optional_table("server")
     if client is None and server is None:
         raise AdapterProblem(f"{table.where} has neither [client] nor [server]: an adapter has a program")
     return Adapter(
@@ -74,7 +74,7 @@ def read_adapter(table: Table, folder: Path) -> Adapter:
         install=install,
         client=None if client is None else read_client(client, install),
         server=None if server is None else read_server(server),
-        speaks=tuple(read_speaks(entry) for entry in table.tables("speaks")),
+        speaks=tuple(read_speaks(entry) for entry in table.table_list("speaks")),
     )
 
 
@@ -89,22 +89,22 @@ def read_install(table: Table) -> Install:
         extras=table.strings("extras", ()),
         also=table.strings("also", ()),
         overrides=table.strings("overrides", ()),
-        manifest=table.value("manifest", str) if table.has("manifest") else None,
+        manifest=table.value("manifest", str) if table.has_key("manifest") else None,
         as_of_release=table.value("as_of_release", bool, True),
         margin_hours=float(table.value("margin_hours", (int, float), DEFAULT_MARGIN_HOURS)),
-        python=table.specifiers("python", ""),
+        python=table.specifier_set("python", ""),
         check=table.strings("check", ()),
     )
 
 
 def read_client(table: Table, install: Install) -> ClientCommand:
-    entries = table.tables("releases")
+    entries = table.table_list("releases")
     if install.kind.is_built != bool(entries):
         rule = "must name what its client is built of" if install.kind.is_built else "builds nothing of its own"
         raise AdapterProblem(f"{table.where}: the kind {install.kind.value} {rule}: [[client.releases]]")
     releases = tuple(
         ClientReleases(
-            versions=entry.specifiers("versions"),
+            versions=entry.specifier_set("versions"),
             package=entry.value("package", str, install.package),
             sources=entry.strings("sources"),
         )
@@ -127,7 +127,7 @@ def read_server(table: Table) -> ServerCommand:
 
 def read_speaks(table: Table) -> Speaks:
     return Speaks(
-        versions=table.specifiers("versions"),
+        versions=table.specifier_set("versions"),
         revisions=table.strings("revisions"),
         modes=table.strings("modes", ()),
         auth=table.strings("auth"),
@@ -155,22 +155,22 @@ class Table:
             raise AdapterProblem(f"{self.where}: {key} must be a list of strings, not {found!r}")
         return tuple(found)
 
-    def specifiers(self, key: str, default: str | None = None) -> SpecifierSet:
+    def specifier_set(self, key: str, default: str | None = None) -> SpecifierSet:
         text = self.value(key, str, default)
         try:
             return SpecifierSet(text)
         except InvalidSpecifier:
             raise AdapterProblem(f"{self.where}: {key} = {text!r} is no range of versions") from None
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         return key in self._values
 
-    def optional(self, key: str) -> Table | None:
-        return self.table(key) if self.has(key) else None
+    def optional_table(self, key: str) -> Table | None:
+        return self.table(key) if self.has_key(key) else None
 
     def table(self, key: str) -> Table:
         return Table(self.value(key, dict, {}), f"{self.where} [{key}]")
 
-    def tables(self, key: str) -> list[Table]:
+    def table_list(self, key: str) -> list[Table]:
         found = self.value(key, list, [])
         return [Table(entry, f"{self.where} [[{key}]] {number}") for number, entry in enumerate(found, 1)]

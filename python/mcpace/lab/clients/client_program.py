@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcpace.lab.environments.environment import Environment
-from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn
+from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class ClientProgram(AdapterProcess):
 
         Raises `Unsupported` for exit code 127, else `ProgramDied`, `ProgramHung` or `ProgramRubbish`.
         """
-        program = cls(spawn(command, cwd=environment.path if environment is not None else None))
+        program = cls(spawn_group(command, cwd=environment.path if environment is not None else None))
         ready = program._await_ready(ready_limit_s)
         program.version = str(ready.get("version", ""))
         return program
 
-    def command(self, command: dict[str, Any], timeout_s: float) -> Answer:
+    def send_command(self, command: dict[str, Any], timeout_s: float) -> Answer:
         """Sends one command and waits for its answer. Kills the program before any exception.
 
         Raises `ProgramDied`, `ProgramHung`, `ProgramRubbish`, or `Unsupported` for exit code 127.
@@ -55,12 +55,12 @@ class ClientProgram(AdapterProcess):
             with contextlib.suppress(BrokenPipeError):
                 self._stdin.write(json.dumps(command).encode() + b"\n")
                 self._stdin.flush()
-            return self._parse(self._next(timeout_s, name), name)
+            return self.parse_answer(self._next_message(timeout_s, name), name)
         except BaseException:
             self._kill()
             raise
 
-    def _parse(self, value: dict[str, Any], name: str) -> Answer:
+    def parse_answer(self, value: dict[str, Any], name: str) -> Answer:
         try:
             answer = Answer(
                 op=value["op"],

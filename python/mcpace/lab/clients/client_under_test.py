@@ -90,7 +90,7 @@ class ClientUnderTest:
 
     def __enter__(self) -> ClientUnderTest:
         try:
-            self._open()
+            self._start_client()
         except BaseException:
             self._stack.close()
             raise
@@ -105,21 +105,21 @@ class ClientUnderTest:
         unsupported = any(trial.unsupported for trial in self.facts.trials)
         return unsupported or self._hopeless or self._failed_connects >= GIVE_UP_AFTER
 
-    def round(self, step: Callable[[Operation], None]) -> None:
+    def run_round(self, step: Callable[[Operation], None]) -> None:
         """Makes one trial of each operation in one session: connect, list, call, disconnect. Repeats lists and calls.
 
         Raises :class:`UnknownName` where the server lacks the tool that the user named.
         """
         for operation in operations_at(self._target):
             step(operation)
-            if not self._attempt(operation):
+            if not self._attempt_operation(operation):
                 self._after_failure(operation)
                 return
-        self._attempt("disconnect")
+        self._attempt_operation("disconnect")
 
-    def conclude(self) -> Facts:
+    def explain_recording(self) -> Facts:
         """Explains the recording. Call it once, after the rounds."""
-        recording = self._recording()
+        recording = self._finished_recording()
         if recording is None:
             return self.facts
         for _, group in groupby(self._stamped, key=lambda stamped: id(stamped.trial)):
@@ -147,7 +147,7 @@ class ClientUnderTest:
                 self.facts.waterfalls[slowest.call] = recording.waterfall(slowest.call)
         return self.facts
 
-    def _open(self) -> None:
+    def _start_client(self) -> None:
         self._stack.enter_context(self._samples)
         if self._target.command:
             folder = tempfile.TemporaryDirectory(prefix="mcpace-", ignore_cleanup_errors=True)
@@ -167,13 +167,13 @@ class ClientUnderTest:
         self._recorder = _core.Recorder(upstream, extra_root=certificate, headers=list(self._target.headers))
         self._stack.callback(self._recorder.stop)
 
-    def _attempt(self, operation: Operation) -> bool:
+    def _attempt_operation(self, operation: Operation) -> bool:
         trial = Trial(operation)
         most = self._settings.calls if operation in ("list", "call") else 1
         durations: list[float] = []
         try:
             while not durations or repeats.wants_another(durations, most):
-                answer = self._ask(operation)
+                answer = self._send_operation(operation)
                 self._record_answer(trial, answer)
                 durations.append((answer.end_ns - answer.start_ns) / 1e9)
                 if trial.failure or trial.unsupported:
@@ -192,7 +192,7 @@ class ClientUnderTest:
     def _record_answer(self, trial: Trial, answer: Answer) -> None:
         outcome, message = "ok", None
         if not answer.ok:
-            kind, message = answer.error_kind, shortened(answer.error_message or "no reason given")
+            kind, message = answer.error_kind, bounded_line(answer.error_message or "no reason given")
             if kind == "unsupported":
                 trial.unsupported = message
             else:
@@ -215,17 +215,17 @@ class ClientUnderTest:
             if tool.name not in known:
                 raise UnknownName("tool", tool.name, known)
 
-    def _ask(self, operation: Operation) -> Answer:
+    def _send_operation(self, operation: Operation) -> Answer:
         limit = self._settings.time_limit_s
-        return self._running_program().command(self._words(operation), timeout_s=limit + GRACE_S)
+        return self._running_program().send_command(self._command_fields(operation), timeout_s=limit + GRACE_S)
 
-    def _words(self, operation: Operation) -> dict[str, Any]:
+    def _command_fields(self, operation: Operation) -> dict[str, Any]:
         limit = self._settings.time_limit_s
         match operation:
             case "provider":
-                return {"cmd": "provider", "url": self._url(), "auth": self._target.authentication()}
+                return {"cmd": "provider", "url": self._target_url(), "auth": self._target.authentication()}
             case "connect":
-                where = {"command": self._stdio_command()} if self._target.command else {"url": self._url()}
+                where = {"command": self._stdio_command()} if self._target.command else {"url": self._target_url()}
                 environment = {"env": dict(self._target.environment)} if self._target.environment else {}
                 auth, mode = self._target.authentication(), self.facts.subject.mode
                 return {"cmd": "connect", **where, **environment, "auth": auth, "mode": mode, "timeout_s": limit}
@@ -238,7 +238,7 @@ class ClientUnderTest:
             case "disconnect":
                 return {"cmd": "disconnect", "timeout_s": limit}
 
-    def _url(self) -> str:
+    def _target_url(self) -> str:
         assert self._recorder is not None, "only stdio targets have no recorder"
         return str(self._recorder.url)
 
@@ -258,7 +258,7 @@ class ClientUnderTest:
         if self._program is None:
             self._program = ClientProgram.start(self._command, environment=self._environment)
             self._stack.callback(self._drop_program)
-            self._samples.watch("client", self._program.pid)
+            self._samples.watch_process("client", self._program.pid)
         return self._program
 
     def _unreachable_reason(self) -> str | None:
@@ -277,7 +277,7 @@ class ClientUnderTest:
         # A session that failed half-way is not carried into the next round.
         self._drop_program()
 
-    def _recording(self) -> _core.Recording | None:
+    def _finished_recording(self) -> _core.Recording | None:
         # The program's disconnect belongs to the recording, so the program is ended first.
         self._drop_program()
         if self._recorder is not None:
@@ -286,7 +286,7 @@ class ClientUnderTest:
         return _core.Recording.merge(readable) if readable else None
 
 
-def shortened(text: str) -> str:
+def bounded_line(text: str) -> str:
     """Joins the lines of a text and cuts it to a bounded length."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN_FAILURE else f"{line[: SHOWN_FAILURE - 1]}…"

@@ -11,7 +11,7 @@ from mcpace import _core
 from mcpace.lab.adapters import subject as adapter_subject
 from mcpace.lab.adapters import toml_file
 from mcpace.lab.clients.client_under_test import ClientUnderTest
-from mcpace.lab.clients.fold import Facts, Trial, cases
+from mcpace.lab.clients.fold import Facts, Trial, operation_cases
 from mcpace.lab.clients.plan import Plan, Settings, operations_at
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
@@ -57,7 +57,7 @@ def run(plan: Plan, progress: Progress) -> Run:
         for target in plan.targets:
             with TargetRun(ready, target, plan.settings) as target_run:
                 try:
-                    target_run.rounds(progress)
+                    target_run.run_rounds(progress)
                 except UnknownName as problem:
                     if target is plan.targets[0]:
                         raise
@@ -76,10 +76,10 @@ def run(plan: Plan, progress: Progress) -> Run:
 def resolve(text: str, progress: Progress) -> adapter_subject.Resolved:
     """Resolves a subject to one release. A release with a finished environment needs no package index.
 
-    Raises :class:`LabError` as :func:`mcpace.lab.adapters.subject.resolve` does.
+    Raises :class:`LabError` as :func:`mcpace.lab.adapters.subject.resolve_subject` does.
     """
     try:
-        return adapter_subject.resolve(text, progress.preparing)
+        return adapter_subject.resolve_subject(text, progress.preparing)
     except ReleasesProblem:
         subject = adapter_subject.parse_subject(text, toml_file.load_all())
         version = str(subject.selection)
@@ -93,7 +93,7 @@ def prepare(resolved: adapter_subject.Resolved, progress: Progress) -> Ready:
     subject = Subject(sdk=resolved.adapter.name, version=resolved.version, mode=resolved.mode)
     progress.preparing(subject.label())
     try:
-        environment = release_environment.ensure(resolved.adapter, resolved.version, say=progress.preparing)
+        environment = release_environment.ensure_environment(resolved.adapter, resolved.version, say=progress.preparing)
     except Unsupported as reason:
         return Ready(subject, unsupported=str(reason))
     except LabError as error:
@@ -137,15 +137,15 @@ class TargetRun:
                         item.environment,
                         self._target,
                         self._settings,
-                        self._file(item.subject),
+                        self._recording_file(item.subject),
                     )
-                    self._enter(index, client)
+                    self._enter_client(index, client)
         except BaseException:
             self._stack.close()
             raise
         return self
 
-    def _enter(self, index: int, client: ClientUnderTest) -> None:
+    def _enter_client(self, index: int, client: ClientUnderTest) -> None:
         try:
             self._clients[index] = self._stack.enter_context(client)
         except _core.Problem as problem:
@@ -157,20 +157,20 @@ class TargetRun:
         if self._adopting:
             end_strays()
 
-    def rounds(self, progress: Progress) -> None:
+    def run_rounds(self, progress: Progress) -> None:
         """Runs the rounds of trials. Subjects alternate, so that drift of the machine affects all alike."""
         for number in range(1, self._settings.trials + 1):
-            for client in self._turns(number):
+            for client in self._round_order(number):
                 if not client.given_up:
                     label = client.facts.subject.label()
                     where = f"{self._target.name} · round {number}/{self._settings.trials} · {label}"
                     before = len(client.facts.trials)
-                    client.round(partial(_step, progress, where))
+                    client.run_round(partial(_show_step, progress, where))
                     for trial in client.facts.trials[before:]:
                         if trial.seconds is not None:
                             progress.sample(f"{self._target.name} · {trial.operation}", label, trial.seconds)
 
-    def _turns(self, number: int) -> list[ClientUnderTest]:
+    def _round_order(self, number: int) -> list[ClientUnderTest]:
         """Clients in forward or reverse order.
 
         Otherwise, one subject would always follow a slow one, on an idle CPU.
@@ -181,33 +181,33 @@ class TargetRun:
     def cases(self) -> list[Case]:
         """Cases of all subjects by operation, compared with the first subject. Call it once."""
         operations = operations_at(self._target)
-        by_subject = [cases(self._facts(index), operations) for index in range(len(self._ready))]
+        by_subject = [operation_cases(self._client_facts(index), operations) for index in range(len(self._ready))]
         for subject_cases in by_subject[1:]:
             for case, first in zip(subject_cases, by_subject[0], strict=True):
-                case.change = rank_interval.change(case, first)
+                case.change = rank_interval.trial_change(case, first)
         return [case for column in zip(*by_subject, strict=True) for case in column]
 
-    def _facts(self, index: int) -> Facts:
+    def _client_facts(self, index: int) -> Facts:
         client = self._clients.get(index)
         if client is None:
             item = self._ready[index]
             trials = [Trial(operation, unsupported=item.unsupported) for operation in operations_at(self._target)]
             return Facts(item.subject, self._target.name, None, trials=trials, error=item.error)
-        facts = client.conclude()
+        facts = client.explain_recording()
         if client.unsaved:
             self.unsaved.append(client.unsaved)
-            del self.recordings[self._key(client.facts.subject)]
+            del self.recordings[self._subject_key(client.facts.subject)]
         return facts
 
-    def _file(self, subject: Subject) -> Path | None:
+    def _recording_file(self, subject: Subject) -> Path | None:
         file = self._settings.recording_of(f"{subject.label()}-{self._target.name}")
         if file is not None:
-            self.recordings[self._key(subject)] = file.name
+            self.recordings[self._subject_key(subject)] = file.name
         return file
 
-    def _key(self, subject: Subject) -> str:
+    def _subject_key(self, subject: Subject) -> str:
         return f"{subject.label()} × {self._target.name}"
 
 
-def _step(progress: Progress, where: str, operation: Operation) -> None:
+def _show_step(progress: Progress, where: str, operation: Operation) -> None:
     progress.step(f"{where} · {operation}")

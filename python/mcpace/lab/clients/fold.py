@@ -54,12 +54,12 @@ class Trial:
         if self.failure is not None or self.unsupported is not None or not taken_s:
             self.call = self.calls[-1] if self.calls else None
             return
-        at = repeats.typical(taken_s)
+        at = repeats.typical_index(taken_s)
         self.call = self.calls[at] if self.calls else None
         self.seconds = taken_s[at]
         self.first_s = taken_s[0] if len(taken_s) > 1 else None
 
-    def ids(self) -> list[int]:
+    def known_ids(self) -> list[int]:
         """Ids of all known repetitions."""
         return self.calls or ([self.call] if self.call is not None else [])
 
@@ -89,11 +89,11 @@ class Facts:
     """Number of the tools listed."""
 
 
-def cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
+def operation_cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
     """Returns a case for each requested operation, whether it could be measured or not."""
     # Findings outside every call are reported once, with the operation that readers look at first.
     main = "call" if "call" in operations else next(reversed(operations), None)
-    return [_case(facts, operation, outside=operation == main) for operation in operations]
+    return [_operation_case(facts, operation, outside=operation == main) for operation in operations]
 
 
 def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
@@ -102,7 +102,7 @@ def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
     return max(timed[1:] or timed, key=lambda trial: trial.seconds or 0.0, default=None)
 
 
-def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
+def _operation_case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
     trials = [trial for trial in facts.trials if trial.operation == operation]
     timed = [trial for trial in trials if trial.seconds is not None]
     seconds = [trial.seconds for trial in timed if trial.seconds is not None]
@@ -120,17 +120,17 @@ def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
         listing_bytes=facts.listing_bytes if operation == "list" else None,
         listing_tools=facts.listing_tools if operation == "list" else None,
         summary=Summary.of(seconds) if seconds else None,
-        ledger_s=_ledger(facts, warm),
-        findings=_findings(facts, trials, timed, warm) + (_outside(facts, timed) if outside else []),
-        waterfall=_waterfall(facts, timed),
+        ledger_s=_mean_ledger(facts, warm),
+        findings=_case_findings(facts, trials, timed, warm) + (_session_findings(facts, timed) if outside else []),
+        waterfall=_typical_waterfall(facts, timed),
         failures=failures,
         unsupported=unsupported,
-        error=_error(facts, seconds, failures, unsupported),
+        error=_case_error(facts, seconds, failures, unsupported),
         given_up=facts.given_up and operation == "connect",
     )
 
 
-def _error(facts: Facts, seconds: list[float], failures: list[str], unsupported: str | None) -> str | None:
+def _case_error(facts: Facts, seconds: list[float], failures: list[str], unsupported: str | None) -> str | None:
     if unsupported:
         return None
     if seconds and not failures:
@@ -138,21 +138,21 @@ def _error(facts: Facts, seconds: list[float], failures: list[str], unsupported:
     return failures[0] if failures else facts.error
 
 
-def _ledger(facts: Facts, warm: list[Trial]) -> Ledger | None:
-    return mean_ledger([facts.explained.sum(_calls(warm))]) if facts.explained is not None else None
+def _mean_ledger(facts: Facts, warm: list[Trial]) -> Ledger | None:
+    return mean_ledger([facts.explained.sum(_call_indices(warm))]) if facts.explained is not None else None
 
 
-def _calls(trials: Iterable[Trial]) -> list[int]:
+def _call_indices(trials: Iterable[Trial]) -> list[int]:
     return [trial.call for trial in trials if trial.call is not None]
 
 
 def _all_calls(trials: Iterable[Trial]) -> list[int]:
-    return [call for trial in trials for call in trial.ids()]
+    return [call for trial in trials for call in trial.known_ids()]
 
 
 def _later_calls(trials: Iterable[Trial]) -> list[int]:
     """Ids of the repetitions after the first in each session; of the first where there is no later one."""
-    return [call for trial in trials for call in (trial.ids()[1:] or trial.ids())]
+    return [call for trial in trials for call in (trial.known_ids()[1:] or trial.known_ids())]
 
 
 def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
@@ -161,10 +161,10 @@ def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
     if not calls:
         return None
     parts = {name: sum(one["parts"][name] for one in sums) / calls / NANOS for name in sums[0]["parts"]}
-    return Ledger.model_validate({**parts, "server_split": _split(sums, calls)})
+    return Ledger.model_validate({**parts, "server_split": _server_split(sums, calls)})
 
 
-def _split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
+def _server_split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
     """Mean layers over all calls, so that they add up to the ledger's ``server``; ``None`` without layer timings."""
     told = sum(one["told"] for one in sums)
     if not told:
@@ -181,10 +181,10 @@ def _split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
     )
 
 
-def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[Trial]) -> list[Finding]:
+def _case_findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[Trial]) -> list[Finding]:
     if facts.explained is None:
         return []
-    called = [trial for trial in trials if trial.ids()]
+    called = [trial for trial in trials if trial.known_ids()]
     found = []
     for at, finding in enumerate(facts.explained.findings):
         if finding["code"] in facts.own_habits:
@@ -196,19 +196,19 @@ def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[
         if affected:
             # A finding in cold trials or first calls only (such as discovery) gets its cost from those.
             later = facts.explained.payers(at, _later_calls(warm)) or facts.explained.payers(at, _later_calls(of))
-            result = _finding(facts.explained, at, finding, affected, later or affected, of)
+            result = _explained_finding(facts.explained, at, finding, affected, later or affected, of)
             result.first_only = not later and any(trial.first_s is not None for trial in of)
             found.append(result)
     return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
 
 
-def _outside(facts: Facts, timed: list[Trial]) -> list[Finding]:
+def _session_findings(facts: Facts, timed: list[Trial]) -> list[Finding]:
     """Findings outside every call, such as a stream that is reopened repeatedly, or growing memory."""
     found = []
     for at, finding in enumerate(facts.explained.findings if facts.explained is not None else []):
         if not finding["calls"]:
             assert facts.explained is not None
-            result = _finding(facts.explained, at, finding, [], [], timed)
+            result = _explained_finding(facts.explained, at, finding, [], [], timed)
             total = finding["total"]
             result.total_s = total["time_ns"] / NANOS
             result.total_requests, result.total_bytes = total["requests"], total["bytes"]
@@ -216,7 +216,7 @@ def _outside(facts: Facts, timed: list[Trial]) -> list[Finding]:
     return found
 
 
-def _finding(
+def _explained_finding(
     explained: _core.Explained,
     at: int,
     finding: dict[str, Any],
@@ -224,7 +224,7 @@ def _finding(
     costed: list[int],
     timed: list[Trial],
 ) -> Finding:
-    trial, evidence = _evidence(explained, finding, affected, timed)
+    trial, evidence = _select_evidence(explained, finding, affected, timed)
     payers, time_ns, requests, size = explained.cost(at, costed)
     result = Finding(
         code=finding["code"],
@@ -234,7 +234,7 @@ def _finding(
         cost_s=time_ns / payers / NANOS if payers else 0.0,
         cost_requests=requests / payers if payers else 0.0,
         cost_bytes=size / payers if payers else 0.0,
-        calls=sum(1 for trial in timed if not set(affected).isdisjoint(trial.ids())),
+        calls=sum(1 for trial in timed if not set(affected).isdisjoint(trial.known_ids())),
         of_calls=len(timed),
         context=finding["context"],
         evidence=evidence,
@@ -246,7 +246,7 @@ def _finding(
     return result
 
 
-def _evidence(
+def _select_evidence(
     explained: _core.Explained, finding: dict[str, Any], affected: list[int], timed: list[Trial]
 ) -> tuple[int | None, list[Evidence]]:
     """Selects the evidence inside one affected call, so that the events form one proof.
@@ -261,20 +261,20 @@ def _evidence(
             inside = [item for item in items if window[0] <= item["at_ns"] <= window[1]]
             if inside:
                 number = next((at for at, trial in enumerate(timed) if trial.call == call), None)
-                return number, _relative(inside, window[0])
+                return number, _relative_evidence(inside, window[0])
     # Outside every call, times count from the first event of the evidence.
     first = explained.window(affected[0]) if affected else None
-    return None, _relative(items, first[0] if first else min((item["at_ns"] for item in items), default=0))
+    return None, _relative_evidence(items, first[0] if first else min((item["at_ns"] for item in items), default=0))
 
 
-def _relative(items: list[dict[str, Any]], start_ns: int) -> list[Evidence]:
+def _relative_evidence(items: list[dict[str, Any]], start_ns: int) -> list[Evidence]:
     return [
         Evidence(at_s=(item["at_ns"] - start_ns) / NANOS, role=item["role"], event=item["event"])
         for item in items[:SHOWN_EVIDENCE]
     ]
 
 
-def _waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
+def _typical_waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
     slowest = slowest_warm(timed)
     if slowest is None or slowest.call is None or slowest.call not in facts.waterfalls:
         return None
@@ -282,15 +282,15 @@ def _waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
     return Waterfall(
         trial=timed.index(slowest),
         total_ms=(shape["end_ns"] - shape["start_ns"]) / 1e6,
-        exchanges=[_exchange(exchange) for exchange in shape["exchanges"]],
+        exchanges=[_waterfall_exchange(exchange) for exchange in shape["exchanges"]],
     )
 
 
-def _exchange(shape: dict[str, Any]) -> WaterfallExchange:
+def _waterfall_exchange(shape: dict[str, Any]) -> WaterfallExchange:
     return WaterfallExchange(
         exchange=shape["ex"],
         connection=shape.get("conn"),
-        label=_label(shape),
+        label=_exchange_label(shape),
         status=shape.get("status"),
         phases=[
             Phase(phase=phase["phase"], from_ms=phase["from_ns"] / 1e6, to_ms=phase["to_ns"] / 1e6)
@@ -301,7 +301,7 @@ def _exchange(shape: dict[str, Any]) -> WaterfallExchange:
     )
 
 
-def _label(shape: dict[str, Any]) -> str:
+def _exchange_label(shape: dict[str, Any]) -> str:
     request = f"{shape.get('method') or ''} {shape.get('target') or ''}".strip()
     rpc = " ".join(str(shape[key]) for key in ("rpc_method", "rpc_name") if shape.get(key))
     identity = f" id {shape['rpc_id']}" if shape.get("rpc_id") is not None else ""

@@ -13,7 +13,7 @@ from mcpace import _core
 from mcpace.lab import targets, tool_schema
 from mcpace.lab.clients import repeats
 from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
-from mcpace.lab.clients.fold import Facts, Trial, cases, slowest_warm
+from mcpace.lab.clients.fold import Facts, Trial, operation_cases, slowest_warm
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.errors import UnknownName, Unreachable, tool_error_text
 from mcpace.lab.machine import new_run
@@ -51,7 +51,7 @@ def run(
             try:
                 for number in range(1, settings.trials + 1):
                     if not session.given_up:
-                        session.round(progress, f"{target.name} · round {number}/{settings.trials}")
+                        session.run_round(progress, f"{target.name} · round {number}/{settings.trials}")
             finally:
                 with defer_interrupt():
                     result.cases = session.cases(progress)
@@ -86,9 +86,9 @@ class Session:
         self._noted_no_tool = False
         self._repetitions: dict[Operation, list[int]] = {"connect": [], "list": [], "call": []}
         """Number of repetitions in each trial."""
-        endpoint, certificate = _endpoint(stack, target, settings, server_timing)
+        endpoint, certificate = _target_endpoint(stack, target, settings, server_timing)
         if extra_root is not None:
-            certificate = targets.certificate(extra_root)
+            certificate = targets.read_certificate(extra_root)
         self._client = _core.Client(
             endpoint,
             environment=list(target.environment),
@@ -113,26 +113,28 @@ class Session:
         came = any(trial.failure is None for trial in self.facts.trials)
         return self._failed_connects >= (GIVE_UP_AFTER if came else 1)
 
-    def round(self, progress: Progress, where: str) -> None:
+    def run_round(self, progress: Progress, where: str) -> None:
         """Runs one session: connect, list, call, disconnect. Repeats lists and calls.
 
         Raises :class:`UnknownName` where the server lacks the tool that the user named, and :class:`UsageProblem` where
         required arguments of that tool are missing.
         """
         progress.step(f"{where} · connect")
-        if self._repeat("connect", self._client.connect, 1) is None:
+        if self._repeat_operation("connect", self._client.connect, 1) is None:
             self._failed_connects += 1
             return
         progress.step(f"{where} · list")
-        tools = self._repeat("list", self._client.list_tools, self._settings.calls)
+        tools = self._repeat_operation("list", self._client.list_tools, self._settings.calls)
         if tools is not None:
-            self._choose(tools, progress)
+            self._choose_tool(tools, progress)
             self.facts.listing_tools = len(tools)
             self.facts.listing_bytes = tool_schema.listing_bytes(tools)
         progress.step(f"{where} · call")
         tool = self.tool
         if tools is not None and tool is not None:
-            self._repeat("call", lambda: self._client.call_tool(tool.name, tool.arguments), self._settings.calls)
+            self._repeat_operation(
+                "call", lambda: self._client.call_tool(tool.name, tool.arguments), self._settings.calls
+            )
         self._client.disconnect()
 
     def cases(self, progress: Progress) -> list[Case]:
@@ -140,9 +142,9 @@ class Session:
         operations: list[Operation] = ["connect", "list"]
         if self.tool is not None:
             operations.append("call")
-        return cases(self._conclude(progress), operations)
+        return operation_cases(self._explain_recording(progress), operations)
 
-    def _choose(self, tools: list[dict[str, Any]], progress: Progress) -> None:
+    def _choose_tool(self, tools: list[dict[str, Any]], progress: Progress) -> None:
         """Selects the tool to call from the server's listing."""
         if self.tool is None:
             self.tool = _read_only_tool(tools, self.preferred_tool)
@@ -159,10 +161,10 @@ class Session:
             names = [str(tool.get("name")) for tool in tools]
             raise UnknownName(f"tool at {self.facts.target}:", self.tool.name, names)
         if not self.tool.arguments:
-            tool_schema.require(own, self.tool.arguments, GIVE)
+            tool_schema.require_arguments(own, self.tool.arguments, GIVE)
         self.was_listed = True
 
-    def _conclude(self, progress: Progress) -> Facts:
+    def _explain_recording(self, progress: Progress) -> Facts:
         recording = self._client.recording()
         keep = self._settings.recording_of(f"measure-{self.facts.target}")
         if keep is not None:
@@ -179,7 +181,7 @@ class Session:
                 self.facts.waterfalls[slowest.call] = recording.waterfall(slowest.call)
         return self.facts
 
-    def _repeat(self, operation: Operation, act: Callable[[], Any], most: int) -> Any | None:
+    def _repeat_operation(self, operation: Operation, act: Callable[[], Any], most: int) -> Any | None:
         """Repeats an operation at most ``most`` times and returns the last result; ``None`` where one failed."""
         trial = Trial(operation)
         self.facts.trials.append(trial)
@@ -220,7 +222,7 @@ class Session:
                 trial.set_repetitions([seconds for _, seconds, _, _ in own], [call for call, _, _, _ in own])
 
 
-def _endpoint(
+def _target_endpoint(
     stack: ExitStack, target: Target, settings: Settings, server_timing: bool
 ) -> tuple[str | list[str], str | None]:
     if target.command:
@@ -244,7 +246,7 @@ def _read_only_tool(tools: list[dict[str, Any]], preferred_tool: str | None) -> 
     for tool in tools:
         is_meant = preferred_tool is None or tool.get("name") == preferred_tool
         if is_meant and tool_schema.is_read_only(tool) and tool_schema.is_callable(tool):
-            return Tool(tool["name"], tool_schema.arguments(tool))
+            return Tool(tool["name"], tool_schema.fixed_arguments(tool))
     return None
 
 
@@ -252,4 +254,6 @@ def _no_tool_reason(tools: list[dict[str, Any]]) -> str:
     needy = next((tool for tool in tools if tool_schema.is_read_only(tool)), None)
     if needy is None:
         return f"none of its tools is marked read-only. Choose one with {GIVE}"
-    return tool_schema.needs(needy, tool_schema.missing(needy, tool_schema.arguments(needy)), GIVE)
+    return tool_schema.missing_message(
+        needy, tool_schema.missing_arguments(needy, tool_schema.fixed_arguments(needy)), GIVE
+    )

@@ -21,7 +21,7 @@ def wants_another(taken_s: Sequence[float], most: int) -> bool:
     return len(taken_s) < most and (len(taken_s) < 2 or sum(taken_s[1:]) < LATER_S)
 
 
-def typical(taken_s: Sequence[float]) -> int:
+def typical_index(taken_s: Sequence[float]) -> int:
     """Position of the repetition that a trial reports: the median later one, or the first if it is the only one."""
     later = sorted(range(1, len(taken_s)), key=taken_s.__getitem__)
     return later[(len(later) - 1) // 2] if later else 0

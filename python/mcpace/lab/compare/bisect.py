@@ -1,7 +1,7 @@
 """Binary search over published releases for the release that changed a behaviour, by real measurements.
 
-The search itself (:func:`search`) is a pure function of the releases and a judge. A release that can't run is skipped:
-its nearest neighbour is tried instead, and the report names it.
+The search itself (:func:`binary_search`) is a pure function of the releases and a judge. A release that can't run is
+skipped: its nearest neighbour is tried instead, and the report names it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Outcome:
     untestable: list[str] = field(default_factory=list)
 
 
-def search(order: Sequence[str], judge: Judge) -> Outcome:
+def binary_search(order: Sequence[str], judge: Judge) -> Outcome:
     """Binary search in ``order``, whose first and last elements are known to have different verdicts.
 
     ``judge`` is called for about log2(n) elements between them, if all can be tested.
@@ -126,7 +126,7 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
     Ctrl-C ends the search early; the run is then marked partial and has the releases tried so far. Raises
     :class:`Inconclusive` where an end can't be measured or both ends behave alike.
     """
-    adapter = subject.find(sdk)
+    adapter = subject.find_adapter(sdk)
     between = [release.version for release in releases.releases_between(adapter, good, bad, progress.preparing)]
     mending = Version(bad) < Version(good)
     # Version numbers as published: the user may have left out a trailing zero.
@@ -139,8 +139,8 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
     settings.make_folder()
     prober = _Prober(adapter, target, settings, progress, result)
     try:
-        prober.ends(good, bad)
-        outcome = search(between, prober.judge)
+        prober.measure_ends(good, bad)
+        outcome = binary_search(between, prober.judge_version)
     except LabError as error:
         raise Inconclusive(error, result) from error
     except KeyboardInterrupt:
@@ -165,16 +165,16 @@ class _Prober:
         self._criterion: Criterion | None = None
         self._known: dict[str, Probe] = {}
 
-    def ends(self, good: str, bad: str) -> None:
+    def measure_ends(self, good: str, bad: str) -> None:
         """Measures both ends and selects the criterion that separates them."""
-        first = self._measure(good)
+        first = self._measure_version(good)
         if not _is_measured(first):
             first.verdict = "untestable"
             raise LabError(f"{self._adapter.name}@{first.version} can't be measured: {first.reason}")
-        last = self._measure(bad)
+        last = self._measure_version(bad)
         if last.verdict == "untestable":
             raise LabError(f"{self._adapter.name}@{last.version} can't be measured: {last.reason}")
-        self._criterion = _criterion(first, last)
+        self._criterion = _select_criterion(first, last)
         slowest = max(seconds for case in self._result.cases for seconds in case.trials_s)
         limit = min(self._settings.time_limit_s, max(LEAST_LIMIT_S, PATIENCE * slowest))
         self._settings = replace(self._settings, time_limit_s=limit)
@@ -182,34 +182,34 @@ class _Prober:
         first.verdict, last.verdict = "good", "bad"
         self._known = {good: first, bad: last}
 
-    def judge(self, version: str) -> Probe:
+    def judge_version(self, version: str) -> Probe:
         """Returns the verdict on one release, which is measured only once."""
         if version not in self._known:
-            probe = self._measure(version)
+            probe = self._measure_version(version)
             assert self._criterion is not None, "ends() comes first"
             if probe.verdict != "untestable":
                 probe.verdict = self._criterion.verdict(probe)
             self._known[version] = probe
         return self._known[version]
 
-    def _measure(self, version: str) -> Probe:
+    def _measure_version(self, version: str) -> Probe:
         ready = prepare(subject.Resolved(self._adapter, version, None), self._progress)
         self._progress.begin(self._settings.trials * len(operations_at(self._target)))
         with TargetRun([ready], self._target, self._settings) as target_run:
             try:
-                target_run.rounds(self._progress)
+                target_run.run_rounds(self._progress)
             finally:
                 with defer_interrupt():
                     cases = target_run.cases()
                     self._result.cases += cases
         if ready.environment is not None:
             note_environment(self._result, ready.subject, ready.environment)
-        probe = _probe(version, cases)
+        probe = _summarize_cases(version, cases)
         self._bisection.probes.append(probe)
         return probe
 
 
-def _probe(version: str, cases: list[Case]) -> Probe:
+def _summarize_cases(version: str, cases: list[Case]) -> Probe:
     """Summarizes the cases of a release; untestable where no operation could be tried."""
     unsupported = next((case.unsupported for case in cases if case.unsupported), None)
     tried = [case for case in cases if case.trials_s or case.failures]
@@ -219,19 +219,19 @@ def _probe(version: str, cases: list[Case]) -> Probe:
     medians: dict[str, float] = {case.operation: case.summary.median_s for case in tried if case.summary}
     parts = [f"{operation} {seconds:.3g} s" for operation, seconds in medians.items()]
     parts += [
-        f"{len(case.failures)} of {_attempts(case)} failed: {case.failures[0]}" for case in tried if case.failures
+        f"{len(case.failures)} of {_attempt_count(case)} failed: {case.failures[0]}" for case in tried if case.failures
     ]
     return Probe(
         version=version,
         verdict="good",
         reason=", ".join(parts),
         medians_s=medians,
-        failed={case.operation: len(case.failures) / _attempts(case) for case in tried},
+        failed={case.operation: len(case.failures) / _attempt_count(case) for case in tried},
         findings=sorted({finding.code for case in cases for finding in case.findings}),
     )
 
 
-def _attempts(case: Case) -> int:
+def _attempt_count(case: Case) -> int:
     return len(case.trials_s) + len(case.failures)
 
 
@@ -240,7 +240,7 @@ def _is_measured(probe: Probe) -> bool:
     return bool(probe.medians_s) and max(probe.failed.values(), default=0.0) <= MOST_FAILURES
 
 
-def _criterion(good: Probe, bad: Probe) -> Criterion:
+def _select_criterion(good: Probe, bad: Probe) -> Criterion:
     more = {operation: share - good.failed.get(operation, 0.0) for operation, share in bad.failed.items()}
     failing = max(more, key=lambda operation: more[operation], default=None)
     if failing is not None and more[failing] >= CLEAR_SHARE:

@@ -75,12 +75,12 @@ class Ratio:
     method: Method = "rank-sum"
 
 
-def compare(base: Run, now: Run, tolerance: float) -> Comparison:
+def compare_runs(base: Run, now: Run, tolerance: float) -> Comparison:
     """Compares ``now`` with ``base``. A ``tolerance`` of 0.1 accepts values that are 10 % worse."""
     result = compare_pairs(*match_cases(base.cases, now.cases), tolerance)
     result.interleaved = False
-    result.warnings = _warnings(base, now)
-    result.base, result.now = _side(base), _side(now)
+    result.warnings = _comparability_warnings(base, now)
+    result.base, result.now = _side_facts(base), _side_facts(now)
     return result
 
 
@@ -93,7 +93,7 @@ def run_of(base: Run, now: Run, tolerance: float, names: tuple[str, str] | None 
     result = new_run("compare", {**sides, "tolerance": tolerance})
     result.cases, result.versions = now.cases, now.versions
     result.dependencies_as_of = now.dependencies_as_of
-    result.comparison = compare(base, now, tolerance)
+    result.comparison = compare_runs(base, now, tolerance)
     return result
 
 
@@ -107,15 +107,15 @@ def compare_pairs(
         interleaved=True,
         tolerance=tolerance,
         base_cases=[base_case(then) for then, _ in pairs],
-        only_base=[_missing(case) for case in only_base],
-        only_now=[_missing(case) for case in only_now],
-        attempts=[attempt(pairs, tolerance, [] if strangers else only_base)],
+        only_base=[_missing_case(case) for case in only_base],
+        only_now=[_missing_case(case) for case in only_now],
+        attempts=[compare_cases(pairs, tolerance, [] if strangers else only_base)],
     )
-    judge(result)
+    set_verdict(result)
     return result
 
 
-def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:
+def compare_cases(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:
     """Compares all metrics of each pair. Operations that only the first side could complete are broken."""
     found = Attempt()
     names = {(base.subject.label(), base.target): (now.subject.label(), now.target) for base, now in pairs}
@@ -123,20 +123,20 @@ def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Seq
         if _is_measured(case):
             # The second side lost the operation, so the entry has the second side's names.
             subject, target = names.get((case.subject.label(), case.target), (case.subject.label(), case.target))
-            found.broken.append(_missing(case).model_copy(update={"subject": subject, "target": target}))
+            found.broken.append(_missing_case(case).model_copy(update={"subject": subject, "target": target}))
     for base, now in pairs:
         if _is_measured(base) and now.error and (not _is_measured(now) or now.given_up > base.given_up):
-            found.broken.append(_missing(now))
+            found.broken.append(_missing_case(now))
         if _is_measured(base) and now.error and not _is_measured(now):
             continue
-        found.rows += _rows(base, now, tolerance)
+        found.rows += _metric_rows(base, now, tolerance)
         before, after = ({one.code for one in case.findings} - INSTRUMENTS for case in (base, now))
-        found.new_findings += [_newcomer(now, code) for code in sorted(after - before)]
-        found.gone_findings += [_newcomer(base, code) for code in sorted(before - after)]
+        found.new_findings += [_newcomer_case(now, code) for code in sorted(after - before)]
+        found.gone_findings += [_newcomer_case(base, code) for code in sorted(before - after)]
     return found
 
 
-def judge(result: Comparison) -> None:
+def set_verdict(result: Comparison) -> None:
     """Sets the verdict: red if the same place went wrong in every attempt, for any reason.
 
     The reasons may differ, since a slower side may fail in the next attempt. Different places in different attempts are
@@ -164,9 +164,9 @@ def judge(result: Comparison) -> None:
 def _red_reasons(attempt: Attempt) -> dict[Place, set[Reason]]:
     """Reasons that make an attempt red, by place."""
     found: dict[Place, set[Reason]] = {}
-    entries: list[tuple[Place, Reason]] = [(_place(row), "slower") for row in attempt.rows if row.breach]
-    entries += [(_place(one), "broken") for one in attempt.broken]
-    entries += [(_place(one), "new-finding") for one in attempt.new_findings if one.severity in GRAVE]
+    entries: list[tuple[Place, Reason]] = [(_entry_place(row), "slower") for row in attempt.rows if row.breach]
+    entries += [(_entry_place(one), "broken") for one in attempt.broken]
+    entries += [(_entry_place(one), "new-finding") for one in attempt.new_findings if one.severity in GRAVE]
     for place, reason in entries:
         found.setdefault(place, set()).add(reason)
     return found
@@ -175,13 +175,13 @@ def _red_reasons(attempt: Attempt) -> dict[Place, set[Reason]]:
 def _doubtful_places(attempt: Attempt, tolerance: float) -> set[Place]:
     """Places where a value exceeds the tolerance, but its interval is not entirely beyond it."""
     return {
-        _place(row)
+        _entry_place(row)
         for row in attempt.rows
-        if row.ratio and row.low is not None and not row.breach and _worsening(row) > 1 + tolerance
+        if row.ratio and row.low is not None and not row.breach and _worsening_ratio(row) > 1 + tolerance
     }
 
 
-def _worsening(row: Compared) -> float:
+def _worsening_ratio(row: Compared) -> float:
     assert row.ratio is not None, "only rows with a ratio are held against the tolerance"
     return 1 / row.ratio if row.metric in MORE_IS_BETTER else row.ratio
 
@@ -196,14 +196,14 @@ def match_cases(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[C
     pairs: dict[int, Case] = {}
     free = list(base)
     keys: tuple[Callable[[Case], object], ...] = (
-        lambda case: (case.subject.label(), case.target, case.operation, case.tool, _layer(case)),
-        lambda case: (case.subject.sdk, case.subject.mode, case.target, case.operation, case.tool, _layer(case)),
-        lambda case: (case.subject.sdk, case.subject.mode, case.operation, case.tool, _layer(case)),
+        lambda case: (case.subject.label(), case.target, case.operation, case.tool, _layer_name(case)),
+        lambda case: (case.subject.sdk, case.subject.mode, case.target, case.operation, case.tool, _layer_name(case)),
+        lambda case: (case.subject.sdk, case.subject.mode, case.operation, case.tool, _layer_name(case)),
     )
     for key in keys:
         # A key that several cases share doesn't identify a partner.
-        theirs = _unique(free, key)
-        ours = _unique([case for place, case in enumerate(now) if place not in pairs], key)
+        theirs = _unique_cases(free, key)
+        ours = _unique_cases([case for place, case in enumerate(now) if place not in pairs], key)
         for place, case in enumerate(now):
             partner = theirs.get(key(case))
             if place not in pairs and partner is not None and key(case) in ours:
@@ -225,7 +225,7 @@ def base_case(case: Case) -> BaseCase:
     )
 
 
-def _side(run: Run) -> SideFacts:
+def _side_facts(run: Run) -> SideFacts:
     machine = run.machine
     return SideFacts(
         kind=run.kind,
@@ -240,13 +240,13 @@ def _side(run: Run) -> SideFacts:
     )
 
 
-def _unique(cases: Sequence[Case], key: Callable[[Case], object]) -> dict[object, Case]:
+def _unique_cases(cases: Sequence[Case], key: Callable[[Case], object]) -> dict[object, Case]:
     keys = [key(case) for case in cases]
     times = Counter(keys)
     return {one: case for one, case in zip(keys, cases, strict=True) if times[one] == 1}
 
 
-def _layer(case: Case) -> str:
+def _layer_name(case: Case) -> str:
     return case.layer.name if case.layer else ""
 
 
@@ -254,7 +254,7 @@ def _is_measured(case: Case) -> bool:
     return bool(case.trials_s or case.throughput_rps)
 
 
-def _warnings(base: Run, now: Run) -> list[str]:
+def _comparability_warnings(base: Run, now: Run) -> list[str]:
     machines = [
         (found.architecture, found.cpu, found.cores, found.memory_bytes >> 30) for found in (base.machine, now.machine)
     ]
@@ -287,24 +287,24 @@ def _comparable_options(run: Run) -> dict[str, object]:
     return {"server_timing": True, **options} if run.kind == "gate" else options
 
 
-def _rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+def _metric_rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     if base.trials_s and now.trials_s and base.throughput_rps is None:
-        yield _time(base, now, tolerance)
+        yield _time_row(base, now, tolerance)
     if base.server and now.server:
-        yield from _rounds(base, now, tolerance)
+        yield from _round_rows(base, now, tolerance)
     elif base.throughput_rps is not None and now.throughput_rps is not None:
-        yield from _seconds(base, now, tolerance)
+        yield from _throughput_rows(base, now, tolerance)
     if base.errors is not None and now.errors is not None:
-        yield _errors(base, now, *(_of_load(case) for case in (base, now)))
+        yield _error_row(base, now, *(_of_load(case) for case in (base, now)))
     elif base.failures or now.failures:
-        yield _errors(base, now, *(_of_trials(case) for case in (base, now)))
+        yield _error_row(base, now, *(_of_trials(case) for case in (base, now)))
 
 
-def _time(base: Case, now: Case, tolerance: float) -> Compared:
+def _time_row(base: Case, now: Case, tolerance: float) -> Compared:
     warm = [case.trials_s if case.layer else case.trials_s[1:] or case.trials_s for case in (base, now)]
     theirs, ours = warm
     figure = Figure("time", "s", statistics.median(theirs), statistics.median(ours))
-    return _row(base, now, figure, _rank_ratio(ours, theirs), tolerance)
+    return _compared_row(base, now, figure, _rank_ratio(ours, theirs), tolerance)
 
 
 def _rank_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio | None:
@@ -313,7 +313,7 @@ def _rank_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio | None:
     return Ratio(*rank_interval.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs))
 
 
-def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+def _round_rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     assert base.server and now.server
     theirs, ours = base.server.rounds, now.server.rounds
     figures: tuple[tuple[Metric, Unit, str], ...] = (
@@ -328,16 +328,16 @@ def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         here = [float(value) for one in ours if (value := getattr(one, name)) is not None]
         if then and here:
             first, second = statistics.median(then), statistics.median(here)
-            yield _row(base, now, Figure(metric, unit, first, second), _rank_ratio(here, then), tolerance)
+            yield _compared_row(base, now, Figure(metric, unit, first, second), _rank_ratio(here, then), tolerance)
 
 
-def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+def _throughput_rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     theirs, ours = (_whole_seconds(case) for case in (base, now))
-    yield _standstill(base, now, (theirs, ours))
+    yield _standstill_row(base, now, (theirs, ours))
     assert base.throughput_rps is not None and now.throughput_rps is not None
     ratio = block_interval.ratio_of_series(*([max(one.ok, FLOOR) for one in side] for side in (ours, theirs)))
     figure = Figure("throughput", "rps", base.throughput_rps, now.throughput_rps)
-    yield _row(base, now, figure, _series_ratio(ratio), tolerance)
+    yield _compared_row(base, now, figure, _series_ratio(ratio), tolerance)
     if base.latency_s is None or now.latency_s is None:
         return
     for metric in ("p50", "p90", "p99"):
@@ -345,12 +345,14 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         here = [value for one in ours if (value := getattr(one, f"{metric}_s")) is not None]
         first, second = getattr(base.latency_s, metric), getattr(now.latency_s, metric)
         ratio = block_interval.ratio_of_series(here, then)
-        yield _row(base, now, Figure(metric, "s", first, second), _series_ratio(ratio), tolerance)
+        yield _compared_row(base, now, Figure(metric, "s", first, second), _series_ratio(ratio), tolerance)
     if base.cpu_s and now.cpu_s and base.latency_s.count and now.latency_s.count:
         first, second = base.cpu_s / base.latency_s.count, now.cpu_s / now.latency_s.count
-        yield _row(base, now, Figure("cpu", "s", first, second), None, tolerance)
+        yield _compared_row(base, now, Figure("cpu", "s", first, second), None, tolerance)
     if base.rss_bytes and now.rss_bytes:
-        yield _row(base, now, Figure("memory", "bytes", float(base.rss_bytes), float(now.rss_bytes)), None, tolerance)
+        yield _compared_row(
+            base, now, Figure("memory", "bytes", float(base.rss_bytes), float(now.rss_bytes)), None, tolerance
+        )
 
 
 def _series_ratio(interval: tuple[float, float, float, int, int] | None) -> Ratio | None:
@@ -362,15 +364,15 @@ def _whole_seconds(case: Case) -> list[LoadSecond]:
     return [one for one in case.seconds or [] if not one.warm_up][:-1]
 
 
-def _standstill(base: Case, now: Case, seconds: Sequence[Sequence[LoadSecond]]) -> Compared:
+def _standstill_row(base: Case, now: Case, seconds: Sequence[Sequence[LoadSecond]]) -> Compared:
     """Compares the longest sequence of seconds without a successful reply, which means don't show."""
-    first, second = (_longest(side) for side in seconds)
+    first, second = (_longest_standstill(side) for side in seconds)
     worse = second - first >= STANDSTILL_S
-    row = _row(base, now, Figure("stall", "s", first, second), None, 0.0)
+    row = _compared_row(base, now, Figure("stall", "s", first, second), None, 0.0)
     return row.model_copy(update={"verdict": "worse" if worse else "same", "breach": worse})
 
 
-def _longest(seconds: Sequence[LoadSecond]) -> float:
+def _longest_standstill(seconds: Sequence[LoadSecond]) -> float:
     stretches = (len(list(run)) for answered, run in groupby(one.ok > 0 for one in seconds) if not answered)
     return float(max(stretches, default=0))
 
@@ -383,18 +385,20 @@ def _of_trials(case: Case) -> tuple[int, int]:
     return len(case.failures), len(case.failures) + len(case.trials_s)
 
 
-def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int]) -> Compared:
+def _error_row(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int]) -> Compared:
     """Compares the shares of failed calls. ``then`` and ``here``: failures and calls of each side."""
     first, second = (failed / count if count else 0.0 for failed, count in (then, here))
-    (_, most), (least, _) = (block_interval.wilson(min(failed, count), count) for failed, count in (then, here))
+    (_, most), (least, _) = (
+        block_interval.wilson_interval(min(failed, count), count) for failed, count in (then, here)
+    )
     worse = least > most and second - first > FEW_ERRORS
     verdict: Verdict = "worse" if worse else "same" if first == second else "unclear"
-    row = _row(base, now, Figure("errors", "share", first, second), None, 0.0)
+    row = _compared_row(base, now, Figure("errors", "share", first, second), None, 0.0)
     update = {"method": "wilson", "verdict": verdict, "breach": worse, "base_count": then[1], "now_count": here[1]}
     return row.model_copy(update=update)
 
 
-def _row(
+def _compared_row(
     base: Case,
     now: Case,
     figure: Figure,
@@ -405,7 +409,7 @@ def _row(
         subject=now.subject.label(),
         base_subject=base.subject.label(),
         target=now.target,
-        operation=_layer(now) or now.operation,
+        operation=_layer_name(now) or now.operation,
         tool=now.tool,
         metric=figure.metric,
         unit=figure.unit,
@@ -419,11 +423,11 @@ def _row(
     row.ratio, row.low, row.high, row.method = ratio.ratio, ratio.low, ratio.high, ratio.method
     row.now_count, row.base_count = ratio.now_count, ratio.base_count
     row.sees = block_interval.smallest_detectable_ratio(ratio.low, ratio.high)
-    row.verdict, row.breach = _verdict(figure.metric, ratio.low, ratio.high, tolerance)
+    row.verdict, row.breach = _metric_verdict(figure.metric, ratio.low, ratio.high, tolerance)
     return row
 
 
-def _verdict(metric: Metric, low: float, high: float, tolerance: float) -> tuple[Verdict, bool]:
+def _metric_verdict(metric: Metric, low: float, high: float, tolerance: float) -> tuple[Verdict, bool]:
     if metric in MORE_IS_BETTER:
         low, high = 1 / high, 1 / low
     limit = 1 + tolerance
@@ -434,21 +438,21 @@ def _verdict(metric: Metric, low: float, high: float, tolerance: float) -> tuple
     return ("same", False) if 1 / limit <= low and high <= limit else ("unclear", False)
 
 
-def _place(entry: Compared | Missing | Newcomer) -> Place:
+def _entry_place(entry: Compared | Missing | Newcomer) -> Place:
     return entry.subject, entry.target, entry.operation, entry.tool
 
 
-def _missing(case: Case) -> Missing:
+def _missing_case(case: Case) -> Missing:
     return Missing(
         subject=case.subject.label(),
         target=case.target,
-        operation=_layer(case) or case.operation,
+        operation=_layer_name(case) or case.operation,
         tool=case.tool,
         error=case.error,
     )
 
 
-def _newcomer(case: Case, code: str) -> Newcomer:
+def _newcomer_case(case: Case, code: str) -> Newcomer:
     found = next(one for one in case.findings if one.code == code)
     return Newcomer(
         subject=case.subject.label(),

@@ -69,7 +69,7 @@ def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
         options["base"] = gate.base.name
     result = new_run("gate", options | settings.as_options())
     try:
-        _attempts(gate, settings, progress, result)
+        _run_attempts(gate, settings, progress, result)
     except KeyboardInterrupt:
         result.partial = True
     return result
@@ -82,7 +82,7 @@ def run_of_files(base: Run, now: Run, tolerance: float) -> Run:
     result.versions, result.cases = now.versions, now.cases
     result.dependencies_as_of = now.dependencies_as_of
     result.machine, result.started = now.machine, now.started
-    result.comparison = run_comparison.compare(base, now, tolerance)
+    result.comparison = run_comparison.compare_runs(base, now, tolerance)
     result.comparison.warnings.append("measured-once")
     return result
 
@@ -99,11 +99,11 @@ def _check_baseline(base: Run, target: Target) -> None:
         raise UsageProblem(f"the baseline has called {called}, not {target.tool.name}: name the same tool")
 
 
-def _attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -> None:
+def _run_attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -> None:
     first = _FirstAttempt()
     for number in range(1, ATTEMPTS + 1):
         try:
-            _attempt(gate, settings, progress, result, first, f"attempt {number}")
+            _run_attempt(gate, settings, progress, result, first, f"attempt {number}")
         except LabError as problem:
             if result.comparison is None:
                 raise
@@ -121,7 +121,9 @@ def _withdraw_verdict(comparison: Comparison, why: str) -> None:
     comparison.unconfirmed = why
 
 
-def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, first: _FirstAttempt, where: str) -> None:
+def _run_attempt(
+    gate: Gate, settings: Settings, progress: Progress, result: Run, first: _FirstAttempt, where: str
+) -> None:
     sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
     with ExitStack() as stack:
         sessions = [
@@ -134,18 +136,20 @@ def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, fi
             session.preferred_tool, session.was_listed = first.tool, session.tool is not None
         progress.begin(settings.trials * 3 * len(sessions))
         try:
-            _rounds(sessions, settings, progress, where)
+            _run_rounds(sessions, settings, progress, where)
         except KeyboardInterrupt:
             # An interrupted attempt is worth less than the complete one before it.
             if result.comparison is None:
                 with defer_interrupt():
-                    _conclude(gate, result, sessions, first, progress)
+                    _conclude_attempt(gate, result, sessions, first, progress)
             raise
         with defer_interrupt():
-            _conclude(gate, result, sessions, first, progress)
+            _conclude_attempt(gate, result, sessions, first, progress)
 
 
-def _conclude(gate: Gate, result: Run, sessions: list[Session], first: _FirstAttempt, progress: Progress) -> None:
+def _conclude_attempt(
+    gate: Gate, result: Run, sessions: list[Session], first: _FirstAttempt, progress: Progress
+) -> None:
     cases = [session.cases(progress) for session in sessions]
     is_first = result.comparison is None
     # A target that was reached in the first attempt and isn't any more is broken, not unreachable.
@@ -154,7 +158,7 @@ def _conclude(gate: Gate, result: Run, sessions: list[Session], first: _FirstAtt
             raise Unreachable(f"{session.facts.target}: {session.facts.error}")
     result.cases, before = cases[-1], result.cases
     try:
-        _compare(gate, result, cases)
+        _compare_sides(gate, result, cases)
     except LabError:
         result.cases = before
         raise
@@ -177,19 +181,19 @@ def _check_first_side(first: _FirstAttempt, of_base: Mapping[Doing, Case], compa
             return
 
 
-def _rounds(sessions: list[Session], settings: Settings, progress: Progress, where: str) -> None:
+def _run_rounds(sessions: list[Session], settings: Settings, progress: Progress, where: str) -> None:
     for number in range(1, settings.trials + 1):
         # Alternating order, so that drift of the machine affects both sides alike.
         for session in sessions if number % 2 else sessions[::-1]:
             if not session.given_up:
                 # The second side must call the tool of the first side.
                 session.preferred_tool = session.preferred_tool or (sessions[0].tool.name if sessions[0].tool else None)
-                session.round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
+                session.run_round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
 
 
-def _compare(gate: Gate, result: Run, cases: list[list[Case]]) -> None:
+def _compare_sides(gate: Gate, result: Run, cases: list[list[Case]]) -> None:
     if isinstance(gate.base, Run):
-        found = run_comparison.compare(gate.base, result, gate.tolerance)
+        found = run_comparison.compare_runs(gate.base, result, gate.tolerance)
     else:
         pairs, only_base, only_now = run_comparison.match_cases(cases[0], cases[1])
         if not pairs:
@@ -199,4 +203,4 @@ def _compare(gate: Gate, result: Run, cases: list[list[Case]]) -> None:
         found = run_comparison.compare_pairs(pairs, only_base, only_now, gate.tolerance)
     before = result.comparison.attempts if result.comparison else []
     result.comparison = found.model_copy(update={"attempts": [*before, *found.attempts]})
-    run_comparison.judge(result.comparison)
+    run_comparison.set_verdict(result.comparison)

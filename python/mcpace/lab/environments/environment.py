@@ -53,7 +53,7 @@ class Environment:
     """Date of the dependencies, where they aren't as of the release's time."""
 
 
-def ensure(adapter: Adapter, version: str, say: Say | None = None, role: Role = Role.CLIENT) -> Environment:
+def ensure_environment(adapter: Adapter, version: str, say: Say | None = None, role: Role = Role.CLIENT) -> Environment:
     """Returns the environment of a release and builds it if necessary. A finished environment needs no network.
 
     Raises `EnvironmentProblem` where it can't be built, and `UnknownVersion` for a version that was never published.
@@ -65,27 +65,27 @@ def ensure(adapter: Adapter, version: str, say: Say | None = None, role: Role = 
     if installer.cached and (ready := read_ready(path, installer)) is not None:
         return ready
     make_folder(path.parent)
-    with hold_lock(path.with_name(f"{path.name}.lock"), request.label, say):
+    with hold_lock(path.with_name(f"{path.name}.lock"), request.release_label, say):
         if not installer.cached:
             return build_in_place(installer, request, path, say)
         # Another process may have finished the build during the wait.
-        return read_ready(path, installer) or build(installer, request, path, say)
+        return read_ready(path, installer) or build_environment(installer, request, path, say)
 
 
-def build(installer: Installer, request: InstallRequest, path: Path, say: Say) -> Environment:
+def build_environment(installer: Installer, request: InstallRequest, path: Path, say: Say) -> Environment:
     """Builds into a temporary folder and renames it. The caller holds the lock."""
     remove_unfinished(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".building", dir=path.parent))
     try:
         installed = installer.build(request, folder, say)
-        check(installer, request, folder)
+        check_environment(installer, request, folder)
         marker = {"sdk": request.adapter.name, "version": request.version, **asdict(installed)}
         (folder / MARKER).write_text(json.dumps(marker), encoding="utf-8")
         shutil.rmtree(path, ignore_errors=True)  # a folder without a marker is an unfinished build
         folder.rename(path)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{request.label} can't be installed under {path.parent}: {error.strerror or error}"
+            f"{request.release_label} can't be installed under {path.parent}: {error.strerror or error}"
         ) from error
     finally:
         # This also runs on Ctrl-C. After the rename, the folder no longer exists.
@@ -93,7 +93,7 @@ def build(installer: Installer, request: InstallRequest, path: Path, say: Say) -
     ready = read_ready(path, installer)
     if ready is None:
         raise EnvironmentProblem(
-            f"{request.label} was installed in {path}, but is gone again: is something clearing this folder?"
+            f"{request.release_label} was installed in {path}, but is gone again: is something clearing this folder?"
         )
     return ready
 
@@ -102,16 +102,16 @@ def build_in_place(installer: Installer, request: InstallRequest, path: Path, sa
     """Builds in the final folder, for kinds whose own tool detects changes. The caller holds the lock."""
     make_folder(path)
     installed = installer.build(request, path, say)
-    check(installer, request, path)
-    return environment(path, installer, installed)
+    check_environment(installer, request, path)
+    return describe_environment(path, installer, installed)
 
 
-def check(installer: Installer, request: InstallRequest, folder: Path) -> None:
+def check_environment(installer: Installer, request: InstallRequest, folder: Path) -> None:
     """Runs the adapter's check command. Its errors say that the release was installed but doesn't import."""
-    adapter, label = request.adapter, request.label
+    adapter, label = request.adapter, request.release_label
     if not adapter.install.check:
         return
-    command = fill_in(adapter.install.check, {**installer.places(folder), "adapter": str(adapter.folder)})
+    command = fill_in(adapter.install.check, {**installer.command_values(folder), "adapter": str(adapter.folder)})
     done = run_child(list(command), CHECK_LIMIT_S, cwd=folder)
     if done.timed_out:
         raise EnvironmentProblem(f"{label} is installed, but its check took longer than {CHECK_LIMIT_S:g} s")
@@ -142,13 +142,13 @@ def read_ready(path: Path, installer: Installer) -> Environment | None:
         return None
     if not installer.is_usable(path):
         return None
-    return environment(path, installer, installed)
+    return describe_environment(path, installer, installed)
 
 
-def environment(path: Path, installer: Installer, installed: Installed) -> Environment:
+def describe_environment(path: Path, installer: Installer, installed: Installed) -> Environment:
     """Describes the environment in a finished folder."""
     versions = {**installed.versions, **installer.runtime_versions()}
-    return Environment(path, installer.places(path), versions, installed.dependencies_as_of)
+    return Environment(path, installer.command_values(path), versions, installed.dependencies_as_of)
 
 
 @contextmanager

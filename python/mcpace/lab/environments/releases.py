@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # adapters resolve their versions here
 
 __all__ = [
     "Exact", "Newest", "Release", "Say", "Selection", "UnknownVersion",
-    "choose", "client_release", "find", "list_releases", "parse_selection", "releases_between", "select",
+    "choose_version", "client_release", "find_release", "list_releases", "parse_selection", "releases_between",
+    "select_release",
 ]  # fmt: skip
 
 FRESH_FOR_S = 3_600.0
@@ -78,17 +79,21 @@ def parse_selection(text: str) -> Selection:
         raise UsageProblem(f"{text!r} is not a version: write a number like 1.12.1, `latest`, or `1.x`") from None
 
 
-def find(package: str, selection: Selection, say: Say | None = None, kind: str = "pypi") -> Release:
+def find_release(package: str, selection: Selection, say: Say | None = None, kind: str = "pypi") -> Release:
     """Finds the release that a selection names. Raises `UnknownVersion` with the nearest versions."""
-    return select(package, selection, list_releases(package, say=say, kind=kind))
+    return select_release(package, selection, list_releases(package, say=say, kind=kind))
 
 
-def select(package: str, selection: Selection, known: Sequence[Release]) -> Release:
+def select_release(package: str, selection: Selection, known: Sequence[Release]) -> Release:
     """Selects one of the known releases. Raises `UnknownVersion` with the nearest versions."""
     if isinstance(selection, Exact):
-        chosen = [release for release in known if release.number == selection.number]
+        chosen = [release for release in known if release.parsed_version == selection.number]
     else:
-        chosen = [release for release in known if release.stable and selection.major in (None, release.number.major)]
+        chosen = [
+            release
+            for release in known
+            if release.is_stable and selection.major in (None, release.parsed_version.major)
+        ]
     if not chosen:
         raise unknown_version(str(selection), known, package)
     return chosen[-1]
@@ -97,11 +102,11 @@ def select(package: str, selection: Selection, known: Sequence[Release]) -> Rele
 def client_release(adapter: Adapter, selection: Selection, say: Say | None = None) -> Release:
     """Selects a release of an adapter's client, including releases that the registry doesn't list."""
     known = client_releases(adapter, say)
-    if isinstance(selection, Exact) and all(release.number != selection.number for release in known):
+    if isinstance(selection, Exact) and all(release.parsed_version != selection.number for release in known):
         for package in adapter.client_packages(selection.number):
-            if found := REGISTRIES[adapter.install.kind.value].unlisted(package, selection.number):
+            if found := REGISTRIES[adapter.install.kind.value].find_unlisted(package, selection.number):
                 return found
-    return select(adapter.name, selection, known)
+    return select_release(adapter.name, selection, known)
 
 
 def client_releases(adapter: Adapter, say: Say | None = None) -> list[Release]:
@@ -110,12 +115,12 @@ def client_releases(adapter: Adapter, say: Say | None = None) -> list[Release]:
         release
         for package in adapter.client_packages()
         for release in list_releases(package, say=say, kind=adapter.install.kind.value)
-        if package in adapter.client_packages(release.number)
+        if package in adapter.client_packages(release.parsed_version)
     ]
-    return sorted(found, key=lambda release: release.number)
+    return sorted(found, key=lambda release: release.parsed_version)
 
 
-def choose(selection: Selection, versions: list[str], there_are: str) -> str:
+def choose_version(selection: Selection, versions: list[str], there_are: str) -> str:
     """Selects one of a complete list of versions. Raises `UnknownVersion` with all of them.
 
     `latest` means a prerelease only where there is no stable version: each version is in the list on purpose.
@@ -137,13 +142,17 @@ def releases_between(adapter: Adapter, good: str, bad: str, say: Say | None = No
     `good` may be the newer end. The ends themselves may be prereleases, yanked or unlisted, since the user named them.
     """
     ends = [client_release(adapter, parse_selection(text), say) for text in (good, bad)]
-    low, high = sorted(ends, key=lambda release: release.number)
-    if low.number == high.number:
-        raise UsageProblem(f"there is nothing between {adapter.name} {low.number} and itself: give two releases")
+    low, high = sorted(ends, key=lambda release: release.parsed_version)
+    if low.parsed_version == high.parsed_version:
+        raise UsageProblem(
+            f"there is nothing between {adapter.name} {low.parsed_version} and itself: give two releases"
+        )
     inside = [
         release
         for release in client_releases(adapter, say)
-        if low.number < release.number < high.number and release.stable and adapter.covers(release.number)
+        if low.parsed_version < release.parsed_version < high.parsed_version
+        and release.is_stable
+        and adapter.covers_version(release.parsed_version)
     ]
     return [low, *inside, high]
 
@@ -156,13 +165,13 @@ def list_releases(
     Raises `ReleasesProblem` where the registry can't be read and no earlier answer is cached.
     """
     registry = REGISTRIES[kind]
-    where = registry.where()
+    where = registry.index_address()
     path = cache_path(package, where, kind)
     cached = read_cache(path)
     if cached is not None and 0 <= time.time() - cached.fetched < max_age_s:
         return cached.releases
     try:
-        found = registry.releases(package, where)
+        found = registry.listed_releases(package, where)
     except ReleasesProblem as problem:
         if cached is None:
             raise
@@ -178,16 +187,18 @@ def unknown_version(requested: str, known: Sequence[Release], package: str) -> U
     is_number = requested != "latest" and not requested.endswith(".x")
     near = _nearest_releases(Version(requested), known) if is_number else []
     hint = f"; nearest: {', '.join(near)}" if near else ""
-    stable = [release.version for release in known if release.stable]
+    stable = [release.version for release in known if release.is_stable]
     span = f" (published: {stable[0]} to {stable[-1]})" if stable else ""
     return UnknownVersion(f"{package} has no release {requested}{hint}{span}")
 
 
 def _nearest_releases(requested: Version, known: Sequence[Release]) -> list[str]:
     """Releases just below and above a number; stable ones where there are any."""
-    numbers = sorted((release for release in known if release.stable), key=lambda release: release.number) or known
-    below = [release.version for release in numbers if release.number < requested]
-    above = [release.version for release in numbers if release.number > requested]
+    numbers = (
+        sorted((release for release in known if release.is_stable), key=lambda release: release.parsed_version) or known
+    )
+    below = [release.version for release in numbers if release.parsed_version < requested]
+    above = [release.version for release in numbers if release.parsed_version > requested]
     return below[-1:] + above[:1]
 
 

@@ -27,8 +27,8 @@ from mcpace.lab.explain import factors_catalogue
 from mcpace.lab.explain.factors_catalogue import Variant
 from mcpace.lab.explain.stdio_processes import Processes
 from mcpace.lab.load import fold
-from mcpace.lab.load.drive import drive
-from mcpace.lab.load.experiment import Place, conversation, plan_of
+from mcpace.lab.load.drive import drive_load
+from mcpace.lab.load.experiment import Place, check_conversation, plan_of
 from mcpace.lab.load.outcome import Outcome
 from mcpace.lab.load.plan import Plan
 from mcpace.lab.load.settings import LoadSettings
@@ -145,11 +145,11 @@ class _Base:
     failure: str = ""
     """Reason why no call of the last slice succeeded."""
 
-    def slice(self, length_s: float, budget: _Budget) -> float | None:
+    def measure_slice(self, length_s: float, budget: _Budget) -> float | None:
         """Measures another slice and returns its median; ``None`` where no call succeeded."""
         start = time.monotonic()
         try:
-            return self.processes.base(length_s) if self.processes else self._drive_slice(length_s, budget)
+            return self.processes.measure_base(length_s) if self.processes else self._drive_slice(length_s, budget)
         except (_core.ClientProblem, LabError) as problem:
             self.failure = str(problem)
             return None
@@ -158,17 +158,17 @@ class _Base:
 
     def _drive_slice(self, length_s: float, budget: _Budget) -> float | None:
         experiment = _Experiment(Variant("base"))
-        found = _slice(budget.with_time_limit(self.plan), length_s, experiment)
+        found = _run_slice(budget.with_time_limit(self.plan), length_s, experiment)
         if found is None:
             self.failure = experiment.refusal or "no reason given"
             return None
         self.slices.append(found)
         return found[0]
 
-    def case(self, target: str) -> Case:
+    def median_case(self, target: str) -> Case:
         """Case of the median slice."""
         typical = sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
-        return fold.case(Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical)
+        return fold.load_case(Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical)
 
 
 def run(question: Question, progress: Progress) -> Run:
@@ -184,14 +184,14 @@ def run(question: Question, progress: Progress) -> Run:
     with ExitStack() as stack:
         progress.preparing(f"asking {question.target.name}")
         place = Place(stack, question.target, question.settings)
-        checked, token = conversation(place, question.settings, careful=True)
-        plan = _base(plan_of(place.endpoint(token), question.settings, checked))
+        checked, token = check_conversation(place, question.settings, careful=True)
+        plan = _base_plan(plan_of(place.plan_target(token), question.settings, checked))
         processes = Processes(stack, place, question.settings, plan) if question.target.command else None
         base = _Base(plan, processes)
         # Starting a process may take seconds, which count against the budget.
         started_s = time.monotonic() - start if processes else 0.0
         budget = _Budget(question.budget_s - started_s, question.settings.timeout_s)
-        first_s = base.slice(SHORTEST_S, budget)
+        first_s = base.measure_slice(SHORTEST_S, budget)
         if first_s is None:
             tool = plan.operations[0].name
             raise LabError(
@@ -202,8 +202,8 @@ def run(question: Question, progress: Progress) -> Run:
             place, replace(question.settings, timeout_s=min(limit_s, max(HANGS_S, question.budget_s))), token, stack
         )
         given = _given_arguments(question)
-        variants = factors_catalogue.variants(plan, checked, caller, given)
-        experiments = [_Experiment(processes.variant(variant) if processes else variant) for variant in variants]
+        variants = factors_catalogue.applicable_variants(plan, checked, caller, given)
+        experiments = [_Experiment(processes.stdio_variant(variant) if processes else variant) for variant in variants]
         length_s, kept = _slice_length(first_s, len(experiments), question.budget_s)
         for experiment in experiments[kept:]:
             experiment.is_left_out = True
@@ -212,16 +212,18 @@ def run(question: Question, progress: Progress) -> Run:
         try:
             for number in range(ROUNDS):
                 _drop_what_takes_too_long(experiments, base, number, budget.left_s)
-                _round(base, experiments, length_s, number, budget, progress, question.target.name)
+                _run_round(base, experiments, length_s, number, budget, progress, question.target.name)
         except KeyboardInterrupt:
             result.partial = True
         with defer_interrupt():
-            result.cases = processes.cases(question.target.name) if processes else [base.case(question.target.name)]
-            result.factors = [_factor(experiment) for experiment in experiments]
+            result.cases = (
+                processes.process_cases(question.target.name) if processes else [base.median_case(question.target.name)]
+            )
+            result.factors = [_measured_factor(experiment) for experiment in experiments]
     return result
 
 
-def _base(plan: Plan) -> Plan:
+def _base_plan(plan: Plan) -> Plan:
     return replace(plan, warm_up_s=0.0, duration_s=SHORTEST_S, stages=[], drain_s=plan.timeout_s)
 
 
@@ -255,7 +257,7 @@ def _drop_what_takes_too_long(experiments: list[_Experiment], base: _Base, round
         planned_s -= costliest.spent_s * to_come
 
 
-def _round(
+def _run_round(
     base: _Base,
     experiments: list[_Experiment],
     length_s: float,
@@ -274,7 +276,7 @@ def _round(
         return
     where = f"{name} · round {number + 1}/{ROUNDS}"
     progress.step(f"{where} · base")
-    both = [base.slice(length_s, budget)]
+    both = [base.measure_slice(length_s, budget)]
     slices: list[tuple[_Experiment, float, float | None]] = []
     for experiment in experiments if number % 2 == 0 else experiments[::-1]:
         if not experiment.is_active:
@@ -284,7 +286,7 @@ def _round(
             continue
         progress.step(f"{where} · {experiment.variant.code}")
         start = time.monotonic()
-        found = _measure(experiment, length_s, budget, base_first=number % 2 == 1)
+        found = _measure_variant(experiment, length_s, budget, base_first=number % 2 == 1)
         experiment.spent_s += time.monotonic() - start
         if found is not None:
             slices.append((experiment, *found))
@@ -292,7 +294,7 @@ def _round(
         _store_slices(slices, None)
         return
     progress.step(f"{where} · base again")
-    both.append(base.slice(length_s, budget))
+    both.append(base.measure_slice(length_s, budget))
     good = [one for one in both if one is not None]
     _store_slices(slices, statistics.fmean(good) if good else None)
 
@@ -305,7 +307,7 @@ def _store_slices(slices: list[tuple[_Experiment, float, float | None]], base_s:
             experiment.changed.append(changed)
 
 
-def _measure(
+def _measure_variant(
     experiment: _Experiment, length_s: float, budget: _Budget, *, base_first: bool
 ) -> tuple[float, float | None] | None:
     """Measures a slice of the variant, and of its own base case where it has one."""
@@ -326,16 +328,16 @@ def _measure(
 
 def _measure_changed(experiment: _Experiment, length_s: float, budget: _Budget) -> float | None:
     assert experiment.variant.plan is not None, "a variant has a plan or measures itself"
-    found = _slice(budget.with_time_limit(experiment.variant.plan), length_s, experiment)
+    found = _run_slice(budget.with_time_limit(experiment.variant.plan), length_s, experiment)
     if found is None:
         experiment.refusal = experiment.refusal or "every call failed"
     return found[0] if found else None
 
 
-def _slice(plan: Plan, length_s: float, experiment: _Experiment | None = None) -> tuple[float, Outcome] | None:
+def _run_slice(plan: Plan, length_s: float, experiment: _Experiment | None = None) -> tuple[float, Outcome] | None:
     """Runs a slice and returns the median of its successful calls; ``None`` where no call succeeded."""
     with allow_interrupt():
-        outcome = drive(replace(plan, duration_s=length_s), _Nobody())
+        outcome = drive_load(replace(plan, duration_s=length_s), _Nobody())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     called = [one for one in outcome.operations if one.kind == "call"]
@@ -350,9 +352,9 @@ def _slice(plan: Plan, length_s: float, experiment: _Experiment | None = None) -
     return max(called, key=lambda one: one.ok).latency.p50_s, outcome
 
 
-def _factor(experiment: _Experiment) -> Factor:
+def _measured_factor(experiment: _Experiment) -> Factor:
     variant = experiment.variant
-    facts = _facts(experiment.last)
+    facts = _outcome_facts(experiment.last)
     if experiment.is_left_out and len(experiment.changed) < LEAST_SLICES:
         return Factor(code=variant.code, detail=variant.detail, verdict="left-out")
     if experiment.refusal and not experiment.changed:
@@ -378,11 +380,11 @@ def _factor(experiment: _Experiment) -> Factor:
         found.verdict = "same"
     else:
         found.verdict = "slower" if found.ratio > 1 else "faster"
-    found.cause = factors_catalogue.cause(found)
+    found.cause = factors_catalogue.proven_finding(found)
     return found
 
 
-def _facts(outcome: Outcome | None) -> dict[str, Any]:
+def _outcome_facts(outcome: Outcome | None) -> dict[str, Any]:
     if outcome is None:
         return {}
     json_replies = sum(one.json_replies for one in outcome.operations)

@@ -61,21 +61,23 @@ class Variant:
     """The variant's own base case, measured like ``measure``."""
 
 
-def variants(base: Plan, checked: Checked, caller: Caller, fixed_arguments: Set[str] = frozenset()) -> list[Variant]:
+def applicable_variants(
+    base: Plan, checked: Checked, caller: Caller, fixed_arguments: Set[str] = frozenset()
+) -> list[Variant]:
     """All variants that apply to a target, the most useful first. ``fixed_arguments`` must not be changed."""
     found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
-    found += _arguments(base, checked, fixed_arguments, is_ours=caller.is_profile)
+    found += _argument_variants(base, checked, fixed_arguments, is_ours=caller.is_profile)
     found += [Variant("listing", plan=_with_listing(base))]
-    found += _sessions(base)
-    found += _revisions(base)
+    found += _session_variants(base)
+    found += _revision_variants(base)
     if isinstance(base.target, HttpTarget):
-        found += _addresses(base.target, caller)
+        found += _address_variants(base.target, caller)
         found += _standalone_stream(base, caller)
-        found += _authorization(caller)
+        found += _authorization_variants(caller)
     return found
 
 
-def cause(factor: Factor) -> str | None:
+def proven_finding(factor: Factor) -> str | None:
     """Code of the finding that an effect proves; ``None`` where it proves none."""
     if factor.base_s is None or factor.changed_s is None or factor.ratio is None:
         return None
@@ -98,7 +100,7 @@ def _over_http(base: Plan, target: HttpTarget) -> Iterator[Variant]:
     yield Variant("concurrency", f"{AT_ONCE} at once", replace(base, model=Closed(vus=AT_ONCE)))
 
 
-def _addresses(target: HttpTarget, caller: Caller) -> Iterator[Variant]:
+def _address_variants(target: HttpTarget, caller: Caller) -> Iterator[Variant]:
     """Variants for the other addresses of the target's name. Only connecting shows which address is tried first."""
     for address in other_addresses(target.url):
         yield Variant(
@@ -136,7 +138,7 @@ def _with_address(url: str, address: str) -> str:
     return parts._replace(netloc=f"{host}{port}").geturl()
 
 
-def _arguments(base: Plan, checked: Checked, fixed_arguments: Set[str], *, is_ours: bool) -> Iterator[Variant]:
+def _argument_variants(base: Plan, checked: Checked, fixed_arguments: Set[str], *, is_ours: bool) -> Iterator[Variant]:
     operation = base.operations[0]
     tool = checked.tools.get(operation.tool or "", {})
     if (tool.get("annotations") or {}).get("readOnlyHint") is not True and not is_ours:
@@ -159,14 +161,14 @@ def _with_listing(base: Plan) -> Plan:
     return replace(base, operations=[listing, base.operations[0]], order="sequence")
 
 
-def _sessions(base: Plan) -> Iterator[Variant]:
+def _session_variants(base: Plan) -> Iterator[Variant]:
     if base.session == "user":
         yield Variant("session-per-call", plan=replace(base, session="call"))
         if isinstance(base.target, HttpTarget):
             yield Variant("no-session", plan=replace(base, session="none"))
 
 
-def _revisions(base: Plan) -> Iterator[Variant]:
+def _revision_variants(base: Plan) -> Iterator[Variant]:
     other = EARLIER if base.revision >= STATELESS_SINCE else LATEST
     session = "none" if other >= STATELESS_SINCE else "user"
     yield Variant("revision", other, replace(base, revision=other, session=session))  # type: ignore[arg-type]
@@ -191,7 +193,7 @@ def _standalone_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
     yield Variant("standalone-get", measure=measure_calls(True), base=measure_calls(False))
 
 
-def _authorization(caller: Caller) -> Iterator[Variant]:
+def _authorization_variants(caller: Caller) -> Iterator[Variant]:
     """Cost of authorization in a connect: discovery, registration, consent."""
 
     if caller.has_automatic_consent:

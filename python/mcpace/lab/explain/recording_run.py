@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from mcpace import _core
-from mcpace.lab.clients.fold import NANOS, Facts, Trial, cases
+from mcpace.lab.clients.fold import NANOS, Facts, Trial, operation_cases
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.machine import new_run
 from mcpace.report.model.recording import MethodFacts, RecordingFacts
@@ -27,7 +27,7 @@ WORDS = {
 }
 
 
-def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()) -> Run:
+def explain_recording(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()) -> Run:
     """Explains a recording.
 
     ``behind`` are recordings made behind a gateway at the same time. ``beside`` are recordings of the same program
@@ -42,38 +42,38 @@ def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()
     except UnicodeEncodeError as problem:
         raise UsageProblem(f"cannot read {problem.object}: its name is no UTF-8; give it another") from problem
     try:
-        return _run(explained, file, behind, beside)
+        return _explained_run(explained, file, behind, beside)
     except ValidationError as problem:
         where = ".".join(str(part) for part in problem.errors()[0]["loc"]) or problem.title
         raise UsageProblem(f"{file} is no recording of ours: no instrument sees such a number ({where})") from problem
 
 
-def _run(explained: _core.Explained, file: Path, behind: Sequence[Path], beside: Sequence[Path]) -> Run:
+def _explained_run(explained: _core.Explained, file: Path, behind: Sequence[Path], beside: Sequence[Path]) -> Run:
     options = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
     run = new_run("recording", options)
     facts = Facts(Subject(sdk="recording"), file.name, None)
     facts.explained = explained
     # The core makes waterfalls for the calls that are shown: the slowest warm call of each operation.
     facts.waterfalls = {shape["call"]: shape for shape in explained.waterfalls}
-    by_operation = {operation: _trials(explained, operation) for operation in OPERATIONS}
+    by_operation = {operation: _operation_trials(explained, operation) for operation in OPERATIONS}
     facts.trials = [trial for trials in by_operation.values() for trial in trials]
-    run.cases = cases(facts, [operation for operation, trials in by_operation.items() if trials] or ["call"])
+    run.cases = operation_cases(facts, [operation for operation, trials in by_operation.items() if trials] or ["call"])
     run.recording = RecordingFacts(
         events=explained.events,
         lost=explained.lost,
         cut_off=explained.partial,
-        methods=[_method(one) for one in explained.methods],
+        methods=[_method_facts(one) for one in explained.methods],
         starts_s=explained.starts,
     )
     return run
 
 
-def _method(explained: dict[str, Any]) -> MethodFacts:
+def _method_facts(explained: dict[str, Any]) -> MethodFacts:
     seconds = {f"{key}_s": None if explained[f"{key}_ns"] is None else explained[f"{key}_ns"] / NANOS for key in TIMES}
     return MethodFacts.model_validate({**explained, **seconds})
 
 
-def _trials(explained: _core.Explained, operation: Operation) -> list[Trial]:
+def _operation_trials(explained: _core.Explained, operation: Operation) -> list[Trial]:
     trials = []
     for call, seconds, ended, message in explained.trials(operation):
         if ended == "ok":

@@ -44,26 +44,26 @@ class Processes:
     """Median call of each slice of the base case."""
     _clients: dict[str, _core.Client] = field(default_factory=dict)
 
-    def base(self, length_s: float) -> float:
+    def measure_base(self, length_s: float) -> float:
         """Measures a slice of the base case and returns its median.
 
         Raises :class:`mcpace._core.ClientProblem` or :class:`LabError` where a call fails. The next slice then starts a
         new process.
         """
-        durations = self._slice(self.plan, length_s)
+        durations = self._measure_slice(self.plan, length_s)
         self.slices_s.append(durations)
         return durations
 
-    def variant(self, variant: Variant) -> Variant:
+    def stdio_variant(self, variant: Variant) -> Variant:
         """Changes a variant so that long-lived processes measure it."""
         plan = variant.plan
         if plan is None:
             return variant
         if variant.code == "session-per-call":
             return replace(variant, plan=None, measure=self._session_per_call)
-        return replace(variant, plan=None, measure=lambda length_s: self._slice(plan, length_s))
+        return replace(variant, plan=None, measure=lambda length_s: self._measure_slice(plan, length_s))
 
-    def cases(self, target: str) -> list[Case]:
+    def process_cases(self, target: str) -> list[Case]:
         """Cases of the base case's call and of the start of its process."""
         subject = Subject(sdk="mcpace-client", mode=self.plan.revision)
         call = Case(
@@ -85,24 +85,26 @@ class Processes:
         )
         return [call, start]
 
-    def _slice(self, plan: Plan, length_s: float) -> float:
+    def _measure_slice(self, plan: Plan, length_s: float) -> float:
         """Measures a slice. The last operation of ``plan`` is the timed call."""
         *before, call = plan.operations
-        client = self._client(plan.revision)
+        client = self._revision_client(plan.revision)
         try:
-            return _median(lambda: self._prepare(client, before), lambda: _call(client, call), length_s)
+            return _median_duration(
+                lambda: self._list_tools(client, before), lambda: _call_tool(client, call), length_s
+            )
         except (_core.ClientProblem, LabError):
             # A process that failed once is not used again.
             del self._clients[plan.revision]
             client.disconnect()
             raise
 
-    def _client(self, revision: str) -> _core.Client:
+    def _revision_client(self, revision: str) -> _core.Client:
         if revision not in self._clients:
             client = self._start_client(revision)
             # The first call of a process includes the server's lazy work, so it belongs to no slice.
             start = time.monotonic()
-            _call(client, self.plan.operations[0])
+            _call_tool(client, self.plan.operations[0])
             self.firsts_s.append(time.monotonic() - start)
             self._warm_up(client)
             self._clients[revision] = client
@@ -112,7 +114,7 @@ class Processes:
         """Makes calls until the runtime has compiled hot code, so that the first slices aren't slower."""
         until = time.monotonic() + WARM_UP_S
         while time.monotonic() < until:
-            _call(client, self.plan.operations[0])
+            _call_tool(client, self.plan.operations[0])
 
     def _start_client(self, revision: str) -> _core.Client:
         client = self.place.call_client(replace(self.settings, revision=revision), None, standalone_get=False)
@@ -126,25 +128,25 @@ class Processes:
         start = time.monotonic()
         client = self._start_client(self.plan.revision)
         try:
-            _call(client, self.plan.operations[0])
+            _call_tool(client, self.plan.operations[0])
             return time.monotonic() - start
         finally:
             client.disconnect()
 
-    def _prepare(self, client: _core.Client, operations: list[Operation]) -> None:
+    def _list_tools(self, client: _core.Client, operations: list[Operation]) -> None:
         for operation in operations:
             if operation.kind == "list":
                 client.list_tools()
 
 
-def _call(client: _core.Client, operation: Operation) -> None:
+def _call_tool(client: _core.Client, operation: Operation) -> None:
     arguments: dict[str, Any] = operation.arguments or {}
     result = client.call_tool(operation.tool or "", arguments)
     if result.get("isError"):
         raise Unreachable(f"the tool answered with an error: {tool_error_text(result)}")
 
 
-def _median(prepare: Callable[[], None], act: Callable[[], None], length_s: float) -> float:
+def _median_duration(prepare: Callable[[], None], act: Callable[[], None], length_s: float) -> float:
     until = time.monotonic() + length_s
     durations: list[float] = []
     while not durations or (time.monotonic() < until and len(durations) < MOST_CALLS):

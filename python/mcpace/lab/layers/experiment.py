@@ -87,10 +87,10 @@ def run(plan: LayersPlan, progress: Progress) -> Run:
             measured = _LayerBench(stack, plan, progress)
             try:
                 measured.warm_up(progress)
-                measured.rounds(progress)
+                measured.run_rounds(progress)
             finally:
                 with defer_interrupt():
-                    result.layers, result.cases = measured.facts, measured.cases()
+                    result.layers, result.cases = measured.facts, measured.layer_cases()
     except KeyboardInterrupt:
         result.partial = True
     return result
@@ -106,48 +106,48 @@ class _LayerBench:
         self._worker = stack.enter_context(Worker.start(plan.python, "measure", *where))
         ready = self._worker.ready
         self.facts = LayersFacts(sdk=ready["sdk"], version=ready["version"], python=ready["python"])
-        self._layers = {description["name"]: _layer(description) for description in ready["layers"]}
+        self._layers = {description["name"]: _described_layer(description) for description in ready["layers"]}
         progress.preparing(f"{plan.place}: serving")
-        self._layers |= self._serve(stack, where)
+        self._layers |= self._start_server(stack, where)
         for layer in self._layers.values():
             if layer.unsupported:
                 progress.note(f"{layer.name} is left out: {layer.unsupported}")
 
     def warm_up(self, progress: Progress) -> None:
         """Warms up each layer and determines the number of calls in a batch."""
-        for layer in self._measurable():
+        for layer in self._measurable_layers():
             progress.preparing(f"{self._plan.place}: warming up {layer.name}")
             start = time.monotonic()
             while layer.is_measured:
-                took_s = self._batch(layer)
+                took_s = self._run_batch(layer)
                 if layer.batches_s:
                     layer.batches_s.pop()
                 layer.calls = _fitting_calls(layer.calls, took_s, self._plan.batch_s)
                 if time.monotonic() - start >= self._plan.warm_up_s:
                     break
 
-    def rounds(self, progress: Progress) -> None:
+    def run_rounds(self, progress: Progress) -> None:
         """Runs the rounds: a batch of each layer, in alternating order."""
         rounds = self._plan.rounds
         progress.begin(rounds)
         for number in range(1, rounds + 1):
             progress.step(f"{self._plan.place} · round {number}/{rounds}")
-            layers = self._measurable()
+            layers = self._measurable_layers()
             for layer in layers if number % 2 else layers[::-1]:
                 if layer.is_measured:
-                    self._batch(layer)
+                    self._run_batch(layer)
                     if layer.error:
                         progress.note(f"{layer.name}: {layer.error}")
                     else:
                         progress.sample("a call", layer.name, layer.batches_s[-1])
 
-    def cases(self) -> list[Case]:
+    def layer_cases(self) -> list[Case]:
         """One case for each layer."""
         subject = Subject(sdk=self.facts.sdk, version=self.facts.version or None)
         medians = {layer.name: statistics.median(layer.batches_s) for layer in self._in_order() if layer.batches_s}
-        return [_case(layer, subject, self._plan, medians) for layer in self._in_order()]
+        return [_layer_case(layer, subject, self._plan, medians) for layer in self._in_order()]
 
-    def _serve(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> dict[str, _Layer]:
+    def _start_server(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> dict[str, _Layer]:
         """Starts the server and returns the socket's layer, and the handler's where the server reports it.
 
         Where the server can't be served, the socket's layer is unsupported, and the other layers are still measured.
@@ -156,21 +156,21 @@ class _LayerBench:
         try:
             server = stack.enter_context(Worker.start(self._plan.python, "serve", *where))
             by = str(server.ready["by"])
-            description = self._worker.ask({"cmd": "connect", "url": server.ready["url"]}, SLACK_S)
+            description = self._worker.send_command({"cmd": "connect", "url": server.ready["url"]}, SLACK_S)
         except LabError as error:
             return {SOCKET: _Layer(SOCKET, unsupported=f"{error}{f' (served by {by})' if by else ''}")}
         self.facts.served_by = by
-        return {layer["name"]: _layer(layer) for layer in description["layers"]}
+        return {layer["name"]: _described_layer(layer) for layer in description["layers"]}
 
-    def _batch(self, layer: _Layer) -> float:
+    def _run_batch(self, layer: _Layer) -> float:
         """Runs one batch and returns its duration by this process's clock."""
         start = time.monotonic()
         command = {"cmd": "batch", "layer": layer.name, "calls": layer.calls}
         try:
-            answer = self._worker.ask(command, self._plan.batch_s * 4 + SLACK_S)
+            answer = self._worker.send_command(command, self._plan.batch_s * 4 + SLACK_S)
         except ProgramProblem as gone:
             # Without the worker no layer can be measured; earlier batches are kept.
-            for one in self._measurable():
+            for one in self._measurable_layers():
                 one.error = str(gone)
         except LabError as error:
             layer.error = str(error)
@@ -181,11 +181,11 @@ class _LayerBench:
     def _in_order(self) -> list[_Layer]:
         return [self._layers[name] for name in ORDER if name in self._layers]
 
-    def _measurable(self) -> list[_Layer]:
+    def _measurable_layers(self) -> list[_Layer]:
         return [layer for layer in self._in_order() if layer.is_measured]
 
 
-def _layer(description: dict[str, Any]) -> _Layer:
+def _described_layer(description: dict[str, Any]) -> _Layer:
     return _Layer(description["name"], description.get("includes", ""), unsupported=description.get("unsupported"))
 
 
@@ -195,7 +195,7 @@ def _fitting_calls(calls: int, took_s: float, batch_s: float) -> int:
     return max(1, min(round(wanted), calls * 10, MOST_CALLS))
 
 
-def _case(layer: _Layer, subject: Subject, plan: LayersPlan, medians: dict[str, float]) -> Case:
+def _layer_case(layer: _Layer, subject: Subject, plan: LayersPlan, medians: dict[str, float]) -> Case:
     median, direct = medians.get(layer.name), medians.get(ORDER[0])
     facts = LayerFacts(
         name=layer.name, includes=layer.includes, batches=len(layer.batches_s), calls_per_batch=layer.calls

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mcpace.lab.errors import UnknownName, Unreachable, UsageProblem
-from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn
+from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
 KNOWN = 12
@@ -35,24 +35,24 @@ class Worker(AdapterProcess):
         """
         command = [python, str(WORKER), mode, place, tool, json.dumps(arguments)]
         # Python must not write the worker's bytecode into mcpace's folder.
-        worker = cls(spawn(command, cwd=Path.cwd(), env={"PYTHONDONTWRITEBYTECODE": "1"}))
+        worker = cls(spawn_group(command, cwd=Path.cwd(), env={"PYTHONDONTWRITEBYTECODE": "1"}))
         try:
             for thread in worker._threads:
                 thread.start()
-            worker.ready = _raise_problem(worker._next(READY_LIMIT_S, "ready"))
+            worker.ready = _raise_problem(worker._next_message(READY_LIMIT_S, "ready"))
         except BaseException:
             worker._kill()
             raise
         return worker
 
-    def ask(self, command: dict[str, Any], limit_s: float) -> dict[str, Any]:
+    def send_command(self, command: dict[str, Any], limit_s: float) -> dict[str, Any]:
         """Sends one command and returns its answer. Raises like :meth:`start`; the worker survives its own problems."""
         name = str(command["cmd"])
         with contextlib.suppress(BrokenPipeError):
             self._stdin.write(json.dumps(command).encode() + b"\n")
             self._stdin.flush()
         try:
-            answer = self._next(limit_s, name)
+            answer = self._next_message(limit_s, name)
         except BaseException:
             self._kill()
             raise

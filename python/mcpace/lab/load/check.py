@@ -37,7 +37,7 @@ class Checked:
     """The server's tool listing, by tool name."""
 
 
-def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: bool = False) -> Checked:
+def check_target(client: _core.Client, settings: LoadSettings, name: str, *, careful: bool = False) -> Checked:
     """Checks the target. ``careful``: a tool that the user didn't name is called only if it is marked read-only.
 
     Raises :class:`Unreachable` where the target can't be reached or a tool returns an error, and :class:`UsageProblem`
@@ -55,7 +55,7 @@ def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: b
         )
         for operation in operations:
             if operation.kind == "call":
-                _call(client, operation, settings.data, name)
+                _call_tool(client, operation, settings.data, name)
     except _core.ClientProblem as problem:
         raise Unreachable(f"{name}: {problem}") from problem
     return Checked(revision, operations, tools=tools)
@@ -72,7 +72,7 @@ def select_operations(
     for tool in settings.arguments:
         if tool not in dict(mix):
             raise UsageProblem(f"--args names {tool!r}, which the load doesn't call: name it with --mix too")
-    return [_operation(name, weight, tools, settings.arguments, how) for name, weight in mix]
+    return [_checked_operation(name, weight, tools, settings.arguments, how) for name, weight in mix]
 
 
 def render_templates(value: Any, data: Mapping[str, list[str]]) -> Any:
@@ -104,7 +104,7 @@ def _sample_value(match: re.Match[str], data: Mapping[str, list[str]]) -> str:
             return "0"
 
 
-def _operation(
+def _checked_operation(
     name: str,
     weight: float,
     tools: Mapping[str, dict[str, Any]],
@@ -119,8 +119,8 @@ def _operation(
         raise UnknownName("tool", name, tools)
     values = arguments.get(name)
     if values is None:
-        values = tool_schema.arguments(tools[name])
-        tool_schema.require(tools[name], values, how.replace("TOOL", name))
+        values = tool_schema.fixed_arguments(tools[name])
+        tool_schema.require_arguments(tools[name], values, how.replace("TOOL", name))
     return Operation(name=name, kind="call", tool=name, arguments=values, weight=weight)
 
 
@@ -130,7 +130,7 @@ def _default_tool(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, d
         return next(iter(arguments))
     if tool_schema.ECHO in tools and tool_schema.is_callable(tools[tool_schema.ECHO]):
         return tool_schema.ECHO
-    free = tool_schema.easiest(tools.values())
+    free = tool_schema.easiest_tools(tools.values())
     if len(free) == 1 or (free and tool_schema.is_read_only(free[0])):
         return str(free[0]["name"])
     if not tools:
@@ -146,10 +146,12 @@ def _read_only_tool(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str,
     marked = [one for one, tool in tools.items() if tool_schema.is_read_only(tool)]
     if not marked:
         raise UsageProblem(f"none of {name}'s tools is marked read-only: name one that may be called with --tool")
-    return min(marked, key=lambda one: len(tool_schema.missing(tools[one], tool_schema.arguments(tools[one]))))
+    return min(
+        marked, key=lambda one: len(tool_schema.missing_arguments(tools[one], tool_schema.fixed_arguments(tools[one])))
+    )
 
 
-def _call(client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str) -> None:
+def _call_tool(client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str) -> None:
     assert operation.tool is not None, "a call has a tool"
     arguments = render_templates(operation.arguments or {}, data)
     result = client.call_tool(operation.tool, arguments)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcpace.lab.load.histogram import quantile
+from mcpace.lab.load.histogram import quantile_seconds
 from mcpace.report.model.contexts import DelayedAckInLoad
 from mcpace.report.model.run import Finding
 from mcpace.report.words import findings
@@ -61,7 +61,7 @@ class Experiment:
     """``alone_…``: with one connection."""
 
 
-def hill(buckets: Buckets) -> float:
+def excess_share(buckets: Buckets) -> float:
     """Share of calls (0 to 1) in the window that exceed the expectation from its neighbourhood.
 
     The neighbourhood has the window's width on either side. Its denser side gives the expected number of calls, so that
@@ -72,27 +72,27 @@ def hill(buckets: Buckets) -> float:
     if not total:
         return 0.0
 
-    def within(low: float, high: float) -> int:
+    def calls_between(low: float, high: float) -> int:
         return sum(count for bound, count in buckets if low <= bound / 1e9 < high)
 
-    around = max(within(FROM_S - width, FROM_S), within(TO_S, TO_S + width))
-    return max(within(FROM_S, TO_S) - around, 0) / total
+    around = max(calls_between(FROM_S - width, FROM_S), calls_between(TO_S, TO_S + width))
+    return max(calls_between(FROM_S, TO_S) - around, 0) / total
 
 
 def is_suspected(result: LoadResult) -> bool:
     """Whether the experiment is worth its time: a hill, reused connections, and a server that is not busy."""
     idle = result.cpu_share is None or result.cpu_share < BUSY_SHARE
-    return idle and result.reused_share > 0.5 and hill(result.buckets) >= SUSPECT_SHARE
+    return idle and result.reused_share > 0.5 and excess_share(result.buckets) >= SUSPECT_SHARE
 
 
-def judge(before: LoadResult, experiment: Experiment | None) -> Finding | None:
+def suspected_finding(before: LoadResult, experiment: Experiment | None) -> Finding | None:
     """Returns the finding, or ``None`` where it isn't suspected or the experiment contradicts it.
 
     Without an experiment, the finding is reported as a suspicion with medium confidence.
     """
     if not is_suspected(before) or (experiment is not None and not is_confirmed(experiment)):
         return None
-    return _finding(before, experiment)
+    return _delayed_ack_finding(before, experiment)
 
 
 def is_confirmed(experiment: Experiment) -> bool:
@@ -100,18 +100,18 @@ def is_confirmed(experiment: Experiment) -> bool:
 
     Under the full load the hill must shrink too. Its rest may be queueing, which TCP_QUICKACK doesn't change.
     """
-    alone, busy = hill(experiment.alone_plain.buckets), hill(experiment.plain.buckets)
+    alone, busy = excess_share(experiment.alone_plain.buckets), excess_share(experiment.plain.buckets)
     return (
         min(alone, busy) >= SUSPECT_SHARE
-        and hill(experiment.alone_quick.buckets) <= VANISHED * alone
-        and hill(experiment.quick.buckets) <= SHRUNK * busy
+        and excess_share(experiment.alone_quick.buckets) <= VANISHED * alone
+        and excess_share(experiment.quick.buckets) <= SHRUNK * busy
         and experiment.alone_quick.mean_s < experiment.alone_plain.mean_s
         and experiment.quick.mean_s < experiment.plain.mean_s
     )
 
 
-def _finding(before: LoadResult, experiment: Experiment | None) -> Finding:
-    share = hill(before.buckets)
+def _delayed_ack_finding(before: LoadResult, experiment: Experiment | None) -> Finding:
+    share = excess_share(before.buckets)
     # Mean time that a call would save with immediate acknowledgements.
     cost = before.mean_s - experiment.quick.mean_s if experiment else share * FROM_S
     cost = max(cost, 0.0)
@@ -119,18 +119,18 @@ def _finding(before: LoadResult, experiment: Experiment | None) -> Finding:
         share=round(share, 4),
         from_s=FROM_S,
         to_s=TO_S,
-        p50_s=quantile(before.buckets, 0.5),
+        p50_s=quantile_seconds(before.buckets, 0.5),
         mean_s=before.mean_s,
         cpu_share=None if before.cpu_share is None else round(before.cpu_share, 4),
     )
     if experiment:
         of_experiment = {
-            "quick_share": round(hill(experiment.quick.buckets), 4),
+            "quick_share": round(excess_share(experiment.quick.buckets), 4),
             "quick_mean_s": experiment.quick.mean_s,
-            "quick_p50_s": quantile(experiment.quick.buckets, 0.5),
-            "alone_share": round(hill(experiment.alone_plain.buckets), 4),
-            "alone_p50_s": quantile(experiment.alone_plain.buckets, 0.5),
-            "alone_quick_p50_s": quantile(experiment.alone_quick.buckets, 0.5),
+            "quick_p50_s": quantile_seconds(experiment.quick.buckets, 0.5),
+            "alone_share": round(excess_share(experiment.alone_plain.buckets), 4),
+            "alone_p50_s": quantile_seconds(experiment.alone_plain.buckets, 0.5),
+            "alone_quick_p50_s": quantile_seconds(experiment.alone_quick.buckets, 0.5),
         }
         context = context.model_copy(update=of_experiment)
     return Finding(

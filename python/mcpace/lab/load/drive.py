@@ -35,7 +35,7 @@ class Watcher(Protocol):
         """Another second of the load has ended."""
 
 
-def drive(plan: Plan, watcher: Watcher) -> Outcome:
+def drive_load(plan: Plan, watcher: Watcher) -> Outcome:
     """Runs a plan to its end. Ctrl-C ends it early, with ``stopped`` in the outcome.
 
     Raises :class:`UsageProblem` for a plan that can't be run.
@@ -66,7 +66,7 @@ def drive(plan: Plan, watcher: Watcher) -> Outcome:
 
 def _report_seconds(engine: _core.Load, watcher: Watcher) -> None:
     for second in SECONDS.validate_json(engine.progress()):
-        watcher.second(fold.second(second))
+        watcher.second(fold.load_second(second))
 
 
 def _await_end(engine: _core.Load, limit_s: float) -> None:

@@ -59,13 +59,13 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
         with allow_interrupt():
             watcher.preparing(f"checking {target.name}")
             place = Place(stack, target, settings)
-            checked, token = conversation(place, settings)
+            checked, token = check_conversation(place, settings)
             for note in checked.notes:
                 watcher.note(note)
-            thresholds.check(settings.thresholds, [operation.name for operation in checked.operations])
+            thresholds.check_thresholds(settings.thresholds, [operation.name for operation in checked.operations])
         make_layer_client = partial(place.layer_client, settings, token) if settings.server_timing else None
         return _drive_load(
-            target, settings, plan_of(place.endpoint(token), settings, checked), watcher, make_layer_client
+            target, settings, plan_of(place.plan_target(token), settings, checked), watcher, make_layer_client
         )
 
 
@@ -86,7 +86,7 @@ def _drive_load(
 ) -> Run:
     from mcpace.lab.clients.fold import mean_ledger
     from mcpace.lab.load import fold, gate
-    from mcpace.lab.load.drive import drive
+    from mcpace.lab.load.drive import drive_load
     from mcpace.lab.machine import new_run
     from mcpace.report.model.run import Subject
 
@@ -95,14 +95,14 @@ def _drive_load(
         sampler = (
             stack.enter_context(_layer_sampler(make_layer_client, plan)) if make_layer_client is not None else None
         )
-        outcome = drive(plan, watcher)
+        outcome = drive_load(plan, watcher)
     result.partial = outcome.ended == "stopped"
     if not result.partial or outcome.seconds or any(one.count for one in outcome.operations):
-        case = fold.case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
+        case = fold.load_case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
         assert case.load is not None, "a case of load"
         case.load.thresholds = [gate.check_threshold(threshold, case) for threshold in settings.thresholds]
         if sampler is not None:
-            layers = sampler.sum()
+            layers = sampler.ledger_sum()
             case.ledger_s, case.load.beside = mean_ledger([layers]), layers["calls"]
         result.cases = [case]
     return result
@@ -154,7 +154,7 @@ class Place:
     def __init__(self, stack: ExitStack, target: Target, settings: LoadSettings) -> None:
         self._target = target
         self._headers = list(settings.headers)
-        self._certificate = targets.certificate(settings.extra_root) if settings.extra_root is not None else None
+        self._certificate = targets.read_certificate(settings.extra_root) if settings.extra_root is not None else None
         self._url = target.url
         if target.profile is not None:
             scripted = _core.Target(
@@ -163,10 +163,10 @@ class Place:
             stack.callback(scripted.stop)
             self._url, self._certificate = scripted.url, scripted.certificate_pem
         self.name = target.name
-        self.client = self._client(settings)
+        self.client = self._open_client(settings)
         stack.callback(self.client.disconnect)
 
-    def endpoint(self, token: str | None) -> HttpTarget | StdioTarget:
+    def plan_target(self, token: str | None) -> HttpTarget | StdioTarget:
         """Target of the engine's plan."""
         if self._target.command:
             return StdioTarget(command=list(self._target.command), env=dict(self._target.environment))
@@ -179,7 +179,7 @@ class Place:
     def layer_client(self, settings: LoadSettings, token: str | None) -> _core.Client:
         """A client that requests the server's layer timings, with the access token of the load."""
         auth = "bearer" if token is not None else "none"
-        return self._client(settings, auth=auth, token=token, limit_s=settings.timeout_s, server_timing=True)
+        return self._open_client(settings, auth=auth, token=token, limit_s=settings.timeout_s, server_timing=True)
 
     @property
     def has_automatic_consent(self) -> bool:
@@ -199,9 +199,9 @@ class Place:
         Without a token, the client authorizes itself. ``url`` replaces the address of the server.
         """
         own: dict[str, Any] = {} if token is None else {"auth": "bearer", "token": token}
-        return self._client(settings, url, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
+        return self._open_client(settings, url, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
 
-    def _client(self, settings: LoadSettings, url: str | None = None, **others: Any) -> _core.Client:
+    def _open_client(self, settings: LoadSettings, url: str | None = None, **others: Any) -> _core.Client:
         options: dict[str, Any] = {
             "environment": list(self._target.environment),
             "revision": settings.revision,
@@ -215,13 +215,13 @@ class Place:
         return _core.Client(list(self._target.command) or url or self._url or "", **options | others)
 
 
-def conversation(place: Place, settings: LoadSettings, *, careful: bool = False) -> tuple[Checked, str | None]:
-    """Checks the target and returns the results and the access token; ``careful`` as in :func:`check.check`.
+def check_conversation(place: Place, settings: LoadSettings, *, careful: bool = False) -> tuple[Checked, str | None]:
+    """Checks the target and returns the results and the access token; ``careful`` as in :func:`check.check_target`.
 
     Raises :class:`LabError` where the target can't be reached or called.
     """
     try:
-        checked = check.check(place.client, settings, place.name, careful=careful)
+        checked = check.check_target(place.client, settings, place.name, careful=careful)
         token = place.client.token()
     finally:
         place.client.disconnect()

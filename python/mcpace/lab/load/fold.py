@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcpace.lab.load import delayed_ack, generator_limited, merge
-from mcpace.lab.load.histogram import combine_histograms, latencies, merge_buckets
+from mcpace.lab.load.histogram import combine_histograms, histogram_latencies, merge_buckets
 from mcpace.lab.load.outcome import OperationOutcome, Outcome, Second
 from mcpace.lab.load.plan import HttpTarget, Plan
 from mcpace.report.model.load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
@@ -16,14 +16,14 @@ CALLS = ("call", "raw")
 SHOWN_ERROR = 300
 
 
-def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
+def load_case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
     """Converts the measurements after the warm-up to a case."""
     # A replay may have several operations for one tool.
-    ended = merge.operations(outcome.operations)
+    ended = merge.merge_operations(outcome.operations)
     asked = {operation.name for operation in plan.operations}
     loaded = [one for one in ended if one.name in asked and one.kind in CALLS]
     loaded = loaded or [one for one in ended if one.name in asked]
-    calls = {one.name: _operation(one, outcome.measured_s) for one in loaded}
+    calls = {one.name: _load_operation(one, outcome.measured_s) for one in loaded}
     others = [one for one in ended if one.name not in calls and one.count]
     folded = Case(
         subject=subject,
@@ -33,15 +33,15 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
         error=outcome.failure,
         throughput_rps=sum(one.throughput_rps for one in calls.values()),
         errors=sum(one.count - one.ok for one in calls.values()),
-        latency_s=latencies(combine_histograms(one.latency for one in loaded)),
-        service_s=latencies(combine_histograms(one.service for one in loaded)),
+        latency_s=histogram_latencies(combine_histograms(one.latency for one in loaded)),
+        service_s=histogram_latencies(combine_histograms(one.service for one in loaded)),
         by_tool=calls,
         saturated=outcome.engine.saturated,
-        seconds=[second(one) for one in outcome.seconds],
+        seconds=[load_second(one) for one in outcome.seconds],
         load=LoadFacts(
             ended=outcome.ended,
             failure=outcome.failure,
-            model=_model(plan),
+            model=_model_fields(plan),
             elapsed_s=outcome.elapsed_s,
             measured_s=outcome.measured_s,
             warm_up_s=plan.warm_up_s,
@@ -51,12 +51,12 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
             late=outcome.late,
             unfinished=outcome.unfinished,
             acknowledgement_share=_acknowledgement_share(plan, outcome, loaded),
-            others={one.name: _operation(one, outcome.measured_s) for one in others},
+            others={one.name: _load_operation(one, outcome.measured_s) for one in others},
             connections=LoadConnections(**outcome.connections.model_dump()),
             engine=LoadEngine(**outcome.engine.model_dump()),
         ),
     )
-    limited = generator_limited.judge(folded)
+    limited = generator_limited.limited_finding(folded)
     folded.findings = [limited] if limited else []
     return folded
 
@@ -66,17 +66,17 @@ def _acknowledgement_share(plan: Plan, outcome: Outcome, loaded: list[OperationO
     requests = found.opened + found.reused_requests
     if not isinstance(plan.target, HttpTarget) or found.reused_requests <= requests / 2:
         return 0.0
-    share = delayed_ack.hill(merge_buckets([one.service.buckets for one in loaded]))
+    share = delayed_ack.excess_share(merge_buckets([one.service.buckets for one in loaded]))
     return share if share >= delayed_ack.SUSPECT_SHARE else 0.0
 
 
-def second(outcome: Second) -> LoadSecond:
+def load_second(outcome: Second) -> LoadSecond:
     """Converts one second of the time series."""
     latency = outcome.latency.model_dump() if outcome.latency and outcome.ok else {}
     return LoadSecond(**outcome.model_dump(exclude={"latency"}), **latency)
 
 
-def _operation(outcome: OperationOutcome, measured_s: float) -> LoadOperation:
+def _load_operation(outcome: OperationOutcome, measured_s: float) -> LoadOperation:
     return LoadOperation(
         name=outcome.name,
         kind=outcome.kind,
@@ -85,9 +85,9 @@ def _operation(outcome: OperationOutcome, measured_s: float) -> LoadOperation:
         errors=outcome.errors,
         first_error=outcome.first_error and outcome.first_error[:SHOWN_ERROR],
         throughput_rps=outcome.ok / measured_s if measured_s > 0 else 0.0,
-        latency_s=latencies(outcome.latency),
-        service_s=latencies(outcome.service),
-        failed_s=latencies(outcome.failed),
+        latency_s=histogram_latencies(outcome.latency),
+        service_s=histogram_latencies(outcome.service),
+        failed_s=histogram_latencies(outcome.failed),
         latency_buckets=outcome.latency.buckets,
         sent_bytes=outcome.sent_bytes,
         received_bytes=outcome.received_bytes,
@@ -96,7 +96,7 @@ def _operation(outcome: OperationOutcome, measured_s: float) -> LoadOperation:
     )
 
 
-def _model(plan: Plan) -> dict[str, Any]:
+def _model_fields(plan: Plan) -> dict[str, Any]:
     model = {"kind": plan.model.kind, **vars(plan.model)}
     if plan.stages:
         model["stages"] = [vars(stage) for stage in plan.stages]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
-from mcpace.lab.load.histogram import merge_buckets, quantile
+from mcpace.lab.load.histogram import merge_buckets, quantile_seconds
 from mcpace.lab.load.thresholds import Threshold
 from mcpace.report.model.load import LoadOperation, LoadThreshold
 from mcpace.report.model.run import Case
@@ -38,10 +38,10 @@ def _measured_value(threshold: Threshold, case: Case) -> float | None:
         case "errors":
             return float(failed) if threshold.unit == "count" else failed / count if count else None
         case _:
-            return _latency(threshold.metric, chosen)
+            return _latency_value(threshold.metric, chosen)
 
 
-def _latency(metric: str, operations: Sequence[LoadOperation]) -> float | None:
+def _latency_value(metric: str, operations: Sequence[LoadOperation]) -> float | None:
     told = [one.latency_s for one in operations if one.latency_s is not None]
     if not told:
         return None
@@ -53,4 +53,4 @@ def _latency(metric: str, operations: Sequence[LoadOperation]) -> float | None:
         case "mean":
             return sum(one.mean * one.count for one in told) / sum(one.count for one in told)
         case _:
-            return quantile(merge_buckets(one.latency_buckets for one in operations), float(metric[1:]) / 100)
+            return quantile_seconds(merge_buckets(one.latency_buckets for one in operations), float(metric[1:]) / 100)

@@ -14,7 +14,7 @@ CODE = GeneratorLimited.code
 REASONS = {"late-starts": "calls-left-late", "threads-busy": "threads-had-no-time"}
 
 
-def judge(case: Case) -> Finding | None:
+def limited_finding(case: Case) -> Finding | None:
     """Returns the finding where the engine was the limit of this load."""
     load = case.load
     if load is None or not load.engine.saturated:

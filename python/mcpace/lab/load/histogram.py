@@ -24,7 +24,7 @@ def merge_buckets(histograms: Iterable[Buckets]) -> list[tuple[int, int]]:
     return sorted(counts.items())
 
 
-def quantile(buckets: Buckets, share: float) -> float | None:
+def quantile_seconds(buckets: Buckets, share: float) -> float | None:
     """Quantile in seconds: the value that this share of the samples doesn't exceed; ``None`` without samples."""
     total = sum(count for _, count in buckets)
     if not total:
@@ -47,7 +47,7 @@ def combine_histograms(parts: Iterable[Histogram]) -> Histogram:
     largest = max(part.max_s for part in parts)
 
     def value(share: float) -> float:
-        return min(quantile(buckets, share) or 0.0, largest)
+        return min(quantile_seconds(buckets, share) or 0.0, largest)
 
     return Histogram(
         count=count,
@@ -62,7 +62,7 @@ def combine_histograms(parts: Iterable[Histogram]) -> Histogram:
     )
 
 
-def latencies(histogram: Histogram) -> Latencies | None:
+def histogram_latencies(histogram: Histogram) -> Latencies | None:
     """Converts a histogram to the Run's latencies; ``None`` without samples."""
     if not histogram.count:
         return None

@@ -40,7 +40,7 @@ class LayerSampler:
         self._client = make()
         self._every_s = max(EVERY_S, planned_s / MOST)
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._ask, name="mcpace-layers", daemon=True)
+        self._thread = threading.Thread(target=self._sample_layers, name="mcpace-layers", daemon=True)
 
     def __enter__(self) -> Self:
         if self._calls:
@@ -55,14 +55,14 @@ class LayerSampler:
             # The client's current call may hang as long as those of the load.
             self._thread.join(END_S)
 
-    def sum(self) -> dict[str, Any]:
+    def ledger_sum(self) -> dict[str, Any]:
         """Sum of the ledgers of all calls that returned. Call it after the ``with`` block."""
         explained = self._client.recording().explained()
         calls = [call for call, _, ended, _ in explained.trials("call") if ended == "ok"]
         # The first call is cold: it may open the session's connection.
         return explained.sum(calls[1:] or calls)
 
-    def _ask(self) -> None:
+    def _sample_layers(self) -> None:
         in_a_row = number = 0
         connected = False
         while not self._over.wait(self._every_s) and in_a_row < FAILURES and number < MOST:

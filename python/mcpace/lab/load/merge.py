@@ -20,7 +20,7 @@ NOTHING = Outcome(
 SEVERITY = ("done", "stopped", "failed")
 
 
-def outcomes(several: Iterable[Outcome]) -> Outcome:
+def merge_outcomes(several: Iterable[Outcome]) -> Outcome:
     """Merges the outcomes of equal loads that ran one after another."""
     parts = list(several)
     if not parts:
@@ -37,27 +37,27 @@ def outcomes(several: Iterable[Outcome]) -> Outcome:
         dropped=sum(one.dropped for one in parts),
         late=sum(one.late for one in parts),
         unfinished=sum(one.unfinished for one in parts),
-        operations=operations(one for part in parts for one in part.operations),
+        operations=merge_operations(one for part in parts for one in part.operations),
         connections=Connections(
             opened=sum(one.connections.opened for one in parts),
             reused_requests=sum(one.connections.reused_requests for one in parts),
             failed=sum(one.connections.failed for one in parts),
             closed_by_peer=sum(one.connections.closed_by_peer for one in parts),
         ),
-        seconds=_seconds(parts),
-        engine=_engine(parts),
+        seconds=_concatenate_seconds(parts),
+        engine=_merge_engines(parts),
     )
 
 
-def operations(several: Iterable[OperationOutcome]) -> list[OperationOutcome]:
+def merge_operations(several: Iterable[OperationOutcome]) -> list[OperationOutcome]:
     """Merges operations of equal names."""
     by_name: dict[str, list[OperationOutcome]] = {}
     for one in several:
         by_name.setdefault(one.name, []).append(one)
-    return [_operation(own) for own in by_name.values()]
+    return [_merge_operation(own) for own in by_name.values()]
 
 
-def _operation(own: Sequence[OperationOutcome]) -> OperationOutcome:
+def _merge_operation(own: Sequence[OperationOutcome]) -> OperationOutcome:
     errors: Counter[str] = Counter()
     for one in own:
         errors.update({kind: count for kind, count in one.errors.items() if count})
@@ -78,7 +78,7 @@ def _operation(own: Sequence[OperationOutcome]) -> OperationOutcome:
     )
 
 
-def _seconds(parts: Sequence[Outcome]) -> list[Second]:
+def _concatenate_seconds(parts: Sequence[Outcome]) -> list[Second]:
     """Concatenates the time series. Time between two loads is left out."""
     seconds, start = [], 0.0
     for part in parts:
@@ -87,7 +87,7 @@ def _seconds(parts: Sequence[Outcome]) -> list[Second]:
     return seconds
 
 
-def _engine(parts: Sequence[Outcome]) -> Engine:
+def _merge_engines(parts: Sequence[Outcome]) -> Engine:
     whole = sum(one.elapsed_s for one in parts)
     busy = sum(one.engine.busy * one.elapsed_s for one in parts) / whole if whole > 0 else 0.0
     return Engine(

@@ -34,7 +34,7 @@ class Replay:
     """Number of requests with redacted values. The redacted text is sent as recorded."""
 
 
-def read(path: Path) -> Replay:
+def read_replay(path: Path) -> Replay:
     """Reads a recording of ``mcpace record``.
 
     Raises :class:`UsageProblem` where the file is not a recording or has no request that can be sent again.
@@ -47,11 +47,11 @@ def read(path: Path) -> Replay:
         raise UsageProblem(f"--replay {path}: {problem}") from problem
     operations: list[Operation] = []
     cut = redacted = 0
-    for message, text in _requests(events):
+    for message, text in _client_requests(events):
         if message is None:
             cut += 1
         elif message["method"] not in HANDSHAKES:
-            operations.append(_operation(message))
+            operations.append(_replayed_operation(message))
             redacted += REDACTED in text
     if not operations:
         why = f": none of its {cut} requests was kept whole (record with a larger --body-limit)" if cut else ""
@@ -61,7 +61,7 @@ def read(path: Path) -> Replay:
     return Replay(tuple(operations), cut, redacted)
 
 
-def _requests(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any] | None, str]]:
+def _client_requests(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any] | None, str]]:
     """Yields each request of the client with its text; ``None`` for a request whose body was cut."""
     for entry in events:
         fact = entry["event"].get("request-end") or _from_client(entry["event"].get("stdio-line"))
@@ -85,7 +85,7 @@ def _from_client(fact: dict[str, Any] | None) -> dict[str, Any] | None:
     return fact if fact and fact.get("from") == "client" else None
 
 
-def _operation(message: dict[str, Any]) -> Operation:
+def _replayed_operation(message: dict[str, Any]) -> Operation:
     params = message.get("params")
     params = dict(params) if isinstance(params, dict) else {}
     meta = params.pop("_meta", None)

@@ -35,7 +35,7 @@ class Threshold:
     unit: Unit
 
 
-def parse(text: str) -> Threshold:
+def parse_threshold(text: str) -> Threshold:
     """Parses a threshold.
 
     Raises :class:`UsageProblem` for invalid text.
@@ -47,11 +47,11 @@ def parse(text: str) -> Threshold:
     known = metric in ("mean", "min", "max", "errors", "rps") or re.fullmatch(r"p\d{1,2}(\.\d+)?", metric)
     if not known:
         raise UsageProblem(f"--threshold {text!r}: there is no figure {metric!r}; {FORMS}")
-    limit, kind = _limit(text, metric, float(figure), unit)
+    limit, kind = _parse_limit(text, metric, float(figure), unit)
     return Threshold(text.strip(), operation and operation.strip(), metric, cast(Comparison, comparison), limit, kind)
 
 
-def check(thresholds: Iterable[Threshold], operations: Iterable[str]) -> None:
+def check_thresholds(thresholds: Iterable[Threshold], operations: Iterable[str]) -> None:
     """Raises :class:`UnknownName` for a threshold on an operation that the load doesn't have."""
     known = [*operations, "initialize"]
     for threshold in thresholds:
@@ -59,7 +59,7 @@ def check(thresholds: Iterable[Threshold], operations: Iterable[str]) -> None:
             raise UnknownName("operation of a threshold", threshold.operation, known)
 
 
-def _limit(text: str, metric: str, figure: float, unit: str) -> tuple[float, Unit]:
+def _parse_limit(text: str, metric: str, figure: float, unit: str) -> tuple[float, Unit]:
     if metric == "rps":
         if unit:
             raise UsageProblem(f"--threshold {text!r}: rps takes a bare number, as in rps>1000")

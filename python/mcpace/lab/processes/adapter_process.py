@@ -35,7 +35,7 @@ STDERR_TAIL = 4_096
 SHOWN = 200
 
 
-def spawn(
+def spawn_group(
     command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """Starts a program in a process group of its own, with pipes, in the neutral folder unless `cwd` is given.
@@ -84,7 +84,7 @@ class AdapterProcess:
         try:
             for thread in self._threads:
                 thread.start()
-            ready = self._next(limit_s, "ready")
+            ready = self._next_message(limit_s, "ready")
             if ready.get("ready") is not True:
                 raise self._rubbish_problem(json.dumps(ready).encode(), "ready")
         except BaseException:
@@ -108,12 +108,12 @@ class AdapterProcess:
         self.close()
 
     @property
-    def stderr(self) -> str:
+    def stderr_tail(self) -> str:
         """Last bytes of the program's stderr."""
         return b"".join(self._stderr_tail)[-STDERR_TAIL:].decode("utf-8", "replace")
 
-    def _next(self, limit_s: float, waiting_for: str) -> dict[str, Any]:
-        line = self._line(limit_s, waiting_for)
+    def _next_message(self, limit_s: float, waiting_for: str) -> dict[str, Any]:
+        line = self._next_line(limit_s, waiting_for)
         if line is None:
             raise self._exit_problem(waiting_for)
         try:
@@ -124,7 +124,7 @@ class AdapterProcess:
             raise self._rubbish_problem(line, waiting_for)
         return value
 
-    def _line(self, limit_s: float, waiting_for: str) -> bytes | None:
+    def _next_line(self, limit_s: float, waiting_for: str) -> bytes | None:
         """Returns the next line; `None` once stdout is closed, or after the exit while a child keeps stdout open."""
         deadline = time.monotonic() + limit_s
         while (left := deadline - time.monotonic()) > 0:
@@ -146,7 +146,7 @@ class AdapterProcess:
                 f"the program closed its stdout while {waiting_for!r} was waiting{self._stderr_summary()}"
             )
         if code == UNSUPPORTED_EXIT:
-            lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+            lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
             return Unsupported(lines[-1] if lines else "this version can't do that")
         how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
         return ProgramDied(f"the program {how} while {waiting_for!r} was waiting{self._stderr_summary()}")
@@ -157,7 +157,7 @@ class AdapterProcess:
         return ProgramRubbish(f"the program answered {waiting_for!r} with something that is no answer: {shown!r}{more}")
 
     def _stderr_summary(self) -> str:
-        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
         return f"; the end of its stderr: {' '.join(lines[-4:])[-SHOWN * 3 :]}" if lines else ""
 
     def _kill(self) -> None:

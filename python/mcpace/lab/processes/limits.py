@@ -116,7 +116,7 @@ class Confinement:
             cap.parent / f"mcpace-{os.getpid()}-{re.sub('[^A-Za-z0-9.-]+', '-', name)}" if cap.parent else None
         )
 
-    def prefix(self) -> tuple[str, ...]:
+    def command_prefix(self) -> tuple[str, ...]:
         """Words to put before a command to apply the limits to it."""
         cores = "-" if self._group else ",".join(map(str, self._cap.cores))
         return (sys.executable, "-I", "-S", str(LIMIT_EXEC), cores, str(self._group or "-"))

@@ -68,7 +68,7 @@ class ProcessSamples:
                 self._thread.join()
             self.sample_all()
 
-    def watch(self, of: Literal["client", "server"], pid: int) -> None:
+    def watch_process(self, of: Literal["client", "server"], pid: int) -> None:
         """Samples a process now, then each period until the process ends."""
         watched = Watched(of, pid, [])
         with self._lock:
@@ -79,7 +79,7 @@ class ProcessSamples:
     def sample_all(self) -> None:
         """Samples every watched process now."""
         with self._lock:
-            self._alive = [watched for watched in self._alive if self._sample(watched)]
+            self._alive = [watched for watched in self._alive if self._sample_process(watched)]
 
     @property
     def has_processes(self) -> bool:
@@ -104,9 +104,9 @@ class ProcessSamples:
         known = {watched.pid for watched in self._watched}
         for pid in child_pids(self._proc):
             if pid not in known:
-                self.watch(self._children_are, pid)
+                self.watch_process(self._children_are, pid)
 
-    def _sample(self, watched: Watched) -> bool:
+    def _sample_process(self, watched: Watched) -> bool:
         sample = read_sample(watched.pid, self._proc)
         if sample is None:
             return False

@@ -40,7 +40,7 @@ class Process:
 
 def read_usage(pid: int, proc: Path = PROC) -> Usage | None:
     """Reads the usage of ``pid`` and its descendants; ``None`` where ``pid`` has ended, or there is no /proc."""
-    known = _processes(proc)
+    known = _running_processes(proc)
     if pid not in known:
         return None
     children: dict[int, list[int]] = {}
@@ -101,7 +101,7 @@ class UsageWatch:
             self._largest = max(self._largest, usage.rss_bytes)
 
 
-def _processes(proc: Path) -> dict[int, Process]:
+def _running_processes(proc: Path) -> dict[int, Process]:
     known = {}
     try:
         names = [entry.name for entry in proc.iterdir()]
@@ -113,12 +113,12 @@ def _processes(proc: Path) -> dict[int, Process]:
                 text = (proc / name / "stat").read_text(errors="replace")
             except OSError:
                 continue  # it has ended meanwhile
-            if (process := _read(text)) is not None:
+            if (process := _parse_stat(text)) is not None:
                 known[int(name)] = process
     return known
 
 
-def _read(text: str) -> Process | None:
+def _parse_stat(text: str) -> Process | None:
     """proc_pid_stat(5). The second field is a name in parentheses, which may have any character in it."""
     fields = text.rpartition(")")[2].split()
     if len(fields) < 22 or fields[0] in "ZX":

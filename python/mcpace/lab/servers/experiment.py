@@ -54,26 +54,26 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
     with defer_interrupt(), ExitStack() as stack:
         with allow_interrupt():
             subjects = _resolve_subjects(plan, progress)
-            conditions = _conditions(plan, stack)
+            conditions = _common_conditions(plan, stack)
         result = new_run("servers", plan.as_options())
         if _core.DEBUG:
             progress.note(
                 "mcpace is a debug build: the floor, the generator's limit and mcpace's own rows mean nothing"
             )
         result.servers = _comparison_facts(conditions, plan)
-        bench = _Bench([_label(one) for one in subjects], conditions)
+        bench = _Bench([_server_subject(one) for one in subjects], conditions)
         stack.callback(bench.close)
         try:
             with allow_interrupt():
-                bench.build(subjects, result, progress)
+                bench.build_environments(subjects, result, progress)
                 with limits.avoid_server_cores(conditions.cap):
-                    bench.open(progress)
-                    bench.rounds(plan.rounds, progress)
-                    bench.experiments(progress)
+                    bench.start_servers(progress)
+                    bench.run_rounds(plan.rounds, progress)
+                    bench.run_experiments(progress)
         except KeyboardInterrupt:
             result.partial = True
-        result.cases = bench.cases()
-        result.servers.floor = fold.floor(bench.floor, bench.plan)
+        result.cases = bench.server_cases()
+        result.servers.floor = fold.null_floor(bench.floor, bench.plan)
     return result
 
 
@@ -84,15 +84,15 @@ class _Bench:
         self.conditions = conditions
         self.servers = [ServerUnderTest(subject, conditions) for subject in subjects]
         self.floor = ServerUnderTest(Subject(sdk=FLOOR, mode="json"), conditions, NULL_SERVER, checked=False)
-        self.plan = _plan(conditions)
+        self.plan = _described_plan(conditions)
         self._experiments: dict[int, Experiment] = {}
 
-    def build(self, subjects: Sequence[Resolved], result: Run, progress: Progress) -> None:
+    def build_environments(self, subjects: Sequence[Resolved], result: Run, progress: Progress) -> None:
         """Finds or builds every environment before any server runs, since compiling would take processor time."""
         for server, resolved in zip(self.servers, subjects, strict=True):
             progress.preparing(server.subject.label())
             try:
-                environment = release_environment.ensure(
+                environment = release_environment.ensure_environment(
                     resolved.adapter, resolved.version, progress.preparing, Role.SERVER
                 )
             except LabError as error:
@@ -102,16 +102,16 @@ class _Bench:
             _set_environment(server, resolved, environment)
             result.versions[server.subject.label()] = environment.versions
 
-    def open(self, progress: Progress) -> None:
+    def start_servers(self, progress: Progress) -> None:
         """Starts, checks and warms up each server."""
         for server in [*self.servers, self.floor]:
             if server.command and not server.error:
                 progress.preparing(f"{server.subject.label()}: starting, checking, warming up")
-                server.open()
+                server.start_server()
                 if server.error:
                     progress.note(f"{server.subject.label()}: {server.error}")
 
-    def rounds(self, count: int, progress: Progress) -> None:
+    def run_rounds(self, count: int, progress: Progress) -> None:
         """Runs the rounds: every server once in each, in alternating order."""
         standing = [server for server in [*self.servers, self.floor] if server.is_open]
         if standing == [self.floor]:
@@ -122,35 +122,35 @@ class _Bench:
                 if server.is_open:
                     progress.step(f"round {number}/{count} · {server.subject.label()}")
                     rounds = len(server.rounds)
-                    server.round(number)
+                    server.run_round(number)
                     if server.error:
                         progress.note(f"{server.subject.label()}: {server.error}")
                     for one in server.rounds[rounds:]:
                         rate = fold.throughput(one.outcome)
                         progress.sample("calls a second", server.subject.label(), rate, "per second")
 
-    def experiments(self, progress: Progress) -> None:
+    def run_experiments(self, progress: Progress) -> None:
         """Makes the TCP_QUICKACK experiment for each server whose results are suspicious."""
         for index, server in enumerate(self.servers):
             seen = server.load_result()
             if seen is not None and delayed_ack.is_suspected(seen):
                 progress.preparing(f"{server.subject.label()}: repeating with TCP_QUICKACK")
-                if (experiment := server.experiment(progress)) is not None:
+                if (experiment := server.run_experiment(progress)) is not None:
                     self._experiments[index] = experiment
 
-    def cases(self) -> list[Case]:
+    def server_cases(self) -> list[Case]:
         """The case of each server. All but the first have their ratio to the first."""
         cases = []
         for index, server in enumerate(self.servers):
-            case = fold.case(server, f"workload:{self.conditions.workload.name}", self.plan)
+            case = fold.server_case(server, f"workload:{self.conditions.workload.name}", self.plan)
             seen = server.load_result()
             if seen is not None:
-                finding = delayed_ack.judge(seen, self._experiments.get(index))
+                finding = delayed_ack.suspected_finding(seen, self._experiments.get(index))
                 case.findings = [finding] if finding else []
             cases.append(case)
         for case in cases[1:]:
             assert case.server is not None, "every case has its server's facts"
-            case.server.ratio = fold.ratio(case, cases[0])
+            case.server.ratio = fold.throughput_ratio(case, cases[0])
         return cases
 
     def close(self) -> None:
@@ -160,18 +160,18 @@ class _Bench:
                 stack.callback(server.close)
 
 
-def _conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
+def _common_conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
     """Builds the servers' common conditions. Starts the workload's backends, which run until ``stack`` is closed."""
-    model, round_s = plan.model(), plan.round_s()
+    model, round_s = plan.load_model(), plan.round_s()
     session = resolve_session(plan.session, plan.revision or REVISION)
-    cap = limits.choose_cap(_cpus(plan.cpus), limits.parse_memory(plan.memory))
+    cap = limits.choose_cap(_processor_count(plan.cpus), limits.parse_memory(plan.memory))
     with limits.avoid_server_cores(cap):
         workload = stack.enter_context(Workload(plan.workload))
     return Conditions(
         workload,
         cap,
         model,
-        plan.revisions(),
+        plan.tried_revisions(),
         session,
         plan.state,
         round_s,
@@ -182,27 +182,29 @@ def _conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
 
 
 def _resolve_subjects(plan: ServersPlan, progress: Progress) -> list[Resolved]:
-    plan.check()
-    subjects = [_resolve(text, progress) for text in plan.subjects]
+    plan.check_settings()
+    subjects = [_resolve_server(text, progress) for text in plan.subjects]
     for index, one in enumerate(subjects):
         if one in subjects[:index]:
             raise UsageProblem(f"{plan.subjects[index]} is named twice; each server stands for one row")
     return subjects
 
 
-def _resolve(text: str, progress: Progress) -> Resolved:
+def _resolve_server(text: str, progress: Progress) -> Resolved:
     """Resolves a subject to one server. A release with a finished environment needs no package index."""
     try:
-        return adapter_subject.resolve(text, progress.preparing, Role.SERVER)
+        return adapter_subject.resolve_subject(text, progress.preparing, Role.SERVER)
     except ReleasesProblem:
         subject = adapter_subject.parse_subject(text, toml_file.load_all(), Role.SERVER)
         version = str(subject.selection)
         if release_environment.find_ready(subject.adapter, version, Role.SERVER) is None:
             raise
-        return Resolved(subject.adapter, version, subject.mode or next(iter(subject.adapter.modes(Role.SERVER)), None))
+        return Resolved(
+            subject.adapter, version, subject.mode or next(iter(subject.adapter.supported_modes(Role.SERVER)), None)
+        )
 
 
-def _label(resolved: Resolved) -> Subject:
+def _server_subject(resolved: Resolved) -> Subject:
     return Subject(sdk=resolved.adapter.name, version=resolved.version, mode=resolved.mode)
 
 
@@ -210,16 +212,16 @@ def _set_environment(server: ServerUnderTest, resolved: Resolved, environment: E
     server.command, server.environment = resolved.adapter.server_command(environment), environment
 
 
-def _cpus(requested: float | None) -> float:
+def _processor_count(requested: float | None) -> float:
     """Number of processors: by default two, as in most published comparisons, or one where there is only one."""
     if requested is not None:
         return requested
     return float(min(2, len(limits.allowed_cores())))
 
 
-def _plan(conditions: Conditions) -> Plan:
+def _described_plan(conditions: Conditions) -> Plan:
     """Plan that describes all rounds in the cases. Each round's own plan adds its server's URL and its seed."""
-    calls = conditions.workload.load()
+    calls = conditions.workload.load_operations()
     return Plan(
         target=HttpTarget(url=""),
         revision=conditions.revisions[0],
@@ -237,7 +239,7 @@ def _plan(conditions: Conditions) -> Plan:
 def _comparison_facts(conditions: Conditions, plan: ServersPlan) -> ServerComparison:
     return ServerComparison(
         workload=conditions.workload.name,
-        operations={one.name: one.arguments or {} for one in conditions.workload.load().operations},
+        operations={one.name: one.arguments or {} for one in conditions.workload.load_operations().operations},
         model={"kind": conditions.model.kind, **vars(conditions.model)},
         revision=conditions.revisions[0],
         session=conditions.session,
@@ -245,12 +247,12 @@ def _comparison_facts(conditions: Conditions, plan: ServersPlan) -> ServerCompar
         rounds=plan.rounds,
         round_s=conditions.round_s,
         round_warm_up_s=ROUND_WARM_UP_S,
-        cap=_cap(conditions.cap),
+        cap=_server_cap(conditions.cap),
         behind=conditions.workload.backends(),
     )
 
 
-def _cap(cap: Cap) -> ServerCap:
+def _server_cap(cap: Cap) -> ServerCap:
     return ServerCap(
         by=cap.by,
         cpus=cap.cpus,

@@ -16,12 +16,14 @@ from mcpace.report.model.run import Case
 from mcpace.report.model.servers import Floor, RateRatio, ServerRound
 
 
-def case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
+def server_case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
     """Converts the results of one server, over all its rounds."""
     facts = server.facts
-    facts.rounds = [_round(one) for one in server.rounds]
+    facts.rounds = [_server_round(one) for one in server.rounds]
     if server.rounds:
-        result = fold.case(server.subject, target, plan, merge.outcomes(one.outcome for one in server.rounds))
+        result = fold.load_case(
+            server.subject, target, plan, merge.merge_outcomes(one.outcome for one in server.rounds)
+        )
         facts.cpu_s_per_call = _per_call(server.rounds)
         if facts.cpu_s_per_call is not None:
             result.cpu_s = facts.cpu_s_per_call * sum(one.count for one in (result.by_tool or {}).values())
@@ -39,7 +41,7 @@ def case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
     return result
 
 
-def ratio(case: Case, first: Case) -> RateRatio | None:
+def throughput_ratio(case: Case, first: Case) -> RateRatio | None:
     """Ratio of a server's throughput to that of the first server; ``None`` where no round has both."""
     assert case.server is not None, "a case of servers"
     assert first.server is not None, "a case of servers"
@@ -51,9 +53,9 @@ def ratio(case: Case, first: Case) -> RateRatio | None:
     return RateRatio(against=first.subject.label(), ratio=value, low=low, high=high, rounds=rounds)
 
 
-def floor(server: ServerUnderTest, plan: Plan) -> Floor:
+def null_floor(server: ServerUnderTest, plan: Plan) -> Floor:
     """Results of the load on the null server."""
-    result = case(server, "floor", plan)
+    result = server_case(server, "floor", plan)
     if result.load is None:
         return Floor(throughput_rps=0, engine_busy=0, saturated=False, error=result.error or "it had no round")
     engine, rate = result.load.engine, result.throughput_rps or 0.0
@@ -70,7 +72,7 @@ def floor(server: ServerUnderTest, plan: Plan) -> Floor:
     )
 
 
-def _round(measured: Round) -> ServerRound:
+def _server_round(measured: Round) -> ServerRound:
     calls = [operation for operation in measured.outcome.operations if operation.kind in CALLS]
     latency = combine_histograms(operation.latency for operation in calls)
     return ServerRound(

@@ -51,17 +51,17 @@ class ServersPlan:
     server_timing: bool = False
     """Whether an additional user requests the servers' layer timings."""
 
-    def check(self) -> None:
+    def check_settings(self) -> None:
         """Raises :class:`UsageProblem` for settings that are invalid on any machine."""
-        self.model()
+        self.load_model()
         self.round_s()
         resolve_session(self.session, self.revision or REVISION)
 
-    def revisions(self) -> tuple[str, ...]:
+    def tried_revisions(self) -> tuple[str, ...]:
         """Revisions to try with each server, in order."""
         return (self.revision,) if self.revision else (REVISION, OLDER)
 
-    def model(self) -> Closed | Open:
+    def load_model(self) -> Closed | Open:
         """Model of the load: users, or a rate.
 
         Raises :class:`UsageProblem` where both are given, and for an invalid number of users.

@@ -59,7 +59,7 @@ class Redis:
         program = find_program()
         self._folder = Path(tempfile.mkdtemp(prefix="mcpace-redis-"))
         try:
-            self._process, self.port = _start(program, self._folder)
+            self._process, self.port = _start_redis(program, self._folder)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
@@ -77,7 +77,7 @@ class Redis:
         """Process id of redis-server."""
         return self._process.pid
 
-    def url(self, database: int) -> str:
+    def database_url(self, database: int) -> str:
         """URL of one of its databases."""
         return f"redis://127.0.0.1:{self.port}/{database}"
 
@@ -132,7 +132,7 @@ class Connection:
             for start in range(0, len(waiting), BATCH):
                 batch = waiting[start : start + BATCH]
                 self._socket.sendall(b"".join(map(_encode_command, batch)))
-                answers += [self._read() for _ in batch]
+                answers += [self._read_reply() for _ in batch]
         except OSError as error:
             raise RedisProblem(f"Redis has gone: {error.strerror or error}") from error
         return answers
@@ -148,7 +148,7 @@ class Connection:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _read(self) -> Value:
+    def _read_reply(self) -> Value:
         line = self._reader.readline(LONGEST_LINE)
         if not line.endswith(b"\r\n"):
             raise RedisProblem("Redis has gone: it closed the connection")
@@ -163,7 +163,7 @@ class Connection:
             case b"$":
                 return None if rest.startswith(b"-") else self._read_bulk(int(rest))
             case b"*":
-                return None if int(rest) < 0 else [self._read() for _ in range(int(rest))]
+                return None if int(rest) < 0 else [self._read_reply() for _ in range(int(rest))]
         raise RedisProblem(f"Redis answers with something that isn't RESP: {line[:40]!r}")
 
     def _read_bulk(self, length: int) -> bytes:
@@ -178,13 +178,13 @@ def _encode_command(words: Sequence[str | int | bytes]) -> bytes:
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
-def _start(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+def _start_redis(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     last_line = ""
     for _ in range(ATTEMPTS):
         port = _free_port()
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                _command(program, port, folder),
+                _redis_command(program, port, folder),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -203,7 +203,7 @@ def _start(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     raise RedisProblem(f"{program} doesn't start: {last_line[:300]}")
 
 
-def _command(program: str, port: int, folder: Path) -> list[str]:
+def _redis_command(program: str, port: int, folder: Path) -> list[str]:
     # No configuration file: the machine's own Redis may have one.
     options = {
         "port": port,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError
-from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn
+from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
 from mcpace.lab.processes.child_processes import has_exited, signal_group
 
 State = Literal["stateless", "stateful"]
@@ -53,7 +53,7 @@ class ServerProgram(AdapterProcess):
         """
         options = ["--host", host, "--port", str(port), "--mode", mode, "--state", state]
         place = environment.path if environment is not None else None
-        program = cls(spawn([*prefix, *command, *options], cwd=place, env=env))
+        program = cls(spawn_group([*prefix, *command, *options], cwd=place, env=env))
         ready = program._await_ready(ready_limit_s)
         try:
             program.ready = read_ready(ready)
@@ -74,12 +74,12 @@ class ServerProgram(AdapterProcess):
         """The started process, which leads the program's process group."""
         return self._process.pid
 
-    def signal(self, number: Signals) -> None:
+    def send_signal(self, number: Signals) -> None:
         """Sends a signal to the process group. Harmless after the program's exit."""
         if self._process.returncode is None:
             signal_group(self._process, number)
 
-    def death(self) -> LabError | None:
+    def exit_error(self) -> LabError | None:
         """Returns the reason of the server's exit after ending its process group; `None` while it runs."""
         return self._exit_problem("load") if has_exited(self._process) else None
 

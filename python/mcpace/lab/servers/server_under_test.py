@@ -20,7 +20,7 @@ from mcpace import _core
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, Unsupported
 from mcpace.lab.load.delayed_ack import Experiment, LoadResult
-from mcpace.lab.load.drive import drive
+from mcpace.lab.load.drive import drive_load
 from mcpace.lab.load.fold import CALLS
 from mcpace.lab.load.histogram import merge_buckets
 from mcpace.lab.load.layers import LayerSampler
@@ -90,7 +90,7 @@ class Round:
 
 @dataclass
 class ServerUnderTest:
-    """A server and its results. :meth:`open` and :meth:`close` may be called in any order and state."""
+    """A server and its results. :meth:`start_server` and :meth:`close` may be called in any order and state."""
 
     subject: Subject
     conditions: Conditions
@@ -116,32 +116,32 @@ class ServerUnderTest:
         """Whether the server can be put under load."""
         return self._program is not None
 
-    def open(self) -> None:
+    def start_server(self) -> None:
         """Starts the server, checks it, warms it up, and stops it (SIGSTOP)."""
         try:
-            program = self._start()
-            self._check(program)
+            program = self._start_program()
+            self._check_program(program)
             usage = read_usage(program.pid)
             if usage is not None:
                 self.facts.rss_idle_bytes, self.facts.processes = usage.rss_bytes, usage.processes
             if self.conditions.warm_up_s:
-                _drive(self._plan(self.conditions.warm_up_s, seed=0))
-            self._pause(program)
+                _drive_unless_interrupted(self._load_plan(self.conditions.warm_up_s, seed=0))
+            self._pause_program(program)
         except Unsupported as problem:
             self.unsupported = str(problem)
             self.close()
         except LabError as problem:
             self._give_up(str(problem))
 
-    def round(self, number: int) -> None:
+    def run_round(self, number: int) -> None:
         """Runs one round. Ctrl-C keeps the measurements so far and raises ``KeyboardInterrupt``."""
-        program = self._resume()
+        program = self._resume_program()
         if program is None:
             return
         try:
             with defer_interrupt():
                 with UsageWatch(program.pid) as watch:
-                    plan = self._plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
+                    plan = self._load_plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
                     outcome = self._drive_round(plan)
                 # A round that was interrupted in its warm-up has no measurements.
                 if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
@@ -157,12 +157,12 @@ class ServerUnderTest:
 
     def _drive_round(self, plan: Plan) -> Outcome:
         if not (self.conditions.server_timing and self.checked):
-            return drive(plan, Quiet())
+            return drive_load(plan, Quiet())
         with LayerSampler(
             self._layer_client, plan.operations, plan.data, plan.warm_up_s + self.conditions.round_s
         ) as sampler:
-            outcome = drive(plan, Quiet())
-        self.layer_ledgers.append(sampler.sum())
+            outcome = drive_load(plan, Quiet())
+        self.layer_ledgers.append(sampler.ledger_sum())
         return outcome
 
     def _layer_client(self) -> _core.Client:
@@ -170,19 +170,19 @@ class ServerUnderTest:
         url, revision = self._program.url, self.facts.revision or self.conditions.revisions[0]
         return _core.Client(url, revision=revision, limit_s=CHECK_LIMIT_S, server_timing=True)
 
-    def experiment(self, progress: Progress) -> Experiment | None:
+    def run_experiment(self, progress: Progress) -> Experiment | None:
         """Makes short loads with and without TCP_QUICKACK. Returns ``None`` where they fail."""
-        program = self._resume()
+        program = self._resume_program()
         if program is None:
             return None
         alone = Closed(vus=1)
         try:
             plain, quick, alone_plain, alone_quick = (
-                self._measure(program, replace(plan, quick_ack=quick_ack))
-                for plan in (self._plan(EXPERIMENT_S, seed=1), self._plan(EXPERIMENT_S, seed=1, model=alone))
+                self._measure_load(program, replace(plan, quick_ack=quick_ack))
+                for plan in (self._load_plan(EXPERIMENT_S, seed=1), self._load_plan(EXPERIMENT_S, seed=1, model=alone))
                 for quick_ack in (False, True)
             )
-            self._pause(program)
+            self._pause_program(program)
         except LabError as problem:
             progress.note(f"{self.subject.label()}: the experiment with TCP_QUICKACK failed: {problem}")
             return None
@@ -201,10 +201,10 @@ class ServerUnderTest:
         """Ends the server. Closing twice is harmless."""
         program, self._program = self._program, None
         if program is not None:
-            program.signal(signal.SIGCONT)
+            program.send_signal(signal.SIGCONT)
         self._stack.close()
 
-    def _start(self) -> ServerProgram:
+    def _start_program(self) -> ServerProgram:
         conditions = self.conditions
         self._account = account = conditions.workload.open() if self.checked else None
         self._confinement = self._stack.enter_context(Confinement(conditions.cap, self.subject.label()))
@@ -214,7 +214,7 @@ class ServerUnderTest:
             state=conditions.state,
             environment=self.environment,
             env=account.environment() if account else None,
-            prefix=self._confinement.prefix(),
+            prefix=self._confinement.command_prefix(),
             ready_limit_s=conditions.ready_limit_s,
         )
         self._stack.callback(program.close)
@@ -223,7 +223,7 @@ class ServerUnderTest:
         self.facts.sdk_version, self.facts.workers, self.facts.notes = ready.version, ready.workers, list(ready.notes)
         return program
 
-    def _check(self, program: ServerProgram) -> None:
+    def _check_program(self, program: ServerProgram) -> None:
         if not self.checked:
             return
         problems: list[_core.ClientProblem] = []
@@ -242,15 +242,15 @@ class ServerUnderTest:
                 client.disconnect()
         # The problem with the first revision is reported, unless the server connected with a later one or has exited.
         reported = problems[-1] if self.facts.revision else problems[0]
-        raise program.death() or LabError(f"its answers can't be checked: {reported}") from reported
+        raise program.exit_error() or LabError(f"its answers can't be checked: {reported}") from reported
 
     def _end_round(self, program: ServerProgram, outcome: Outcome) -> None:
         """Stops the server after a round. Raises the reason where the server has exited or the load failed."""
-        if (death := program.death()) is not None:
+        if (death := program.exit_error()) is not None:
             raise self._died_for_memory() or death
         if outcome.ended == "failed":
             raise LabError(outcome.failure or "the load failed")
-        self._pause(program)
+        self._pause_program(program)
 
     def _died_for_memory(self) -> LabError | None:
         if self._confinement is None or not self._confinement.killed_for_memory():
@@ -258,24 +258,24 @@ class ServerUnderTest:
         limit = self.conditions.cap.memory_bytes or 0
         return LabError(f"it took more than the {limit / 2**20:,.0f} MiB of --memory, and the kernel killed it")
 
-    def _resume(self) -> ServerProgram | None:
+    def _resume_program(self) -> ServerProgram | None:
         if self._program is not None:
-            self._program.signal(signal.SIGCONT)
+            self._program.send_signal(signal.SIGCONT)
         return self._program
 
-    def _pause(self, program: ServerProgram) -> None:
-        program.signal(signal.SIGSTOP)
+    def _pause_program(self, program: ServerProgram) -> None:
+        program.send_signal(signal.SIGSTOP)
 
     def _give_up(self, reason: str) -> None:
         self.error = reason
         self.close()
 
-    def _plan(
+    def _load_plan(
         self, duration_s: float, *, seed: int, warm_up_s: float = 0.0, model: Closed | Open | None = None
     ) -> Plan:
         assert self._program is not None, "only an open server is put under load"
         conditions = self.conditions
-        calls = conditions.workload.load()
+        calls = conditions.workload.load_operations()
         return Plan(
             target=HttpTarget(url=self._program.url),
             revision=self.facts.revision or conditions.revisions[0],
@@ -291,10 +291,10 @@ class ServerUnderTest:
             seed=seed,
         )
 
-    def _measure(self, program: ServerProgram, plan: Plan) -> LoadResult:
-        outcome = _drive(plan)
+    def _measure_load(self, program: ServerProgram, plan: Plan) -> LoadResult:
+        outcome = _drive_unless_interrupted(plan)
         if outcome.ended == "failed":
-            raise program.death() or LabError(outcome.failure or "the load failed")
+            raise program.exit_error() or LabError(outcome.failure or "the load failed")
         return load_result_of([outcome], None)
 
 
@@ -313,9 +313,9 @@ def load_result_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Load
     )
 
 
-def _drive(plan: Plan) -> Outcome:
+def _drive_unless_interrupted(plan: Plan) -> Outcome:
     """Runs a load whose results are dropped on Ctrl-C."""
-    outcome = drive(plan, Quiet())
+    outcome = drive_load(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     return outcome

@@ -54,7 +54,7 @@ class Shop:
             raise LabError(f"one run has room for {DATABASES} servers with a shop")
         account = Account(self, self._databases)
         self._databases += 1
-        account.fill()
+        account.fill_database()
         return account
 
     def search(self, query: str, limit: int) -> str:
@@ -86,33 +86,33 @@ class Account:
 
     def environment(self) -> dict[str, str]:
         """Environment variables that give the server program the backends' addresses (adapters/README.md)."""
-        return {"SHOP_API": self._shop.api, "SHOP_REDIS": self._shop.redis.url(self._database)}
+        return {"SHOP_API": self._shop.api, "SHOP_REDIS": self._shop.redis.database_url(self._database)}
 
-    def fill(self) -> None:
+    def fill_database(self) -> None:
         """Replaces the database's contents by the users and their carts."""
         with self.connect() as connection:
             connection.send_command("FLUSHDB")
-            connection.send_pipeline(command for user in range(1, USERS + 1) for command in _user(user))
+            connection.send_pipeline(command for user in range(1, USERS + 1) for command in _fill_commands(user))
 
     def connect(self) -> Connection:
         """Opens a connection of the lab to the database."""
         return self._shop.redis.connect(self._database)
 
 
-def cart(user: int) -> list[tuple[int, int]]:
+def cart_items(user: int) -> list[tuple[int, int]]:
     """Products and quantities in a user's cart: none to seven."""
     return [((user * 7919 + place * 104_729) % PRODUCTS + 1, (user + place) % 5 + 1) for place in range(user % 8)]
 
 
-def person(user: int) -> dict[str, Any]:
+def user_record(user: int) -> dict[str, Any]:
     """Id, name and tier of a user."""
     return {"id": user, "name": f"{NAMES[user % len(NAMES)]} {user}", "tier": TIERS[user % len(TIERS)]}
 
 
-def _user(user: int) -> list[list[str | int]]:
-    entry = person(user)
+def _fill_commands(user: int) -> list[list[str | int]]:
+    entry = user_record(user)
     commands: list[list[str | int]] = [["HSET", f"user:{user}", "name", entry["name"], "tier", entry["tier"]]]
-    if items := cart(user):
+    if items := cart_items(user):
         commands.append(["RPUSH", f"cart:{user}", *(f"{product}:{quantity}" for product, quantity in items)])
     return commands
 

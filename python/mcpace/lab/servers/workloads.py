@@ -62,7 +62,7 @@ class Workload:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def load(self) -> Load:
+    def load_operations(self) -> Load:
         """Operations of the load."""
         if self.shop is None:
             return Load([Operation(name="echo", kind="call", tool="echo", arguments={"text": "hi"})])
@@ -93,18 +93,19 @@ class Workload:
         """
         listed = {str(tool.get("name")) for tool in client.list_tools()}
         checked = []
-        for tool, arguments, expected in self._calls(account):
+        for tool, arguments, expected in self._tool_calls(account):
             if tool not in listed:
                 raise WrongAnswer(f"it has no tool {tool}; it lists {', '.join(sorted(listed))[:SHOWN] or 'none'}")
-            answer = _text(tool, client.call_tool(tool, arguments))
+            answer = _content_text(tool, client.call_tool(tool, arguments))
             if answer != expected:
                 raise WrongAnswer(
-                    f"{tool} answers {_quoted(answer)} to {json.dumps(arguments)[:SHOWN]}, not {_quoted(expected)}"
+                    f"{tool} answers {_shortened_quote(answer)} to {json.dumps(arguments)[:SHOWN]}, "
+                    f"not {_shortened_quote(expected)}"
                 )
             checked.append(tool)
         return checked
 
-    def _calls(self, account: Account | None) -> Iterator[Call]:
+    def _tool_calls(self, account: Account | None) -> Iterator[Call]:
         yield "echo", {"text": 'hi "é" \\ 你好'}, 'hi "é" \\ 你好'
         yield "greet", {"name": "mcpace"}, "Hello, mcpace!"
         yield "double", {"n": 21}, "42"
@@ -117,38 +118,38 @@ class Workload:
     def _shop_calls(self, behind: Shop, account: Account) -> Iterator[Call]:
         yield "search_products", {"query": "Wireless Head", "limit": 3}, behind.search("Wireless Head", 3)
         for user in (7, 8):  # a full cart and an empty one
-            items = [{"product_id": product, "quantity": quantity} for product, quantity in shop.cart(user)]
-            cart = {"user": shop.person(user), "items": items, "count": len(items)}
-            yield "get_user_cart", {"user_id": user}, _compact(cart)
+            items = [{"product_id": product, "quantity": quantity} for product, quantity in shop.cart_items(user)]
+            cart = {"user": shop.user_record(user), "items": items, "count": len(items)}
+            yield "get_user_cart", {"user_id": user}, _compact_json(cart)
         items = [{"product_id": 1, "quantity": 2}, {"product_id": 2, "quantity": 1}]
         total = behind.price(items)
         with account.connect() as connection:
-            orders = int(_number(connection.send_command("GET", f"orders:{BUYER}")))
+            orders = int(_count_digits(connection.send_command("GET", f"orders:{BUYER}")))
         paid = {"order": orders + 1, "total_cents": total, "items": len(items)}
-        yield "checkout", {"user_id": BUYER, "items": items}, _compact(paid)
+        yield "checkout", {"user_id": BUYER, "items": items}, _compact_json(paid)
         with account.connect() as connection:
             left = connection.send_pipeline([["HGET", f"user:{BUYER}", "spent"], ["LRANGE", f"history:{BUYER}", 0, -1]])
         if left != [str((orders + 1) * total).encode(), [str(total).encode()] * (orders + 1)]:
             raise WrongAnswer(f"checkout left other things in Redis than it must: {left!r}"[:SHOWN])
 
 
-def _number(value: Any) -> bytes:
+def _count_digits(value: Any) -> bytes:
     return value if isinstance(value, bytes) else b"0"
 
 
-def _compact(value: Any) -> str:
+def _compact_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _text(tool: str, result: dict[str, Any]) -> str:
+def _content_text(tool: str, result: dict[str, Any]) -> str:
     content = result.get("content")
     texts = [str(part.get("text")) for part in content or [] if isinstance(part, dict)]
     if result.get("isError"):
-        raise WrongAnswer(f"{tool} answers with an error: {_quoted(' '.join(texts))}")
+        raise WrongAnswer(f"{tool} answers with an error: {_shortened_quote(' '.join(texts))}")
     if len(texts) != 1:
         raise WrongAnswer(f"{tool} answers with {len(texts)} blocks of content, not with one")
     return texts[0]
 
 
-def _quoted(text: str) -> str:
+def _shortened_quote(text: str) -> str:
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")

@@ -40,7 +40,7 @@ def ratio_of_series(now: Sequence[float], base: Sequence[float]) -> tuple[float,
     if not ours or not theirs or min(*ours, *theirs) <= 0:
         return None
     x, y = np.log(ours), np.log(theirs)
-    low, high = _studentised(x, y)
+    low, high = _studentised_interval(x, y)
     ratio = statistics.fmean(now) / statistics.fmean(base)
     return ratio, min(float(np.exp(low)), ratio), max(float(np.exp(high)), ratio), len(ours), len(theirs)
 
@@ -50,7 +50,7 @@ def smallest_detectable_ratio(low: float, high: float) -> float:
     return float((high / low) ** (DETECTABLE_HALF_WIDTHS / 2))
 
 
-def wilson(errors: int, count: int) -> tuple[float, float]:
+def wilson_interval(errors: int, count: int) -> tuple[float, float]:
     """95 % interval of a share (Wilson, *JASA* 22, 1927)."""
     if count == 0:
         return 0.0, 1.0
@@ -62,15 +62,15 @@ def wilson(errors: int, count: int) -> tuple[float, float]:
     return (middle - half if errors else 0.0), (middle + half if errors < count else 1.0)
 
 
-def _studentised(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def _studentised_interval(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     difference = float(x.mean() - y.mean())
-    spread = _spread(x[None, :], y[None, :])[0]
+    spread = _standard_errors(x[None, :], y[None, :])[0]
     if spread == 0:
         return difference, difference
     source = np.random.default_rng(SEED)
     xs = x[source.integers(0, len(x), (RESAMPLES, len(x)))]
     ys = y[source.integers(0, len(y), (RESAMPLES, len(y)))]
-    spreads = _spread(xs, ys)
+    spreads = _standard_errors(xs, ys)
     # A resample of equal values has no spread, so its quotient is undefined.
     usable = spreads > spread * 1e-6
     quotients = ((xs.mean(1) - ys.mean(1)) - difference)[usable] / spreads[usable]
@@ -78,5 +78,5 @@ def _studentised(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return difference - float(above) * spread, difference - float(below) * spread
 
 
-def _spread(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _standard_errors(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(x.var(1, ddof=1) / x.shape[1] + y.var(1, ddof=1) / y.shape[1]))

@@ -30,11 +30,11 @@ def paired_ratio(
     mean = statistics.fmean(logs)
     if len(logs) < 2:
         return math.exp(mean), None, None, 1
-    spread = _student(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    spread = _student_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(mean), math.exp(mean - spread), math.exp(mean + spread), len(logs)
 
 
-def _student(freedom: int) -> float:
+def _student_quantile(freedom: int) -> float:
     if freedom <= len(STUDENT):
         return STUDENT[freedom - 1]
     # Past the table, this approximation is within 0.3 % (Abramowitz and Stegun 26.7.5, first term).

@@ -28,7 +28,7 @@ HALVINGS = 100
 """Steps of a bisection that suffice to get from any two numbers to adjacent ones."""
 
 
-def change(case: Case, against: Case) -> Change | None:
+def trial_change(case: Case, against: Case) -> Change | None:
     """Compares the trials of ``case`` with those of ``against``; ``None`` where either has too few warm trials."""
     ours, theirs = case.trials_s[1:], against.trials_s[1:]
     if min(len(ours), len(theirs)) < MINIMUM_TRIALS or min(*ours, *theirs) <= 0:

@@ -26,7 +26,7 @@ BUILD_FOLDERS = {"target", "node_modules", "__pycache__"}
 
 def copy_sources(request: InstallRequest, folder: Path) -> None:
     """Copies the sources to build into a folder."""
-    for source, relative in sources(request):
+    for source, relative in source_files(request):
         place = folder / relative
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, place)
@@ -34,25 +34,25 @@ def copy_sources(request: InstallRequest, folder: Path) -> None:
             place.write_text(place.read_text(encoding="utf-8").replace("{version}", request.version), encoding="utf-8")
 
 
-def digest(request: InstallRequest) -> str:
+def sources_digest(request: InstallRequest) -> str:
     """Digest of the relative paths and contents of all source files."""
     sum_ = hashlib.sha256()
-    for source, relative in sources(request):
+    for source, relative in source_files(request):
         sum_.update(f"{relative}\0".encode())
         sum_.update(hashlib.sha256(source.read_bytes()).digest())
     return sum_.hexdigest()
 
 
-def sources(request: InstallRequest) -> Iterator[tuple[Path, Path]]:
+def source_files(request: InstallRequest) -> Iterator[tuple[Path, Path]]:
     """Yields each source file and its relative path in the copy. Later files replace earlier ones."""
-    for folder in folders(request):
+    for folder in source_folders(request):
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
             relative = path.relative_to(folder)
             if path.is_file() and not BUILD_FOLDERS & set(relative.parts):
                 yield path, relative
 
 
-def folders(request: InstallRequest) -> list[Path]:
+def source_folders(request: InstallRequest) -> list[Path]:
     adapter = request.adapter
     if request.role is Role.CLIENT and adapter.client is not None:
         return [adapter.folder / name for name in client_releases(request).sources]
@@ -69,5 +69,5 @@ def client_releases(request: InstallRequest) -> ClientReleases:
         assert request.adapter.client is not None, "parse_subject() looked"
         bounds = [bound for entry in request.adapter.client.releases for bound in entry.versions]
         first = min((bound.version for bound in bounds if bound.operator == ">="), key=Version, default="none")
-        raise Unsupported(f"{request.label} has no client program here: the first release with one is {first}")
+        raise Unsupported(f"{request.release_label} has no client program here: the first release with one is {first}")
     return found

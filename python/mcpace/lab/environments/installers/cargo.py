@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 from mcpace.lab.adapters.adapter import Role
-from mcpace.lab.environments.installers.built import client_releases, copy_sources, digest
+from mcpace.lab.environments.installers.built import client_releases, copy_sources, sources_digest
 from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import (
     BUILD_LIMIT_S,
@@ -39,14 +39,14 @@ class Cargo:
     cached = True
 
     def recipe(self, request: InstallRequest) -> list[object]:
-        return [digest(request)]
+        return [sources_digest(request)]
 
     def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
-        require_tool("cargo", request.label, REMEDY)
-        say(f"building {request.label} (minutes, once)")
+        require_tool("cargo", request.release_label, REMEDY)
+        say(f"building {request.release_label} (minutes, once)")
         copy_sources(request, folder)
         # The caller holds the lock of this recipe, so no other process builds in this folder.
-        halfway = cache_folder() / "builds" / f"{request.adapter.name}-{request.version}-{digest(request)[:8]}"
+        halfway = cache_folder() / "builds" / f"{request.adapter.name}-{request.version}-{sources_digest(request)[:8]}"
         if request.role is Role.CLIENT:
             copy_published_lock(request, folder)
         built = compile_release(request, folder / "Cargo.toml", halfway)
@@ -55,7 +55,7 @@ class Cargo:
         shutil.rmtree(halfway, ignore_errors=True)
         return Installed({**rust_version(), **locked_packages(folder / "Cargo.lock")})
 
-    def places(self, folder: Path) -> dict[str, str]:
+    def command_values(self, folder: Path) -> dict[str, str]:
         return {"program": str(program_of(folder)), "built": str(folder)}
 
     def is_usable(self, folder: Path) -> bool:
@@ -67,15 +67,17 @@ class Cargo:
 
 def compile_release(request: InstallRequest, manifest: Path, target: Path) -> Path:
     """Builds the manifest's binary and returns its path."""
-    cargo = require_tool("cargo", request.label, REMEDY)
+    cargo = require_tool("cargo", request.release_label, REMEDY)
     binary, locked = (CLIENT_BINARY, []) if request.role is Role.CLIENT else (BINARY, ["--locked"])
     options = ["--release", *locked, "--quiet", "--bin", binary, "--manifest-path", str(manifest)]
     command = [cargo, "build", *options, "--target-dir", str(target)]
     # Cargo runs in the manifest's folder, so that toolchain files above the user's folder have no effect.
-    run_step(command, request.label, limit_s=BUILD_LIMIT_S, cwd=manifest.parent)
+    run_step(command, request.release_label, limit_s=BUILD_LIMIT_S, cwd=manifest.parent)
     built = target / "release" / binary
     if not built.is_file():
-        raise EnvironmentProblem(f"{request.label} was built, but there is no {built}: unset CARGO_BUILD_TARGET")
+        raise EnvironmentProblem(
+            f"{request.release_label} was built, but there is no {built}: unset CARGO_BUILD_TARGET"
+        )
     return built
 
 
@@ -97,7 +99,7 @@ def copy_published_lock(request: InstallRequest, folder: Path) -> None:
     shutil.rmtree(probe)
     if done.timed_out or done.code != 0:
         why = f"cargo took longer than {INSTALL_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr)
-        raise EnvironmentProblem(f"{request.label} can't be installed: {why}")
+        raise EnvironmentProblem(f"{request.release_label} can't be installed: {why}")
     for entry in json.loads(done.stdout)["packages"]:
         lock = Path(entry["manifest_path"]).with_name("Cargo.lock")
         if entry["name"] == package and lock.is_file():

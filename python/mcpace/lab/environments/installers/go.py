@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from mcpace.lab.adapters.adapter import Role
-from mcpace.lab.environments.installers.built import copy_sources, digest
+from mcpace.lab.environments.installers.built import copy_sources, sources_digest
 from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import BUILD_LIMIT_S, read_version, require_tool, run_step
 from mcpace.lab.environments.releases import Say
@@ -25,20 +25,20 @@ class Go:
     cached = True
 
     def recipe(self, request: InstallRequest) -> list[object]:
-        return [digest(request)]
+        return [sources_digest(request)]
 
     def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
-        go = require_tool("go", request.label, REMEDY)
-        say(f"building {request.label}")
+        go = require_tool("go", request.release_label, REMEDY)
+        say(f"building {request.release_label}")
         copy_sources(request, folder)
         may_complete = "mod" if request.role is Role.CLIENT else "readonly"
         command = [go, "build", f"-mod={may_complete}", "-trimpath", "-o", str(program_of(folder)), "."]
         # GOWORK=off ignores a workspace in a folder above the cache.
-        run_step(command, request.label, limit_s=BUILD_LIMIT_S, cwd=folder, env={"GOWORK": "off"})
+        run_step(command, request.release_label, limit_s=BUILD_LIMIT_S, cwd=folder, env={"GOWORK": "off"})
         required = dict(REQUIREMENT.findall((folder / "go.mod").read_text(encoding="utf-8")))
         return Installed({"go": read_version([go, "version", str(program_of(folder))], r"go(\d\S*)"), **required})
 
-    def places(self, folder: Path) -> dict[str, str]:
+    def command_values(self, folder: Path) -> dict[str, str]:
         return {"program": str(program_of(folder)), "built": str(folder)}
 
     def is_usable(self, folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mcpace.lab.environments.installers.built import copy_sources, digest
+from mcpace.lab.environments.installers.built import copy_sources, sources_digest
 from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import BUILD_LIMIT_S, read_version, require_tool, run_step
 from mcpace.lab.environments.releases import Say
@@ -21,22 +21,22 @@ class Maven:
     cached = True
 
     def recipe(self, request: InstallRequest) -> list[object]:
-        return [digest(request)]
+        return [sources_digest(request)]
 
     def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
         for tool in ("java", "javac"):
-            require_tool(tool, request.label, REMEDY)
-        mvn = require_tool("mvn", request.label, REMEDY)
-        say(f"building {request.label}")
+            require_tool(tool, request.release_label, REMEDY)
+        mvn = require_tool("mvn", request.release_label, REMEDY)
+        say(f"building {request.release_label}")
         copy_sources(request, folder)
         # Maven reads settings and extensions from the nearest `.mvn` folder upwards, so an empty one is created.
         (folder / ".mvn").mkdir(exist_ok=True)
         command = [mvn, "--batch-mode", "--quiet", "--file", str(folder / "pom.xml"), "package"]
-        run_step(command, request.label, limit_s=BUILD_LIMIT_S, cwd=folder)
+        run_step(command, request.release_label, limit_s=BUILD_LIMIT_S, cwd=folder)
         jars = [JAR.fullmatch(path.name) for path in sorted((folder / "target").rglob("*.jar"))]
         return Installed({jar[1]: jar[2] for jar in jars if jar})
 
-    def places(self, folder: Path) -> dict[str, str]:
+    def command_values(self, folder: Path) -> dict[str, str]:
         return {"java": require_tool("java", "the program", REMEDY), "built": str(folder)}
 
     def is_usable(self, folder: Path) -> bool:

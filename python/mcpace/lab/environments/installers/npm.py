@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mcpace.lab.adapters.adapter import Role
-from mcpace.lab.environments.installers.built import client_releases, copy_sources, digest
+from mcpace.lab.environments.installers.built import client_releases, copy_sources, sources_digest
 from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import (
     INSTALL_LIMIT_S,
@@ -22,7 +22,7 @@ from mcpace.lab.environments.installers.steps import (
     require_tool,
     run_step,
 )
-from mcpace.lab.environments.releases import Say, find, parse_selection
+from mcpace.lab.environments.releases import Say, find_release, parse_selection
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.processes.child_processes import run_child
 
@@ -38,26 +38,26 @@ class Npm:
     def recipe(self, request: InstallRequest) -> list[object]:
         install = request.adapter.install
         client_inputs = [install.as_of_release, install.margin_hours] if request.role is Role.CLIENT else []
-        return [digest(request), *client_inputs]
+        return [sources_digest(request), *client_inputs]
 
     def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
-        require_tool("node", request.label, REMEDY)
-        npm = require_tool("npm", request.label, REMEDY)
-        say(f"installing {request.label}")
+        require_tool("node", request.release_label, REMEDY)
+        npm = require_tool("npm", request.release_label, REMEDY)
+        say(f"installing {request.release_label}")
         copy_sources(request, folder)
         options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         of_its_time = True
         if request.role is Role.CLIENT:
-            of_its_time = resolve(request, folder, [npm, "install", *options], say)
+            of_its_time = install_release(request, folder, [npm, "install", *options], say)
         else:
-            run_step([npm, "ci", *options], request.label, cwd=folder, reason=first_lines)
+            run_step([npm, "ci", *options], request.release_label, cwd=folder, reason=first_lines)
         packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8")).get("packages", {})
         # Nested packages are private copies of other packages.
         names = {path.removeprefix("node_modules/"): entry.get("version") for path, entry in packages.items()}
         own = {name: version for name, version in names.items() if version and "node_modules/" not in name}
         return Installed(own, None if of_its_time else datetime.now(UTC).date().isoformat())
 
-    def places(self, folder: Path) -> dict[str, str]:
+    def command_values(self, folder: Path) -> dict[str, str]:
         return {"node": require_tool("node", "the program", REMEDY), "built": str(folder)}
 
     def is_usable(self, folder: Path) -> bool:
@@ -67,25 +67,25 @@ class Npm:
         return {"node": read_version(["node", "--version"], r"v(\S+)")}
 
 
-def resolve(request: InstallRequest, folder: Path, command: list[str], say: Say) -> bool:
+def install_release(request: InstallRequest, folder: Path, command: list[str], say: Say) -> bool:
     """Installs a release with the dependencies of its time. Returns whether that was possible.
 
     A mirror's time of a package is when the mirror first fetched it. If it fetched a dependency after the release, npm
     fails with `ETARGET`; today's dependencies are installed then.
     """
     install, package = request.adapter.install, client_releases(request).package
-    uploaded = find(package, parse_selection(request.version), say, kind=install.kind.value).uploaded
+    uploaded = find_release(package, parse_selection(request.version), say, kind=install.kind.value).uploaded
     if install.as_of_release and uploaded is not None:
         as_of = (uploaded + timedelta(hours=install.margin_hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
         done = run_child([*command, f"--before={as_of}"], INSTALL_LIMIT_S, cwd=folder)
         if done.timed_out or not NOTHING_SO_OLD.search(done.stderr):
-            expect_success(done, request.label, INSTALL_LIMIT_S, first_lines)
+            expect_success(done, request.release_label, INSTALL_LIMIT_S, first_lines)
             return True
-        say(f"{request.label}: {first_lines(done.stderr)}; going on with today's dependencies")
+        say(f"{request.release_label}: {first_lines(done.stderr)}; going on with today's dependencies")
         # The second attempt must not reuse files of the first.
         shutil.rmtree(folder / "node_modules", ignore_errors=True)
         (folder / "package-lock.json").unlink(missing_ok=True)
-    run_step(command, request.label, cwd=folder, reason=first_lines)
+    run_step(command, request.release_label, cwd=folder, reason=first_lines)
     return not install.as_of_release or uploaded is None
 
 

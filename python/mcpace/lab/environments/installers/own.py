@@ -31,20 +31,21 @@ class Own:
     cached = False
 
     def recipe(self, request: InstallRequest) -> list[object]:
-        return [str(request.adapter.folder), request.also, platform.python_version()]
+        return [str(request.adapter.folder), request.extra_requirements, platform.python_version()]
 
     def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
         manifest = request.adapter.install.manifest
         if manifest is None:
-            others = install_beside(request, folder / SITE, say) if request.also else {}
+            others = install_beside(request, folder / SITE, say) if request.extra_requirements else {}
             return Installed({**others, "mcpace": __version__, "python": platform.python_version()})
         checkout = request.adapter.folder.parents[1]
         if not (checkout / CRATES).is_file():
             raise EnvironmentProblem(
-                f"{request.label} is built from mcpace's sources, which aren't beside {request.adapter.folder.parent}: "
+                f"{request.release_label} is built from mcpace's sources, "
+                f"which aren't beside {request.adapter.folder.parent}: "
                 "run mcpace from a checkout of its repository, or compare mcpace-python, which every installation has"
             )
-        say(f"building {request.label} (minutes, the first time)")
+        say(f"building {request.release_label} (minutes, the first time)")
         target = checkout / "target" / "adapters" / request.adapter.name
         built = compile_release(request, request.adapter.folder / manifest, target)
         link = folder / "bin" / BINARY
@@ -53,7 +54,7 @@ class Own:
         link.symlink_to(built)
         return Installed({"mcpace": __version__, **rust_version()})
 
-    def places(self, folder: Path) -> dict[str, str]:
+    def command_values(self, folder: Path) -> dict[str, str]:
         return {"python": sys.executable, "site": str(folder / SITE), "program": str(folder / "bin" / BINARY)}
 
     def is_usable(self, folder: Path) -> bool:
@@ -67,9 +68,9 @@ def install_beside(request: InstallRequest, site: Path, say: Say) -> dict[str, s
     """Installs the program's additional requirements into a separate folder, so mcpace's installation is unchanged."""
     done = site / DONE
     if not done.exists():
-        say(f"installing {', '.join(request.also)} for {request.label}")
+        say(f"installing {', '.join(request.extra_requirements)} for {request.release_label}")
         command = [str(find_uv()), "pip", "install", "--quiet", "--compile-bytecode", "--python", sys.executable]
-        run_step([*command, "--target", str(site), *request.also], request.label)
+        run_step([*command, "--target", str(site), *request.extra_requirements], request.release_label)
         done.touch()
     found = distributions(path=[str(site)])
     return {distribution.name: distribution.version for distribution in found}

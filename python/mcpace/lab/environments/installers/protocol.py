@@ -19,12 +19,12 @@ class InstallRequest:
     role: Role = Role.CLIENT
 
     @property
-    def label(self) -> str:
+    def release_label(self) -> str:
         """Name of the release, as users type it."""
         return f"{self.adapter.name}@{self.version}"
 
     @property
-    def also(self) -> tuple[str, ...]:
+    def extra_requirements(self) -> tuple[str, ...]:
         """Requirements to install in addition to the package."""
         of_role = self.adapter.server.also if self.role is Role.SERVER and self.adapter.server is not None else ()
         return (*self.adapter.install.also, *of_role)
@@ -54,7 +54,7 @@ class Installer(Protocol):
         """Fills an empty folder, which is renamed afterwards."""
         ...
 
-    def places(self, folder: Path) -> dict[str, str]:
+    def command_values(self, folder: Path) -> dict[str, str]:
         """Values of the placeholders in adapter.toml's commands."""
         ...
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
 from mcpace.lab.environments.installers.steps import in_one_line, run_step
-from mcpace.lab.environments.releases import Say, find, parse_selection
+from mcpace.lab.environments.releases import Say, find_release, parse_selection
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.child_processes import run_child
@@ -29,22 +29,22 @@ class Pypi:
         install = request.adapter.install
         minor = ".".join(str(part) for part in sys.version_info[:2])
         return [
-            install.package, install.extras, request.also, install.overrides, install.as_of_release,
+            install.package, install.extras, request.extra_requirements, install.overrides, install.as_of_release,
             install.margin_hours, str(install.python), minor,
         ]  # fmt: skip
 
     def build(self, request: InstallRequest, folder: Path, say: Say) -> Installed:
         install = request.adapter.install
-        release = find(install.package, parse_selection(request.version), say)
+        release = find_release(install.package, parse_selection(request.version), say)
         assert release.uploaded is not None, "without upload times the index was refused"
         as_of = release.uploaded + timedelta(hours=install.margin_hours)
-        say(f"installing {request.label}")
+        say(f"installing {request.release_label}")
         uv = str(find_uv())
         interpreter = sys.executable if install.python.contains(running_python()) else str(install.python)
         make = [uv, "venv", "--quiet", "--no-project", "--allow-existing", "--python", interpreter, str(folder)]
-        run_step(make, request.label)
+        run_step(make, request.release_label)
         extras = f"[{','.join(install.extras)}]" if install.extras else ""
-        requirements = [f"{install.package}{extras}=={release.version}", *request.also]
+        requirements = [f"{install.package}{extras}=={release.version}", *request.extra_requirements]
         time_machine = ["--exclude-newer", as_of.strftime("%Y-%m-%dT%H:%M:%SZ")] if install.as_of_release else []
         # Bytecode is compiled now, or the first trial would include it.
         options = ["--quiet", "--compile-bytecode", "--python", str(python_of(folder)), *time_machine]
@@ -52,10 +52,10 @@ class Pypi:
             overrides = folder / "overrides.txt"
             overrides.write_text("\n".join(install.overrides) + "\n", encoding="utf-8")
             options += ["--overrides", str(overrides)]
-        run_step([uv, "pip", "install", *options, *requirements], request.label)
+        run_step([uv, "pip", "install", *options, *requirements], request.release_label)
         return Installed(list_packages(folder))
 
-    def places(self, folder: Path) -> dict[str, str]:
+    def command_values(self, folder: Path) -> dict[str, str]:
         return {"python": str(python_of(folder))}
 
     def is_usable(self, folder: Path) -> bool:

@@ -21,15 +21,15 @@ __all__ = ["REGISTRIES", "Registry", "Release"]
 class Registry(Protocol):
     """Registry of one kind. All methods raise `ReleasesProblem` with one sentence."""
 
-    def where(self) -> str:
+    def index_address(self) -> str:
         """Address that identifies the configured registry, for the cache. It may contain credentials."""
         ...
 
-    def releases(self, package: str, where: str) -> list[Release]:
-        """All listed releases, oldest version first. `where` is the result of `where()`."""
+    def listed_releases(self, package: str, where: str) -> list[Release]:
+        """All listed releases, oldest version first. `where` is the result of `index_address()`."""
         ...
 
-    def unlisted(self, package: str, number: Version) -> Release | None:
+    def find_unlisted(self, package: str, number: Version) -> Release | None:
         """Finds a release that exists but isn't listed."""
         ...
 

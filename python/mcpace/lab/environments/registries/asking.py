@@ -37,7 +37,7 @@ def sort_releases(releases: list[Release], package: str) -> list[Release]:
     numbered = [release for release in releases if is_number(release.version)]
     if not numbered:
         raise ReleasesProblem(f"there are no releases of {package}")
-    return sorted(numbered, key=lambda release: release.number)
+    return sorted(numbered, key=lambda release: release.parsed_version)
 
 
 def is_number(text: str) -> bool:

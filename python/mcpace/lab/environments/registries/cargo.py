@@ -20,22 +20,22 @@ from mcpace.lab.errors import ReleasesProblem
 class Cargo:
     """cargo's copy of the index."""
 
-    def where(self) -> str:
+    def index_address(self) -> str:
         return "cargo"
 
-    def releases(self, package: str, where: str) -> list[Release]:
+    def listed_releases(self, package: str, where: str) -> list[Release]:
         query_tool(["cargo", "info", "--quiet", package], package)
-        copies = list((cargo_home() / "registry" / "index").glob(f"*/.cache/{place(package)}"))
+        copies = list((cargo_home() / "registry" / "index").glob(f"*/.cache/{index_path(package)}"))
         if not copies:
             raise ReleasesProblem(f"cargo keeps no copy of what its index says of {package} under {cargo_home()}")
-        return sort_releases(parse(max(copies, key=lambda copy: copy.stat().st_mtime).read_bytes()), package)
+        return sort_releases(parse_releases(max(copies, key=lambda copy: copy.stat().st_mtime).read_bytes()), package)
 
-    def unlisted(self, package: str, number: Version) -> Release | None:
+    def find_unlisted(self, package: str, number: Version) -> Release | None:
         """Returns `None`: the index lists all releases."""
         return None
 
 
-def parse(copy: bytes) -> list[Release]:
+def parse_releases(copy: bytes) -> list[Release]:
     """Parses the index's file of a crate.
 
     Old entries lack upload times, which aren't needed: crates have lock files.
@@ -56,7 +56,7 @@ def parse(copy: bytes) -> list[Release]:
     ]
 
 
-def place(package: str) -> str:
+def index_path(package: str) -> str:
     """Path of a crate in the index, by the first letters of its name."""
     name = package.lower()
     match len(name):

@@ -12,15 +12,15 @@ from mcpace.lab.errors import ReleasesProblem
 class Go:
     """Reads `go list -m`. Upload times aren't needed: modules name the versions of their dependencies."""
 
-    def where(self) -> str:
+    def index_address(self) -> str:
         return "go"
 
-    def releases(self, package: str, where: str) -> list[Release]:
+    def listed_releases(self, package: str, where: str) -> list[Release]:
         # The module's own name comes first; with nothing after it, it has no versions.
         words = query_tool(["go", "list", "-m", "-versions", package], package).split()[1:]
         return sort_releases([Release(word.removeprefix("v"), None) for word in words], package)
 
-    def unlisted(self, package: str, number: Version) -> Release | None:
+    def find_unlisted(self, package: str, number: Version) -> Release | None:
         """Finds a version that the proxy doesn't list: proxies list only versions that were requested before."""
         if number.is_prerelease or number.is_devrelease:
             return None

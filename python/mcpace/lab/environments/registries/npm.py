@@ -14,19 +14,19 @@ from mcpace.lab.errors import ReleasesProblem
 class Npm:
     """Reads `npm view`."""
 
-    def where(self) -> str:
+    def index_address(self) -> str:
         return "npm"
 
-    def releases(self, package: str, where: str) -> list[Release]:
+    def listed_releases(self, package: str, where: str) -> list[Release]:
         output = query_tool(["npm", "view", package, "time", "--json", "--loglevel=error"], package)
-        return sort_releases(parse(output, package), package)
+        return sort_releases(parse_releases(output, package), package)
 
-    def unlisted(self, package: str, number: Version) -> Release | None:
+    def find_unlisted(self, package: str, number: Version) -> Release | None:
         """Returns `None`: the registry lists all releases."""
         return None
 
 
-def parse(output: str, package: str) -> list[Release]:
+def parse_releases(output: str, package: str) -> list[Release]:
     """Parses the upload times. The keys `created` and `modified` aren't versions; `ordered` drops them."""
     try:
         times = json.loads(output)

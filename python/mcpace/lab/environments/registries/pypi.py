@@ -41,13 +41,13 @@ SIZE_LIMIT = 64 * 1024 * 1024
 class Pypi:
     """The Simple API."""
 
-    def where(self) -> str:
+    def index_address(self) -> str:
         return index_url()
 
-    def releases(self, package: str, where: str) -> list[Release]:
-        return fetch(canonicalize_name(package), where)
+    def listed_releases(self, package: str, where: str) -> list[Release]:
+        return fetch_releases(canonicalize_name(package), where)
 
-    def unlisted(self, package: str, number: Version) -> Release | None:
+    def find_unlisted(self, package: str, number: Version) -> Release | None:
         """Returns `None`: the index lists all releases."""
         return None
 
@@ -77,7 +77,7 @@ def index_url() -> str:
     raise ReleasesProblem(f"no package index is configured ({reason}): set UV_DEFAULT_INDEX")
 
 
-def fetch(package: str, index: str) -> list[Release]:
+def fetch_releases(package: str, index: str) -> list[Release]:
     url, headers = split_credentials(f"{index.rstrip('/')}/{package}/")
     host = urllib.parse.urlsplit(url).netloc
     request = urllib.request.Request(url, headers={"Accept": ACCEPT, **headers})
@@ -95,7 +95,7 @@ def fetch(package: str, index: str) -> list[Release]:
             f"the package index at {host} could not be reached: {reason}; check the network, or set UV_DEFAULT_INDEX"
         ) from error
     files = json_files(body) if content_type.endswith("json") else html_files(body)
-    found = group(files)
+    found = group_files(files)
     if not found:
         raise ReleasesProblem(
             f"the package index at {host} gives no upload times for {package!r}: old releases can't be installed "
@@ -111,12 +111,12 @@ class _CarefulRedirects(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if following is not None and _origin(req.full_url) != _origin(following.full_url):
+        if following is not None and _url_origin(req.full_url) != _url_origin(following.full_url):
             following.remove_header("Authorization")
         return following
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _url_origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urllib.parse.urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
@@ -170,7 +170,7 @@ def html_files(body: bytes) -> list[File]:
     return files
 
 
-def group(files: list[File]) -> list[Release]:
+def group_files(files: list[File]) -> list[Release]:
     """Groups files by release. Leaves out files without an upload time, and all but wheels and sdists."""
     uploads: dict[Version, list[tuple[datetime, bool]]] = {}
     for file in files:

@@ -17,17 +17,17 @@ class Release:
     yanked: bool = False
 
     @property
-    def number(self) -> Version:
+    def parsed_version(self) -> Version:
         """Version as a comparable number: strings don't sort like versions."""
         return Version(self.version)
 
     @property
-    def prerelease(self) -> bool:
-        return self.number.is_prerelease
+    def is_prerelease(self) -> bool:
+        return self.parsed_version.is_prerelease
 
     @property
-    def stable(self) -> bool:
-        return not (self.yanked or self.prerelease)
+    def is_stable(self) -> bool:
+        return not (self.yanked or self.is_prerelease)
 
 
 def parse_time(text: str) -> datetime:
