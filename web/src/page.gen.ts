@@ -4,7 +4,7 @@
 export interface Call {
   trial: number;
   total_ms: number;
-  exchanges: Exchange[];
+  exchanges: ExchangeRow[];
   left_out: number;
   waits: Wait[];
   pins: Pin[];
@@ -88,7 +88,7 @@ export interface EvidenceShown {
 }
 
 /** A request with its reply. */
-export interface Exchange {
+export interface ExchangeRow {
   label: string;
   where: string;
   status?: number;
@@ -112,6 +112,13 @@ export interface FactorsShown {
   notes: string[];
 }
 
+/** A place where a cause was seen. */
+export interface FindingPlace {
+  target: string;
+  operations: string;
+  subjects: string;
+}
+
 /** A cause with all places where it was seen. */
 export interface FindingShown {
   code: string;
@@ -120,7 +127,7 @@ export interface FindingShown {
   confidence: string;
   explanation: string;
   cost: string;
-  places: Place[];
+  places: FindingPlace[];
   advice: string;
   disproof: string;
   alternatives: string[];
@@ -267,13 +274,6 @@ export interface Pin {
   number: number;
   at_ms: number;
   words: string;
-}
-
-/** A place where a cause was seen. */
-export interface Place {
-  target: string;
-  operations: string;
-  subjects: string;
 }
 
 /** A release that a bisection tested. */

@@ -4,7 +4,7 @@ import { horizontal } from "./axis";
 import { at, h, s, type Child } from "./dom";
 import { label, named } from "./label";
 import { kind, rect } from "./ledger";
-import type { Call, CaseShown, Exchange, Page, Pin } from "./page.gen";
+import type { Call, CaseShown, ExchangeRow, Page, Pin } from "./page.gen";
 import { duration } from "./quantities";
 import { roving } from "./roving";
 import { linear, type Scale } from "./scale";
@@ -160,7 +160,7 @@ class Drawing {
     return [left, Math.max(this.percent(to_ms) - left, NARROWEST)];
   }
 
-  private row(exchange: Exchange, index: number): HTMLElement {
+  private row(exchange: ExchangeRow, index: number): HTMLElement {
     const said = this.words(exchange);
     const picture = s("svg", {
       height: ROW,
@@ -228,7 +228,7 @@ class Drawing {
     );
   }
 
-  private words(exchange: Exchange): string {
+  private words(exchange: ExchangeRow): string {
     const phases = exchange.phases.map(
       ([phase, from_ms, to_ms]) =>
         `${this.phases.get(phase) ?? phase} ${duration(from_ms / 1000)} to ${duration(to_ms / 1000)}`,

@@ -14,7 +14,7 @@ use mcpace_wire::mcp::{DiscoverResult, Implementation, InitializeResult, ServerC
 use mcpace_wire::{Revision, quote_printable};
 use serde::Deserialize;
 
-use crate::{Answer, ClientError, OtherReply, Raw, Reply, RpcError};
+use crate::{Answer, ClientError, OtherReply, Raw, RpcError, ServerReply};
 
 /// Which revision to speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,7 +196,7 @@ impl Negotiation {
     ///
     /// # Errors
     /// The reason for which the connection fails.
-    pub fn handle_reply(&mut self, reply: Reply, address: &str) -> Result<Step, ClientError> {
+    pub fn handle_reply(&mut self, reply: ServerReply, address: &str) -> Result<Step, ClientError> {
         match self.state {
             NegotiationState::Probing { is_repeated } => self.handle_probe(reply, address, is_repeated),
             NegotiationState::Discovering { revision } => {
@@ -222,17 +222,17 @@ impl Negotiation {
     }
 
     /// A reply that only a legacy server gives leads to `initialize`.
-    fn handle_probe(&mut self, reply: Reply, address: &str, is_repeated: bool) -> Result<Step, ClientError> {
+    fn handle_probe(&mut self, reply: ServerReply, address: &str, is_repeated: bool) -> Result<Step, ClientError> {
         let revision = Revision::LATEST;
         let error = match reply {
             // A busy server may be of either era: a second request would be rude and prove nothing.
-            Reply::Other(other) if other.is_busy() => return Err(other.into_error(address.to_owned(), true)),
-            Reply::Other(_) => return Ok(self.send_initialize(Revision::LATEST_LEGACY)),
-            Reply::Answer { answer: Answer::Result(result), .. } => {
+            ServerReply::Other(other) if other.is_busy() => return Err(other.into_error(address.to_owned(), true)),
+            ServerReply::Other(_) => return Ok(self.send_initialize(Revision::LATEST_LEGACY)),
+            ServerReply::Answer { answer: Answer::Result(result), .. } => {
                 let agreement = self.modern_agreement(&result, revision);
                 return Ok(agreement.map_or_else(|_| self.send_initialize(Revision::LATEST_LEGACY), Step::Connected));
             }
-            Reply::Answer { answer: Answer::Error(error), .. } => error,
+            ServerReply::Answer { answer: Answer::Error(error), .. } => error,
         };
         if error.code != code::UNSUPPORTED_PROTOCOL_VERSION {
             return match Era::of_error_code(error.code) {
@@ -269,16 +269,16 @@ impl Negotiation {
         Ok(Box::new(Agreement { server, era: ServerEra::Modern }))
     }
 
-    fn handle_initialized(&mut self, reply: Reply, address: &str, offer: Revision) -> Result<Step, ClientError> {
-        if let Reply::Answer { status: status @ (404 | 405), answer: Answer::Error(error) } = &reply {
+    fn handle_initialized(&mut self, reply: ServerReply, address: &str, offer: Revision) -> Result<Step, ClientError> {
+        if let ServerReply::Answer { status: status @ (404 | 405), answer: Answer::Error(error) } = &reply {
             // No session exists yet, so the URL is unknown, even if the server says so in JSON-RPC.
             let answer = format!("status {status}, {}", quote_printable(&error.message));
             return self.try_http_sse(ClientError::NotMcp { address: address.to_owned(), answer });
         }
         let is_older = matches!(
             &reply,
-            Reply::Other(OtherReply { status: 400 | 404 | 405, .. })
-                | Reply::Answer { status: 400, answer: Answer::Error(_) }
+            ServerReply::Other(OtherReply { status: 400 | 404 | 405, .. })
+                | ServerReply::Answer { status: 400, answer: Answer::Error(_) }
         );
         let result = match reply.into_result("initialize", || address.to_owned(), true) {
             Ok(result) => result,
@@ -341,9 +341,9 @@ impl Negotiation {
 }
 
 /// The result of a `server/discover` that has to succeed.
-fn discovery_result(reply: Reply, address: &str, revision: Revision) -> Result<Raw, ClientError> {
+fn discovery_result(reply: ServerReply, address: &str, revision: Revision) -> Result<Raw, ClientError> {
     const LEGACY: &str = "older revisions only, by its answer";
-    if matches!(&reply, Reply::Other(other) if other.status == 400) {
+    if matches!(&reply, ServerReply::Other(other) if other.status == 400) {
         return Err(no_common_revision(revision, &[LEGACY.to_owned()]));
     }
     reply.into_result("server/discover", || address.to_owned(), true).map_err(|error| match error {

@@ -1,7 +1,7 @@
 //! Replies to a request: a JSON-RPC result, a JSON-RPC error, or an HTTP reply that is neither.
 
 use bytes::Bytes;
-use mcpace_oauth::{AuthKind, Refusal};
+use mcpace_oauth::{AuthKind, RefusedRequest};
 use mcpace_wire::http::MediaType;
 use mcpace_wire::jsonrpc::Outcome;
 use mcpace_wire::quote_printable;
@@ -105,7 +105,7 @@ impl Answer {
 
 /// Reply to a request.
 #[derive(Debug)]
-pub enum Reply {
+pub enum ServerReply {
     /// A JSON-RPC answer.
     Answer {
         /// HTTP status that the answer came with; 200 on other transports.
@@ -117,7 +117,7 @@ pub enum Reply {
     Other(OtherReply),
 }
 
-impl Reply {
+impl ServerReply {
     /// The reply of a body that is no stream. `answer` is `None` if the body is no JSON-RPC, and `Some(None)` if it holds no
     /// answer to the request. `other` makes the reply of a body without an answer.
     ///
@@ -145,9 +145,9 @@ impl Reply {
                     format_args!("its content type is {}, not application/json", quote_printable(content_type));
                 Err(ClientError::bad_reply(method, reason))
             }
-            Some(Some(answer)) => Ok(Reply::Answer { status, answer }),
+            Some(Some(answer)) => Ok(ServerReply::Answer { status, answer }),
             Some(None) if is_success => Err(ClientError::bad_reply(method, "it holds no answer to the request's id")),
-            Some(None) | None => Ok(Reply::Other(other())),
+            Some(None) | None => Ok(ServerReply::Other(other())),
         }
     }
 
@@ -163,9 +163,9 @@ impl Reply {
         is_connecting: bool,
     ) -> Result<Raw, ClientError> {
         match self {
-            Reply::Answer { answer: Answer::Result(result), .. } => Ok(result),
-            Reply::Answer { answer: Answer::Error(error), .. } => Err(ClientError::Rpc { method, error }),
-            Reply::Other(other) => Err(other.into_error(address(), is_connecting)),
+            ServerReply::Answer { answer: Answer::Result(result), .. } => Ok(result),
+            ServerReply::Answer { answer: Answer::Error(error), .. } => Err(ClientError::Rpc { method, error }),
+            ServerReply::Other(other) => Err(other.into_error(address(), is_connecting)),
         }
     }
 
@@ -174,9 +174,9 @@ impl Reply {
     #[must_use]
     pub fn is_lost_session(&self) -> bool {
         match self {
-            Reply::Answer { status, answer: Answer::Error(_) } => *status == 404,
-            Reply::Answer { .. } => false,
-            Reply::Other(other) => other.status == 404,
+            ServerReply::Answer { status, answer: Answer::Error(_) } => *status == 404,
+            ServerReply::Answer { .. } => false,
+            ServerReply::Other(other) => other.status == 404,
         }
     }
 }
@@ -225,7 +225,7 @@ impl OtherReply {
 
     /// The reply as an error, if it is a refusal that no authorization could mend.
     #[must_use]
-    pub fn into_refusal(self, refusal: &Refusal, address: String, kind: AuthKind) -> ClientError {
+    pub fn into_refusal(self, refusal: &RefusedRequest, address: String, kind: AuthKind) -> ClientError {
         let (status, advice) = (refusal.status(), refusal.advice(kind));
         ClientError::Refused { address, status, reason: refusal.words().or(self.plain_message()), advice }
     }
@@ -268,27 +268,27 @@ mod tests {
     fn a_result_counts_only_with_the_status_and_the_type_of_a_result() {
         let read = |answer, status, content_type| {
             let other = || OtherReply::new(status, content_type, b"", None);
-            Reply::from_body(answer, status, content_type, ("m", || "here".to_owned()), other)
+            ServerReply::from_body(answer, status, content_type, ("m", || "here".to_owned()), other)
         };
         let result = || Some(Some(Answer::Result(Raw::new("{}"))));
         for content_type in ["application/json", "", "application/json; charset=utf-8"] {
-            assert!(matches!(read(result(), 200, content_type), Ok(Reply::Answer { .. })), "{content_type}");
+            assert!(matches!(read(result(), 200, content_type), Ok(ServerReply::Answer { .. })), "{content_type}");
         }
         assert_eq!(read(result(), 500, "application/json").unwrap_err().code(), "http-status");
         assert!(read(result(), 200, "text/html").unwrap_err().to_string().contains("its content type is text/html"));
         let error = Some(Some(Answer::Error(RpcError::new(-32600, "no"))));
-        assert!(matches!(read(error, 400, "text/plain"), Ok(Reply::Answer { status: 400, .. })));
+        assert!(matches!(read(error, 400, "text/plain"), Ok(ServerReply::Answer { status: 400, .. })));
         assert_eq!(read(Some(None), 200, "application/json").unwrap_err().code(), "bad-reply");
-        assert!(matches!(read(Some(None), 404, "application/json"), Ok(Reply::Other(_))));
-        assert!(matches!(read(None, 200, "text/html"), Ok(Reply::Other(_))));
+        assert!(matches!(read(Some(None), 404, "application/json"), Ok(ServerReply::Other(_))));
+        assert!(matches!(read(None, 200, "text/html"), Ok(ServerReply::Other(_))));
     }
 
     #[test]
     fn only_a_404_without_a_result_is_a_lost_session() {
-        let answer = |status, answer| Reply::Answer { status, answer };
+        let answer = |status, answer| ServerReply::Answer { status, answer };
         assert!(answer(404, Answer::Error(RpcError::new(-32001, "no session"))).is_lost_session());
         assert!(!answer(404, Answer::Result(Raw::new("{}"))).is_lost_session());
         assert!(!answer(400, Answer::Error(RpcError::new(-32600, "no"))).is_lost_session());
-        assert!(Reply::Other(OtherReply::new(404, "", b"", None)).is_lost_session());
+        assert!(ServerReply::Other(OtherReply::new(404, "", b"", None)).is_lost_session());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use mcpace_client_protocol::negotiation::refuses_but_names;
-use mcpace_client_protocol::{Answer, ClientProfile, Outgoing, ParamsWriter, Reply, ResultKind, ServerEra};
+use mcpace_client_protocol::{Answer, ClientProfile, Outgoing, ParamsWriter, ResultKind, ServerEra, ServerReply};
 use mcpace_wire::jsonrpc;
 use mcpace_wire::mcp::{ClientCapabilities, Extra, InputRequiredResult, Task, key};
 use serde_json::Value;
@@ -166,7 +166,7 @@ impl ClientInner {
                     session = self.renew_session(&session).await?;
                 }
                 // It refused the revision, and names it as one that it speaks.
-                Ok(Reply::Answer { answer: Answer::Error(error), .. })
+                Ok(ServerReply::Answer { answer: Answer::Error(error), .. })
                     if again && refuses_but_names(&error, session.info.revision) =>
                 {
                     again = false;
@@ -195,7 +195,7 @@ impl ClientInner {
         session: &Arc<ConnectedSession>,
         ask: &UnsentRequest<'_>,
         limit: Duration,
-    ) -> Result<Reply, ClientError> {
+    ) -> Result<ServerReply, ClientError> {
         let id = self.next_id();
         let progress = ask.options.progress.as_ref();
         let _heard = progress.map(|hear| self.inbound.hear_progress(id, Arc::clone(hear)));
@@ -272,7 +272,7 @@ fn outgoing_message(id: i64, session: &ConnectedSession, ask: &UnsentRequest<'_>
 }
 
 /// Whether the server forgot the session that the request named.
-fn is_lost_session(link: &Link, reply: &Reply) -> bool {
+fn is_lost_session(link: &Link, reply: &ServerReply) -> bool {
     matches!(link, Link::Http(session) if session.has_session()) && reply.is_lost_session()
 }
 

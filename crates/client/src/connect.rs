@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpace_client_protocol::{Agreement, Negotiation, Outgoing, Reply, ServerEra, Step};
+use mcpace_client_protocol::{Agreement, Negotiation, Outgoing, ServerEra, ServerReply, Step};
 use mcpace_wire::Revision;
 
 use crate::ClientError;
@@ -114,7 +114,7 @@ impl ClientInner {
 
 fn handle_reply(
     negotiation: &mut Negotiation,
-    reply: Result<Reply, ClientError>,
+    reply: Result<ServerReply, ClientError>,
     link: &Link,
 ) -> Result<Step, ClientError> {
     match reply {

@@ -1,7 +1,7 @@
 //! Compact record of each call once its time is split: enough for sums over any set of calls.
 //!
 //! A recording has a million calls, so an account has neither stretches nor exchanges; those of one call are worked out
-//! again where they are asked for ([`ledgers`](crate::ledgers), [`waterfall`](crate::waterfall)).
+//! again where they are asked for ([`call_ledgers`](crate::call_ledgers), [`call_waterfall`](crate::call_waterfall)).
 
 use std::collections::HashMap;
 use std::hash::Hash;

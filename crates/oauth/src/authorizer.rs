@@ -20,7 +20,8 @@ use super::metadata::{self, ResourceMetadata, ServerMetadata};
 use super::request::{self, Pending, Registration, TokenAuth};
 use super::token::{self, TokenRequest, Tokens};
 use super::{
-    Asserted, Auth, AuthKind, Fetch, Fetched, HttpExchange, IdentityProvider, OAuthError, OAuthOptions, Refusal, Secret,
+    Asserted, Auth, AuthKind, Fetch, Fetched, HttpExchange, IdentityProvider, OAuthError, OAuthOptions, RefusedRequest,
+    Secret,
 };
 
 /// The header with a proof, and the error that asks for another nonce in it (RFC 9449).
@@ -103,7 +104,7 @@ impl Authorizer {
         Ok((headers, Some(token)))
     }
 
-    /// For [`Refusal::advice`].
+    /// For [`RefusedRequest::advice`].
     #[must_use]
     pub fn kind(&self) -> AuthKind {
         match self.auth {
@@ -135,7 +136,7 @@ impl Authorizer {
     ///
     /// # Errors
     /// [`OAuthError`], or the exchange's own.
-    pub async fn authorize<X: HttpExchange>(&self, refusal: &Refusal, http: &X) -> Result<bool, X::Error> {
+    pub async fn authorize<X: HttpExchange>(&self, refusal: &RefusedRequest, http: &X) -> Result<bool, X::Error> {
         let Auth::OAuth(options) = &self.auth else { return Ok(false) };
         let mut memory = self.memory.lock().await;
         let had = memory.grant.as_ref();
@@ -187,7 +188,7 @@ impl Authorizer {
     async fn obtain_grant<X: HttpExchange>(
         &self,
         options: &OAuthOptions,
-        refusal: &Refusal,
+        refusal: &RefusedRequest,
         wider: Option<String>,
         memory: &mut MutexGuard<'_, Memory>,
         http: &X,
@@ -257,7 +258,11 @@ impl Authorizer {
         Ok(text.and_then(|text| Tokens::read_tokens(&text, Instant::now(), refresh)))
     }
 
-    async fn discover_servers<X: HttpExchange>(&self, refusal: &Refusal, http: &X) -> Result<Discovered, X::Error> {
+    async fn discover_servers<X: HttpExchange>(
+        &self,
+        refusal: &RefusedRequest,
+        http: &X,
+    ) -> Result<Discovered, X::Error> {
         let server = &refusal.server;
         let origin = server.origin().ascii_serialization();
         let old = self.revision.is_some_and(|revision| revision <= Revision::V2025_03_26);

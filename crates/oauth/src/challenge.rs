@@ -21,7 +21,7 @@ pub enum AuthKind {
 
 /// A refused request.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct RefusedRequest {
     pub(crate) status: u16,
     pub(crate) server: Url,
     pub(crate) challenge: BearerChallenge,
@@ -40,7 +40,7 @@ pub(crate) struct BearerChallenge {
     description: Option<String>,
 }
 
-impl Refusal {
+impl RefusedRequest {
     /// A reply with status 401 or 403 to a request that `server` was asked, with `token`.
     #[must_use]
     pub fn new(status: u16, headers: &HeaderMap, server: &Url, token: Option<Secret>) -> Self {

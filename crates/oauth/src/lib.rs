@@ -26,7 +26,7 @@ mod token;
 mod urls;
 
 pub use authorizer::Authorizer;
-pub use challenge::{AuthKind, NONCE, Refusal};
+pub use challenge::{AuthKind, NONCE, RefusedRequest};
 pub use error::OAuthError;
 pub use exchange::{Fetch, Fetched, HttpExchange};
 pub use options::{Asserted, Auth, BrowserConsent, Consent, IdentityProvider, OAuthOptions, RegisteredClient};

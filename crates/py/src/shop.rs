@@ -10,7 +10,7 @@ use crate::problem::{EnvironmentProblem, OrRaise, UsageProblem};
 /// The shop's product API on loopback, on a thread of its own.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Shop {
-    running: Mutex<Option<mcpace_target::Shop>>,
+    running: Mutex<Option<mcpace_target::RunningShop>>,
     #[pyo3(get)]
     url: String,
 }
@@ -20,13 +20,13 @@ impl Shop {
     #[new]
     #[pyo3(signature = (*, port=0, products=mcpace_target::PRODUCTS))]
     fn new(port: u16, products: u32) -> PyResult<Self> {
-        let shop = mcpace_target::Shop::start(port, products).or_raise()?;
+        let shop = mcpace_target::RunningShop::start(port, products).or_raise()?;
         Ok(Self { url: shop.url(), running: Mutex::new(Some(shop)) })
     }
 
     /// How many requests it has answered; `None` once it was stopped.
     fn requests(&self) -> Option<u64> {
-        self.running.lock().ok()?.as_ref().map(mcpace_target::Shop::requests)
+        self.running.lock().ok()?.as_ref().map(mcpace_target::RunningShop::requests)
     }
 
     /// Ends it. Does nothing the second time.

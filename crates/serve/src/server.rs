@@ -49,7 +49,7 @@ impl Server {
         uri: Option<String>,
         principal: Option<Principal>,
     ) -> impl Future<Output = Result<(), Reply>> + Send + 'static {
-        dispatch::Caller { kind, principal, request: None }.admit_use(Arc::clone(&self.state), name, uri)
+        dispatch::LocalCaller { kind, principal, request: None }.admit_use(Arc::clone(&self.state), name, uri)
     }
 
     /// Whether a list would show them to this caller, one by one. They are asked about side by side.
@@ -59,7 +59,7 @@ impl Server {
         names: Vec<String>,
         principal: Option<Principal>,
     ) -> impl Future<Output = Vec<bool>> + Send + 'static {
-        dispatch::Caller { kind, principal, request: None }.may_see(Arc::clone(&self.state), names)
+        dispatch::LocalCaller { kind, principal, request: None }.may_see(Arc::clone(&self.state), names)
     }
 
     /// The revisions that the server speaks.

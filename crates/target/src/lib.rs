@@ -6,7 +6,7 @@
 //! [`Options::server_timing`]. It answers every revision from 2024-11-05 (over Streamable HTTP) to 2026-07-28 on one
 //! endpoint.
 //!
-//! Beside it stand what a comparison of servers needs: [`Shop`], the product API behind the shop
+//! Beside it stand what a comparison of servers needs: [`RunningShop`], the product API behind the shop
 //! workload's tools, and [`Null`], the server that does nothing.
 //!
 //! It runs on tokio and hyper, HTTP/1.1 only, on loopback unless told otherwise. Deliberately
@@ -58,5 +58,5 @@ pub use faults::{Fault, FaultError, FaultKind, Faults};
 pub use null::Null;
 pub use profile::{Profile, ResponseMode, UnknownProfile};
 pub use secret::Secret;
-pub use shop::{PRODUCTS, Shop};
+pub use shop::{PRODUCTS, RunningShop};
 pub use target::{Options, Target};

@@ -88,7 +88,7 @@ class OAuth:
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerLocation:
     """The location of a server, in the form that the compiled part accepts."""
 
     target: Any
@@ -109,14 +109,14 @@ class OnBehalf:
     """An ``AccessToken``; ``None`` for a client without a token."""
 
 
-def place(server: Any) -> Place:
+def place(server: Any) -> ServerLocation:
     """The location that a user named by a URL, a command, parameters of a program, or a server object."""
     if isinstance(server, str):
-        return Place(server)
+        return ServerLocation(server)
     if isinstance(server, _core.Server):
-        return Place(server)
+        return ServerLocation(server)
     if isinstance(server, list | tuple):
-        return Place([str(word) for word in server], _environment({}))
+        return ServerLocation([str(word) for word in server], _environment({}))
     if isinstance(server, OnBehalf):
         binding = getattr(server.server, "__mcpace_core__", None)
         if binding is not None:
@@ -127,10 +127,10 @@ def place(server: Any) -> Place:
         return replace(found, principal=checked_principal(server.principal))
     if hasattr(server, "__mcpace__"):
         prepared = server.__mcpace__()
-        return Place(prepared.core, prepared=prepared)
+        return ServerLocation(prepared.core, prepared=prepared)
     if hasattr(server, "command") and hasattr(server, "args"):
         folder = None if server.cwd is None else str(server.cwd)
-        return Place([server.command, *server.args], _environment(server.env or {}), folder)
+        return ServerLocation([server.command, *server.args], _environment(server.env or {}), folder)
     raise TypeError(
         "a client connects to a URL, a command (a list), StdioServerParameters or a server of mcpace, "
         f"not to {server!r}"

@@ -6,12 +6,12 @@ that is served.
 
 from __future__ import annotations
 
-from mcpace.client.options import Place
+from mcpace.client.options import ServerLocation
 from mcpace.server.running.errors import AuthorProblem
 from mcpace.server.running.lifespans import RunningLifespan
 
 
-def enter(place: Place) -> RunningLifespan | None:
+def enter(place: ServerLocation) -> RunningLifespan | None:
     """Waits until the lifespan is entered, where there is one. Raises the exceptions of the author's code."""
     if place.prepared is None or place.prepared.lifespan is None:
         return None

@@ -40,7 +40,7 @@ _PLAIN = (bool, int, float, str, type(None))
 _REFUSED, _SKIPPED = object(), object()
 
 
-class _Entry(NamedTuple):
+class _FieldEntry(NamedTuple):
     name: str
     key: str
     """Key in the validated data."""
@@ -62,7 +62,7 @@ def compile_reader(serializer: type[Any], *, partial: bool) -> Read | None:
     fields: list[Field] = list(made.fields.values())
     if made.validators or any(field.read_only and field.default is not empty for field in fields):
         return None
-    entries: list[_Entry] = []
+    entries: list[_FieldEntry] = []
     for field in fields:
         if field.read_only:
             continue
@@ -71,11 +71,13 @@ def compile_reader(serializer: type[Any], *, partial: bool) -> Read | None:
         is_made_anew = not partial and field.default is not empty and type(field.default) not in _PLAIN
         if check is None or is_made_anew or field.source == "*" or "." in field.source:
             return None
-        entries.append(_Entry(field.field_name, field.source, check, field.allow_null, _absent_value(field, partial)))
+        entries.append(
+            _FieldEntry(field.field_name, field.source, check, field.allow_null, _absent_value(field, partial))
+        )
     return _make_reader(tuple(entries))
 
 
-def _make_reader(entries: tuple[_Entry, ...]) -> Read:
+def _make_reader(entries: tuple[_FieldEntry, ...]) -> Read:
     def read(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         data = {}
         for name, key, check, may_be_none, absent in entries:

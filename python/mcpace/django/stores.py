@@ -25,7 +25,7 @@ URL = ("redis://", "rediss://", "unix://")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RedisDatabase:
     """A Redis database."""
 
     url: str
@@ -33,7 +33,7 @@ class Place:
     """Prefix of the keys, where one is set."""
 
 
-def place(named: str | None, what: str) -> Place | None:
+def place(named: str | None, what: str) -> RedisDatabase | None:
     """The Redis that the setting ``what`` names: a URL, or ``cache:`` and the name of one of ``CACHES``, optionally
     followed by ``/`` and the number of a database. Warns once where that database is the cache's own.
 
@@ -43,7 +43,7 @@ def place(named: str | None, what: str) -> Place | None:
         return None
     prefix = setting("STORE_PREFIX")
     if not named.startswith(CACHE):
-        return Place(named, prefix)
+        return RedisDatabase(named, prefix)
     alias, database = _split_alias(named.removeprefix(CACHE))
     cache = project.CACHES.get(alias)
     if cache is None:
@@ -61,7 +61,7 @@ def place(named: str | None, what: str) -> Place | None:
             what, named, alias, f"{named}/1",
         )  # fmt: skip
     own = cache.get("KEY_PREFIX")
-    return Place(_url(cache, f"{what}={named!r}", database), prefix or (f"{own}:mcpace:" if own else None))
+    return RedisDatabase(_url(cache, f"{what}={named!r}", database), prefix or (f"{own}:mcpace:" if own else None))
 
 
 _warned: set[str] = set()
@@ -84,7 +84,7 @@ def limiter_options(named: str | None, what: str) -> dict[str, Any]:
     return _keywords("limiter", place(named, what))
 
 
-def _keywords(name: str, found: Place | None) -> dict[str, Any]:
+def _keywords(name: str, found: RedisDatabase | None) -> dict[str, Any]:
     if found is None:
         return {}
     told = {name: found.url, "on_store_down": setting("ON_STORE_DOWN")}

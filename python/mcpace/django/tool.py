@@ -20,7 +20,7 @@ from mcpace.django.outputs import Write, Writer, Written
 from mcpace.django.request import NOWHERE, Call, Site
 from mcpace.server.auth.guards import UNGUARDED, Guards
 from mcpace.server.auth.principal import remember
-from mcpace.server.core.handlers import Plan
+from mcpace.server.core.handlers import HandlerPlan
 from mcpace.server.core.local_calls import too_long
 from mcpace.server.errors import ToolError
 from mcpace.server.registration.tools import entry_of
@@ -83,10 +83,10 @@ class SpecTool:
         """The tool's entry in lists, with the names of the wire format."""
         return entry_of(self)
 
-    def plan(self, server: Any) -> Plan:
+    def plan(self, server: Any) -> HandlerPlan:
         """The instructions by which the compiled part calls the tool."""
         is_async = self.runs.is_async and not self.runs.is_threaded
-        return Plan(
+        return HandlerPlan(
             function=self._on_the_loop() if is_async else self._in_a_thread(),
             kind="async" if is_async else "sync",
             validate=_raw_arguments,

@@ -23,7 +23,7 @@ from mcpace.fastmcp.schemas import (
     parse_docstring,
 )
 from mcpace.server.calls.content import failure_json, text_json
-from mcpace.server.core.handlers import Answer, Plan, protocol_answer
+from mcpace.server.core.handlers import Answer, HandlerPlan, protocol_answer
 from mcpace.server.errors import (
     InputRequired,
     InvalidArguments,
@@ -189,7 +189,7 @@ class FunctionTool(Tool):
         }
         return {key: value for key, value in entry.items() if value is not None}
 
-    def plan(self, server: FastMCP) -> Plan:
+    def plan(self, server: FastMCP) -> HandlerPlan:
         """The instructions by which the compiled part calls the tool."""
         needs_context = self.fn is not self.bare or find_context_use(self.bare, server) is not None
         function, kind = self.fn, "async" if self.is_async else "sync"
@@ -197,7 +197,7 @@ class FunctionTool(Tool):
             function, kind = _on_the_loop(self.fn), "async"
         takes_text: Literal["text", "custom"] = "text" if self.schema is None else "custom"
         arguments = cast("CallArguments", self.arguments)
-        return Plan(
+        return HandlerPlan(
             function=function,
             kind="async" if kind == "async" else "sync",
             validate=arguments.strictly() if server.strict_input_validation else arguments.validate_json,

@@ -19,7 +19,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Place:
+class OperationGroup:
     """Operations of one target in which the same subjects show a cause."""
 
     target: str
@@ -54,7 +54,7 @@ class Group:
         return min(costs), max(costs)
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[OperationGroup]:
         """The places of the cause, in the run's order. Operations with the same subjects share one place."""
         by_operation: dict[tuple[str, str], list[str]] = {}
         for sighting in self.sightings:
@@ -64,7 +64,8 @@ class Group:
         for (target, operation), subjects in by_operation.items():
             merged.setdefault((target, tuple(sorted(set(subjects)))), []).append(operation)
         return [
-            Place(target, order_operations(operations), subjects) for (target, subjects), operations in merged.items()
+            OperationGroup(target, order_operations(operations), subjects)
+            for (target, subjects), operations in merged.items()
         ]
 
 

@@ -57,12 +57,12 @@ PARENT = """
 import sys
 from mcpace.server.running.child import Child
 from mcpace.server.running.messages import say
-from mcpace.server.running.supervisor import Plan, supervise
+from mcpace.server.running.supervisor import WorkerPlan, supervise
 workers, grace_s, *ways = sys.argv[1:]
 def start(number):
     mine = ways[min(number, len(ways)) - 1].replace(",", " ")
     return Child(number, [sys.executable, "worker.py"], f"{number} {mine}")
-plan = Plan(start, int(workers), float(grace_s), lambda facts: say(f"all serve, as {facts}"))
+plan = WorkerPlan(start, int(workers), float(grace_s), lambda facts: say(f"all serve, as {facts}"))
 sys.exit(supervise(plan))
 """
 

@@ -18,7 +18,7 @@ from pydantic import Field
 from pydantic_core import ValidationError, from_json
 
 from mcpace import MCPServer, _core
-from mcpace.server.core.handlers import Plan, tool_plan
+from mcpace.server.core.handlers import HandlerPlan, tool_plan
 from support import core_server
 from support.fast_path import assert_parity
 from support.python_server import LEGACY, Client, served
@@ -75,7 +75,7 @@ OTHER: dict[Any, list[Any]] = {
 }
 
 
-def returning(annotation: Any) -> Plan:
+def returning(annotation: Any) -> HandlerPlan:
     """The plan of a tool whose values are of this type."""
 
     def tool() -> Any: ...

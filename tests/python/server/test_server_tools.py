@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from mcpace import Context, Image, InvalidSignature, MCPError, MCPServer, RegistrationError, Resolve, ToolError
-from mcpace.server.core.handlers import Plan, tool_plan
+from mcpace.server.core.handlers import HandlerPlan, tool_plan
 from mcpace.server.errors import InputRequired, UnexpectedToolError
 from mcpace.server.registration.output import output_of
 from mcpace.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
@@ -31,7 +31,7 @@ class Typed(TypedDict):
     b: int
 
 
-def plan_of(function: Any, **options: Any) -> Plan:
+def plan_of(function: Any, **options: Any) -> HandlerPlan:
     server = MCPServer("t")
     server.add_tool(function, **options)
     [tool] = server.registry.tools.values()

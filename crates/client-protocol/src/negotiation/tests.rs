@@ -52,16 +52,16 @@ fn play_dialogue(mode: Mode, is_http: bool, known: Option<ServerEra>, events: Ve
             Failure(error) => negotiation.handle_failure(error),
             Ok_(status, text) => {
                 let answer = Answer::Result(Raw::new(text));
-                negotiation.handle_reply(Reply::Answer { status, answer }, "here")
+                negotiation.handle_reply(ServerReply::Answer { status, answer }, "here")
             }
             Err_(status, code, supported) => {
                 let data = serde_json::json!({ "supported": supported }).to_string();
                 let error = RpcError { code, message: "no".to_owned(), data: Some(text_to_json(data)) };
-                negotiation.handle_reply(Reply::Answer { status, answer: Answer::Error(error) }, "here")
+                negotiation.handle_reply(ServerReply::Answer { status, answer: Answer::Error(error) }, "here")
             }
             Page(status) => {
                 let other = OtherReply::new(status, "text/html", b"<html>", None);
-                negotiation.handle_reply(Reply::Other(other), "here")
+                negotiation.handle_reply(ServerReply::Other(other), "here")
             }
         };
         match next {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpace_client_protocol::{Outgoing, Reply, Transport};
+use mcpace_client_protocol::{Outgoing, ServerReply, Transport};
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 
@@ -132,11 +132,11 @@ impl Link {
         }
     }
 
-    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<ServerReply, ClientError> {
         match self {
             Link::Http(session) => session.request(message).await,
             Link::Sse(stream) => stream.request(message).await,
-            Link::Pipe(pipe) => pipe.request(message).await.map(|answer| Reply::Answer { status: 200, answer }),
+            Link::Pipe(pipe) => pipe.request(message).await.map(|answer| ServerReply::Answer { status: 200, answer }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpace_client_protocol::{Agreement, Negotiation, Outgoing, Reply, Step};
+use mcpace_client_protocol::{Agreement, Negotiation, Outgoing, ServerReply, Step};
 use tokio::process::Command;
 
 use super::http::Http;
@@ -96,7 +96,7 @@ impl Client {
 
 fn handle_reply(
     negotiation: &mut Negotiation,
-    reply: Result<Reply, ClientError>,
+    reply: Result<ServerReply, ClientError>,
     link: &Link,
 ) -> Result<Step, ClientError> {
     match reply {

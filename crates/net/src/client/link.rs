@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use mcpace_client_protocol::{Outgoing, Reply, Transport};
+use mcpace_client_protocol::{Outgoing, ServerReply, Transport};
 
 use super::ClientError;
 use super::http::{Http, LegacySse};
@@ -44,11 +44,13 @@ impl Link {
         }
     }
 
-    pub(super) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+    pub(super) async fn request(&self, message: &Outgoing) -> Result<ServerReply, ClientError> {
         match self {
             Link::Http(http) => http.request(message).await,
             Link::Legacy(_, stream) => stream.request(message).await,
-            Link::Stdio(process) => process.request(message).await.map(|answer| Reply::Answer { status: 200, answer }),
+            Link::Stdio(process) => {
+                process.request(message).await.map(|answer| ServerReply::Answer { status: 200, answer })
+            }
         }
     }
 

@@ -22,14 +22,14 @@ use crate::service::{Context, RequestServer};
 use crate::tasks::Running;
 
 /// A caller within the process, and the kind of the components that it wants to use.
-pub(crate) struct Caller {
+pub(crate) struct LocalCaller {
     pub(crate) kind: ComponentKind,
     pub(crate) principal: Option<Principal>,
     /// The request that a list is made for outside dispatch.
     pub(crate) request: Option<Context>,
 }
 
-impl Caller {
+impl LocalCaller {
     /// Authorizes one use and counts it. The error is the reply that a request would have got.
     pub(crate) async fn admit_use(
         self,
@@ -116,7 +116,7 @@ impl RequestServer for ServerState {
         names: Vec<String>,
         request: Context,
     ) -> BoxFuture<Vec<bool>> {
-        let caller = Caller { kind, principal: request.principal().cloned(), request: Some(request) };
+        let caller = LocalCaller { kind, principal: request.principal().cloned(), request: Some(request) };
         Box::pin(caller.may_see(self, names))
     }
 

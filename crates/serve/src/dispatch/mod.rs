@@ -37,7 +37,7 @@ use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
 use crate::server_state::ServerState;
 use clocks::Clocks;
-pub(crate) use local_authorization::Caller;
+pub(crate) use local_authorization::LocalCaller;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.

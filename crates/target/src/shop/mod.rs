@@ -40,7 +40,7 @@ const LONGEST_HEAD: Duration = Duration::from_secs(75);
 
 /// A running shop. Dropping it closes everything.
 #[derive(Debug)]
-pub struct Shop {
+pub struct RunningShop {
     address: SocketAddr,
     requests: Arc<AtomicU64>,
     /// Dropped to end the thread.
@@ -48,7 +48,7 @@ pub struct Shop {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Shop {
+impl RunningShop {
     /// Opens a loopback port (0: any free one) and serves `products` products from then on.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Shop {
     }
 }
 
-impl Drop for Shop {
+impl Drop for RunningShop {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 
-use mcpace_target::{Blame, Null, Shop};
+use mcpace_target::{Blame, Null, RunningShop};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -24,7 +24,7 @@ fn ask(base: &str, method: &str, path: &str, body: &str) -> (String, String) {
 
 #[test]
 fn a_shop_searches_prices_counts_and_ends() {
-    let shop = Shop::start(0, 1_000).unwrap();
+    let shop = RunningShop::start(0, 1_000).unwrap();
     let url = shop.url();
     let (status, body) = ask(&url, "GET", "/products?q=kestrel%20silent&limit=1", "");
     assert_eq!(status, "HTTP/1.1 200 OK");
@@ -44,9 +44,9 @@ fn a_shop_searches_prices_counts_and_ends() {
 
 #[test]
 fn a_shops_port_that_is_taken_is_named() {
-    let first = Shop::start(0, 1).unwrap();
+    let first = RunningShop::start(0, 1).unwrap();
     let port = first.url().rsplit_once(':').unwrap().1.parse().unwrap();
-    let error = Shop::start(port, 1).unwrap_err();
+    let error = RunningShop::start(port, 1).unwrap_err();
     assert_eq!(error.blame(), Blame::Environment);
     assert_eq!(
         error.to_string(),

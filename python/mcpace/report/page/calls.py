@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mcpace.report.model.run import Case, Finding, Phase, Waterfall, WaterfallExchange
-from mcpace.report.page.model import Call, Exchange, Pin, Wait
+from mcpace.report.page.model import Call, ExchangeRow, Pin, Wait
 from mcpace.report.words.labels import role_words
 from mcpace.report.words.quantities import clean
 
@@ -44,9 +44,9 @@ def call(case: Case, codes: Mapping[str, int]) -> Call:
 
 def _exchange_view(
     exchange: WaterfallExchange, rows: Mapping[int, int], connections: Mapping[int, int], total_ms: float
-) -> Exchange:
+) -> ExchangeRow:
     what, _, where = clean(exchange.label, 160).rpartition(" · ")
-    return Exchange(
+    return ExchangeRow(
         label=what or where,
         where=where if what else "",
         status=exchange.status,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mcpace.report.groups import Group
 from mcpace.report.page.calls import SHOWN_EVIDENCE
-from mcpace.report.page.model import EvidenceShown, FindingShown, Place
+from mcpace.report.page.model import EvidenceShown, FindingPlace, FindingShown
 from mcpace.report.words import findings
 from mcpace.report.words.labels import confidence_words, role_words
 from mcpace.report.words.quantities import clean
@@ -24,7 +24,7 @@ def finding_of(group: Group, places: Mapping[int, int]) -> FindingShown:
         explanation=findings.explanation_for(finding),
         cost=findings.cost_of(finding),
         places=[
-            Place(
+            FindingPlace(
                 target=clean(place.target, 120),
                 operations=", ".join(place.operations),
                 subjects=", ".join(clean(subject, 60) for subject in place.subjects),

@@ -68,7 +68,7 @@ class Wait(Model):
     words: str
 
 
-class Exchange(Model):
+class ExchangeRow(Model):
     """A request with its reply."""
 
     label: str
@@ -90,7 +90,7 @@ class Call(Model):
     trial: int
     """Number of the trial, from 1."""
     total_ms: float
-    exchanges: list[Exchange]
+    exchanges: list[ExchangeRow]
     left_out: int = 0
     """Number of exchanges that exceed the limit and are not shown."""
     waits: list[Wait] = []
@@ -129,7 +129,7 @@ class CaseShown(Model):
     """Indexes of the findings of this case."""
 
 
-class Place(Model):
+class FindingPlace(Model):
     """A place where a cause was seen."""
 
     target: str
@@ -155,7 +155,7 @@ class FindingShown(Model):
     confidence: str
     explanation: str
     cost: str
-    places: list[Place]
+    places: list[FindingPlace]
     advice: str
     disproof: str
     alternatives: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from mcpace.report.groups import Group, Place, group_findings
+from mcpace.report.groups import Group, OperationGroup, group_findings
 from mcpace.report.model.run import Run
 from mcpace.report.terminal.lines import blank, heading, wrap_paragraph
 from mcpace.report.words import findings
@@ -51,7 +51,7 @@ def _group_lines(group: Group, width: int) -> Iterator[Text]:
         yield from _labelled_paragraph("or", findings.alternative_for(other), width)
 
 
-def place_words(place: Place) -> str:
+def place_words(place: OperationGroup) -> str:
     """``profile:notion, connect, list and call: python@1.12.1, python@1.13.0``."""
     return (
         f"{clean(place.target, 60)}, {join_words([clean(o, 30) for o in place.operations])}: "

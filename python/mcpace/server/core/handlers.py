@@ -3,8 +3,8 @@
 A plain tool's function is passed on unwrapped. It is wrapped only if something has to happen around it: an injected
 value, a token to remember, middleware. Tools without these do not pay for them.
 
-Design constraint: a handler is a plain description (:class:`Plan`), so that it can be inspected and tested without the
-compiled part. Modules for resources and prompts are loaded with the first resource or prompt.
+Design constraint: a handler is a plain description (:class:`HandlerPlan`), so that it can be inspected and tested
+without the compiled part. Modules for resources and prompts are loaded with the first resource or prompt.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CONTEXT = "_context"  # Parameters of authors' functions never begin with an un
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class HandlerPlan:
     """How one entry is called: the keywords of ``_core.Handler``."""
 
     function: Callable[..., Any]
@@ -83,11 +83,11 @@ class Plan:
         )
 
 
-def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
+def tool_plan(binding: CoreBinding, tool: Tool) -> HandlerPlan:
     """How a tool is called."""
     if binding.is_wrapped("tools/call"):
         return _middleware_plan(binding, "tools/call")
-    plan: Callable[[Any], Plan] | None = getattr(tool, "plan", None)
+    plan: Callable[[Any], HandlerPlan] | None = getattr(tool, "plan", None)
     if plan is not None:
         # Tools of mcpace.fastmcp and mcpace.django make their own plans.
         return plan(binding.server)
@@ -99,7 +99,7 @@ def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
         function, kind = _in_thread(tool.fn), True
     is_structured = tool.output.kind == "structured"
     is_bare = context is None and not (binding.has_principals or find_names(tool.fn, _WAYS))
-    return Plan(
+    return HandlerPlan(
         function=function,
         kind="async" if kind else "sync",
         validate=tool.arguments.validate_json if tool.arguments.parameters else None,
@@ -113,7 +113,7 @@ def tool_plan(binding: CoreBinding, tool: Tool) -> Plan:
     )
 
 
-def resource_plan(binding: CoreBinding, uri: str | None) -> Plan:
+def resource_plan(binding: CoreBinding, uri: str | None) -> HandlerPlan:
     """How a resource is read. Without ``uri``, the plan is a template's, and the client's request names the
     resource."""
     if binding.is_wrapped("resources/read"):
@@ -126,7 +126,7 @@ def resource_plan(binding: CoreBinding, uri: str | None) -> Plan:
     return _finished_plan(binding, "resources/read", read, resource_failure(uri))
 
 
-def prompt_plan(binding: CoreBinding, prompt: Prompt) -> Plan:
+def prompt_plan(binding: CoreBinding, prompt: Prompt) -> HandlerPlan:
     """How a prompt is rendered."""
     if binding.is_wrapped("prompts/get"):
         return _middleware_plan(binding, "prompts/get")
@@ -138,7 +138,7 @@ def prompt_plan(binding: CoreBinding, prompt: Prompt) -> Plan:
     return _finished_plan(binding, "prompts/get", render, prompt_failure(prompt), _as_arguments)
 
 
-def completion_plan(binding: CoreBinding) -> Plan:
+def completion_plan(binding: CoreBinding) -> HandlerPlan:
     """How completions are proposed."""
     if binding.is_wrapped("completion/complete"):
         return _middleware_plan(binding, "completion/complete")
@@ -237,7 +237,7 @@ def _with_resolvers(tool: Tool) -> Callable[..., Any]:
     return call
 
 
-def _middleware_plan(binding: CoreBinding, method: str) -> Plan:
+def _middleware_plan(binding: CoreBinding, method: str) -> HandlerPlan:
     """The plan of a method that middleware wraps. Middleware receives the request as it was sent, before validation."""
     from mcpace.server.core.requests import run_middleware
 
@@ -253,8 +253,8 @@ def _finished_plan(
     function: Callable[..., Any],
     fail: Callable[[BaseException], Answer],
     validate: Callable[[bytes], dict[str, Any]] | None = None,
-) -> Plan:
-    return Plan(function, "async", validate, _CONTEXT, binding.context_factory(method), "finished", None, fail)
+) -> HandlerPlan:
+    return HandlerPlan(function, "async", validate, _CONTEXT, binding.context_factory(method), "finished", None, fail)
 
 
 def _as_arguments(raw: bytes) -> dict[str, Any]:

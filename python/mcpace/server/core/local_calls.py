@@ -27,7 +27,7 @@ from mcpace.server.auth.principal import TRUSTED, checked_principal, remember
 from mcpace.server.calls.content import failure_json, text_json
 from mcpace.server.calls.context import Context, ReadResourceContents
 from mcpace.server.calls.invocation import call_function
-from mcpace.server.core.handlers import Answer, Plan
+from mcpace.server.core.handlers import Answer, HandlerPlan
 from mcpace.server.errors import MCPError, ToolError, is_protocol_error
 from mcpace.server.sdk_compat.shared_types import shared
 from mcpace.types import (
@@ -336,7 +336,7 @@ def _plain_model(value: Any) -> Any:
     return plain
 
 
-def _result_json(plan: Plan, value: Any) -> bytes:
+def _result_json(plan: HandlerPlan, value: Any) -> bytes:
     """A returned value as a whole result, written as the compiled part writes it."""
     if plan.output == "finished":
         finished: bytes = value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpace.server.auth.guards import core_guard
 from mcpace.server.core.component_list import ComponentList, key_by_name
-from mcpace.server.core.handlers import Plan, completion_plan, prompt_plan, resource_plan, tool_plan
+from mcpace.server.core.handlers import HandlerPlan, completion_plan, prompt_plan, resource_plan, tool_plan
 from mcpace.server.errors import RegistrationError, ToolError
 from mcpace.server.registration.tasks import FORBIDDEN
 from mcpace.server.registration.tools import Tool
@@ -62,9 +62,9 @@ class Registry:
         self.templates: dict[str, ResourceTemplate] = self._templates.entries
         self.prompts: dict[str, Prompt] = self._prompts.entries
         self.completion: Callable[..., Any] | None = None
-        self._plans: dict[str, tuple[bool, Plan]] = {}
+        self._plans: dict[str, tuple[bool, HandlerPlan]] = {}
 
-    def plan_of(self, tool: Tool) -> Plan:
+    def plan_of(self, tool: Tool) -> HandlerPlan:
         """How a tool is called, computed once for calls within the process."""
         is_wrapped = self._binding.is_wrapped("tools/call")
         known = self._plans.get(tool.name)

@@ -101,7 +101,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ResolverPlan:
     """The instructions for running a resolver."""
 
     fn: Callable[..., Any]
@@ -141,11 +141,11 @@ def returns_questions(function: Callable[..., Any]) -> bool:
     return _may_ask(hints_of(function).get("return"))
 
 
-def plans_of(resolved: Mapping[str, Source], arguments: set[str]) -> dict[Hashable, Plan]:
+def plans_of(resolved: Mapping[str, Source], arguments: set[str]) -> dict[Hashable, ResolverPlan]:
     """The plans of all resolvers that a tool's parameters need. Raises ``InvalidSignature`` for a circular dependency,
     and for a parameter without a source.
     """
-    plans: dict[Hashable, Plan] = {}
+    plans: dict[Hashable, ResolverPlan] = {}
     names: dict[str, int] = {}
 
     def plan(function: Callable[..., Any], above: tuple[Hashable, ...]) -> None:
@@ -165,7 +165,7 @@ def plans_of(resolved: Mapping[str, Source], arguments: set[str]) -> dict[Hashab
         filled = [parameter for parameter, source in sources.items() if source.kind != "argument"]
         check_nested(function, f"resolver {name_of(function)!r}", filled)
         _check_questions(hints.get("return"), name_of(function))
-        plans[identity] = Plan(function, sources, is_async(function), base if count == 0 else f"{base}#{count}")
+        plans[identity] = ResolverPlan(function, sources, is_async(function), base if count == 0 else f"{base}#{count}")
         for source in sources.values():
             if source.resolver is not None:
                 plan(source.resolver, (*above, identity))

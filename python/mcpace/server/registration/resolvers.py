@@ -28,7 +28,7 @@ from mcpace.server.calls.elicitation import (
 )
 from mcpace.server.calls.invocation import await_answer, call_function
 from mcpace.server.errors import MCPError, ToolError, logger
-from mcpace.server.registration.injection import Elicit, ListRoots, Plan, Sample, Source, identity_of
+from mcpace.server.registration.injection import Elicit, ListRoots, ResolverPlan, Sample, Source, identity_of
 from mcpace.server.sdk_compat.shared_types import shared
 from mcpace.types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -55,7 +55,7 @@ Outcome = AcceptedElicitation[Any] | DeclinedElicitation | CancelledElicitation
 Question = Elicit[Any] | Sample | ListRoots
 
 
-class _Entry(BaseModel):
+class _AnsweredQuestion(BaseModel):
     """One answered question, in the state of the rounds."""
 
     action: Literal["accept", "decline", "cancel"]
@@ -68,7 +68,7 @@ class _State(BaseModel):
     """The results of earlier rounds."""
 
     v: int = _STATE
-    answered: dict[str, _Entry] = {}
+    answered: dict[str, _AnsweredQuestion] = {}
     asked: dict[str, str] = {}
     """Digests of the questions of the last round, by key."""
 
@@ -81,7 +81,7 @@ class _Round:
     """The resolvers of one call, in one round."""
 
     def __init__(
-        self, plans: Mapping[Hashable, Plan], arguments: Mapping[str, Any], context: Context[Any, Any]
+        self, plans: Mapping[Hashable, ResolverPlan], arguments: Mapping[str, Any], context: Context[Any, Any]
     ) -> None:
         self.plans = plans
         self.arguments = arguments
@@ -91,7 +91,7 @@ class _Round:
         self.answers: InputResponses = (context.input_responses or {}) if self.in_rounds else {}
         self.before = _read_state(context.request_state) if self.in_rounds else _State()
         self.outcomes: dict[Hashable, Outcome] = {}
-        self.answered: dict[str, _Entry] = {}
+        self.answered: dict[str, _AnsweredQuestion] = {}
         self.pending: dict[str, InputRequest] = {}
 
     def questions(self) -> InputRequiredResult:
@@ -102,7 +102,7 @@ class _Round:
 
 async def resolve(
     resolved: Mapping[str, Source],
-    plans: Mapping[Hashable, Plan],
+    plans: Mapping[Hashable, ResolverPlan],
     arguments: Mapping[str, Any],
     context: Context[Any, Any],
 ) -> dict[str, Any] | InputRequiredResult:
@@ -199,21 +199,21 @@ async def _ask_now(question: Question, key: str, context: Context[Any, Any]) -> 
         raise ToolError(f"Resolver {key!r} received a response of the wrong kind") from error
 
 
-def _entry_of(question: Question, key: str, answer: Any, digest: str) -> _Entry:
+def _entry_of(question: Question, key: str, answer: Any, digest: str) -> _AnsweredQuestion:
     if not _is_form(question):
         data = wire(answer)
         try:
             _answer_type(question).model_validate(data)
         except ValidationError as error:
             raise ToolError(f"Resolver {key!r} received a response of the wrong kind") from error
-        return _Entry(action="accept", data=data, q=digest)
+        return _AnsweredQuestion(action="accept", data=data, q=digest)
     if not isinstance(answer, ElicitResult):
         raise ToolError(f"Resolver {key!r} received a non-elicitation response")
     if answer.action != "accept":
-        return _Entry(action=answer.action, q=digest)
+        return _AnsweredQuestion(action=answer.action, q=digest)
     if answer.content is None:
         raise ToolError(f"Resolver {key!r} received an accepted elicitation with no content")
-    entry = _Entry(action="accept", data=answer.content, q=digest)
+    entry = _AnsweredQuestion(action="accept", data=answer.content, q=digest)
     try:
         _outcome(question, entry)
     except ValidationError as error:
@@ -237,7 +237,7 @@ def _recalled_answer(question: Question, key: str, digest: str, this: _Round) ->
     return outcome
 
 
-def _outcome(question: Question, entry: _Entry) -> Outcome:
+def _outcome(question: Question, entry: _AnsweredQuestion) -> Outcome:
     if entry.action == "decline":
         return shared(DeclinedElicitation())
     if entry.action == "cancel":

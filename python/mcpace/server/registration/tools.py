@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from mcpace.server.auth.guards import UNGUARDED, Guards
 from mcpace.server.calls.invocation import call_function
 from mcpace.server.errors import InputRequired, InvalidSignature, RegistrationError, tool_exception
-from mcpace.server.registration.injection import Plan, Source, find_context, find_resolved, plans_of, returns_questions
+from mcpace.server.registration.injection import (
+    ResolverPlan,
+    Source,
+    find_context,
+    find_resolved,
+    plans_of,
+    returns_questions,
+)
 from mcpace.server.registration.output import Notation, Output, output_of
 from mcpace.server.registration.signature import Arguments, arguments_of, is_async, name_of
 from mcpace.server.registration.tasks import FORBIDDEN, TaskConfig, task_config
@@ -39,7 +46,7 @@ class Tool:
     is_async: bool
     context_kwarg: str | None
     resolved: Mapping[str, Source]
-    plans: Mapping[Hashable, Plan]
+    plans: Mapping[Hashable, ResolverPlan]
     annotations: Any = None
     icons: Sequence[Any] | None = None
     meta: dict[str, Any] | None = None

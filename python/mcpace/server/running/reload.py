@@ -15,7 +15,7 @@ from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.settings import Settings
 
 
-class Changes:
+class ChangedFiles:
     """The changed files that were not taken yet."""
 
     def __init__(self, reading_end: socket.socket) -> None:
@@ -45,7 +45,7 @@ class Changes:
 
 
 @contextmanager
-def watch_files(settings: Settings) -> Iterator[Changes]:
+def watch_files(settings: Settings) -> Iterator[ChangedFiles]:
     """Watches the folders of the settings, or the current folder, within the block.
 
     Raises :class:`SetupProblem` if watchfiles is not installed or a folder does not exist.
@@ -63,7 +63,7 @@ def watch_files(settings: Settings) -> Iterator[Changes]:
     reading_end, writing_end = socket.socketpair()
     reading_end.setblocking(False)
     writing_end.setblocking(False)
-    changes = Changes(reading_end)
+    changes = ChangedFiles(reading_end)
 
     def run() -> None:
         for found in watch(*folders, watch_filter=PythonFilter(), stop_event=stop, raise_interrupt=False):

@@ -28,7 +28,7 @@ from mcpace.server.running.prepared import Prepared, prepare
 from mcpace.server.running.reload import watch_files
 from mcpace.server.running.settings import Settings
 from mcpace.server.running.startup_message import print_startup, startup_facts
-from mcpace.server.running.supervisor import Plan, supervise
+from mcpace.server.running.supervisor import WorkerPlan, supervise
 
 
 def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> NoReturn:
@@ -172,7 +172,7 @@ def _run_supervised(text: str, settings: Settings, arguments: Sequence[str]) -> 
         def on_ready(told: dict[str, Any]) -> None:
             print_startup(told, settings, reserved.address)
 
-        return supervise(Plan(start, settings.workers, settings.graceful_timeout_s, on_ready, changes))
+        return supervise(WorkerPlan(start, settings.workers, settings.graceful_timeout_s, on_ready, changes))
 
 
 def _interpreter_flags() -> list[str]:

@@ -27,7 +27,7 @@ FIRST_REPORT_S = 20.0
 """Time after which the start of the first worker is reported as slow."""
 
 
-class Changes(Protocol):
+class FileChanges(Protocol):
     """Changed files that the loop can wait for."""
 
     def fileno(self) -> int:
@@ -40,7 +40,7 @@ class Changes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WorkerPlan:
     """The workers to run."""
 
     start: Callable[[int], Child]
@@ -50,7 +50,7 @@ class Plan:
     """Time limit for a worker to end."""
     on_ready: Callable[[dict[str, Any]], None]
     """Called with the first worker's facts when all workers serve."""
-    changes: Changes | None = None
+    changes: FileChanges | None = None
     """If given, a change restarts the workers, and a worker that can't start waits for the next change."""
 
 
@@ -69,7 +69,7 @@ class _Place:
     restarts: Restarts = field(default_factory=Restarts)
 
 
-def supervise(plan: Plan) -> int:
+def supervise(plan: WorkerPlan) -> int:
     """Runs the workers until a signal arrives or all attempts failed. Returns the exit code."""
     with catch_signals((*STOPPING, signal.SIGCHLD)) as signals:
         supervisor = _Supervisor(plan, signals)
@@ -80,7 +80,7 @@ def supervise(plan: Plan) -> int:
 
 
 class _Supervisor:
-    def __init__(self, plan: Plan, signals: Arrivals) -> None:
+    def __init__(self, plan: WorkerPlan, signals: Arrivals) -> None:
         self._plan = plan
         self._signals = signals
         self._places = [_Place(number) for number in range(1, plan.workers + 1)]

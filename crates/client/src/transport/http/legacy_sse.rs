@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use mcpace_client_protocol::inbound::PendingRequests;
-use mcpace_client_protocol::{Outgoing, Reply};
+use mcpace_client_protocol::{Outgoing, ServerReply};
 use url::Url;
 
 use super::connection::OpenReply;
@@ -51,11 +51,11 @@ impl LegacySse {
         &self.session
     }
 
-    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<ServerReply, ClientError> {
         let answer = self.pending.expect_answer(message.id.unwrap_or_default());
         self.tell(message).await?;
         match answer.await {
-            Some(answer) => Ok(Reply::Answer { status: 200, answer }),
+            Some(answer) => Ok(ServerReply::Answer { status: 200, answer }),
             None => {
                 let reason = self.pending.close_reason().unwrap_or_else(|| "its stream ended".to_owned());
                 Err(ClientError::BrokeOff { method: message.method.to_owned(), reason })

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
-use mcpace_oauth::{Authorizer, Fetch, Fetched, HttpExchange, Refusal, printable_url};
+use mcpace_oauth::{Authorizer, Fetch, Fetched, HttpExchange, RefusedRequest, printable_url};
 use mcpace_wire::http::name;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -140,7 +140,7 @@ impl Http {
             let reply = self.exchange_once(&ask.method, &endpoint, headers, body, ask.what, ask.repeatable).await?;
             match reply.status.as_u16() {
                 401 | 403 => {
-                    let refusal = Refusal::new(reply.status.as_u16(), &reply.headers, &self.configured, token);
+                    let refusal = RefusedRequest::new(reply.status.as_u16(), &reply.headers, &self.configured, token);
                     let other = self.read_other(reply, ask.what).await?;
                     refusals += 1;
                     if refusals >= MOST_REFUSALS || !self.authorizer.authorize(&refusal, self).await? {

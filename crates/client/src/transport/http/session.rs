@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use mcpace_client_protocol::inbound::PendingRequests;
-use mcpace_client_protocol::{Answer, Outgoing, Reply};
+use mcpace_client_protocol::{Answer, Outgoing, ServerReply};
 use mcpace_wire::Revision;
 use mcpace_wire::http::{SessionId, name};
 use url::Url;
@@ -101,7 +101,7 @@ impl HttpSession {
     }
 
     /// Sends a request and reads its reply up to the answer.
-    pub(crate) async fn request(self: &Arc<Self>, message: &Outgoing) -> Result<Reply, ClientError> {
+    pub(crate) async fn request(self: &Arc<Self>, message: &Outgoing) -> Result<ServerReply, ClientError> {
         // A stream that stays open must not take the room of those that end.
         let stays = message.method == "subscriptions/listen";
         let _room = if stays { None } else { self.http.room.acquire().await.ok() };
@@ -110,13 +110,13 @@ impl HttpSession {
             self.take_session(&open)?;
         }
         let Some(id) = message.id else {
-            return Ok(Reply::Other(self.http.read_other(open, message.method).await?));
+            return Ok(ServerReply::Other(self.http.read_other(open, message.method).await?));
         };
         let status = open.status.as_u16();
         if open.is_event_stream() && open.status.is_success() {
             let (answer, open) = self.read_events(open, id, message.method).await?;
             self.http.finish_reply(open);
-            return Ok(Reply::Answer { status, answer });
+            return Ok(ServerReply::Answer { status, answer });
         }
         self.read_json(open, id, message.method).await
     }
@@ -210,12 +210,17 @@ impl HttpSession {
         Ok(())
     }
 
-    async fn read_json(self: &Arc<Self>, mut open: OpenReply, id: i64, method: &str) -> Result<Reply, ClientError> {
+    async fn read_json(
+        self: &Arc<Self>,
+        mut open: OpenReply,
+        id: i64,
+        method: &str,
+    ) -> Result<ServerReply, ClientError> {
         let text = read_whole(&mut open, self.limits().message, method).await?;
         let status = open.status.as_u16();
         let answer = self.take_for(text.clone(), Some(id), None).ok();
         let other = || other_reply(&open, &text);
-        let reply = Reply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
+        let reply = ServerReply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
         self.http.pool.keep_connection(open);
         reply
     }

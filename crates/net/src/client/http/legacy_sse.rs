@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{Method, StatusCode};
 use mcpace_client_protocol::inbound::PendingRequests;
-use mcpace_client_protocol::{Outgoing, Reply};
+use mcpace_client_protocol::{Outgoing, ServerReply};
 use url::Url;
 
 use super::connection::{BodyPiece, OpenReply};
@@ -51,7 +51,7 @@ impl LegacySse {
         Ok(Self { inner: Arc::clone(inner), messages, pending, reader })
     }
 
-    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<ServerReply, ClientError> {
         let broke_off = || {
             let reason = self.pending.close_reason().unwrap_or_else(|| "its stream ended".to_owned());
             ClientError::BrokeOff { method: message.method.to_owned(), reason }
@@ -62,7 +62,7 @@ impl LegacySse {
         let answer = self.pending.expect_answer(id);
         self.notify(message).await?;
         let answer = answer.await.ok_or_else(broke_off)?;
-        Ok(Reply::Answer { status: 200, answer })
+        Ok(ServerReply::Answer { status: 200, answer })
     }
 
     pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {

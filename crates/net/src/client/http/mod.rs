@@ -18,8 +18,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
-use mcpace_client_protocol::{Outgoing, Reply};
-use mcpace_oauth::{Authorizer, Refusal, Secret, printable_url};
+use mcpace_client_protocol::{Outgoing, ServerReply};
+use mcpace_oauth::{Authorizer, RefusedRequest, Secret, printable_url};
 use mcpace_record::Closer;
 use mcpace_wire::http::name;
 use mcpace_wire::revision::Revision;
@@ -137,7 +137,7 @@ impl Http {
     }
 
     /// Sends a request and reads its reply up to the answer.
-    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<ServerReply, ClientError> {
         let (reply, open) = self.inner.request_reply(message).await?;
         if let Some(open) = open {
             self.drain_reply(open);
@@ -303,7 +303,7 @@ impl HttpInner {
             let reply = self.send_once(&ask, token.as_ref().map(|token| token.reveal())).await?;
             match reply.status.as_u16() {
                 401 | 403 => {
-                    let refusal = Refusal::new(reply.status.as_u16(), &reply.headers, &self.configured, token);
+                    let refusal = RefusedRequest::new(reply.status.as_u16(), &reply.headers, &self.configured, token);
                     let other = self.read_other(reply, ask.what).await?;
                     refusals += 1;
                     if refusals > 2 || !self.authorizer.authorize(&refusal, self).await? {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode};
 use mcpace_client_protocol::resumption::{Position, Resumption};
-use mcpace_client_protocol::{Answer, OtherReply, Outgoing, Reply};
+use mcpace_client_protocol::{Answer, OtherReply, Outgoing, ServerReply};
 use mcpace_record::Closer;
 use mcpace_wire::http::SessionId;
 use mcpace_wire::sse;
@@ -21,17 +21,20 @@ const ASKED_LIMIT: usize = 1_000;
 
 impl HttpInner {
     /// Sends a request and reads to its answer. The open reply is what comes after the answer.
-    pub(super) async fn request_reply(&self, message: &Outgoing) -> Result<(Reply, Option<OpenReply>), ClientError> {
+    pub(super) async fn request_reply(
+        &self,
+        message: &Outgoing,
+    ) -> Result<(ServerReply, Option<OpenReply>), ClientError> {
         let open = self.send_authorized(self.post_request(message, self.endpoint())).await?;
         if message.method == "initialize" && open.status.is_success() {
             self.take_session(&open)?;
         }
         let Some(id) = message.id else {
-            return Ok((Reply::Other(self.read_other(open, message.method).await?), None));
+            return Ok((ServerReply::Other(self.read_other(open, message.method).await?), None));
         };
         if open.is_event_stream() && open.status.is_success() {
             let (answer, open) = self.read_events(open, id, message.method).await?;
-            return Ok((Reply::Answer { status: 200, answer }, open));
+            return Ok((ServerReply::Answer { status: 200, answer }, open));
         }
         self.read_json(open, id, message.method).await.map(|reply| (reply, None))
     }
@@ -48,12 +51,12 @@ impl HttpInner {
         Ok(())
     }
 
-    async fn read_json(&self, mut open: OpenReply, id: i64, method: &str) -> Result<Reply, ClientError> {
+    async fn read_json(&self, mut open: OpenReply, id: i64, method: &str) -> Result<ServerReply, ClientError> {
         self.read_to_end(&mut open, self.message_limit, method).await?;
         let received = Received::from_text(&Bytes::copy_from_slice(open.kept_text()), Some(id), None);
         let (answer, status) = (received.map(|received| received.answer), open.status.as_u16());
         let other = || other_reply(&open);
-        let reply = Reply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
+        let reply = ServerReply::from_body(answer, status, open.content_type(), (method, || self.address()), other);
         self.pool.keep_connection(open);
         reply
     }
