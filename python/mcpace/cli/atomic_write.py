@@ -31,7 +31,7 @@ def replace_atomically(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.chmod(most & ~_umask())
+        temporary.chmod(most & ~_current_umask())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def is_other(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _umask() -> int:
+def _current_umask() -> int:
     # The umask can only be read by setting it.
     now = os.umask(0o077)
     os.umask(now)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.output import deliver, save_and_show
+from mcpace.cli.output import deliver_run, save_and_show
 from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients.plan import Settings
@@ -46,9 +46,9 @@ def bisect(
 ) -> None:
     """Find the first bad release between two, running only about log2(n) of them."""
     place = targets.parse_target(
-        target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args)
+        target, config=config, auth=options.checked_authentication(auth), tool=options.chosen_tool(tool, args)
     )
-    settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
+    settings = Settings(trials, hold, options.checked_faults(fault, [place]), time_limit, recordings)
     try:
         what = f"{sdk} from {good} to {bad} at {place.name}"
         with show_progress() as display, journal.record_progress(display, out, "bisect", what) as progress:
@@ -56,4 +56,4 @@ def bisect(
     except lab.Inconclusive as end:
         save_and_show(end.run, as_json=as_json, out=out, page=html)
         raise end.reason from end
-    deliver(run, as_json=as_json, out=out, page=html)
+    deliver_run(run, as_json=as_json, out=out, page=html)

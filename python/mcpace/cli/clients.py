@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.output import check_codes, deliver
+from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients import experiment
@@ -51,13 +51,13 @@ def clients(
 ) -> None:
     """Run real SDK releases as clients against targets and find out where their time goes."""
     check_codes(fail_on)
-    call, way_in = options.tool(tool, args), options.authentication(auth)
+    call, way_in = options.chosen_tool(tool, args), options.checked_authentication(auth)
     added = parse_headers(header)
     places = tuple(targets.parse_target(text, config=config, auth=way_in, tool=call, headers=added) for text in target)
     if len({place.name for place in places}) < len(places):
         raise UsageProblem("a target is named twice, or two differ in their query only")
-    settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings, calls)
+    settings = Settings(trials, hold, options.checked_faults(fault, places), time_limit, recordings, calls)
     what = f"{', '.join(subjects)} at {', '.join(one.name for one in places)}"
     with show_progress() as display, journal.record_progress(display, out, "clients", what) as progress:
         run = experiment.run(Plan(tuple(subjects), places, settings), progress)
-    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
+    deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

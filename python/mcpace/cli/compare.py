@@ -10,7 +10,7 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.compare_options import Markdown, Tolerance, comparison_writer
 from mcpace.cli.file_kind import load_run
-from mcpace.cli.output import deliver
+from mcpace.cli.output import deliver_run
 from mcpace.lab.compare import comparison as lab
 
 
@@ -34,4 +34,4 @@ def compare(
     turns.
     """
     result = lab.run_of(load_run(base), load_run(run), tolerance, (base.name, run.name))
-    deliver(result, as_json=as_json, out=out, page=html, also=comparison_writer(markdown, None))
+    deliver_run(result, as_json=as_json, out=out, page=html, also=comparison_writer(markdown, None))

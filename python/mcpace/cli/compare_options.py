@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mcpace.cli.output import save
+from mcpace.cli.output import save_text
 from mcpace.report.model.run import Run
 
 
@@ -38,7 +38,7 @@ def comparison_writer(markdown: Path | None, junit: Path | None) -> Callable[[Ru
     if markdown is None and junit is None:
         return None
 
-    def write(run: Run) -> bool:
+    def write_metrics(run: Run) -> bool:
         from mcpace.report import comparison_files
 
         wanted = (
@@ -46,7 +46,7 @@ def comparison_writer(markdown: Path | None, junit: Path | None) -> Callable[[Ru
             (junit, comparison_files.junit, "JUnit report"),
         )
         # Both files are written, even if the first fails.
-        places = [save(path, make(run), what) == path for path, make, what in wanted if path is not None]
+        places = [save_text(path, make(run), what) == path for path, make, what in wanted if path is not None]
         return all(places)
 
-    return write
+    return write_metrics

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.output import deliver
+from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import delayed_ack_demo, journal, targets
 from mcpace.lab.clients import experiment
@@ -40,4 +40,4 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
             except KeyboardInterrupt:
                 run.partial = True
     run.kind = "demo"
-    deliver(run, as_json=as_json, out=out, page=html)
+    deliver_run(run, as_json=as_json, out=out, page=html)

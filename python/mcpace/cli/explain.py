@@ -9,7 +9,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.file_kind import recording_problem
-from mcpace.cli.output import deliver
+from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
@@ -37,7 +37,7 @@ def explain(
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
     budget: Annotated[
-        float, typer.Option(parser=options.limit, metavar="TIME", help="Time for all experiments together.")
+        float, typer.Option(parser=options.parse_limit, metavar="TIME", help="Time for all experiments together.")
     ] = f"{lab.BUDGET_S:.0f}s",  # type: ignore[assignment]  # read by its parser
     revision: Annotated[
         str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; [default: negotiated]")
@@ -74,17 +74,17 @@ def explain(
             run = recording_run.explain_recording(Path(target), behind, beside)
         except UsageProblem as problem:
             raise recording_problem(problem, [Path(target), *behind, *beside]) from problem
-        deliver(run, as_json=as_json, out=out, page=html)
+        deliver_run(run, as_json=as_json, out=out, page=html)
         return
     for option, files in (("--behind", behind), ("--beside", beside)):
         if files:
             raise UsageProblem(f"{option} belongs to a saved recording; TARGET is not a recording")
-    checked_revision = options.revision(revision)
+    checked_revision = options.checked_revision(revision)
     place = targets.parse_target(
         target,
         config=config,
-        auth=options.authentication(auth),
-        tool=options.tool(tool, args),
+        auth=options.checked_authentication(auth),
+        tool=options.chosen_tool(tool, args),
         headers=parse_headers(header),
     )
     # A profile has its own tool, which may be called.
@@ -98,8 +98,8 @@ def explain(
         timeout_s=time_limit,
         extra_root=cacert,
         hold_s=hold,
-        faults=options.faults(fault, [place]),
+        faults=options.checked_faults(fault, [place]),
     )
     with show_progress() as progress:
         run = lab.run(lab.Question(place, settings, budget), progress)
-    deliver(run, as_json=as_json, out=out, page=html)
+    deliver_run(run, as_json=as_json, out=out, page=html)

@@ -54,14 +54,14 @@ def export(
         note("the recording's end is missing; what there is, is exported")
     for format_, place in (("har", har), ("trace", trace)):
         if place is not None:
-            _write(loaded, format_, place)
+            _write_export(loaded, format_, place)
     if otlp is not None and otlp.startswith(("http://", "https://")):
-        _send(loaded, otlp)
+        _send_spans(loaded, otlp)
     elif otlp is not None:
-        _write(loaded, "otlp", Path(otlp))
+        _write_export(loaded, "otlp", Path(otlp))
 
 
-def _write(recording: _core.Recording, format_: str, path: Path) -> None:
+def _write_export(recording: _core.Recording, format_: str, path: Path) -> None:
     """Writes an export atomically. The file is readable by its owner only."""
     if is_other(path):
         recording.export(format_, str(path))
@@ -74,7 +74,7 @@ def _write(recording: _core.Recording, format_: str, path: Path) -> None:
     inform(f"exported to {path}")
 
 
-def _send(recording: _core.Recording, url: str) -> None:
+def _send_spans(recording: _core.Recording, url: str) -> None:
     """Posts the spans line by line. Raises :class:`LabError` where the collector refuses all or some of them."""
     check_url(url, "http://127.0.0.1:4318/v1/traces")
     place = redact_url(url)
@@ -87,7 +87,7 @@ def _send(recording: _core.Recording, url: str) -> None:
     with tempfile.NamedTemporaryFile(prefix="mcpace-", suffix=".jsonl") as file:
         recording.export("otlp", file.name)
         for line in file:
-            more, words = _refused_spans(_post(opener, url, place, line, sent))
+            more, words = _refused_spans(_post_line(opener, url, place, line, sent))
             refused, why, sent = refused + more, words or why, sent + 1
     if refused:
         raise LabError(f"{place} refused {refused} of the spans{f': {why}' if why else ''}")
@@ -105,25 +105,25 @@ def check_url(url: str, example: str) -> None:
         raise UsageProblem(f"--otlp {clean(url, LONGEST_WORDS)!r} is not a collector's URL: write {example}")
 
 
-def _post(opener: urllib.request.OpenerDirector, url: str, place: str, line: bytes, sent: int) -> bytes:
+def _post_line(opener: urllib.request.OpenerDirector, url: str, place: str, line: bytes, sent: int) -> bytes:
     """Posts one line. ``place``: the URL for messages, without possible secrets."""
     request = urllib.request.Request(url, line, {"content-type": "application/json"})
     try:
         with opener.open(request, timeout=LIMIT_S) as reply:
             return bytes(reply.read(LONGEST_REPLY))
     except urllib.error.HTTPError as error:
-        raise LabError(f"{place} {_after(sent)}answered HTTP {error.code}: {_error_text(error)}") from error
+        raise LabError(f"{place} {_sent_before(sent)}answered HTTP {error.code}: {_error_text(error)}") from error
     except http.client.BadStatusLine as error:
         did = "hung up" if isinstance(error, http.client.RemoteDisconnected) else "answered what is no HTTP/1.1"
         hint = "if this is its gRPC port, name the one for OTLP over HTTP, which is 4318 unless it was changed"
-        raise LabError(f"{place} {_after(sent)}{did}: {hint}") from error
+        raise LabError(f"{place} {_sent_before(sent)}{did}: {hint}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         reason = clean(getattr(cause, "strerror", None) or str(cause), LONGEST_WORDS)
-        raise LabError(f"{place} {_after(sent)}could not be reached: {reason}") from error
+        raise LabError(f"{place} {_sent_before(sent)}could not be reached: {reason}") from error
 
 
-def _after(sent: int) -> str:
+def _sent_before(sent: int) -> str:
     return f"took {count(sent, 'batch', 'batches')}, then " if sent else ""
 
 

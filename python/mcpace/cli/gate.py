@@ -10,7 +10,7 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.compare_options import Markdown, Tolerance, comparison_writer
 from mcpace.cli.file_kind import load_run
-from mcpace.cli.output import deliver
+from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import targets
 from mcpace.lab.clients.plan import Settings
@@ -77,9 +77,9 @@ def gate(
                 f"{target} is a run that was measured already: hold it against one, with --baseline FILE"
             )
         run = lab.run_of_files(before, load_run(Path(target)), tolerance)
-        return deliver(run, as_json=as_json, out=out, page=html, also=also)
-    checked_revision = options.revision(revision)
-    call, way_in = options.tool(tool, args), options.authentication(auth)
+        return deliver_run(run, as_json=as_json, out=out, page=html, also=also)
+    checked_revision = options.checked_revision(revision)
+    call, way_in = options.chosen_tool(tool, args), options.checked_authentication(auth)
     added = parse_headers(header)
     place = targets.parse_target(target, config=config, auth=way_in, tool=call, headers=added)
     other = (
@@ -87,9 +87,9 @@ def gate(
     )
     against = other or before
     assert against is not None, "one of the two is given"
-    faults = options.faults(fault, [place, other] if other else [place])
+    faults = options.checked_faults(fault, [place, other] if other else [place])
     settings = Settings(trials, hold, faults, time_limit, calls=calls)
     with show_progress() as progress:
         question = lab.Gate(place, against, tolerance, revision=checked_revision, extra_root=cacert)
         run = lab.run(question, settings, progress)
-    return deliver(run, as_json=as_json, out=out, page=html, also=also)
+    return deliver_run(run, as_json=as_json, out=out, page=html, also=also)

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.output import deliver
+from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.cli.times import seconds
+from mcpace.cli.times import parse_seconds
 from mcpace.lab import journal
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.layers import experiment as lab
@@ -38,9 +38,11 @@ def layers(
         typer.Option(metavar="PATH", help="The interpreter whose environment has the server. [default: this one]"),
     ] = None,
     rounds: Annotated[int, typer.Option(help="Batches of each layer, in turns.", min=2, max=1000)] = ROUNDS,
-    batch: Annotated[float, typer.Option(parser=options.limit, metavar="TIME", help="Length of a batch.")] = BATCH,
+    batch: Annotated[
+        float, typer.Option(parser=options.parse_limit, metavar="TIME", help="Length of a batch.")
+    ] = BATCH,
     warm_up: Annotated[
-        float, typer.Option(parser=seconds, metavar="TIME", help="Calls of each layer before the measurement.")
+        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Calls of each layer before the measurement.")
     ] = WARM_UP,
     as_json: options.Json = False,
     out: options.Out = None,
@@ -51,14 +53,14 @@ def layers(
 
     The tool is called thousands of times, with the arguments given. DJANGO_SETTINGS_MODULE names the Django project.
     """
-    chosen = options.tool(tool, args) or Tool("")
-    plan = LayersPlan(server, chosen, _interpreter(python), rounds, batch, warm_up)
+    chosen = options.chosen_tool(tool, args) or Tool("")
+    plan = LayersPlan(server, chosen, _interpreter_path(python), rounds, batch, warm_up)
     with show_progress() as display, journal.record_progress(display, out, "layers", plan.place) as progress:
         run = lab.run(plan, progress)
-    deliver(run, as_json=as_json, out=out, page=html)
+    deliver_run(run, as_json=as_json, out=out, page=html)
 
 
-def _interpreter(path: Path | None) -> str:
+def _interpreter_path(path: Path | None) -> str:
     """Path of the interpreter, without resolving links: a virtual environment is identified by the link's location."""
     if path is None:
         return sys.executable

@@ -13,9 +13,9 @@ import typer
 
 from mcpace.cli import load_arguments, load_words, options
 from mcpace.cli.load_arguments import LoadArguments
-from mcpace.cli.load_export import export
+from mcpace.cli.load_export import run_exporter
 from mcpace.cli.load_view import show_load
-from mcpace.cli.times import seconds
+from mcpace.cli.times import parse_seconds
 from mcpace.lab import journal, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
@@ -42,7 +42,8 @@ def load(
         float | None, typer.Option(help="Open load: calls per second, whatever the target does.", min=0)
     ] = None,
     duration: Annotated[
-        float | None, typer.Option(parser=seconds, metavar="TIME", help="Length of the measurement. [default: 10s]")
+        float | None,
+        typer.Option(parser=parse_seconds, metavar="TIME", help="Length of the measurement. [default: 10s]"),
     ] = None,
     stages: Annotated[
         str | None,
@@ -75,7 +76,7 @@ def load(
         list[str], typer.Option("--data", metavar="NAME=FILE", help="The choices of {{choice:NAME}}, one per line.")
     ] = [],  # noqa: B006
     think: Annotated[
-        float | None, typer.Option(parser=seconds, metavar="TIME", help="Pause of a user between two calls.")
+        float | None, typer.Option(parser=parse_seconds, metavar="TIME", help="Pause of a user between two calls.")
     ] = None,
     arrivals: Annotated[
         str | None,
@@ -100,10 +101,13 @@ def load(
     ] = None,
     warm_up: Annotated[
         float | None,
-        typer.Option(parser=seconds, metavar="TIME", help="Load before the measurement, left out of it. [default: 1s]"),
+        typer.Option(
+            parser=parse_seconds, metavar="TIME", help="Load before the measurement, left out of it. [default: 1s]"
+        ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(parser=options.limit, metavar="TIME", help="Limit of each call. [default: 30s]")
+        float | None,
+        typer.Option(parser=options.parse_limit, metavar="TIME", help="Limit of each call. [default: 30s]"),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the generator. [default: 1]", min=1)] = None,
     cores: Annotated[str | None, typer.Option(metavar="0,2-3", help="Pin the generator's threads to these.")] = None,
@@ -186,33 +190,35 @@ def load(
         cacert=cacert,
     )
     arguments = (
-        load_arguments.merge_arguments(command_line, _scenario(scenario)) if scenario is not None else command_line
+        load_arguments.merge_arguments(command_line, _read_scenario(scenario)) if scenario is not None else command_line
     )
-    place = _target(arguments, config)
+    place = _load_target(arguments, config)
     notes: list[str] = []
-    settings = load_arguments.resolve(arguments, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
+    settings = load_arguments.resolve_arguments(
+        arguments, hold_s=hold, faults=options.checked_faults(fault, [place]), notes=notes
+    )
     settings = replace(settings, headers=place.headers, server_timing=server_timing)
-    exporter = export(prometheus, otlp)
+    exporter = run_exporter(prometheus, otlp)
     with defer_interrupt():
         with show_load() as display, journal.record_load(display, out, place.name) as watcher:
             for note in notes:
                 watcher.note(note)
             run = lab.run(place, settings, watcher)
-        from mcpace.cli.output import deliver
+        from mcpace.cli.output import deliver_run
 
-        deliver(run, as_json=as_json, out=out, page=html, also=exporter)
+        deliver_run(run, as_json=as_json, out=out, page=html, also=exporter)
 
 
-def _scenario(path: Path) -> LoadArguments:
+def _read_scenario(path: Path) -> LoadArguments:
     from mcpace.cli import load_scenario
 
-    return load_scenario.read(path)
+    return load_scenario.read_scenario(path)
 
 
-def _target(arguments: LoadArguments, config: Path | None) -> Target:
+def _load_target(arguments: LoadArguments, config: Path | None) -> Target:
     if arguments.target is None:
         raise UsageProblem("there is no TARGET: give a URL, stdio:COMMAND or profile:NAME, or --scenario with one")
-    auth = options.authentication(arguments.auth)
+    auth = options.checked_authentication(arguments.auth)
     if arguments.bearer is not None:
         auth = None
     place = targets.parse_target(arguments.target, config=config, auth=auth, headers=arguments.header or ())

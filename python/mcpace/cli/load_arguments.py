@@ -1,7 +1,7 @@
 """Arguments of a load from the command line and a scenario, and their conversion to settings.
 
 In :class:`LoadArguments`, ``None`` means that the user gave no value. Values of the command line override those of the
-scenario. :func:`resolve` fills in defaults and checks for contradictions.
+scenario. :func:`resolve_arguments` fills in defaults and checks for contradictions.
 """
 
 from __future__ import annotations
@@ -81,12 +81,14 @@ def merge_arguments(strong: LoadArguments, weak: LoadArguments) -> LoadArguments
     return replace(strong, **found)
 
 
-def resolve(arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...], notes: list[str]) -> LoadSettings:
+def resolve_arguments(
+    arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...], notes: list[str]
+) -> LoadSettings:
     """Converts arguments to settings. Appends messages for the user to ``notes``.
 
     Raises :class:`UsageProblem` where arguments contradict each other.
     """
-    _check(arguments)
+    _check_arguments(arguments)
     replay = load_replay.read_replay(arguments.replay) if arguments.replay is not None else None
     if replay and replay.cut:
         notes.append(f"{replay.cut} requests of {arguments.replay} were not kept whole and are left out")
@@ -99,7 +101,7 @@ def resolve(arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...],
     return LoadSettings(
         vus=vus,
         rate=arguments.rate,
-        arrivals=_word("--arrivals", arguments.arrivals, ("constant", "poisson")) or "constant",
+        arrivals=_known_word("--arrivals", arguments.arrivals, ("constant", "poisson")) or "constant",
         max_in_flight=arguments.max_in_flight or 1000,
         duration_s=_or_default(arguments.duration, DEFAULT_DURATION_S),
         stages=arguments.stages or (),
@@ -111,9 +113,9 @@ def resolve(arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...],
         data=arguments.data or {},
         replay=replay.operations if replay else (),
         replay_file=arguments.replay.name if arguments.replay is not None else None,
-        session=_word("--session", arguments.session, ("user", "call", "none")),
+        session=_known_word("--session", arguments.session, ("user", "call", "none")),
         revision=arguments.revision,
-        accept=_word("--accept", arguments.accept, ("both", "json", "sse")) or "both",
+        accept=_known_word("--accept", arguments.accept, ("both", "json", "sse")) or "both",
         timeout_s=_or_default(arguments.timeout, DEFAULT_TIMEOUT_S),
         threads=arguments.threads or max(1, len(arguments.cores or ())),
         cores=arguments.cores or (),
@@ -125,7 +127,7 @@ def resolve(arguments: LoadArguments, *, hold_s: float, faults: tuple[str, ...],
     )
 
 
-def _check(arguments: LoadArguments) -> None:
+def _check_arguments(arguments: LoadArguments) -> None:
     for one, other, why in (
         ("vus", "rate", "--vus is a closed load, in which users wait for replies, and --rate an open one"),
         ("duration", "stages", "stages say how long the load takes, and so does --duration"),
@@ -145,10 +147,10 @@ def _check(arguments: LoadArguments) -> None:
         raise UsageProblem("--think is a user's: in an open load --rate alone says when calls begin")
     if arguments.bearer is not None and arguments.auth not in (None, "bearer"):
         raise UsageProblem(f"--bearer and --auth {arguments.auth} contradict each other: give one of the two")
-    options.revision(arguments.revision)
+    options.checked_revision(arguments.revision)
 
 
-def _word(option: str, word: str | None, known: tuple[str, ...]) -> Any:
+def _known_word(option: str, word: str | None, known: tuple[str, ...]) -> Any:
     if word is not None and word not in known:
         raise UsageProblem(f"{option} takes {', '.join(known[:-1])} or {known[-1]}, not {word!r}")
     return word

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NEEDED = {"--prometheus": "prometheus_client", "--otlp": "opentelemetry.exporter.otlp.proto.http"}
 
 
-def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
+def run_exporter(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
     """Returns a function that exports the finished run and returns whether the file could be written.
 
     Raises :class:`LabError` where a needed package is missing, and ``UsageProblem`` for an invalid URL.
@@ -31,7 +31,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
     if otlp is not None:
         check_url(otlp, "http://127.0.0.1:4318/v1/metrics")
 
-    def exporter(run: Run) -> bool:
+    def export_run(run: Run) -> bool:
         written = True
         if prometheus is not None:
             from mcpace.report.metrics.prometheus import write
@@ -49,7 +49,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
                 note("the collector at --otlp did not take the metrics; the run itself is complete")
         return written
 
-    return exporter
+    return export_run
 
 
 def _is_installed(module: str) -> bool:

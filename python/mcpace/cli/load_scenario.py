@@ -60,7 +60,7 @@ TIMES = ("duration", "warm_up", "think", "timeout")
 LEAST = {"vus": 1, "max_in_flight": 1, "max_calls": 1, "threads": 1, "seed": 0}
 
 
-def read(path: Path) -> LoadArguments:
+def read_scenario(path: Path) -> LoadArguments:
     """Reads a scenario.
 
     Raises :class:`UsageProblem` for an invalid scenario, with the file and, where known, the line.
@@ -73,17 +73,17 @@ def read(path: Path) -> LoadArguments:
     try:
         found = Scenario.model_validate(document)
     except ValidationError as error:
-        raise UsageProblem(_why(error, path, text)) from error
+        raise UsageProblem(_error_message(error, path, text)) from error
     values = found.model_dump(exclude_none=True)
     for name, value in values.items():
         try:
-            values[name] = _value(name, value, path.parent)
+            values[name] = _checked_value(name, value, path.parent)
         except (UsageProblem, ValueError) as error:
-            raise UsageProblem(f"{_place(path, text, name)}: {error}") from error
+            raise UsageProblem(f"{_key_place(path, text, name)}: {error}") from error
     return LoadArguments(**values)
 
 
-def _value(name: str, value: Any, folder: Path) -> Any:
+def _checked_value(name: str, value: Any, folder: Path) -> Any:
     if name in TIMES:
         return parse_duration(str(value))
     if name in LEAST and value < LEAST[name]:
@@ -118,10 +118,10 @@ def _value(name: str, value: Any, folder: Path) -> Any:
             return value
 
 
-def _why(error: ValidationError, path: Path, text: str) -> str:
+def _error_message(error: ValidationError, path: Path, text: str) -> str:
     first = error.errors(include_url=False)[0]
     key = str(first["loc"][0])
-    place = _place(path, text, key)
+    place = _key_place(path, text, key)
     if first["type"] == "extra_forbidden":
         known = sorted(name.replace("_", "-") for name in Scenario.model_fields)
         return f"{place}: a scenario has no key {key!r}{suggestion(nearest_names(key, known), known)}"
@@ -129,7 +129,7 @@ def _why(error: ValidationError, path: Path, text: str) -> str:
     return f"{place}: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-def _place(path: Path, text: str, name: str) -> str:
+def _key_place(path: Path, text: str, name: str) -> str:
     """``FILE:LINE`` of a key; only the file where the line isn't found."""
     key = re.escape(name.replace("_", "-"))
     pattern = re.compile(rf"""^\s*(\[\s*)?["']?{key}["']?\s*[=\].]""")

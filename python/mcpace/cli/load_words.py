@@ -77,7 +77,7 @@ def parse_arguments(words: Sequence[str], tool: str | None = None) -> dict[str, 
         if not equals or not name or name.lstrip().startswith("{"):
             raise UsageProblem('--args takes TOOL=JSON, as in --args \'echo={"text": "hi"}\'')
         try:
-            value = json.loads(text, parse_constant=_refuse)
+            value = json.loads(text, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
             raise UsageProblem(f"--args {name}: this is not JSON: {error}") from error
         if not isinstance(value, dict):
@@ -146,5 +146,5 @@ def parse_cores(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"it has no {constant}")

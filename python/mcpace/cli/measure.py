@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.output import check_codes, deliver
+from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients import measure as lab
@@ -51,18 +51,18 @@ def measure(
     Without --tool only a tool that the server marks read-only is called. Exit code 3 if every call of the named
     tool fails.
     """
-    checked_revision = options.revision(revision)
+    checked_revision = options.checked_revision(revision)
     check_codes(fail_on)
     place = targets.parse_target(
         target,
         config=config,
-        auth=options.authentication(auth),
-        tool=options.tool(tool, args),
+        auth=options.checked_authentication(auth),
+        tool=options.chosen_tool(tool, args),
         headers=parse_headers(header),
     )
-    settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings, calls)
+    settings = Settings(trials, hold, options.checked_faults(fault, [place]), time_limit, recordings, calls)
     with show_progress() as display, journal.record_progress(display, out, "measure", place.name) as progress:
         run = lab.run(
             place, settings, progress, revision=checked_revision, server_timing=server_timing, extra_root=cacert
         )
-    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)
+    deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

@@ -43,16 +43,16 @@ def migrate(
     own = project.own_packages(path)
     imports = changed = left = failed = 0
     unlisted: list[OSError] = []
-    for file in project.files(path, unlisted.append):
+    for file in project.python_files(path, unlisted.append):
         name = _user_path(file, path)
         try:
             before = file.read_bytes()
             done = rewrite(before, own)
             if done.data != before:
                 if diff:
-                    typer.echo(_diff(name, before, done.data), nl=False)
+                    typer.echo(_unified_diff(name, before, done.data), nl=False)
                 elif not check:
-                    project.replace(file, done.data)
+                    project.replace_content(file, done.data)
         except Unreadable as problem:
             note(f"{name} is left as it is: it cannot be parsed ({problem})")
             failed += 1
@@ -66,7 +66,7 @@ def migrate(
             imports += done.imports
             if not diff:
                 typer.echo(f"{name}: {_count_words(done.imports, 'import')} {'to rewrite' if check else 'rewritten'}")
-        _report(name, done)
+        _print_changes(name, done)
         left += len(done.left)
     for unread in unlisted:
         note(f"{unread.filename} is left as it is: {unread.strerror}")
@@ -80,7 +80,7 @@ def migrate(
         raise typer.Exit(HIT)
 
 
-def _report(name: str, done: Rewritten) -> None:
+def _print_changes(name: str, done: Rewritten) -> None:
     for left in done.left:
         note(f"{name}:{left.line}: {left.name} has no counterpart: {left.advice}")
 
@@ -90,7 +90,7 @@ def _user_path(file: Path, path: Path) -> str:
     return clean(path / file.relative_to(path.resolve()) if path.is_dir() else path, LONGEST_PATH)
 
 
-def _diff(name: str, before: bytes, after: bytes) -> str:
+def _unified_diff(name: str, before: bytes, after: bytes) -> str:
     left, right = (data.decode(errors="replace").splitlines(keepends=True) for data in (before, after))
     found = difflib.unified_diff(left, right, f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found)

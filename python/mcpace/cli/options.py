@@ -10,16 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from mcpace import _core
-from mcpace.cli.times import seconds
+from mcpace.cli.times import parse_seconds
 from mcpace.lab.clients.plan import DEFAULT_HOLD_S, DEFAULT_TIME_LIMIT_S, DEFAULT_TRIALS
 from mcpace.lab.clients.repeats import DEFAULT_CALLS
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.targets import Target, Tool
 
 
-def limit(text: str) -> float:
-    """Parses a time limit, like :func:`seconds`, but refuses zero."""
-    value = seconds(text)
+def parse_limit(text: str) -> float:
+    """Parses a time limit, like :func:`parse_seconds`, but refuses zero."""
+    value = parse_seconds(text)
     if value == 0:
         raise typer.BadParameter("a limit of no time at all lets nothing happen: write 10s or 1m")
     return value
@@ -33,12 +33,14 @@ Calls = Annotated[
 ]
 Hold = Annotated[
     float,
-    typer.Option(parser=seconds, metavar="TIME", help="How long profile:notion keeps a stream open after the result."),
+    typer.Option(
+        parser=parse_seconds, metavar="TIME", help="How long profile:notion keeps a stream open after the result."
+    ),
 ]
 Fault = Annotated[
     list[str], typer.Option("--fault", metavar="KIND=SIZE", help="Inject a fault into profiles, e.g. tool=10ms.")
 ]
-TimeLimit = Annotated[float, typer.Option(parser=limit, metavar="TIME", help="Limit of each operation.")]
+TimeLimit = Annotated[float, typer.Option(parser=parse_limit, metavar="TIME", help="Limit of each operation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", dir_okay=False, help="Write the run as JSON to FILE.")
@@ -89,7 +91,7 @@ HOLD: Any = f"{DEFAULT_HOLD_S:g}s"
 TIME_LIMIT: Any = f"{DEFAULT_TIME_LIMIT_S:g}s"
 
 
-def tool(name: str | None, arguments: str | None) -> Tool | None:
+def chosen_tool(name: str | None, arguments: str | None) -> Tool | None:
     """Converts ``--tool`` and ``--args`` to a call.
 
     Raises :class:`UsageProblem` where the arguments are not a JSON object, or no tool is named.
@@ -99,7 +101,7 @@ def tool(name: str | None, arguments: str | None) -> Tool | None:
     if name is None:
         raise UsageProblem("--args needs --tool: which tool takes these arguments?")
     try:
-        value = json.loads(arguments, parse_constant=_refuse)
+        value = json.loads(arguments, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UsageProblem(f"--args is not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -107,11 +109,11 @@ def tool(name: str | None, arguments: str | None) -> Tool | None:
     return Tool(name, value)
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"it has no {constant}")
 
 
-def faults(words: list[str], places: Sequence[Target]) -> tuple[str, ...]:
+def checked_faults(words: list[str], places: Sequence[Target]) -> tuple[str, ...]:
     """Checks ``--fault`` for these targets.
 
     Raises :class:`UsageProblem` for an unknown fault, and for a target that is not a profile.
@@ -126,7 +128,7 @@ def faults(words: list[str], places: Sequence[Target]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def revision(text: str | None) -> str | None:
+def checked_revision(text: str | None) -> str | None:
     """Checks ``--revision``.
 
     Raises :class:`UsageProblem` for an unknown revision.
@@ -146,7 +148,7 @@ def is_file(target: str) -> bool:
         return False
 
 
-def authentication(text: str | None) -> Any:
+def checked_authentication(text: str | None) -> Any:
     """Checks ``--auth``.
 
     Raises :class:`UsageProblem` for any other word.

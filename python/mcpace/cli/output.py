@@ -26,7 +26,7 @@ from mcpace.report.words import load as load_words
 DONE, HIT, UNREACHABLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 3, 4, 130
 
 
-def deliver(
+def deliver_run(
     run: Run,
     *,
     as_json: bool,
@@ -49,7 +49,7 @@ def deliver(
     elif code == HIT and run.kind == "load":
         _note_thresholds(run)
     elif code == UNREACHABLE and run.comparison is None:
-        note(f"nothing could be measured: {_reason(run)}")
+        note(f"nothing could be measured: {_failure_reason(run)}")
     elif code == DONE and tool is not None and (why := _failed_call_reason(run)):
         note(f"every call to {tool} failed: {why.removeprefix('call: ')}")
         code = UNREACHABLE
@@ -77,19 +77,19 @@ def save_and_show(
     try:
         with allow_interrupt():
             done = also is None or also(run)
-            return show(run, as_json=as_json, page=page) and done and place == out
+            return show_run(run, as_json=as_json, page=page) and done and place == out
     except (KeyboardInterrupt, OSError):
         if out is None and run.cases:
             _save_run(run, _default_path(run))
         raise
 
 
-def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
+def show_run(run: Run, *, as_json: bool, page: Path | None) -> bool:
     """Prints ``run`` for people or as JSON, and writes its page. Returns whether the page was written to its path.
 
     The page comes first, since the reader of stdout may close the pipe early, which is not a failure.
     """
-    written = page and save(page, _page(run), "report")
+    written = page and save_text(page, _page_html(run), "report")
     try:
         if as_json:
             print(run.to_json())
@@ -107,7 +107,7 @@ def _default_path(run: Run) -> Path:
 
 
 def _save_run(run: Run, path: Path) -> Path | None:
-    return save(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved")
+    return save_text(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved")
 
 
 class _Screen(Console):
@@ -118,7 +118,7 @@ class _Screen(Console):
         raise
 
 
-def _page(run: Run) -> str:
+def _page_html(run: Run) -> str:
     # Imported late: the page's models take time to import, and most runs have no page.
     from mcpace.report.page import html
 
@@ -128,14 +128,14 @@ def _page(run: Run) -> str:
         raise LabError(str(error)) from error
 
 
-def _reason(run: Run) -> str:
+def _failure_reason(run: Run) -> str:
     for case in run.cases:
         reason = (
             case.error
             or case.unsupported
             or next((one.first_error for one in (case.by_tool or {}).values() if one.first_error), None)
         )
-        reason = reason or next((one.first_error for one in _others(case) if one.first_error), None)
+        reason = reason or next((one.first_error for one in _other_operations(case) if one.first_error), None)
         if reason:
             return reason
         if case.load is not None and not case.load.intended:
@@ -149,7 +149,7 @@ def _failed_call_reason(run: Run) -> str:
     return next((case.error for case in calls if case.error and not case.trials_s), "")
 
 
-def _others(case: Case) -> list[LoadOperation]:
+def _other_operations(case: Case) -> list[LoadOperation]:
     return list(case.load.others.values()) if case.load else []
 
 
@@ -213,7 +213,7 @@ def _note_thresholds(run: Run) -> None:
                 note(f"threshold {threshold.text} is not met: {load_words.threshold_words(threshold)}")
 
 
-def save(path: Path, text: str, what: str) -> Path | None:
+def save_text(path: Path, text: str, what: str) -> Path | None:
     """Writes a file atomically and prints its path. Falls back to a temporary folder where ``path`` can't be written.
 
     Returns the path of the written file; ``None`` where both failed.
@@ -225,7 +225,7 @@ def save(path: Path, text: str, what: str) -> Path | None:
             # Finding a temporary folder fails where no disk has room.
             place = wanted or _temporary_file(path)
             with defer_interrupt():
-                _write(place, text)
+                _write_text(place, text)
         except OSError as error:
             refused += f"could not write {place or 'a temporary file'} ({error.strerror}): "
             if wanted is None and place is not None:
@@ -244,7 +244,7 @@ def _temporary_file(path: Path) -> Path:
     return Path(name)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     if is_other(path):
         with path.open("w", encoding="utf-8") as file:
             file.write(text)

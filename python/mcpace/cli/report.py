@@ -9,7 +9,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.file_kind import load_run
-from mcpace.cli.output import show
+from mcpace.cli.output import show_run
 
 
 def register(app: typer.Typer) -> None:
@@ -23,4 +23,4 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Show a saved run on the terminal, or as an HTML file with --html."""
-    show(load_run(run), as_json=as_json, page=html)
+    show_run(load_run(run), as_json=as_json, page=html)

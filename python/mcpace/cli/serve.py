@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcpace.cli.times import seconds
+from mcpace.cli.times import parse_seconds
 from mcpace.server.running.settings import GRACE_S, MOST_WORKERS, Settings, log_level, transport
 
 TransportName = StrEnum("TransportName", ["http", "streamable-http", "sse", "stdio"])
@@ -94,7 +94,7 @@ def serve(
     graceful_timeout: Annotated[
         float,
         typer.Option(
-            parser=seconds, metavar="TIME", help="Time for calls in flight to finish when the server is stopped."
+            parser=parse_seconds, metavar="TIME", help="Time for calls in flight to finish when the server is stopped."
         ),
     ] = f"{GRACE_S:g}s",  # type: ignore[assignment] # typer parses defaults too
     store: Annotated[

@@ -7,9 +7,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.output import check_codes, deliver
+from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.cli.times import seconds
+from mcpace.cli.times import parse_seconds
 from mcpace.lab import journal
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.processes.interruption import defer_interrupt
@@ -53,11 +53,11 @@ def servers(
         float | None, typer.Option(help="Calls per second instead of users, whatever the server does.", min=0.1)
     ] = None,
     duration: Annotated[
-        float, typer.Option(parser=options.limit, metavar="TIME", help="Each server's load, over all its rounds.")
+        float, typer.Option(parser=options.parse_limit, metavar="TIME", help="Each server's load, over all its rounds.")
     ] = DURATION,
     rounds: Annotated[int, typer.Option(help="Turns of each server.", min=1, max=100)] = DEFAULT_ROUNDS,
     warm_up: Annotated[
-        float, typer.Option(parser=seconds, metavar="TIME", help="Load before the first round, left out.")
+        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Load before the first round, left out.")
     ] = WARM_UP,
     cpus: Annotated[
         float | None, typer.Option(help="Processors of each server. [default: 2, or 1 on a machine with one]", min=0.05)
@@ -113,7 +113,7 @@ def servers(
             journal.record_progress(display, out, "servers", ", ".join(subjects)) as progress,
         ):
             run = lab.run(plan, progress)
-        deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
+        deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
 
 
 def _one_of(kind: str, value: str, known: tuple[str, ...]) -> str:

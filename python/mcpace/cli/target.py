@@ -35,7 +35,7 @@ def target(
 ) -> None:
     """Run a scripted MCP server until Ctrl-C. profile:github takes the token in MCPACE_GITHUB_TOKEN."""
     name = profile.removeprefix("profile:")
-    options.faults(fault, [targets.parse_target(f"profile:{name}")])
+    options.checked_faults(fault, [targets.parse_target(f"profile:{name}")])
     token = os.environ.get(targets.GITHUB_TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     server = _core.Target(
         name, port=port, hold_s=hold, faults=fault, tls=tls, response=response, token=token, server_timing=server_timing

@@ -11,7 +11,7 @@ UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, 
 LONGEST = timedelta(days=1).total_seconds()
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Parses a duration of an option: ``2s``, ``250ms``, ``1.5m``; a bare number is seconds."""
     try:
         return parse_duration(text)

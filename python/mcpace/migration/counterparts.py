@@ -191,7 +191,7 @@ ADVICE = {
 """Module, or `module:name`, → the advice; the longest that fits is given."""
 
 
-def counterpart(module: str, name: str) -> tuple[str, str] | None:
+def find_counterpart(module: str, name: str) -> tuple[str, str] | None:
     """The module and the name of mcpace that stand for a name of an SDK."""
     whole = ALSO.get(module)
     if (module, name) in COUNTERPARTS:

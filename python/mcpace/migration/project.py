@@ -17,7 +17,7 @@ SOURCES = ("", "src", "lib")
 """Where a project's own packages usually are."""
 
 
-def files(root: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
+def python_files(root: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
     """The Python files of a folder, in order. Links and hidden folders are left alone, and virtual environments.
 
     ``on_error`` is called for each folder that cannot be listed.
@@ -44,7 +44,7 @@ def own_packages(root: Path) -> frozenset[str]:
     )
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace_content(path: Path, data: bytes) -> None:
     """Replaces a file's content whole or not at all; permissions and owner stay.
 
     Raises :class:`OSError`.

@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mcpace.migration.counterparts import COUNTERPARTS, ENGINES, PACKAGES, SERVERS, WHOLE, advice, counterpart
+from mcpace.migration.counterparts import COUNTERPARTS, ENGINES, PACKAGES, SERVERS, WHOLE, advice, find_counterpart
 
 SPACE = r"(?:[ \t\f]|\\\r?\n)"
 FROM = re.compile(rf"from{SPACE}+((?:\w|\.)+){SPACE}+import\b".encode())
@@ -90,7 +90,7 @@ class _Use:
 
     @property
     def target(self) -> tuple[str, str] | None:
-        return counterpart(self.module, self.name)
+        return find_counterpart(self.module, self.name)
 
 
 @dataclass
@@ -111,7 +111,7 @@ class _File:
     def rewrite(self) -> None:
         found = [node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
         statements = [node for node in found if self._is_of_an_sdk(node)]
-        if not any(_names(node) & SERVERS for node in statements) and self._left_to_the_sdk(statements):
+        if not any(_imported_names(node) & SERVERS for node in statements) and self._left_to_the_sdk(statements):
             return
         bindings: list[_Binding] = []
         for node in statements:
@@ -159,7 +159,7 @@ class _File:
         targets: dict[str | None, list[ast.alias]] = {}
         bindings = []
         for alias in node.names:
-            target = counterpart(module, alias.name)
+            target = find_counterpart(module, alias.name)
             if alias.name == "*":
                 if module in WHOLE:
                     targets.setdefault(WHOLE[module], []).append(alias)
@@ -190,8 +190,8 @@ class _File:
         return bindings
 
     def _rename(self, module: str, alias: ast.alias) -> None:
-        renamed = _renamed(module, alias)
-        if renamed != _written(alias):
+        renamed = _renamed_alias(module, alias)
+        if renamed != _alias_text(alias):
             self.edits.append((*self._span(alias), renamed.encode()))
 
     def _move(self, node: ast.ImportFrom, aliases: list[ast.alias], target: str, module: str | None) -> None:
@@ -201,7 +201,7 @@ class _File:
             start, end = self._removed(node, alias, {id(one) for one in aliases})
             comments += b"".join(b"  " + match[0] for match in COMMENT.finditer(self.data, start, end))
             self.edits.append((start, end, b""))
-        names = ", ".join(_written(alias) if module is None else _renamed(module, alias) for alias in aliases)
+        names = ", ".join(_alias_text(alias) if module is None else _renamed_alias(module, alias) for alias in aliases)
         self._insert(node, f"from {target} import {names}".encode(), comments)
 
     def _removed(self, node: ast.ImportFrom, alias: ast.alias, moved: set[int]) -> tuple[int, int]:
@@ -262,8 +262,8 @@ class _File:
                 first = _bound_name(binding.alias)
                 if first != root.id:
                     continue
-                use = _use(first if binding.is_root else binding.path, chain)
-                if use is None or (binding.is_root and not _reaches(binding.path, use.module)):
+                use = _attribute_use(first if binding.is_root else binding.path, chain)
+                if use is None or (binding.is_root and not _makes_reachable(binding.path, use.module)):
                     continue
                 length = len(binding.path)
                 if best is None or length > best[0]:
@@ -282,7 +282,7 @@ class _File:
         attributes: dict[int, ast.Attribute] = {}
         loads: list[ast.Name] = []
         for node in ast.walk(self.tree):
-            if _binds(node, name):
+            if _binds_name(node, name):
                 return []
             if isinstance(node, ast.Attribute):
                 attributes[id(node.value)] = node
@@ -354,7 +354,7 @@ def _bound_name(alias: ast.alias) -> str:
     return alias.asname or alias.name.split(".")[0]
 
 
-def _binds(node: ast.AST, name: str) -> bool:
+def _binds_name(node: ast.AST, name: str) -> bool:
     """Whether a node binds a name to something that is not imported."""
     match node:
         case ast.Name(id=bound, ctx=ast.Store() | ast.Del()):
@@ -371,36 +371,36 @@ def _binds(node: ast.AST, name: str) -> bool:
             return False
 
 
-def _names(node: ast.Import | ast.ImportFrom) -> set[str]:
+def _imported_names(node: ast.Import | ast.ImportFrom) -> set[str]:
     return {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
 
 
-def _written(alias: ast.alias) -> str:
+def _alias_text(alias: ast.alias) -> str:
     return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
 
 
-def _renamed(module: str, alias: ast.alias) -> str:
+def _renamed_alias(module: str, alias: ast.alias) -> str:
     """The alias with mcpace's name, bound to the name that the file uses."""
     if alias.name == "*":
         return "*"
-    target = counterpart(module, alias.name)
+    target = find_counterpart(module, alias.name)
     name = target[1] if target is not None else alias.name
     used = alias.asname or alias.name
     return f"{name} as {used}" if alias.asname or name != used else name
 
 
-def _use(path: str, chain: list[ast.Attribute]) -> _Use | None:
+def _attribute_use(path: str, chain: list[ast.Attribute]) -> _Use | None:
     """The name of the SDK that a chain of attributes reaches, if it starts from the module at `path`."""
     module = path
     for node in chain:
-        if counterpart(module, node.attr) or f"{module}.{node.attr}" not in MODULES:
+        if find_counterpart(module, node.attr) or f"{module}.{node.attr}" not in MODULES:
             # A variable may have the module's name: an unknown attribute of a package is none of ours.
-            is_known = counterpart(module, node.attr) is not None or module in WHOLE
+            is_known = find_counterpart(module, node.attr) is not None or module in WHOLE
             return _Use(node, module, node.attr) if is_known else None
         module = f"{module}.{node.attr}"
     return None
 
 
-def _reaches(path: str, module: str) -> bool:
+def _makes_reachable(path: str, module: str) -> bool:
     """Whether ``import path`` is what makes `module` reachable."""
     return module == path or module.startswith(f"{path}.") or path.startswith(f"{module}.")

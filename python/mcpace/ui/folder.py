@@ -46,9 +46,9 @@ class Folder:
 
     def listing(self) -> Listing:
         """All runs: those in progress first, then the others by the time at which they started, the newest first."""
-        files = self._files()
-        self._forget(files)
-        entries = [entry for file in files[:MOST_FILES] if (entry := self._entry(file)) is not None]
+        files = self._run_files()
+        self._forget_missing(files)
+        entries = [entry for file in files[:MOST_FILES] if (entry := self._file_entry(file)) is not None]
         # The time of a copied or downloaded file is later than that of its run.
         entries.sort(key=lambda entry: entry.head.started if entry.head else "", reverse=True)
         entries.sort(key=lambda entry: entry.state != "live")
@@ -59,23 +59,25 @@ class Folder:
 
         Raises :class:`Missing` and :class:`RunFormatError`. An unforeseen run may raise any other exception.
         """
-        return page_of(Run.load(self._file(name)))
+        return page_of(Run.load(self._known_file(name)))
 
     def comparison(self, first: str, second: str) -> Page:
         """The page of a comparison of two runs, the second with the first. Raises the exceptions of :meth:`page`."""
-        return page_of(self._compare(Run.load(self._file(first)), Run.load(self._file(second)), names=(first, second)))
+        return page_of(
+            self._compare(Run.load(self._known_file(first)), Run.load(self._known_file(second)), names=(first, second))
+        )
 
     def live(self, name: str) -> Live:
         """The state of a run in progress.
 
         Raises :class:`Missing`.
         """
-        found = self._journal(self._file(name)).look() if name.endswith(SUFFIX) else None
+        found = self._file_journal(self._known_file(name)).look() if name.endswith(SUFFIX) else None
         if found is None:
             raise Missing(f"{clean(name, 120)} is no run in progress")
         return found
 
-    def _files(self) -> list[Path]:
+    def _run_files(self) -> list[Path]:
         try:
             found = [
                 (entry.stat().st_mtime_ns, Path(entry.path))
@@ -86,23 +88,23 @@ class Folder:
             return []
         return [path for _, path in sorted(found, reverse=True)]
 
-    def _file(self, name: str) -> Path:
-        for file in self._files():
-            if _id(file) == name:
+    def _known_file(self, name: str) -> Path:
+        for file in self._run_files():
+            if _file_id(file) == name:
                 return file
         raise Missing(f"there is no {clean(name, 120)} in {clean(self._path, 200)}")
 
-    def _journal(self, file: Path) -> Journal:
+    def _file_journal(self, file: Path) -> Journal:
         return self._journals.setdefault(file.name, Journal(file))
 
-    def _forget(self, files: list[Path]) -> None:
+    def _forget_missing(self, files: list[Path]) -> None:
         """Removes the state of files that no longer exist."""
         names = {file.name for file in files}
         for held in (self._known, self._journals):
             for name in [name for name in list(held) if name not in names]:
                 held.pop(name, None)
 
-    def _entry(self, file: Path) -> Entry | None:
+    def _file_entry(self, file: Path) -> Entry | None:
         try:
             found = file.stat()
             stamp = (found.st_mtime_ns, found.st_size)
@@ -110,19 +112,19 @@ class Folder:
                 return self._live_entry(file, found.st_mtime)
             known = self._known.get(file.name)
             if known is None or known[0] != stamp:
-                known = self._known[file.name] = (stamp, _entry(file, found.st_mtime))
+                known = self._known[file.name] = (stamp, _read_entry(file, found.st_mtime))
             return known[1]
         except OSError:
             return None  # deleted meanwhile
 
     def _live_entry(self, file: Path, changed: float) -> Entry | None:
-        found = self._journal(file).look()
+        found = self._file_journal(file).look()
         if found is None:
             return None
         told = found.head.model_copy(update={"verdict": [f"{found.head.subjects}: {found.step or 'beginning'}"]})
         if found.ended:
             told.verdict = [f"Its program is gone without having saved it: {told.verdict[0]}"]
-        return Entry(id=_id(file), state="live", changed=changed, head=told)
+        return Entry(id=_file_id(file), state="live", changed=changed, head=told)
 
 
 def refusal_reason(problem: Exception) -> str:
@@ -130,7 +132,7 @@ def refusal_reason(problem: Exception) -> str:
     return f"mcpace can't show this run ({type(problem).__name__}: {clean(problem, 120)})"
 
 
-def _entry(file: Path, changed: float) -> Entry | None:
+def _read_entry(file: Path, changed: float) -> Entry | None:
     with file.open("rb") as opened:
         if MARK not in opened.read(MARKED_WITHIN):
             return None
@@ -144,10 +146,10 @@ def _entry(file: Path, changed: float) -> Entry | None:
     except Exception as error:  # the file may contain anything, and must not prevent listing the others
         reason = refusal_reason(error)
     else:
-        return Entry(id=_id(file), state="done", changed=changed, head=told)
-    return Entry(id=_id(file), state="unreadable", changed=changed, reason=reason)
+        return Entry(id=_file_id(file), state="done", changed=changed, head=told)
+    return Entry(id=_file_id(file), state="unreadable", changed=changed, reason=reason)
 
 
-def _id(file: Path) -> str:
+def _file_id(file: Path) -> str:
     """The name of a file, with bytes that aren't UTF-8 escaped."""
     return file.name.encode("utf-8", "backslashreplace").decode()

@@ -32,7 +32,7 @@ def open_browser(url: str) -> Iterator[None]:
         place = Path(folder, FILE)
         place.touch(0o600)
         place.write_text(redirect_page(url), encoding="utf-8")
-        threading.Thread(target=_open, args=(place.as_uri(),), daemon=True).start()
+        threading.Thread(target=_open_url, args=(place.as_uri(),), daemon=True).start()
         yield
 
 
@@ -53,7 +53,7 @@ def has_browser(environment: Mapping[str, str], platform: str = sys.platform) ->
     return platform in ("darwin", "win32") or any(environment.get(name) for name in wanted)
 
 
-def _open(url: str) -> None:
+def _open_url(url: str) -> None:
     try:
         browser = webbrowser.get()
         if Path(getattr(browser, "name", "")).name not in CONSOLE_BROWSERS:

@@ -657,7 +657,7 @@ def test_no_browser_of_a_console_is_opened(monkeypatch: pytest.MonkeyPatch) -> N
         found = webbrowser.GenericBrowser(name)
         monkeypatch.setattr(found, "open", asked.append)
         monkeypatch.setattr(webbrowser, "get", lambda found=found: found)
-        opening._open(name)
+        opening._open_url(name)
     assert asked == ["firefox"]
 
 

@@ -255,7 +255,7 @@ def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path) -> None:
     missing, problems = tmp_path / "closed", list[OSError]()
     missing.mkdir()
     (tmp_path / "a.py").touch()
-    found = project_files.files(tmp_path, problems.append)
+    found = project_files.python_files(tmp_path, problems.append)
     assert next(found) == tmp_path / "a.py"
     missing.rmdir()  # as root may list a folder of any mode
     assert list(found) == []

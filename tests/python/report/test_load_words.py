@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpace.cli import load_scenario, load_words
-from mcpace.cli.load_arguments import LoadArguments, merge_arguments, resolve
+from mcpace.cli.load_arguments import LoadArguments, merge_arguments, resolve_arguments
 from mcpace.lab.errors import LabError, UnknownName, Unreachable, UsageProblem
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.load import check, thresholds
@@ -23,7 +23,7 @@ ECHO = {"echo": {"name": "echo", "inputSchema": {"type": "object", "required": [
 
 
 def settled(asked: LoadArguments) -> LoadSettings:
-    return resolve(asked, hold_s=0.0, faults=(), notes=[])
+    return resolve_arguments(asked, hold_s=0.0, faults=(), notes=[])
 
 
 def test_words_become_values() -> None:
@@ -136,7 +136,7 @@ def test_the_command_line_goes_over_the_scenario() -> None:
 
 def scenario(folder: Path, text: str) -> LoadArguments:
     (folder / "s.toml").write_text(text)
-    return load_scenario.read(folder / "s.toml")
+    return load_scenario.read_scenario(folder / "s.toml")
 
 
 def test_a_scenario_says_what_options_say(tmp_path: Path) -> None:
