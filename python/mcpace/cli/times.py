@@ -20,7 +20,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_duration(text: str) -> float:
-    """Parses a duration outside of options, like :func:`seconds`.
+    """Parses a duration outside of options, like :func:`parse_seconds`.
 
     Raises :class:`ValueError` with a message for the user.
     """
