@@ -24,19 +24,23 @@ use super::tracked_stream::TrackedStream;
 use super::transfer::{self, StreamExecutor, Transfer, TransferBody};
 
 /// Serves a connection to its end. Failures are the peer's or the network's, and end only this connection.
-pub(super) async fn serve_connection(stream: TcpStream, site: Arc<HttpServer>, pulse: Arc<ConnectionState>) {
+pub(super) async fn serve_connection(
+    stream: TcpStream,
+    http_server: Arc<HttpServer>,
+    connection_state: Arc<ConnectionState>,
+) {
     // Without it the last small write of a stream waits for the peer's delayed ACK: 40 ms, each time.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let Some(acceptor) = &site.acceptor else {
-        return serve_plain(stream, site, pulse).await;
+    let Some(acceptor) = &http_server.acceptor else {
+        return serve_plain(stream, http_server, connection_state).await;
     };
-    let accepted = tokio::time::timeout(site.limits.head_time, acceptor.accept(stream));
+    let accepted = tokio::time::timeout(http_server.limits.head_time, acceptor.accept(stream));
     let accepted = tokio::select! {
         biased;
         accepted = accepted => accepted,
-        () = Ordered(&pulse) => return,
+        () = Ordered(&connection_state) => return,
     };
     let Ok(Ok(stream)) = accepted else {
         tracing::debug!("TLS handshake failed");
@@ -44,9 +48,9 @@ pub(super) async fn serve_connection(stream: TcpStream, site: Arc<HttpServer>, p
     };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     if is_http2 {
-        serve_http2(stream, Bytes::new(), site, pulse).await;
+        serve_http2(stream, Bytes::new(), http_server, connection_state).await;
     } else {
-        serve_http1(stream, Bytes::new(), site, pulse).await;
+        serve_http1(stream, Bytes::new(), http_server, connection_state).await;
     }
 }
 
@@ -54,19 +58,19 @@ pub(super) async fn serve_connection(stream: TcpStream, site: Arc<HttpServer>, p
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Serves a connection in clear.
-pub(super) async fn serve_plain<S>(mut stream: S, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
+pub(super) async fn serve_plain<S>(mut stream: S, http_server: Arc<HttpServer>, connection_state: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let wait = tokio::time::timeout(site.limits.connection_idle, first_bytes(&mut stream));
+    let wait = tokio::time::timeout(http_server.limits.connection_idle, first_bytes(&mut stream));
     let first = tokio::select! {
         biased;
         first = wait => first,
-        () = Ordered(&pulse) => return,
+        () = Ordered(&connection_state) => return,
     };
     match first {
-        Ok(Ok(first)) if first.starts_with(PREFACE) => serve_http2(stream, first, site, pulse).await,
-        Ok(Ok(first)) if !first.is_empty() => serve_http1(stream, first, site, pulse).await,
+        Ok(Ok(first)) if first.starts_with(PREFACE) => serve_http2(stream, first, http_server, connection_state).await,
+        Ok(Ok(first)) if !first.is_empty() => serve_http1(stream, first, http_server, connection_state).await,
         _ => {}
     }
 }
@@ -95,37 +99,44 @@ async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes>
     }
 }
 
-async fn serve_http1<S>(mut stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
-where
+async fn serve_http1<S>(
+    mut stream: S,
+    ahead: Bytes,
+    http_server: Arc<HttpServer>,
+    connection_state: Arc<ConnectionState>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(ahead) = fast_path::serve_plain(&mut stream, ahead, &site, &pulse).await else { return };
-    let io = TokioIo::new(TrackedStream::new(stream, ahead, Arc::clone(&pulse)));
+    let Some(ahead) = fast_path::serve_plain(&mut stream, ahead, &http_server, &connection_state).await else { return };
+    let io = TokioIo::new(TrackedStream::new(stream, ahead, Arc::clone(&connection_state)));
     let mut builder = http1::Builder::new();
-    // Heads that come slowly are the pulse's business: hyper's own limit would cost a timer for each request.
-    builder.header_read_timeout(None).max_header_size(site.limits.head).max_buf_size(site.limits.head.max(64 << 10));
-    let connection = builder.serve_connection(io, request_responder(site, &pulse, Protocol::Http1));
-    drive_connection(pin!(connection), &pulse, http1::Connection::graceful_shutdown).await;
+    // Heads that come slowly are the connection state's business: hyper's own limit would cost a timer for each request.
+    builder
+        .header_read_timeout(None)
+        .max_header_size(http_server.limits.head)
+        .max_buf_size(http_server.limits.head.max(64 << 10));
+    let connection = builder.serve_connection(io, request_responder(http_server, &connection_state, Protocol::Http1));
+    drive_connection(pin!(connection), &connection_state, http1::Connection::graceful_shutdown).await;
 }
 
-async fn serve_http2<S>(stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
+async fn serve_http2<S>(stream: S, ahead: Bytes, http_server: Arc<HttpServer>, connection_state: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    pulse.speaks_http2();
-    let io = TokioIo::new(TrackedStream::new(stream, ahead, Arc::clone(&pulse)));
-    let mut builder = http2::Builder::new(StreamExecutor(Arc::clone(&pulse)));
+    connection_state.speaks_http2();
+    let io = TokioIo::new(TrackedStream::new(stream, ahead, Arc::clone(&connection_state)));
+    let mut builder = http2::Builder::new(StreamExecutor(Arc::clone(&connection_state)));
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(site.limits.http2_streams)
-        .max_header_list_size(u32::try_from(site.limits.head).unwrap_or(u32::MAX));
-    let connection = builder.serve_connection(io, request_responder(site, &pulse, Protocol::Http2));
-    drive_connection(pin!(connection), &pulse, http2::Connection::graceful_shutdown).await;
+        .max_concurrent_streams(http_server.limits.http2_streams)
+        .max_header_list_size(u32::try_from(http_server.limits.head).unwrap_or(u32::MAX));
+    let connection = builder.serve_connection(io, request_responder(http_server, &connection_state, Protocol::Http2));
+    drive_connection(pin!(connection), &connection_state, http2::Connection::graceful_shutdown).await;
 }
 
 fn request_responder(
-    site: Arc<HttpServer>,
-    pulse: &Arc<ConnectionState>,
+    http_server: Arc<HttpServer>,
+    connection_state: &Arc<ConnectionState>,
     protocol: Protocol,
 ) -> impl hyper::service::HttpService<
     Incoming,
@@ -134,19 +145,19 @@ fn request_responder(
     Future = impl Future<Output = Result<Response<TransferBody>, Infallible>> + Send + 'static,
 > + Send
 + 'static {
-    let pulse = Arc::clone(pulse);
+    let connection_state = Arc::clone(connection_state);
     service_fn(move |request: Request<Incoming>| {
-        let (site, pulse) = (Arc::clone(&site), Arc::clone(&pulse));
+        let (http_server, connection_state) = (Arc::clone(&http_server), Arc::clone(&connection_state));
         async move {
-            let transfer = transfer::of_stream().unwrap_or_else(|| Transfer::new(&pulse));
-            let response = site.respond_hyper(request, &pulse, protocol).await;
+            let transfer = transfer::of_stream().unwrap_or_else(|| Transfer::new(&connection_state));
+            let response = http_server.respond_hyper(request, &connection_state, protocol).await;
             Ok::<_, Infallible>(response.map(|body| TransferBody::new(body, transfer, protocol == Protocol::Http2)))
         }
     })
 }
 
-/// Drives a connection, and carries out what its pulse is ordered.
-async fn drive_connection<C>(mut connection: Pin<&mut C>, pulse: &ConnectionState, finish: fn(Pin<&mut C>))
+/// Drives a connection, and carries out what its connection state is ordered.
+async fn drive_connection<C>(mut connection: Pin<&mut C>, connection_state: &ConnectionState, finish: fn(Pin<&mut C>))
 where
     C: Future<Output = hyper::Result<()>>,
 {
@@ -155,10 +166,10 @@ where
     std::future::poll_fn(|cx| {
         if !is_known {
             // The waker of a task stays the same for its life.
-            pulse.on_order(cx.waker());
+            connection_state.on_order(cx.waker());
             is_known = true;
         }
-        match pulse.shutdown_mode() {
+        match connection_state.shutdown_mode() {
             ShutdownMode::Serve => {}
             ShutdownMode::Finish if is_finishing => {}
             ShutdownMode::Finish => {

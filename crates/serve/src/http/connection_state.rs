@@ -286,8 +286,8 @@ pub(super) struct IdleCheck {
 
 impl IdleCheck {
     /// Looks, and orders what has to be.
-    pub(super) fn check_idle(&mut self, pulse: &ConnectionState, patience: &IdleTimeouts) {
-        let (moves, calls) = (pulse.moves.load(Relaxed), pulse.calls.load(Relaxed));
+    pub(super) fn check_idle(&mut self, connection_state: &ConnectionState, patience: &IdleTimeouts) {
+        let (moves, calls) = (connection_state.moves.load(Relaxed), connection_state.calls.load(Relaxed));
         let same_call = calls == self.calls;
         let still = moves == self.moves;
         (self.moves, self.calls) = (moves, calls);
@@ -295,39 +295,40 @@ impl IdleCheck {
             *looks = if goes_on { *looks + 1 } else { 0 };
             *looks
         };
-        if count(&mut self.head, pulse.in_head.load(Relaxed) && same_call) >= patience.head {
-            pulse.order_shutdown(ShutdownMode::Cut);
+        if count(&mut self.head, connection_state.in_head.load(Relaxed) && same_call) >= patience.head {
+            connection_state.order_shutdown(ShutdownMode::Cut);
         }
-        if count(&mut self.write, pulse.blocked.load(Relaxed) && still) >= patience.write {
-            pulse.order_shutdown(ShutdownMode::Cut);
+        if count(&mut self.write, connection_state.blocked.load(Relaxed) && still) >= patience.write {
+            connection_state.order_shutdown(ShutdownMode::Cut);
         }
-        let is_free = pulse.busy.load(Relaxed) == 0;
+        let is_free = connection_state.busy.load(Relaxed) == 0;
         if count(&mut self.idle, is_free && still) >= patience.idle {
-            pulse.order_shutdown(ShutdownMode::Finish);
+            connection_state.order_shutdown(ShutdownMode::Finish);
         }
         // Ours is done; the client doesn't end its side, or never acknowledges the GOAWAY.
-        if count(&mut self.finish, is_free && pulse.shutdown_mode() == ShutdownMode::Finish) >= patience.head {
-            pulse.order_shutdown(ShutdownMode::Cut);
+        if count(&mut self.finish, is_free && connection_state.shutdown_mode() == ShutdownMode::Finish) >= patience.head
+        {
+            connection_state.order_shutdown(ShutdownMode::Cut);
         }
-        pulse.lock_transfers().retain(|transfer| {
+        connection_state.lock_transfers().retain(|transfer| {
             let Some(transfer) = transfer.upgrade() else { return false };
             match transfer.check_progress() {
                 TransferProgress::Blocked { looks, is_queued: false } if looks >= patience.write => {
                     transfer.reset_stream()
                 }
                 TransferProgress::Blocked { looks, .. } if looks >= patience.write.saturating_mul(2) => {
-                    pulse.order_shutdown(ShutdownMode::Cut)
+                    connection_state.order_shutdown(ShutdownMode::Cut)
                 }
                 TransferProgress::Blocked { looks, .. } if looks >= patience.write => {
-                    pulse.order_shutdown(ShutdownMode::Finish)
+                    connection_state.order_shutdown(ShutdownMode::Finish)
                 }
                 TransferProgress::Blocked { .. } | TransferProgress::Moves => {}
             }
             true
         });
-        if count(&mut self.body, pulse.in_body.load(Relaxed) && same_call) >= patience.body {
-            pulse.body_expired.store(true, Relaxed);
-            pulse.wake_task();
+        if count(&mut self.body, connection_state.in_body.load(Relaxed) && same_call) >= patience.body {
+            connection_state.body_expired.store(true, Relaxed);
+            connection_state.wake_task();
         }
     }
 }
@@ -341,71 +342,75 @@ mod tests {
         IdleTimeouts::new(second, 2 * second, 4 * second, 3 * second)
     }
 
-    fn looks_until(order: ShutdownMode, pulse: &ConnectionState, mut between: impl FnMut(&ConnectionState)) -> u32 {
+    fn looks_until(
+        order: ShutdownMode,
+        connection_state: &ConnectionState,
+        mut between: impl FnMut(&ConnectionState),
+    ) -> u32 {
         let mut observed = IdleCheck::default();
         (1..1000)
             .find(|_| {
-                observed.check_idle(pulse, &patience());
-                between(pulse);
-                pulse.shutdown_mode() == order
+                observed.check_idle(connection_state, &patience());
+                between(connection_state);
+                connection_state.shutdown_mode() == order
             })
             .unwrap()
     }
 
     #[test]
     fn a_head_that_trickles_is_cut() {
-        let pulse = ConnectionState::new(0);
-        pulse.has_read();
-        let looks = looks_until(ShutdownMode::Cut, &pulse, ConnectionState::has_read);
+        let connection_state = ConnectionState::new(0);
+        connection_state.has_read();
+        let looks = looks_until(ShutdownMode::Cut, &connection_state, ConnectionState::has_read);
         assert!(looks >= patience().head && looks <= patience().head + 1, "{looks}");
     }
 
     #[test]
     fn a_connection_with_calls_is_never_slow() {
-        let pulse = ConnectionState::new(0);
+        let connection_state = ConnectionState::new(0);
         let mut observed = IdleCheck::default();
         for _ in 0..1000 {
-            pulse.has_read();
-            drop(pulse.begin_request());
-            pulse.has_written();
-            observed.check_idle(&pulse, &patience());
+            connection_state.has_read();
+            drop(connection_state.begin_request());
+            connection_state.has_written();
+            observed.check_idle(&connection_state, &patience());
         }
-        assert_eq!(pulse.shutdown_mode(), ShutdownMode::Serve);
+        assert_eq!(connection_state.shutdown_mode(), ShutdownMode::Serve);
     }
 
     #[test]
     fn an_idle_connection_is_asked_to_finish_and_a_busy_one_is_not() {
-        let pulse = ConnectionState::new(0);
-        let busy = pulse.begin_request();
+        let connection_state = ConnectionState::new(0);
+        let busy = connection_state.begin_request();
         let mut observed = IdleCheck::default();
         for _ in 0..1000 {
-            observed.check_idle(&pulse, &patience());
+            observed.check_idle(&connection_state, &patience());
         }
-        assert_eq!(pulse.shutdown_mode(), ShutdownMode::Serve);
+        assert_eq!(connection_state.shutdown_mode(), ShutdownMode::Serve);
         drop(busy);
-        looks_until(ShutdownMode::Finish, &pulse, |_| {});
+        looks_until(ShutdownMode::Finish, &connection_state, |_| {});
     }
 
     #[test]
     fn a_reader_that_stands_still_is_cut() {
-        let pulse = ConnectionState::new(0);
-        let _busy = pulse.begin_request();
-        pulse.is_blocked();
-        looks_until(ShutdownMode::Cut, &pulse, |_| {});
+        let connection_state = ConnectionState::new(0);
+        let _busy = connection_state.begin_request();
+        connection_state.is_blocked();
+        looks_until(ShutdownMode::Cut, &connection_state, |_| {});
     }
 
     #[test]
     fn a_slow_body_expires_and_the_next_has_its_own_time() {
-        let pulse = ConnectionState::new(0);
-        let _busy = pulse.begin_request();
-        let body = pulse.begin_body();
+        let connection_state = ConnectionState::new(0);
+        let _busy = connection_state.begin_request();
+        let body = connection_state.begin_body();
         let mut observed = IdleCheck::default();
         for _ in 0..=patience().body {
-            pulse.has_read();
-            observed.check_idle(&pulse, &patience());
+            connection_state.has_read();
+            observed.check_idle(&connection_state, &patience());
         }
         assert!(body.is_expired());
         drop(body);
-        assert!(!pulse.begin_body().is_expired());
+        assert!(!connection_state.begin_body().is_expired());
     }
 }

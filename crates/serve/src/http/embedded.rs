@@ -17,7 +17,7 @@ use crate::Server;
 /// Connections share sessions. Cheap to clone.
 #[derive(Clone)]
 pub struct Endpoint {
-    site: Arc<HttpServer>,
+    http_server: Arc<HttpServer>,
     /// When idle sessions were last ended.
     swept: Arc<Mutex<Instant>>,
 }
@@ -33,18 +33,18 @@ impl Endpoint {
     /// [`ServeError::Option`].
     pub fn new(server: Server, options: Options) -> Result<Self, ServeError> {
         let bound = options.address;
-        let site = HttpServer::new_registered(server, options, bound)?;
-        Ok(Self { site, swept: Arc::new(Mutex::new(Instant::now())) })
+        let http_server = HttpServer::new_registered(server, options, bound)?;
+        Ok(Self { http_server, swept: Arc::new(Mutex::new(Instant::now())) })
     }
 
     /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         self.sweep_sessions();
-        let pulse = Arc::new(ConnectionState::new(self.site.limits.connection_reply_bytes));
-        let serving = connection::serve_plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
+        let connection_state = Arc::new(ConnectionState::new(self.http_server.limits.connection_reply_bytes));
+        let serving = connection::serve_plain(stream, Arc::clone(&self.http_server), Arc::clone(&connection_state));
         tokio::select! {
             () = serving => {}
-            () = self.watch_connection(&pulse) => {}
+            () = self.watch_connection(&connection_state) => {}
         }
     }
 
@@ -52,7 +52,7 @@ impl Endpoint {
     /// are the caller's; MCP's are kept. `Options::beside` has no part in it: other paths are the caller's, too.
     pub async fn call(&self, request: Request<Bytes>) -> Response<EndpointBody> {
         self.sweep_sessions();
-        self.site.respond_given(request).await.map(EndpointBody)
+        self.http_server.respond_given(request).await.map(EndpointBody)
     }
 
     /// Ends idle sessions, where that is due: nobody else does here.
@@ -67,19 +67,19 @@ impl Endpoint {
             is_due
         };
         if is_due {
-            self.site.sessions.sweep_idle(now);
+            self.http_server.sessions.sweep_idle(now);
         }
     }
 
     /// Gives the order to cut off what is too slow; never ends.
-    async fn watch_connection(&self, pulse: &ConnectionState) {
-        let limits = &self.site.limits;
+    async fn watch_connection(&self, connection_state: &ConnectionState) {
+        let limits = &self.http_server.limits;
         let patience =
             IdleTimeouts::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall);
         let mut observed = IdleCheck::default();
         loop {
             tokio::time::sleep(patience.interval).await;
-            observed.check_idle(pulse, &patience);
+            observed.check_idle(connection_state, &patience);
         }
     }
 }

@@ -24,13 +24,13 @@ use crate::store::{Cursor, Down};
 impl HttpServer {
     /// A stream for what belongs to no request; or, with `Last-Event-ID`, a lost one taken up again.
     pub(super) async fn handle_get(&self, fields: &Fields<'_>) -> Result<HttpResponse, HttpResponse> {
-        let (live, principal) = self.live_of_bodiless(fields).await?;
+        let (http_session, principal) = self.live_of_bodiless(fields).await?;
         if !fields.accepted_types().event_stream() {
             return Err(Rejection::NotAcceptable.into());
         }
         let stream = match &self.sharing {
-            Some(sharing) => self.get_shared(sharing, fields, live).await?,
-            None => self.get_own(fields, live)?,
+            Some(sharing) => self.get_shared(sharing, fields, http_session).await?,
+            None => self.get_own(fields, http_session)?,
         };
         // Nobody listens for longer than he may ask.
         let stream = stream.with_lifetime(principal.and_then(|principal| principal.remaining_time()));
@@ -38,26 +38,26 @@ impl HttpServer {
     }
 
     /// Opens or resumes a stream of this process.
-    fn get_own(&self, fields: &Fields<'_>, live: Arc<HttpSession>) -> Result<EventStream, HttpResponse> {
+    fn get_own(&self, fields: &Fields<'_>, http_session: Arc<HttpSession>) -> Result<EventStream, HttpResponse> {
         let reader = match fields.mcp.last_event_id {
-            Field::Absent => self.new_standalone(fields, &live)?,
-            field => field.ascii().and_then(|id| live.streams.resume_stream(id)).ok_or_else(unknown_event)?,
+            Field::Absent => self.new_standalone(fields, &http_session)?,
+            field => field.ascii().and_then(|id| http_session.streams.resume_stream(id)).ok_or_else(unknown_event)?,
         };
-        Ok(self.open_stream(reader, live))
+        Ok(self.open_stream(reader, http_session))
     }
 
     /// A standalone stream of this process's own.
-    fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<HttpSession>) -> Result<LogReader, HttpResponse> {
-        let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
-        let primes = live.streams.are_resumable() && revision.has_priming_events();
-        let reader = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| stream_taken())?;
-        self.server.attach(&live.session, self.standalone_outlet(live));
+    fn new_standalone(&self, fields: &Fields<'_>, http_session: &Arc<HttpSession>) -> Result<LogReader, HttpResponse> {
+        let (revision, _) = check_legacy(&fields.mcp, Some(http_session.session.revision()), self.server.revisions())?;
+        let primes = http_session.streams.are_resumable() && revision.has_priming_events();
+        let reader = http_session.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| stream_taken())?;
+        self.server.attach(&http_session.session, self.standalone_outlet(http_session));
         Ok(reader)
     }
 
-    fn open_stream(&self, reader: LogReader, live: Arc<HttpSession>) -> EventStream {
-        live.streams.is_read();
-        EventStream::new(reader, self.keep_alive).with_owner(live)
+    fn open_stream(&self, reader: LogReader, http_session: Arc<HttpSession>) -> EventStream {
+        http_session.streams.is_read();
+        EventStream::new(reader, self.keep_alive).with_owner(http_session)
     }
 
     /// Opens or resumes a stream that all processes share. The standalone stream is in the store; a reply's stream may be this
@@ -66,15 +66,15 @@ impl HttpServer {
         &self,
         sharing: &Arc<SharedSessions>,
         fields: &Fields<'_>,
-        live: Arc<HttpSession>,
+        http_session: Arc<HttpSession>,
     ) -> Result<EventStream, HttpResponse> {
-        let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
+        let (revision, _) = check_legacy(&fields.mcp, Some(http_session.session.revision()), self.server.revisions())?;
         let (number, from) = match fields.mcp.last_event_id {
             Field::Absent => (0, Cursor::Undelivered),
             field => {
                 let id = field.ascii().ok_or_else(unknown_event)?;
-                if let Some(reader) = live.streams.resume_stream(id) {
-                    return Ok(self.open_stream(reader, live));
+                if let Some(reader) = http_session.streams.resume_stream(id) {
+                    return Ok(self.open_stream(reader, http_session));
                 }
                 match position_after(id).ok_or_else(unknown_event)? {
                     // A standalone stream that some process had by itself while the store was away.
@@ -83,12 +83,13 @@ impl HttpServer {
                 }
             }
         };
-        let primes = from == Cursor::Undelivered && live.streams.are_resumable() && revision.has_priming_events();
-        match sharing.read_stream(&live, number, from, primes.then_some(self.retry)).await {
+        let primes =
+            from == Cursor::Undelivered && http_session.streams.are_resumable() && revision.has_priming_events();
+        match sharing.read_stream(&http_session, number, from, primes.then_some(self.retry)).await {
             Ok((reader, reading)) => {
                 if number == 0 {
-                    self.server.attach(&live.session, self.standalone_outlet(&live));
-                    sharing.session_attached(&live);
+                    self.server.attach(&http_session.session, self.standalone_outlet(&http_session));
+                    sharing.session_attached(&http_session);
                 }
                 Ok(EventStream::new(reader, self.keep_alive).with_owner(reading))
             }
@@ -100,26 +101,28 @@ impl HttpServer {
                     // It may be there when the store is.
                     return Err(HttpResponse::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string()));
                 }
-                sharing.leave_stream(&live);
-                Ok(self.open_stream(self.new_standalone(fields, &live)?, live))
+                sharing.leave_stream(&http_session);
+                Ok(self.open_stream(self.new_standalone(fields, &http_session)?, http_session))
             }
         }
     }
 
     /// The way to a session's client for what belongs to no request.
-    pub(super) fn standalone_outlet(&self, live: &Arc<HttpSession>) -> Arc<dyn Outlet> {
+    pub(super) fn standalone_outlet(&self, http_session: &Arc<HttpSession>) -> Arc<dyn Outlet> {
         match &self.sharing {
-            Some(sharing) => Arc::new(Remote { live: Arc::downgrade(live), sharing: Arc::downgrade(sharing) }),
-            None => Arc::new(Standalone(Arc::downgrade(live))),
+            Some(sharing) => {
+                Arc::new(Remote { http_session: Arc::downgrade(http_session), sharing: Arc::downgrade(sharing) })
+            }
+            None => Arc::new(Standalone(Arc::downgrade(http_session))),
         }
     }
 
     /// The end of a session.
     pub(super) async fn handle_delete(&self, fields: &Fields<'_>) -> Result<HttpResponse, HttpResponse> {
-        let (live, _) = self.live_of_bodiless(fields).await?;
+        let (http_session, _) = self.live_of_bodiless(fields).await?;
         match &self.sharing {
-            Some(sharing) => sharing.end_session(&live).await?,
-            None => self.sessions.end_session(&live),
+            Some(sharing) => sharing.end_session(&http_session).await?,
+            None => self.sessions.end_session(&http_session),
         }
         Ok(HttpResponse::empty_response(StatusCode::NO_CONTENT))
     }
@@ -138,8 +141,8 @@ impl HttpServer {
         if let Some(sharing) = &self.sharing {
             sharing.find_session(fields.mcp.session_id.ascii(), principal.as_ref(), Instant::now()).await?;
         }
-        let live = self.request_session(fields, principal.as_ref(), Instant::now())?;
-        Ok((live.ok_or(Rejection::SessionMissing)?, principal))
+        let http_session = self.request_session(fields, principal.as_ref(), Instant::now())?;
+        Ok((http_session.ok_or(Rejection::SessionMissing)?, principal))
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) struct HttpRequest<'r> {
     pub(super) head: &'r Parts,
     pub(super) fields: &'r Fields<'r>,
     pub(super) body: &'r mut Incoming,
-    pub(super) pulse: &'r ConnectionState,
+    pub(super) connection_state: &'r ConnectionState,
     pub(super) protocol: Protocol,
 }
 
@@ -147,22 +147,22 @@ impl HttpServer {
 
     /// Makes the server and registers it as a transport, so that notifications reach its sessions.
     pub(super) fn new_registered(server: Server, options: Options, bound: SocketAddr) -> Result<Arc<Self>, ServeError> {
-        let site = Arc::new(Self::new(server, options, bound)?);
-        let transport: Weak<dyn SessionTransport> = Arc::<Self>::downgrade(&site);
-        site.server.add_transport(transport);
-        Ok(site)
+        let http_server = Arc::new(Self::new(server, options, bound)?);
+        let transport: Weak<dyn SessionTransport> = Arc::<Self>::downgrade(&http_server);
+        http_server.server.add_transport(transport);
+        Ok(http_server)
     }
 
     /// Answers a request.
     pub(super) async fn respond_hyper(
         &self,
         request: Request<Incoming>,
-        pulse: &ConnectionState,
+        connection_state: &ConnectionState,
         protocol: Protocol,
     ) -> Response<ReplyBody> {
-        let Some(log) = &self.access_log else { return self.respond_to(request, pulse, protocol).await };
+        let Some(log) = &self.access_log else { return self.respond_to(request, connection_state, protocol).await };
         let seen = Seen::from_request(&request);
-        let response = self.respond_to(request, pulse, protocol).await;
+        let response = self.respond_to(request, connection_state, protocol).await;
         // A forwarded request stands in the log of the process that answered it.
         if !matches!(response.body(), ReplyBody::Passed(_)) {
             seen.report_to(log, response.status());
@@ -173,7 +173,7 @@ impl HttpServer {
     async fn respond_to(
         &self,
         request: Request<Incoming>,
-        pulse: &ConnectionState,
+        connection_state: &ConnectionState,
         protocol: Protocol,
     ) -> Response<ReplyBody> {
         let reason = if !is_framed_plainly(request.headers()) {
@@ -188,13 +188,13 @@ impl HttpServer {
             return refusal.close_after().into_response(http::HeaderMap::new());
         }
         if let Some(beside) = self.mounted_service(request.uri().path()) {
-            return self.respond_beside(beside, request, self.request_origin(pulse)).await;
+            return self.respond_beside(beside, request, self.request_origin(connection_state)).await;
         }
         let (mut head, mut body) = request.into_parts();
         if let Some(relay) = &self.relay
             && let Some(owner) = relay.owner_of(&head)
         {
-            match relay.pass_on(owner, head, body, self.request_origin(pulse)).await {
+            match relay.pass_on(owner, head, body, self.request_origin(connection_state)).await {
                 Ok(response) => return response,
                 // The session's owner is gone; with a store, any process may take the session up.
                 Err(unsent) if self.sharing.is_some() => (head, body) = unsent.into_parts(),
@@ -205,8 +205,8 @@ impl HttpServer {
             let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
             let source = HeaderSource::Map(&head.headers, &head.uri);
             let mut fields = Fields::from_headers(headers, head.uri.authority().map(Authority::as_str), source);
-            fields.origin = self.request_origin(pulse);
-            let asked = HttpRequest { head: &head, fields: &fields, body: &mut body, pulse, protocol };
+            fields.origin = self.request_origin(connection_state);
+            let asked = HttpRequest { head: &head, fields: &fields, body: &mut body, connection_state, protocol };
             match self.route_request(asked).await {
                 Ok(answer) => answer,
                 Err(refusal)
@@ -215,7 +215,7 @@ impl HttpServer {
                     refusal
                 }
                 Err(refusal) => {
-                    let goes_on = request_body::drain_body(&mut body, fields.content_length(), pulse).await;
+                    let goes_on = request_body::drain_body(&mut body, fields.content_length(), connection_state).await;
                     if goes_on { refusal } else { refusal.close_after() }
                 }
             }
@@ -224,9 +224,9 @@ impl HttpServer {
     }
 
     /// Where the requests of a connection come from.
-    pub(super) fn request_origin(&self, pulse: &ConnectionState) -> RequestOrigin {
+    pub(super) fn request_origin(&self, connection_state: &ConnectionState) -> RequestOrigin {
         let is_tls = self.acceptor.is_some();
-        match pulse.ends() {
+        match connection_state.ends() {
             Some((client, server)) => RequestOrigin::Here(Ends { client: Some(client), server, is_tls }),
             None if self.relay.is_some() => RequestOrigin::PassedOn { is_tls },
             None => RequestOrigin::default(),
@@ -392,9 +392,9 @@ impl SessionTransport for HttpServer {
             if let Some(sharing) = &self.sharing {
                 return sharing.notify_session(session, message).await;
             }
-            let live = SessionKey::parse_id(session.as_str()).and_then(|key| self.sessions.peek_session(key));
-            let live = live.ok_or(NotifyError::Unknown)?;
-            live.streams.send_standalone(message).map_err(|Gone| NotifyError::Unread)
+            let http_session = SessionKey::parse_id(session.as_str()).and_then(|key| self.sessions.peek_session(key));
+            let http_session = http_session.ok_or(NotifyError::Unknown)?;
+            http_session.streams.send_standalone(message).map_err(|Gone| NotifyError::Unread)
         })
     }
 

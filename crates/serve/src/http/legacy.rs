@@ -134,9 +134,11 @@ impl HttpServer {
 
     /// POST: takes messages; their answers go to the stream.
     pub(super) async fn legacy_message(&self, asked: HttpRequest<'_>) -> Result<HttpResponse, HttpResponse> {
-        let HttpRequest { head, fields, body, pulse, protocol } = asked;
+        let HttpRequest { head, fields, body, connection_state, protocol } = asked;
         let (open, principal) = self.legacy_stream(head, fields).await?;
-        let body = request_body::read_body(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
+        let body =
+            request_body::read_body(body, fields.content_length(), self.body_bounds(), connection_state, protocol)
+                .await?;
         self.take_all_legacy(&open, principal.as_ref(), fields, &body)
     }
 

@@ -32,10 +32,12 @@ use crate::principal::Principal;
 impl HttpServer {
     /// Messages from the client.
     pub(super) async fn handle_post(&self, asked: HttpRequest<'_>) -> Result<HttpResponse, HttpResponse> {
-        let HttpRequest { fields, body, pulse, protocol, .. } = asked;
+        let HttpRequest { fields, body, connection_state, protocol, .. } = asked;
         let (principal, mode) = self.check_head(fields).await?;
-        let body = request_body::read_body(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
-        self.take_body(fields, mode, principal, &body, pulse.account()).await
+        let body =
+            request_body::read_body(body, fields.content_length(), self.body_bounds(), connection_state, protocol)
+                .await?;
+        self.take_body(fields, mode, principal, &body, connection_state.account()).await
     }
 
     /// Messages from the client, in a body that is there already. `unsent` counts the replies of its connection.
@@ -73,13 +75,13 @@ impl HttpServer {
                 .await);
         };
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
-        let live = match fields.mcp.session_id.ascii().filter(|_| !is_modern) {
+        let http_session = match fields.mcp.session_id.ascii().filter(|_| !is_modern) {
             Some(id) => sharing.find_session(Some(id), principal.as_ref(), Instant::now()).await?,
             None => None,
         };
         let step = self.begin_calls(fields, mode, principal, body, unsent, &mut elsewhere)?;
         // Before anybody waits for the answer: it may be the answer to what a call elsewhere asks.
-        sharing.forward_messages(live.as_ref(), elsewhere).await?;
+        sharing.forward_messages(http_session.as_ref(), elsewhere).await?;
         Ok(sharing.persist_session(self.await_reply(step).await).await)
     }
 
@@ -120,14 +122,15 @@ impl HttpServer {
             }
         };
         let (mut admitted, outline) = admitted.map_err(|refusal| refusal.error_response(&payload))?;
-        let is_full = unsent.is_closed() || admitted.live.as_ref().is_some_and(|live| live.is_unsent_full());
+        let is_full = unsent.is_closed()
+            || admitted.http_session.as_ref().is_some_and(|http_session| http_session.is_unsent_full());
         if is_full && payload.messages().iter().any(|message| matches!(message, Message::Request(_))) {
             return Err(HttpResponse::overloaded(StatusCode::TOO_MANY_REQUESTS, UNREAD));
         }
-        let shared = self.sharing.as_ref().and_then(|sharing| Some((sharing, admitted.live.clone()?)));
-        if let Some((sharing, live)) = &shared {
+        let shared = self.sharing.as_ref().and_then(|sharing| Some((sharing, admitted.http_session.clone()?)));
+        if let Some((sharing, http_session)) = &shared {
             for message in payload.messages() {
-                elsewhere.posts.extend(sharing.posts_elsewhere(live, message)?);
+                elsewhere.posts.extend(sharing.posts_elsewhere(http_session, message)?);
             }
             elsewhere.changes = payload.messages().iter().any(|message| changes_session(message).is_some());
             admitted.asked = request_ids(&payload);
@@ -139,10 +142,10 @@ impl HttpServer {
         };
         let peer = Peer {
             revision: admitted.revision,
-            session: admitted.live.as_ref().map(|live| Arc::clone(&live.session)),
+            session: admitted.http_session.as_ref().map(|http_session| Arc::clone(&http_session.session)),
             principal,
         };
-        let way = Way { site: self, mode, admitted: &admitted, fields, unsent, log: OnceCell::new() };
+        let way = Way { http_server: self, mode, admitted: &admitted, fields, unsent, log: OnceCell::new() };
         let handle = |message| {
             let channel: &dyn Channel = &way;
             let timed = self.server_timing;
@@ -150,10 +153,12 @@ impl HttpServer {
             let handled =
                 self.server.handle(Incoming { message, outline, body, peer: &peer, channel, received, timed });
             match (handled, &shared) {
-                (Handled::Later(call), Some((sharing, live))) => Handled::Later(match changes_session(message) {
-                    Some(id) => sharing.answered_once_told(live, id.clone().into_owned(), call),
-                    None => call,
-                }),
+                (Handled::Later(call), Some((sharing, http_session))) => {
+                    Handled::Later(match changes_session(message) {
+                        Some(id) => sharing.answered_once_told(http_session, id.clone().into_owned(), call),
+                        None => call,
+                    })
+                }
                 (handled, _) => handled,
             }
         };
@@ -163,7 +168,7 @@ impl HttpServer {
                 Handled::Nothing => PostWork::Nothing,
                 Handled::Now(reply) => PostWork::Done(held_results::finish_reply(
                     unsent,
-                    admitted.live.as_deref().map(|session| session as &dyn SessionAccount),
+                    admitted.http_session.as_deref().map(|session| session as &dyn SessionAccount),
                     reply,
                 )),
                 Handled::Later(call) => {
@@ -250,10 +255,10 @@ impl HttpServer {
         principal: Option<&Principal>,
         received: Instant,
     ) -> Result<Admitted, PostRefusal> {
-        let live = self.request_session(fields, principal, received)?;
-        let negotiated = live.as_ref().map(|live| live.session.revision());
+        let http_session = self.request_session(fields, principal, received)?;
+        let negotiated = http_session.as_ref().map(|http_session| http_session.session.revision());
         let (revision, _) = check_legacy(&fields.mcp, negotiated, self.server.revisions())?;
-        Ok(Admitted { revision, live, ..Admitted::default() })
+        Ok(Admitted { revision, http_session, ..Admitted::default() })
     }
 
     /// The session that a request names, which it must where there are sessions.
@@ -302,7 +307,7 @@ enum PostStep {
 /// The protocol revision and session of a message that may go to dispatch.
 pub(super) struct Admitted {
     pub(super) revision: Revision,
-    pub(super) live: Option<Arc<HttpSession>>,
+    pub(super) http_session: Option<Arc<HttpSession>>,
     /// For the session that an `initialize` may begin.
     pub(super) place: Option<SessionPlace>,
     /// The ids of the requests, a JSON array; only where other processes are to know.
@@ -312,13 +317,13 @@ pub(super) struct Admitted {
 impl Admitted {
     /// The session that counts the replies.
     pub(super) fn session_account(&self) -> Option<Arc<dyn SessionAccount>> {
-        self.live.clone().map(|session| session as Arc<dyn SessionAccount>)
+        self.http_session.clone().map(|session| session as Arc<dyn SessionAccount>)
     }
 }
 
 impl Default for Admitted {
     fn default() -> Self {
-        Self { revision: Revision::ASSUMED, live: None, place: None, asked: None }
+        Self { revision: Revision::ASSUMED, http_session: None, place: None, asked: None }
     }
 }
 
@@ -422,7 +427,7 @@ fn opens_stream(payload: &Payload<'_>, revision: Revision) -> bool {
 
 /// The way back for one POST's handlers.
 struct Way<'s> {
-    site: &'s HttpServer,
+    http_server: &'s HttpServer,
     mode: ResponseMode,
     admitted: &'s Admitted,
     fields: &'s Fields<'s>,
@@ -433,17 +438,17 @@ struct Way<'s> {
 impl Channel for Way<'_> {
     fn open_outlet(&self) -> Arc<dyn Outlet> {
         if self.mode == ResponseMode::Json {
-            return match &self.admitted.live {
-                Some(live) => self.site.standalone_outlet(live),
+            return match &self.admitted.http_session {
+                Some(http_session) => self.http_server.standalone_outlet(http_session),
                 None => Arc::new(Nowhere),
             };
         }
-        let log = self.log.get_or_init(|| self.site.new_log(self.admitted));
+        let log = self.log.get_or_init(|| self.http_server.new_log(self.admitted));
         Arc::<Log>::clone(log)
     }
 
     fn session_id(&self) -> Option<&str> {
-        self.admitted.live.as_ref().and_then(|_| self.fields.mcp.session_id.ascii())
+        self.admitted.http_session.as_ref().and_then(|_| self.fields.mcp.session_id.ascii())
     }
 
     fn headers(&self) -> Option<Headers> {

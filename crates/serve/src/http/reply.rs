@@ -45,7 +45,9 @@ impl PostExchange {
 
 impl Admitted {
     fn resumable_session(&self) -> Option<&Arc<HttpSession>> {
-        self.live.as_ref().filter(|live| live.streams.are_resumable() && self.revision.has_http_sessions())
+        self.http_session
+            .as_ref()
+            .filter(|http_session| http_session.streams.are_resumable() && self.revision.has_http_sessions())
     }
 }
 
@@ -65,10 +67,10 @@ impl HttpServer {
     /// A log for the messages and replies of a POST.
     pub(super) fn new_log(&self, admitted: &Admitted) -> Arc<Log> {
         match admitted.resumable_session() {
-            Some(live) => {
+            Some(http_session) => {
                 let log = match self.sharing.as_ref().zip(admitted.asked.as_deref()) {
-                    Some((sharing, asked)) => sharing.new_log(live, asked, self.stream_bounds.log),
-                    None => live.streams.new_log(),
+                    Some((sharing, asked)) => sharing.new_log(http_session, asked, self.stream_bounds.log),
+                    None => http_session.streams.new_log(),
                 };
                 if admitted.revision.has_priming_events() {
                     log.add_prime(self.retry);
@@ -145,7 +147,7 @@ impl HttpServer {
             Some(Challenge::Scopes(scopes)) => answer.with_challenge(&self.scope_challenge(&scopes)),
         };
         match begun {
-            Some(live) => answer.with_session(&live.key.to_string()),
+            Some(http_session) => answer.with_session(&http_session.key.to_string()),
             None => answer,
         }
     }
@@ -186,8 +188,8 @@ impl HttpServer {
         messages.into_iter().for_each(|(message, permit)| log.push_reply(&message, permit));
         log.end_stream();
         let events = ReplyBody::of_parts(log.take_all());
-        if let Some(live) = resumable {
-            live.streams.finish_log(&log);
+        if let Some(http_session) = resumable {
+            http_session.streams.finish_log(&log);
         }
         events
     }
@@ -198,21 +200,21 @@ impl HttpServer {
         let reader = log.open_reader(None);
         let stream = EventStream::new(reader, self.keep_alive);
         let stream = match exchange.resumable_session() {
-            Some(live) => {
-                if live.streams.begin_log(&log).is_err() {
+            Some(http_session) => {
+                if http_session.streams.begin_log(&log).is_err() {
                     // Other processes may have the handlers' messages already, so they need the stream's end, too.
                     log.end_stream();
                     let reason = "as many streams as may be are open in this session";
                     return HttpResponse::overloaded(StatusCode::TOO_MANY_REQUESTS, reason);
                 }
                 log.announce_stream();
-                tokio::spawn(drive_unread(calls, log, Arc::clone(live)));
+                tokio::spawn(drive_unread(calls, log, Arc::clone(http_session)));
                 stream
             }
             None => stream.with_calls(calls),
         };
-        let stream = match exchange.admitted.live {
-            Some(live) => stream.with_owner(live),
+        let stream = match exchange.admitted.http_session {
+            Some(http_session) => stream.with_owner(http_session),
             None => stream,
         };
         HttpResponse::event_stream(ReplyBody::Events(Box::new(stream)))
@@ -220,8 +222,8 @@ impl HttpServer {
 }
 
 /// Sees calls through whether or not anybody reads: their client may come back. Only the session's end stops them.
-async fn drive_unread(mut calls: Calls, log: Arc<Log>, live: Arc<HttpSession>) {
-    let over = live.streams.session_ended();
+async fn drive_unread(mut calls: Calls, log: Arc<Log>, http_session: Arc<HttpSession>) {
+    let over = http_session.streams.session_ended();
     let all = poll_fn(|cx| {
         let all = calls.poll_all(cx);
         calls.take_done().for_each(|finished| log.push_finished(finished));
@@ -233,7 +235,7 @@ async fn drive_unread(mut calls: Calls, log: Arc<Log>, live: Arc<HttpSession>) {
         () = all => {}
     }
     log.end_stream();
-    live.streams.finish_log(&log);
+    http_session.streams.finish_log(&log);
 }
 
 /// `event: message\ndata: …\n\n`.

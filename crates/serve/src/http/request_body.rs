@@ -34,14 +34,14 @@ pub(super) const UNASKED: usize = 64 << 10;
 
 /// Reads away what is left of a refused request's body: hyper closes a connection on which more than one read is left, as it
 /// always is of a body in chunks. `false` where that is too much, or doesn't come.
-pub(super) async fn drain_body(body: &mut Incoming, length: Option<usize>, pulse: &ConnectionState) -> bool {
+pub(super) async fn drain_body(body: &mut Incoming, length: Option<usize>, connection_state: &ConnectionState) -> bool {
     if body.is_end_stream() {
         return true;
     }
     if length.is_some_and(|length| length > UNASKED) {
         return false;
     }
-    let (watch, mut left) = (pulse.begin_body(), UNASKED);
+    let (watch, mut left) = (connection_state.begin_body(), UNASKED);
     loop {
         match next_piece(body, Some(&watch)).await {
             Ok(None) => return true,
@@ -56,15 +56,15 @@ pub(super) async fn read_body(
     body: &mut Incoming,
     length: Option<usize>,
     bounds: BodyBounds,
-    pulse: &ConnectionState,
+    connection_state: &ConnectionState,
     protocol: Protocol,
 ) -> Result<Bytes, HttpResponse> {
     if length.is_some_and(|length| length > bounds.bytes) {
         return Err(too_large(bounds.bytes));
     }
     match protocol {
-        Protocol::Http1 => collect_body(body, length, bounds.bytes, Some(pulse.begin_body())).await,
-        // Many bodies share a connection, so its pulse can't tell them apart: a timer each.
+        Protocol::Http1 => collect_body(body, length, bounds.bytes, Some(connection_state.begin_body())).await,
+        // Many bodies share a connection, so its connection state can't tell them apart: a timer each.
         Protocol::Http2 => {
             let collected = tokio::time::timeout(bounds.time, collect_body(body, length, bounds.bytes, None));
             collected.await.unwrap_or_else(|_| Err(too_slow()))

@@ -25,19 +25,19 @@ pub fn serve(server: Server, options: Options) -> Result<ServerHandle, ServeErro
     let (listeners, address) = listen::bind_workers(options.address, options.shared_port, workers)?;
     let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.own_socket())).transpose()?;
     let around = options.around.clone();
-    let site = HttpServer::new_registered(server, options, address)?;
+    let http_server = HttpServer::new_registered(server, options, address)?;
     let stop = CancellationToken::new();
     let open = Arc::new(AtomicUsize::new(0));
     let cut = Arc::new(AtomicUsize::new(0));
     let mut running = ServerHandle {
         address,
-        site: Arc::clone(&site),
+        http_server: Arc::clone(&http_server),
         stop: stop.clone(),
         workers: Vec::new(),
         cut: Arc::clone(&cut),
     };
     for (index, listener) in listeners.into_iter().enumerate() {
-        let shared = (Arc::clone(&site), Arc::clone(&open), Arc::clone(&cut));
+        let shared = (Arc::clone(&http_server), Arc::clone(&open), Arc::clone(&cut));
         let worker = worker::start_worker(index, (listener, relayed.take()), shared, stop.clone(), around.clone());
         // On failure the ones that were started stop with `running`.
         running.workers.push(worker.map_err(ServeError::Worker)?);
@@ -52,7 +52,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// A server that runs. Dropping it stops it without waiting. Stopping also closes the [`Server`] ([`Server::close`]).
 pub struct ServerHandle {
     address: SocketAddr,
-    site: Arc<HttpServer>,
+    http_server: Arc<HttpServer>,
     stop: CancellationToken,
     workers: Vec<JoinHandle<()>>,
     /// Connections that were cut off at the end.
@@ -69,20 +69,20 @@ impl ServerHandle {
     /// How many legacy sessions there are.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.site.sessions.len()
+        self.http_server.sessions.len()
     }
 
     /// How many messages to clients were dropped here because the store was away for too long ([`Options::store`]).
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.site.sharing.as_ref().map_or(0, |sharing| sharing.dropped_messages())
+        self.http_server.sharing.as_ref().map_or(0, |sharing| sharing.dropped_messages())
     }
 
     /// How many messages of calls were dropped since their client had no stream open that takes them ([`super::ResponseMode::Json`]), and
     /// opened none in time.
     #[must_use]
     pub fn unheard(&self) -> u64 {
-        self.site.stream_bounds.unheard.dropped_messages()
+        self.http_server.stream_bounds.unheard.dropped_messages()
     }
 
     /// Takes nothing new, finishes what is in flight within [`super::Limits::stop`], and ends the rest. Blocks for as long.
@@ -94,7 +94,7 @@ impl ServerHandle {
             // A worker that panicked has said so already, and has nothing left to finish.
             let _ = worker.join();
         }
-        if let Some(sharing) = &self.site.sharing {
+        if let Some(sharing) = &self.http_server.sharing {
             sharing.flush_writes(FLUSH);
         }
         self.cut.load(Relaxed)
@@ -110,12 +110,12 @@ impl ServerHandle {
     fn order_stop(&self) {
         self.stop.cancel();
         // Streams that only wait would delay a stop for ever: subscriptions, standalone streams, streams of 2024-11-05.
-        self.site.server.close();
-        self.site.sessions.end_standalone_streams();
-        if let Some(sharing) = &self.site.sharing {
+        self.http_server.server.close();
+        self.http_server.sessions.end_standalone_streams();
+        if let Some(sharing) = &self.http_server.sharing {
             sharing.end_feeds();
         }
-        if let Some(legacy) = &self.site.legacy {
+        if let Some(legacy) = &self.http_server.legacy {
             legacy.end_all();
         }
     }

@@ -62,8 +62,8 @@ impl Sessions {
     /// Ends the oldest session that nobody has used. False where there is none.
     fn make_room(&self) -> bool {
         while let Some(key) = self.places.oldest_noted() {
-            if let Some(live) = self.peek_session(key).filter(|live| live.is_unused()) {
-                self.end_session(&live);
+            if let Some(http_session) = self.peek_session(key).filter(|http_session| http_session.is_unused()) {
+                self.end_session(&http_session);
                 return true;
             }
         }
@@ -71,8 +71,8 @@ impl Sessions {
     }
 
     /// Remaining lifetime of a session, where the lifetime is limited.
-    pub(super) fn remaining_lifetime(&self, live: &HttpSession, now: Instant) -> Option<Duration> {
-        live.remaining_lifetime(self.elapsed_millis(now))
+    pub(super) fn remaining_lifetime(&self, http_session: &HttpSession, now: Instant) -> Option<Duration> {
+        http_session.remaining_lifetime(self.elapsed_millis(now))
     }
 
     /// The session of this id, if it is this principal's; used just now.
@@ -83,13 +83,13 @@ impl Sessions {
         now: Instant,
     ) -> Option<Arc<HttpSession>> {
         let key = SessionKey::parse_id(id.as_str())?;
-        let live = Arc::clone(self.lock_shard(key).get(&key)?);
+        let http_session = Arc::clone(self.lock_shard(key).get(&key)?);
         let now = self.elapsed_millis(now);
-        if !live.session.belongs_to(principal) || live.is_over(now) {
+        if !http_session.session.belongs_to(principal) || http_session.is_over(now) {
             return None;
         }
-        live.touch_at(now);
-        Some(live)
+        http_session.touch_at(now);
+        Some(http_session)
     }
 
     /// The session of this key, whoever asks.
@@ -104,20 +104,21 @@ impl Sessions {
         let mut used = Vec::new();
         for shard in &self.shards {
             let shard = lock_mutex(shard);
-            let is_used =
-                |live: &&Arc<HttpSession>| Arc::strong_count(live) > 1 || now.saturating_sub(live.seen_at()) <= time;
-            used.extend(shard.values().filter(is_used).map(|live| live.key));
+            let is_used = |http_session: &&Arc<HttpSession>| {
+                Arc::strong_count(http_session) > 1 || now.saturating_sub(http_session.seen_at()) <= time
+            };
+            used.extend(shard.values().filter(is_used).map(|http_session| http_session.key));
         }
         used
     }
 
     /// Ends a session.
-    pub(super) fn end_session(&self, live: &HttpSession) {
+    pub(super) fn end_session(&self, http_session: &HttpSession) {
         // Out of the table first: nothing finds it while it ends.
-        let removed = self.lock_shard(live.key).remove(&live.key);
+        let removed = self.lock_shard(http_session.key).remove(&http_session.key);
         if removed.is_some() {
-            self.places.give_back(live.owner());
-            live.end_session();
+            self.places.give_back(http_session.owner());
+            http_session.end_session();
         }
     }
 
@@ -127,23 +128,24 @@ impl Sessions {
         let idle = u64::try_from(self.idle.as_millis()).unwrap_or(u64::MAX);
         for shard in &self.shards {
             let mut dead = Vec::new();
-            lock_mutex(shard).retain(|_, live| {
+            lock_mutex(shard).retain(|_, http_session| {
                 // Requests and streams under way hold the session; nobody can begin to while the shard is locked.
-                let is_used = Arc::strong_count(live) > 1;
+                let is_used = Arc::strong_count(http_session) > 1;
                 if is_used {
-                    live.touch_at(now);
+                    http_session.touch_at(now);
                 }
-                let idle = if live.is_unused() { idle.min(UNUSED_IDLE.as_millis() as u64) } else { idle };
-                let lives = (is_used || now.saturating_sub(live.seen_at()) < idle) && !live.is_over(now);
-                live.streams.drop_expired();
+                let idle = if http_session.is_unused() { idle.min(UNUSED_IDLE.as_millis() as u64) } else { idle };
+                let lives =
+                    (is_used || now.saturating_sub(http_session.seen_at()) < idle) && !http_session.is_over(now);
+                http_session.streams.drop_expired();
                 if !lives {
-                    dead.push(Arc::clone(live));
+                    dead.push(Arc::clone(http_session));
                 }
                 lives
             });
-            for live in &dead {
-                self.places.give_back(live.owner());
-                live.end_session();
+            for http_session in &dead {
+                self.places.give_back(http_session.owner());
+                http_session.end_session();
             }
         }
     }
@@ -155,7 +157,7 @@ impl Sessions {
     /// Lets go of the connections that only wait: they would hold up a stop for ever.
     pub(super) fn end_standalone_streams(&self) {
         for shard in &self.shards {
-            lock_mutex(shard).values().for_each(|live| live.streams.end_standalone());
+            lock_mutex(shard).values().for_each(|http_session| http_session.streams.end_standalone());
         }
     }
 
@@ -192,11 +194,13 @@ impl SessionPlace {
         let key = SessionKey::random()?;
         let key = sessions.member.map_or(key, |member| key.of_member(member));
         let until = sessions.end_of(sessions.life, now);
-        let live = Arc::new(HttpSession::new(key, session, streams, sessions.elapsed_millis(now), until));
-        sessions.lock_shard(key).insert(key, Arc::clone(&live));
-        sessions.places.note_fresh(key, |key| sessions.peek_session(key).is_some_and(|live| live.is_unused()));
+        let http_session = Arc::new(HttpSession::new(key, session, streams, sessions.elapsed_millis(now), until));
+        sessions.lock_shard(key).insert(key, Arc::clone(&http_session));
+        sessions
+            .places
+            .note_fresh(key, |key| sessions.peek_session(key).is_some_and(|http_session| http_session.is_unused()));
         self.of = None;
-        Some(live)
+        Some(http_session)
     }
 
     /// Puts one there that another process began, and that has so much left of its life; or finds that somebody else has.
@@ -209,14 +213,14 @@ impl SessionPlace {
     ) -> Option<Arc<HttpSession>> {
         let sessions = self.of.clone()?;
         let until = sessions.end_of(left, now);
-        let live = Arc::new(HttpSession::new(key, session, streams, sessions.elapsed_millis(now), until));
+        let http_session = Arc::new(HttpSession::new(key, session, streams, sessions.elapsed_millis(now), until));
         let mut shard = sessions.lock_shard(key);
         if let Some(known) = shard.get(&key) {
             return Some(Arc::clone(known));
         }
-        shard.insert(key, Arc::clone(&live));
+        shard.insert(key, Arc::clone(&http_session));
         self.of = None;
-        Some(live)
+        Some(http_session)
     }
 }
 
@@ -250,8 +254,8 @@ mod tests {
         begin_as(sessions, None, now).unwrap()
     }
 
-    fn id(live: &HttpSession) -> SessionId {
-        live.key.to_string().parse().unwrap()
+    fn id(http_session: &HttpSession) -> SessionId {
+        http_session.key.to_string().parse().unwrap()
     }
 
     #[test]
@@ -318,8 +322,8 @@ mod tests {
         assert_eq!(sessions.len(), 11);
         // Ended sessions don't count.
         for id in &of_greedy[..2] {
-            let live = sessions.find_session(id, Some(&greedy), begun).unwrap();
-            sessions.end_session(&live);
+            let http_session = sessions.find_session(id, Some(&greedy), begun).unwrap();
+            sessions.end_session(&http_session);
         }
         assert!(begin_as(&sessions, Some(&greedy), begun).is_some());
     }

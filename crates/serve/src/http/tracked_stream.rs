@@ -14,21 +14,21 @@ use super::connection_state::ConnectionState;
 pub(super) struct TrackedStream<S> {
     stream: S,
     ahead: Bytes,
-    pulse: Arc<ConnectionState>,
+    connection_state: Arc<ConnectionState>,
 }
 
 impl<S> TrackedStream<S> {
-    pub(super) fn new(stream: S, ahead: Bytes, pulse: Arc<ConnectionState>) -> Self {
+    pub(super) fn new(stream: S, ahead: Bytes, connection_state: Arc<ConnectionState>) -> Self {
         if !ahead.is_empty() {
-            pulse.has_read();
+            connection_state.has_read();
         }
-        Self { stream, ahead, pulse }
+        Self { stream, ahead, connection_state }
     }
 
     fn mark_written<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &written {
-            Poll::Ready(_) => self.pulse.has_written(),
-            Poll::Pending => self.pulse.is_blocked(),
+            Poll::Ready(_) => self.connection_state.has_written(),
+            Poll::Pending => self.connection_state.is_blocked(),
         }
         written
     }
@@ -36,8 +36,8 @@ impl<S> TrackedStream<S> {
     /// TLS takes bytes before the socket does: what it holds is written by a flush, or by the end.
     fn mark_rest(&self, written: &Poll<io::Result<()>>) {
         match written {
-            Poll::Ready(_) => self.pulse.is_flushed(),
-            Poll::Pending => self.pulse.is_blocked(),
+            Poll::Ready(_) => self.connection_state.is_flushed(),
+            Poll::Pending => self.connection_state.is_blocked(),
         }
     }
 }
@@ -53,7 +53,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.pulse.has_read();
+            self.connection_state.has_read();
         }
         polled
     }

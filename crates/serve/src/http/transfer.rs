@@ -29,7 +29,7 @@ const ENDING: usize = 16 << 10;
 /// A reply on its way to the client. It counts as a request in progress of its connection until it is dropped. Its last piece drops it.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    pulse: Arc<ConnectionState>,
+    connection_state: Arc<ConnectionState>,
     /// Bytes were written; counts up.
     moves: AtomicU32,
     /// There is something to send. False while the body itself has nothing to give.
@@ -48,10 +48,10 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    pub(super) fn new(pulse: &Arc<ConnectionState>) -> Arc<Self> {
-        pulse.add_request();
+    pub(super) fn new(connection_state: &Arc<ConnectionState>) -> Arc<Self> {
+        connection_state.add_request();
         Arc::new(Self {
-            pulse: Arc::clone(pulse),
+            connection_state: Arc::clone(connection_state),
             moves: AtomicU32::new(0),
             blocked: AtomicBool::new(false),
             unwritten: AtomicUsize::new(0),
@@ -120,7 +120,7 @@ impl WatchedTransfer for Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        self.pulse.end_request();
+        self.connection_state.end_request();
     }
 }
 

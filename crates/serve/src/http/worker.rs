@@ -26,14 +26,19 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 pub(super) fn start_worker(
     index: usize,
     (listener, relayed): (TcpListener, Option<UnixListener>),
-    (site, open, cut): (Arc<HttpServer>, Arc<AtomicUsize>, Arc<AtomicUsize>),
+    (http_server, open, cut): (Arc<HttpServer>, Arc<AtomicUsize>, Arc<AtomicUsize>),
     stop: CancellationToken,
     around: Option<Around>,
 ) -> io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let worker =
-        Worker { site, connections: Arc::new(WorkerConnections::new(open)), tracker: TaskTracker::new(), stop, cut };
+    let worker = Worker {
+        http_server,
+        connections: Arc::new(WorkerConnections::new(open)),
+        tracker: TaskTracker::new(),
+        stop,
+        cut,
+    };
     let is_first = index == 0;
     thread::Builder::new().name(format!("mcpace-http-{index}")).spawn(move || {
         let work = move || runtime.block_on(worker.run_worker(listener, relayed, is_first));
@@ -45,7 +50,7 @@ pub(super) fn start_worker(
 }
 
 struct Worker {
-    site: Arc<HttpServer>,
+    http_server: Arc<HttpServer>,
     connections: Arc<WorkerConnections>,
     tracker: TaskTracker,
     stop: CancellationToken,
@@ -64,7 +69,7 @@ impl Worker {
         };
         tokio::spawn(watch_connections(Arc::clone(&self.connections), self.idle_timeouts(), self.stop.clone()));
         if sweeps_sessions {
-            tokio::spawn(sweep_sessions(Arc::clone(&self.site)));
+            tokio::spawn(sweep_sessions(Arc::clone(&self.http_server)));
         }
         let accept = self.accept_connections(listener);
         let accept_relayed = self.accept_relayed(relayed);
@@ -86,9 +91,9 @@ impl Worker {
                     continue;
                 }
             };
-            self.serve_connection(|site, pulse| {
-                pulse.set_addresses(client, stream.local_addr().ok());
-                connection::serve_connection(stream, site, pulse)
+            self.serve_connection(|http_server, connection_state| {
+                connection_state.set_addresses(client, stream.local_addr().ok());
+                connection::serve_connection(stream, http_server, connection_state)
             });
         }
     }
@@ -113,7 +118,9 @@ impl Worker {
                     continue;
                 }
             };
-            self.serve_connection(|site, pulse| connection::serve_plain(stream, site, pulse));
+            self.serve_connection(|http_server, connection_state| {
+                connection::serve_plain(stream, http_server, connection_state)
+            });
         }
     }
 
@@ -122,11 +129,11 @@ impl Worker {
         &self,
         serving: impl FnOnce(Arc<HttpServer>, Arc<ConnectionState>) -> S,
     ) {
-        let limits = &self.site.limits;
+        let limits = &self.http_server.limits;
         if let Some(registered) =
             self.connections.register_connection(limits.connections, limits.connection_reply_bytes)
         {
-            let serving = serving(Arc::clone(&self.site), Arc::clone(&registered.pulse));
+            let serving = serving(Arc::clone(&self.http_server), Arc::clone(&registered.connection_state));
             self.tracker.spawn(async move {
                 serving.await;
                 drop(registered);
@@ -138,7 +145,7 @@ impl Worker {
     async fn finish_requests(self) {
         self.connections.order_all(ShutdownMode::Finish);
         self.tracker.close();
-        let waited = tokio::time::timeout(self.site.limits.stop, self.tracker.wait()).await;
+        let waited = tokio::time::timeout(self.http_server.limits.stop, self.tracker.wait()).await;
         if waited.is_err() {
             let left = self.tracker.len();
             tracing::warn!(left, "cut off what did not finish in time");
@@ -147,7 +154,7 @@ impl Worker {
     }
 
     fn idle_timeouts(&self) -> IdleTimeouts {
-        let limits = &self.site.limits;
+        let limits = &self.http_server.limits;
         IdleTimeouts::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall)
     }
 }
@@ -172,11 +179,11 @@ async fn watch_connections(connections: Arc<WorkerConnections>, patience: IdleTi
 }
 
 /// Ends sessions that nobody uses.
-async fn sweep_sessions(site: Arc<HttpServer>) {
-    let interval = (site.limits.session_idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
+async fn sweep_sessions(http_server: Arc<HttpServer>) {
+    let interval = (http_server.limits.session_idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
     loop {
         tokio::time::sleep(interval).await;
-        site.sessions.sweep_idle(Instant::now());
+        http_server.sessions.sweep_idle(Instant::now());
     }
 }
 
@@ -207,20 +214,20 @@ impl WorkerConnections {
         let mut known = self.lock_known();
         known.last += 1;
         let number = known.last;
-        let pulse = Arc::new(ConnectionState::new(reply_bytes));
-        known.connections.insert(number, (Arc::clone(&pulse), IdleCheck::default()));
-        Some(ConnectionPlace { number, pulse, of: Arc::clone(self) })
+        let connection_state = Arc::new(ConnectionState::new(reply_bytes));
+        known.connections.insert(number, (Arc::clone(&connection_state), IdleCheck::default()));
+        Some(ConnectionPlace { number, connection_state, of: Arc::clone(self) })
     }
 
     fn check_idle(&self, patience: &IdleTimeouts) {
-        for (pulse, observed) in self.lock_known().connections.values_mut() {
-            observed.check_idle(pulse, patience);
+        for (connection_state, observed) in self.lock_known().connections.values_mut() {
+            observed.check_idle(connection_state, patience);
         }
     }
 
     fn order_all(&self, order: ShutdownMode) {
-        for (pulse, _) in self.lock_known().connections.values() {
-            pulse.order_shutdown(order);
+        for (connection_state, _) in self.lock_known().connections.values() {
+            connection_state.order_shutdown(order);
         }
     }
 
@@ -233,7 +240,7 @@ impl WorkerConnections {
 /// A connection's place in [`WorkerConnections`], given back when dropped.
 struct ConnectionPlace {
     number: u64,
-    pulse: Arc<ConnectionState>,
+    connection_state: Arc<ConnectionState>,
     of: Arc<WorkerConnections>,
 }
 

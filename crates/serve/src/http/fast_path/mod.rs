@@ -4,7 +4,7 @@
 //! nearly all clients send (a POST with a `Content-Length`) goes this way. At the first head that is anything else the
 //! connection is hyper's, with every byte that was not answered, and stays so.
 //!
-//! Constraint: bounded by the same limits and watched by the same pulse as hyper's connections; nothing that has been acted
+//! Constraint: bounded by the same limits and watched by the same connection state as hyper's connections; nothing that has been acted
 //! on is handed over.
 
 mod framing;
@@ -47,17 +47,18 @@ const COPIED: usize = 16 << 10;
 pub(super) async fn serve_plain<S>(
     stream: &mut S,
     ahead: Bytes,
-    site: &HttpServer,
-    pulse: &Arc<ConnectionState>,
+    http_server: &HttpServer,
+    connection_state: &Arc<ConnectionState>,
 ) -> Option<Bytes>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let ahead = ahead.try_into_mut().unwrap_or_else(|ahead| BytesMut::from(&*ahead));
-    let stream = TrackedStream::new(stream, Bytes::new(), Arc::clone(pulse));
-    let mut connection = FastConnection { stream, site, pulse, incoming: ahead, outgoing: Vec::new() };
+    let stream = TrackedStream::new(stream, Bytes::new(), Arc::clone(connection_state));
+    let mut connection =
+        FastConnection { stream, http_server, connection_state, incoming: ahead, outgoing: Vec::new() };
     if !connection.incoming.is_empty() {
-        pulse.has_read();
+        connection_state.has_read();
     }
     let mut serving = pin!(async {
         // A connection that failed is its peer's end, and no business of others.
@@ -74,18 +75,22 @@ where
     poll_fn(|cx| {
         if !is_known {
             // The waker of a task stays the same for its life.
-            pulse.on_order(cx.waker());
+            connection_state.on_order(cx.waker());
             is_known = true;
         }
-        if pulse.shutdown_mode() == ShutdownMode::Cut { Poll::Ready(None) } else { serving.as_mut().poll(cx) }
+        if connection_state.shutdown_mode() == ShutdownMode::Cut {
+            Poll::Ready(None)
+        } else {
+            serving.as_mut().poll(cx)
+        }
     })
     .await
 }
 
 struct FastConnection<'c, S> {
     stream: TrackedStream<&'c mut S>,
-    site: &'c HttpServer,
-    pulse: &'c ConnectionState,
+    http_server: &'c HttpServer,
+    connection_state: &'c ConnectionState,
     /// Received bytes that are not answered yet.
     incoming: BytesMut,
     /// A reply on its way; kept for its memory.
@@ -125,15 +130,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FastConnection<'_, S> {
                 return Ok(FastPathEnd::Closed);
             }
             let whole = std::mem::take(&mut self.incoming).freeze();
-            let next = match PlainHead::read_head(&whole, &self.site.path) {
-                Err(NotPlain::Partial) if whole.len() < self.site.limits.head => NextStep::Head,
-                Ok(mut head) if head.body <= self.site.limits.body && !self.is_elsewhere(&head.fields) => {
-                    head.fields.origin = self.site.request_origin(self.pulse);
+            let next = match PlainHead::read_head(&whole, &self.http_server.path) {
+                Err(NotPlain::Partial) if whole.len() < self.http_server.limits.head => NextStep::Head,
+                Ok(mut head) if head.body <= self.http_server.limits.body && !self.is_elsewhere(&head.fields) => {
+                    head.fields.origin = self.http_server.request_origin(self.connection_state);
                     let end = head.length + head.body;
                     if whole.len() >= end {
                         NextStep::Answered(end, self.answer_request(&head.fields, whole.slice(head.length..end)).await?)
                     // Hyper's way asks for the token first.
-                    } else if head.body > UNASKED && self.site.asks_for_tokens() {
+                    } else if head.body > UNASKED && self.http_server.asks_for_tokens() {
                         NextStep::Leave
                     } else {
                         NextStep::Body(end)
@@ -156,7 +161,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FastConnection<'_, S> {
 
     /// Whether another process has the session.
     fn is_elsewhere(&self, fields: &Fields<'_>) -> bool {
-        self.site.relay.as_ref().is_some_and(|relay| relay.session_owner(fields.mcp.session_id.ascii()).is_some())
+        self.http_server
+            .relay
+            .as_ref()
+            .is_some_and(|relay| relay.session_owner(fields.mcp.session_id.ascii()).is_some())
     }
 
     /// Takes what is behind `used` as the beginning of the next request, and the memory, where nobody else has it.
@@ -187,11 +195,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FastConnection<'_, S> {
     /// Reads on. `false` at the client's end, and where an idle connection is to finish.
     async fn read_head(&mut self) -> io::Result<bool> {
         if !self.incoming.is_empty() {
-            self.pulse.has_read();
+            self.connection_state.has_read();
         }
         poll_fn(|cx| match self.poll_fill(cx, READ) {
             Poll::Ready(read) => Poll::Ready(read.map(|read| read > 0)),
-            Poll::Pending if self.incoming.is_empty() && self.pulse.shutdown_mode() != ShutdownMode::Serve => {
+            Poll::Pending
+                if self.incoming.is_empty() && self.connection_state.shutdown_mode() != ShutdownMode::Serve =>
+            {
                 Poll::Ready(Ok(false))
             }
             Poll::Pending => Poll::Pending,
@@ -201,8 +211,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FastConnection<'_, S> {
 
     /// Reads on until `end` bytes are there. `false` when that will never be.
     async fn read_body(&mut self, end: usize) -> io::Result<bool> {
-        let _busy = self.pulse.begin_request();
-        let watch = self.pulse.begin_body();
+        let _busy = self.connection_state.begin_request();
+        let watch = self.connection_state.begin_body();
         let is_in_time = poll_fn(|cx| {
             while self.incoming.len() < end {
                 match self.poll_fill(cx, end - self.incoming.len()) {
@@ -224,9 +234,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FastConnection<'_, S> {
     }
 
     async fn answer_request(&mut self, fields: &Fields<'_>, body: Bytes) -> io::Result<After> {
-        let _busy = self.pulse.begin_request();
-        let site = self.site;
-        let mut answer = pin!(site.respond_whole(fields, &body, self.pulse.account()));
+        let _busy = self.connection_state.begin_request();
+        let http_server = self.http_server;
+        let mut answer = pin!(http_server.respond_whole(fields, &body, self.connection_state.account()));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
             // Dropping the future, when the client has gone, cancels the call.
@@ -249,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FastConnection<'_, S> {
     }
 
     async fn write_answer(&mut self, mut answer: HttpResponse) -> io::Result<After> {
-        let closes = answer.closes_connection() || self.pulse.shutdown_mode() != ShutdownMode::Serve;
+        let closes = answer.closes_connection() || self.connection_state.shutdown_mode() != ShutdownMode::Serve;
         let body = std::mem::replace(&mut answer.body, ReplyBody::Empty);
         self.outgoing.clear();
         match body {

@@ -38,13 +38,13 @@ impl SharedSessions {
                 }
             }
             Post::Ended(name) => {
-                if let Some(live) = self.heard_of(&name) {
-                    self.sessions.end_session(&live);
+                if let Some(http_session) = self.heard_of(&name) {
+                    self.sessions.end_session(&http_session);
                 }
             }
             Post::Changed(name, change) => {
-                if let Some(live) = self.heard_of(&name) {
-                    live.session.apply_change(&change, self.server.limits().watched_resources);
+                if let Some(http_session) = self.heard_of(&name) {
+                    http_session.session.apply_change(&change, self.server.limits().watched_resources);
                 }
             }
             Post::Inbound(name, body) => self.take_inbound(&name, body.into()),
@@ -64,9 +64,11 @@ impl SharedSessions {
         let (sharing, known): (_, Vec<_>) = (Arc::clone(self), self.lock_known().values().cloned().collect());
         self.stores.broker.spawn(Box::pin(async move {
             sharing.tell_ended().await;
-            for live in known.iter().filter_map(Weak::upgrade) {
+            for http_session in known.iter().filter_map(Weak::upgrade) {
                 // One that the store has lost is put there again; whoever can't be looked up now is when it is used.
-                let _ = sharing.verify_session(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
+                let _ = sharing
+                    .verify_session(http_session.key, Some(Arc::clone(&http_session)), None, Instant::now())
+                    .await;
             }
         }));
     }
@@ -79,9 +81,9 @@ impl SharedSessions {
         }
         // First of all: once its connection has ended, nobody may be told anything by this process.
         if log.is_standalone()
-            && let Some(live) = self.known_session(log.session)
+            && let Some(http_session) = self.known_session(log.session)
         {
-            live.session.detach();
+            http_session.session.detach();
         }
         if let Some(feed) = feed {
             feed.end_feed();
@@ -90,10 +92,10 @@ impl SharedSessions {
 
     /// An answer or a cancellation that a client sent to another process.
     fn take_inbound(&self, name: &str, body: Bytes) {
-        let Some(live) = self.find_named(name) else { return };
+        let Some(http_session) = self.find_named(name) else { return };
         let limit = mcpace_wire::jsonrpc::DEFAULT_BATCH_LIMIT;
         let Ok(payload) = Payload::parse_with_limit(&body, limit) else { return };
-        let session = Arc::clone(&live.session);
+        let session = Arc::clone(&http_session.session);
         let peer = Peer { revision: session.revision(), session: Some(session), principal: None };
         for message in payload.messages() {
             // Requests were answered where they came in.

@@ -44,33 +44,35 @@ impl SharedSessions {
         }
         // Read before the store is asked: what changes meanwhile is asked for again.
         let generation = self.generation.load(Relaxed);
-        if here.as_ref().is_some_and(|live| live.verified.load(Relaxed) == generation) {
+        if here.as_ref().is_some_and(|http_session| http_session.verified.load(Relaxed) == generation) {
             return Ok(here);
         }
         if here.is_none() && self.lock_ended().contains_key(&key.store_name()) {
             return Ok(None);
         }
         let heard = self.heard.load(Relaxed);
-        let version = here.as_ref().map(|live| live.session.settings_version()).unwrap_or_default();
+        let version = here.as_ref().map(|http_session| http_session.session.settings_version()).unwrap_or_default();
         match (self.stores.sessions.find(key.store_name()).await, here) {
             (Err(Down), here) => self.while_away().map(|()| here),
-            (Ok(FoundSession::Session(record, _)), Some(live)) => {
-                self.overwrite_settings(&live, &record, version, generation);
-                Ok(Some(live))
+            (Ok(FoundSession::Session(record, _)), Some(http_session)) => {
+                self.overwrite_settings(&http_session, &record, version, generation);
+                Ok(Some(http_session))
             }
             (Ok(FoundSession::Session(record, left)), None) => {
-                let Some(live) = self.adopt_session(key, *record, principal, (now, left))? else { return Ok(None) };
-                self.recheck_session(live, heard, generation).await
+                let Some(http_session) = self.adopt_session(key, *record, principal, (now, left))? else {
+                    return Ok(None);
+                };
+                self.recheck_session(http_session, heard, generation).await
             }
-            (Ok(FoundSession::Ended), Some(live)) => {
-                self.sessions.end_session(&live);
+            (Ok(FoundSession::Ended), Some(http_session)) => {
+                self.sessions.end_session(&http_session);
                 Ok(None)
             }
             // Begun while the store was away, or the store has lost it: this process knows it still.
-            (Ok(FoundSession::Unknown), Some(live)) => match self.save_session(&live).await {
-                Ok(Put::Kept) => Ok(Some(live)),
+            (Ok(FoundSession::Unknown), Some(http_session)) => match self.save_session(&http_session).await {
+                Ok(Put::Kept) => Ok(Some(http_session)),
                 Ok(Put::Ended) => Ok(None),
-                Err(Down) => self.while_away().map(|()| Some(live)),
+                Err(Down) => self.while_away().map(|()| Some(http_session)),
             },
             (Ok(FoundSession::Ended | FoundSession::Unknown), None) => Ok(None),
         }
@@ -93,57 +95,59 @@ impl SharedSessions {
         let Some(session) = Session::from_record(record, principal.cloned(), limit) else { return Ok(None) };
         session.share_with_processes(self.question_prefix());
         let streams = SessionStreams::new(Arc::clone(&self.streams), self.resumable);
-        let live = place.adopt_session(key, Arc::new(session), streams, (now, left));
-        if let Some(live) = &live {
-            self.remember_session(live);
+        let http_session = place.adopt_session(key, Arc::new(session), streams, (now, left));
+        if let Some(http_session) = &http_session {
+            self.remember_session(http_session);
         }
-        Ok(live)
+        Ok(http_session)
     }
 
     /// Asks the store once more if a message about a session arrived between the store's answer and now, when nobody here could
     /// apply it.
     async fn recheck_session(
         &self,
-        live: Arc<HttpSession>,
+        http_session: Arc<HttpSession>,
         heard: u64,
         generation: u64,
     ) -> Result<Option<Arc<HttpSession>>, HttpResponse> {
         if self.heard.load(Relaxed) == heard {
-            live.verified.store(generation, Relaxed);
-            return Ok(Some(live));
+            http_session.verified.store(generation, Relaxed);
+            return Ok(Some(http_session));
         }
-        let version = live.session.settings_version();
-        match self.stores.sessions.find(live.key.store_name()).await {
-            Ok(FoundSession::Session(record, _)) => self.overwrite_settings(&live, &record, version, generation),
+        let version = http_session.session.settings_version();
+        match self.stores.sessions.find(http_session.key.store_name()).await {
+            Ok(FoundSession::Session(record, _)) => {
+                self.overwrite_settings(&http_session, &record, version, generation)
+            }
             Ok(FoundSession::Ended) => {
-                self.sessions.end_session(&live);
+                self.sessions.end_session(&http_session);
                 return Ok(None);
             }
             // The next request asks again.
             Ok(FoundSession::Unknown) | Err(Down) => {}
         }
-        Ok(Some(live))
+        Ok(Some(http_session))
     }
 
     /// Sets what the client set at other processes. Where something was set here meanwhile, the next request asks again.
-    fn overwrite_settings(&self, live: &HttpSession, record: &Record, version: u64, generation: u64) {
-        if live.session.replace_settings(&record.changes, version, self.server.limits().watched_resources) {
-            live.verified.store(generation, Relaxed);
+    fn overwrite_settings(&self, http_session: &HttpSession, record: &Record, version: u64, generation: u64) {
+        if http_session.session.replace_settings(&record.changes, version, self.server.limits().watched_resources) {
+            http_session.verified.store(generation, Relaxed);
         }
     }
 
     /// An answer that begins a session goes out once the store has it.
     pub(in super::super) async fn persist_session(&self, answer: HttpResponse) -> HttpResponse {
-        let live =
+        let http_session =
             answer.begun_session().and_then(SessionKey::parse_id).and_then(|key| self.sessions.peek_session(key));
-        let Some(live) = live else { return answer };
-        self.remember_session(&live);
-        match self.save_session(&live).await {
+        let Some(http_session) = http_session else { return answer };
+        self.remember_session(&http_session);
+        match self.save_session(&http_session).await {
             Ok(_) => answer,
             Err(Down) => match self.while_away() {
                 Ok(()) => answer,
                 Err(refusal) => {
-                    self.sessions.end_session(&live);
+                    self.sessions.end_session(&http_session);
                     refusal
                 }
             },
@@ -151,13 +155,13 @@ impl SharedSessions {
     }
 
     /// Ends a session for all.
-    pub(in super::super) async fn end_session(&self, live: &HttpSession) -> Result<(), HttpResponse> {
-        let name = live.key.store_name();
+    pub(in super::super) async fn end_session(&self, http_session: &HttpSession) -> Result<(), HttpResponse> {
+        let name = http_session.key.store_name();
         if self.end_for_all(name).await.is_err() {
             self.while_away()?;
             self.note_ended(name);
         }
-        self.sessions.end_session(live);
+        self.sessions.end_session(http_session);
         Ok(())
     }
 
@@ -193,28 +197,31 @@ impl SharedSessions {
         lock_mutex(&self.ended)
     }
 
-    async fn save_session(&self, live: &Arc<HttpSession>) -> Result<Put, Down> {
+    async fn save_session(&self, http_session: &Arc<HttpSession>) -> Result<Put, Down> {
         let generation = self.generation.load(Relaxed);
-        let (name, session) = (live.key.store_name(), &live.session);
+        let (name, session) = (http_session.key.store_name(), &http_session.session);
         // A life that began before goes on.
-        let life = Life { whole: self.sessions.remaining_lifetime(live, Instant::now()), ..self.life };
-        let put =
-            self.stores.sessions.put(name, &session.to_record(owner_hash(live.key, session.principal())), life).await?;
+        let life = Life { whole: self.sessions.remaining_lifetime(http_session, Instant::now()), ..self.life };
+        let put = self
+            .stores
+            .sessions
+            .put(name, &session.to_record(owner_hash(http_session.key, session.principal())), life)
+            .await?;
         match put {
             Put::Kept => {
                 let changes = session.all_settings();
                 if !changes.is_empty() {
                     self.stores.sessions.change(name, &changes).await?;
                 }
-                live.verified.store(generation, Relaxed);
+                http_session.verified.store(generation, Relaxed);
             }
-            Put::Ended => self.sessions.end_session(live),
+            Put::Ended => self.sessions.end_session(http_session),
         }
         Ok(put)
     }
 
-    fn remember_session(&self, live: &Arc<HttpSession>) {
-        self.lock_known().insert(live.key.store_name(), Arc::downgrade(live));
+    fn remember_session(&self, http_session: &Arc<HttpSession>) {
+        self.lock_known().insert(http_session.key.store_name(), Arc::downgrade(http_session));
     }
 
     /// Whether to go on without the store.

@@ -43,7 +43,7 @@ impl SharedSessions {
     /// that are too many at once are refused, so that their client knows; cancellations change little, and are passed over.
     pub(in super::super) fn posts_elsewhere(
         &self,
-        live: &HttpSession,
+        http_session: &HttpSession,
         message: &Message<'_>,
     ) -> Result<Option<(To, Post)>, HttpResponse> {
         let second = self.begun.elapsed().as_secs();
@@ -51,18 +51,18 @@ impl SharedSessions {
             Message::Response(response) => self.answer_elsewhere(response),
             Message::Notification(notification) if Method::parse(&notification.method) == Some(Method::Cancelled) => {
                 let params = notification.params.map_or("{}", RawValue::get);
-                cancelled_elsewhere(live, params).map(|text| (To::Others, text))
+                cancelled_elsewhere(http_session, params).map(|text| (To::Others, text))
             }
             _ => None,
         };
         let Some((to, text)) = passed_on else { return Ok(None) };
         let is_answer = matches!(to, To::Process(_));
         let what = if is_answer { Passing::Answer(text.len()) } else { Passing::Cancellation };
-        if live.count_passing(what, second) {
-            return Ok(Some((to, Post::Inbound(live.key.store_name().to_string(), text))));
+        if http_session.count_passing(what, second) {
+            return Ok(Some((to, Post::Inbound(http_session.key.store_name().to_string(), text))));
         }
         if self.may_complain(second) {
-            tracing::warn!(session = %live.key.store_name(), is_answer, "a client sends other processes too much in a second");
+            tracing::warn!(session = %http_session.key.store_name(), is_answer, "a client sends other processes too much in a second");
         }
         if is_answer {
             let reason = "too many answers in a second for calls of other processes";
@@ -86,21 +86,21 @@ impl SharedSessions {
     /// Forwards a request's messages to the other processes, before the request is answered.
     pub(in super::super) async fn forward_messages(
         &self,
-        live: Option<&Arc<HttpSession>>,
+        http_session: Option<&Arc<HttpSession>>,
         elsewhere: Elsewhere,
     ) -> Result<(), HttpResponse> {
         for (to, post) in elsewhere.posts {
             match self.stores.broker.post(to, &post).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    let session = live.map(|live| live.key.store_name().to_string());
+                    let session = http_session.map(|http_session| http_session.key.store_name().to_string());
                     tracing::warn!(session, "a client's answer is lost: the process that asked has ended");
                 }
                 Err(Down) => self.while_away()?,
             }
         }
-        match live {
-            Some(live) => self.tell_changes(live, elsewhere.changes).await,
+        match http_session {
+            Some(http_session) => self.tell_changes(http_session, elsewhere.changes).await,
             None => Ok(()),
         }
     }
@@ -108,9 +108,9 @@ impl SharedSessions {
     /// Publishes the settings that the client changed and other processes don't know yet. `is_asked`: this request changed one of
     /// them. A request that changed none never fails for the changes of an earlier one. While another request is publishing,
     /// perhaps this one's change too, a request that made a change waits for it: that publication may fail.
-    async fn tell_changes(&self, live: &Arc<HttpSession>, is_asked: bool) -> Result<(), HttpResponse> {
+    async fn tell_changes(&self, http_session: &Arc<HttpSession>, is_asked: bool) -> Result<(), HttpResponse> {
         let telling = loop {
-            match live.session.tell_changes() {
+            match http_session.session.tell_changes() {
                 Tell::Now(telling) => break telling,
                 Tell::After(end) if is_asked => end.await,
                 Tell::After(_) | Tell::Nothing => return Ok(()),
@@ -119,7 +119,7 @@ impl SharedSessions {
         if !is_asked && !self.stores.broker.is_up() {
             return Ok(());
         }
-        let name = live.key.store_name();
+        let name = http_session.key.store_name();
         let told = async {
             self.stores.sessions.change(name, &telling.changes).await?;
             for change in &telling.changes {
@@ -141,14 +141,14 @@ impl SharedSessions {
     /// The reply of a call that changes its session, once the others know: what had to wait changes it only as it goes on.
     pub(in super::super) fn answered_once_told(
         self: &Arc<Self>,
-        live: &Arc<HttpSession>,
+        http_session: &Arc<HttpSession>,
         id: Id<'static>,
         call: ForwardedCall,
     ) -> ForwardedCall {
-        let (sharing, live) = (Arc::clone(self), Arc::clone(live));
+        let (sharing, http_session) = (Arc::clone(self), Arc::clone(http_session));
         Box::pin(async move {
             let reply = call.await;
-            if sharing.tell_changes(&live, true).await.is_ok() {
+            if sharing.tell_changes(&http_session, true).await.is_ok() {
                 return reply;
             }
             let mut message = Vec::with_capacity(128);
@@ -178,9 +178,9 @@ fn answer_message(response: &Response<'_>) -> Option<String> {
 }
 
 /// The cancellation to forward, if its call isn't in progress in this process.
-fn cancelled_elsewhere(live: &HttpSession, params: &str) -> Option<String> {
+fn cancelled_elsewhere(http_session: &HttpSession, params: &str) -> Option<String> {
     let id = serde_json::from_str::<CancelledParams>(params).ok()?.request_id?;
-    if live.session.has_under_way(&id) { None } else { cancellation_message(id) }
+    if http_session.session.has_under_way(&id) { None } else { cancellation_message(id) }
 }
 
 /// A cancellation by itself; none where the call has a name of a length that no call has.
@@ -294,10 +294,10 @@ mod tests {
         let session = Arc::new(Session::new(Revision::V2025_11_25, None, client));
         session.share_with_processes(1 << QUESTION_BITS);
         let (streams, bounds) = (small_streams(), Arc::clone(&small_streams().bounds));
-        let live = sessions.reserve_place(None).unwrap().fill_place(session, streams, now).unwrap();
+        let http_session = sessions.reserve_place(None).unwrap().fill_place(session, streams, now).unwrap();
         let server = Server::builder("t", "1").build().unwrap();
         let sharing = SharedSessions::begin_sharing(stores, server, sessions, bounds, (&Limits::default(), true));
-        (sharing, live, changes)
+        (sharing, http_session, changes)
     }
 
     async fn once<T>(work: &mut Pin<&mut impl Future<Output = T>>) -> Option<T> {
@@ -309,15 +309,16 @@ mod tests {
     async fn who_set_something_is_answered_once_all_know_it_whoever_tells_them() {
         let watch = || SettingChange::Watch("test://a".to_owned());
         for is_well in [true, false] {
-            let (sharing, live, mut changes) = shared();
-            assert!(live.session.subscribe("test://a", 8));
+            let (sharing, http_session, mut changes) = shared();
+            assert!(http_session.session.subscribe("test://a", 8));
             // Another request of the session comes first to tell what that one set.
-            let mut other = pin!(sharing.forward_messages(Some(&live), Elsewhere::default()));
+            let mut other = pin!(sharing.forward_messages(Some(&http_session), Elsewhere::default()));
             assert!(once(&mut other).await.is_none());
             let (told, answer) = changes.try_recv().unwrap();
             assert_eq!(told, [watch()]);
-            let mut own =
-                pin!(sharing.forward_messages(Some(&live), Elsewhere { changes: true, ..Elsewhere::default() }));
+            let mut own = pin!(
+                sharing.forward_messages(Some(&http_session), Elsewhere { changes: true, ..Elsewhere::default() })
+            );
             assert!(once(&mut own).await.is_none(), "nobody else knows it yet");
             assert!(changes.try_recv().is_err(), "it is on its way once");
             answer.send(if is_well { Ok(()) } else { Err(Down) }).unwrap();
@@ -338,13 +339,13 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_said_later_arrives_later() {
-        let (sharing, live, mut changes) = shared();
+        let (sharing, http_session, mut changes) = shared();
         let set = || Elsewhere { changes: true, ..Elsewhere::default() };
-        assert!(live.session.subscribe("test://a", 8));
-        let mut first = pin!(sharing.forward_messages(Some(&live), set()));
+        assert!(http_session.session.subscribe("test://a", 8));
+        let mut first = pin!(sharing.forward_messages(Some(&http_session), set()));
         assert!(once(&mut first).await.is_none());
-        live.session.unsubscribe("test://a", 8);
-        let mut last = pin!(sharing.forward_messages(Some(&live), set()));
+        http_session.session.unsubscribe("test://a", 8);
+        let mut last = pin!(sharing.forward_messages(Some(&http_session), set()));
         assert!(once(&mut last).await.is_none());
         let (_, answer) = changes.try_recv().unwrap();
         assert!(changes.try_recv().is_err(), "one after the other");
@@ -355,6 +356,6 @@ mod tests {
         assert_eq!(told, [SettingChange::Unwatch("test://a".to_owned())], "the last word alone");
         answer.send(Ok(())).unwrap();
         assert!(matches!(once(&mut last).await, Some(Ok(()))));
-        assert!(matches!(live.session.tell_changes(), Tell::Nothing));
+        assert!(matches!(http_session.session.tell_changes(), Tell::Nothing));
     }
 }

@@ -175,11 +175,11 @@ impl SharedSessions {
     fn heard_of(&self, name: &str) -> Option<Arc<HttpSession>> {
         let name = name.parse().ok()?;
         let known = self.lock_known();
-        let live = known.get(&name).and_then(Weak::upgrade);
-        if live.is_none() {
+        let http_session = known.get(&name).and_then(Weak::upgrade);
+        if http_session.is_none() {
             self.heard.fetch_add(1, Relaxed);
         }
-        live
+        http_session
     }
 
     fn lock_known(&self) -> MutexGuard<'_, HashMap<SessionName, Weak<HttpSession>>> {
@@ -215,7 +215,7 @@ async fn keep_alive(sharing: Weak<SharedSessions>, idle: Duration) {
     loop {
         tokio::time::sleep(interval).await;
         let Some(sharing) = sharing.upgrade() else { return };
-        sharing.lock_known().retain(|_, live| live.strong_count() > 0);
+        sharing.lock_known().retain(|_, http_session| http_session.strong_count() > 0);
         // Telling takes its time, too: what was used meanwhile is among the next.
         let now = Instant::now();
         let used = sharing.sessions.used_within(now - told, now);

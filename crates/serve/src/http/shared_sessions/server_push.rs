@@ -19,22 +19,22 @@ use crate::store::{BroadcastChange, Down, EntryContent, FoundSession, LogId, Pos
 impl SharedSessions {
     /// A log for the replies to a POST, of which the store has a copy once something is said on it. `asked`: the ids of its
     /// requests, a JSON array.
-    pub(in super::super) fn new_log(&self, live: &HttpSession, asked: &str, bounds: LogBounds) -> Arc<Log> {
+    pub(in super::super) fn new_log(&self, http_session: &HttpSession, asked: &str, bounds: LogBounds) -> Arc<Log> {
         let number = u64::from(self.own) << 32 | u64::from(self.next_number());
-        let log = LogId { session: live.key.store_name(), number };
+        let log = LogId { session: http_session.key.store_name(), number };
         Log::new_shared(number, bounds, StoredStream::new(Arc::clone(&self.queue), log, asked.into()))
     }
 
     /// Says something on the standalone stream. `waits`: where this process is alone and there is none, it may wait for one. The
     /// store has all wait.
-    fn push_message(&self, live: &HttpSession, message: Bytes, waits: bool) -> Result<(), Gone> {
-        let log = LogId::standalone(live.key.store_name());
+    fn push_message(&self, http_session: &HttpSession, message: Bytes, waits: bool) -> Result<(), Gone> {
+        let log = LogId::standalone(http_session.key.store_name());
         if self.is_alone() {
             let feed = self.lock_feeds().get(&log).cloned();
             return match feed {
                 Some(feed) => feed.say_here(&message),
-                None if waits => live.streams.tell_client(message),
-                None => live.streams.send_standalone(message),
+                None if waits => http_session.streams.tell_client(message),
+                None => http_session.streams.send_standalone(message),
             };
         }
         self.queue.push_change(log, EntryContent::Event(None, message));
@@ -87,22 +87,22 @@ impl SharedSessions {
 
 /// The standalone stream of a session, wherever it is read. Keeps neither.
 pub(in super::super) struct Remote {
-    pub(in super::super) live: Weak<HttpSession>,
+    pub(in super::super) http_session: Weak<HttpSession>,
     pub(in super::super) sharing: Weak<SharedSessions>,
 }
 
 impl Outlet for Remote {
     fn send(&self, message: Bytes) -> Result<(), Gone> {
-        let live = self.live.upgrade().ok_or(Gone)?;
-        self.sharing.upgrade().ok_or(Gone)?.push_message(&live, message, false)
+        let http_session = self.http_session.upgrade().ok_or(Gone)?;
+        self.sharing.upgrade().ok_or(Gone)?.push_message(&http_session, message, false)
     }
 
     fn tell(&self, message: Bytes) -> Result<(), Gone> {
-        let live = self.live.upgrade().ok_or(Gone)?;
-        self.sharing.upgrade().ok_or(Gone)?.push_message(&live, message, true)
+        let http_session = self.http_session.upgrade().ok_or(Gone)?;
+        self.sharing.upgrade().ok_or(Gone)?.push_message(&http_session, message, true)
     }
 
     fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        Standalone(Weak::clone(&self.live)).opens()
+        Standalone(Weak::clone(&self.http_session)).opens()
     }
 }

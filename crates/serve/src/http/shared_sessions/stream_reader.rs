@@ -58,12 +58,12 @@ impl SharedSessions {
     /// Begins to read a stream. `retry`: the first event tells the client how to come back.
     pub(in super::super) async fn read_stream(
         self: &Arc<Self>,
-        live: &Arc<HttpSession>,
+        http_session: &Arc<HttpSession>,
         number: u64,
         from: Cursor,
         retry: Option<Duration>,
     ) -> Result<(LogReader, Arc<Reading>), Unreadable> {
-        let id = LogId { session: live.key.store_name(), number };
+        let id = LogId { session: http_session.key.store_name(), number };
         let known = self.lock_feeds().get(&id).cloned();
         if from == Cursor::Undelivered && known.is_some_and(|feed| feed.log.has_reader()) {
             return Err(Unreadable::Taken);
@@ -80,7 +80,8 @@ impl SharedSessions {
             let retry = Some(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
             log.push_event(&Event { id: Some(event_id(number, after)), retry, ..Event::default() });
         }
-        let (woken, last, over) = (Notify::new(), AtomicU64::new(after), live.streams.session_ended().child_token());
+        let (woken, last, over) =
+            (Notify::new(), AtomicU64::new(after), http_session.streams.session_ended().child_token());
         let feed = Arc::new(Feed { id, reader, log, woken, last, over });
         let reader = feed.log.open_reader(None);
         let before = self.lock_feeds().insert(id, Arc::clone(&feed));
@@ -88,22 +89,22 @@ impl SharedSessions {
             before.end_feed();
         }
         self.stores.broker.spawn(Box::pin(run_feed(Arc::downgrade(self), Arc::clone(&feed))));
-        Ok((reader, Arc::new(Reading { feed, sharing: Arc::downgrade(self), _live: Arc::clone(live) })))
+        Ok((reader, Arc::new(Reading { feed, sharing: Arc::downgrade(self), _live: Arc::clone(http_session) })))
     }
 
     /// After a session was attached to the stream that a connection begins to read here: whether another process has taken it over
     /// meanwhile is known by now, and then nobody may be told anything by this one.
-    pub(in super::super) fn session_attached(&self, live: &HttpSession) {
-        let id = LogId::standalone(live.key.store_name());
+    pub(in super::super) fn session_attached(&self, http_session: &HttpSession) {
+        let id = LogId::standalone(http_session.key.store_name());
         if self.lock_feeds().get(&id).is_none_or(|feed| feed.over.is_cancelled()) {
-            live.session.detach();
+            http_session.session.detach();
         }
     }
 
     /// Ends what is read here of the standalone stream: its client is back on another connection, of which the one before may not
     /// know for long, and what is said there would be lost.
-    pub(in super::super) fn leave_stream(&self, live: &HttpSession) {
-        let before = self.lock_feeds().remove(&LogId::standalone(live.key.store_name()));
+    pub(in super::super) fn leave_stream(&self, http_session: &HttpSession) {
+        let before = self.lock_feeds().remove(&LogId::standalone(http_session.key.store_name()));
         if let Some(before) = before {
             before.end_feed();
         }

@@ -196,8 +196,8 @@ async fn forget_unless_read(sharing: Weak<SharedSessions>, stores: Stores, log: 
 }
 
 fn forget_question(sharing: &Weak<SharedSessions>, log: LogId, question: u64) {
-    if let Some(live) = sharing.upgrade().and_then(|sharing| sharing.known_session(log.session)) {
-        live.session.forget_question(question);
+    if let Some(http_session) = sharing.upgrade().and_then(|sharing| sharing.known_session(log.session)) {
+        http_session.session.forget_question(question);
     }
 }
 
@@ -295,10 +295,10 @@ mod tests {
     #[test]
     fn a_stream_that_ends_unsaid_is_nobodys_business() {
         let queue = Arc::new(WriteQueue::default());
-        let tee = || StoredStream::new(Arc::clone(&queue), log(), "[1]".into());
-        tee().end_stream();
+        let mirror = || StoredStream::new(Arc::clone(&queue), log(), "[1]".into());
+        mirror().end_stream();
         assert!(queue.is_empty());
-        let said = tee();
+        let said = mirror();
         said.mirror_event(1, Bytes::from_static(b"{}"));
         said.end_stream();
         let kinds: Vec<bool> =
