@@ -16,12 +16,12 @@ use crate::access::{Grant, check_shape, server_answer};
 use crate::cache::{Cache, Until};
 use crate::claims::{Claims, Demands};
 use crate::digest::Digest;
-use crate::jws::Jws;
 use crate::key::Key;
 use crate::key_ring::KeyRing;
 use crate::key_set::{Judgement, KeySet};
 use crate::provider::{Reach, Way};
 use crate::rotation::Policy;
+use crate::token_parts::Jws;
 use crate::{Algorithm, AuthError, Clock, Failure, Report, Secret, SystemClock, TokenRefusal};
 
 /// Where the keys are.

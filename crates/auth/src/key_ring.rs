@@ -8,11 +8,11 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::error::report_failure;
-use crate::jws::Jws;
 use crate::key_set::{Judgement, KeySet};
 use crate::provider::Provider;
 use crate::rotation::{Policy, Rotation, RotationStep};
 use crate::ticket::{Ticket, Work};
+use crate::token_parts::Jws;
 use crate::{Clock, Failure, Outage, Report, TokenRefusal};
 
 /// Keys of an issuer, fetched from its URL and cached.

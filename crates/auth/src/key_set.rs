@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Algorithm;
-use crate::jws::Jws;
 use crate::key::Key;
+use crate::token_parts::Jws;
 
 /// Keys that an issuer published.
 #[derive(Default, PartialEq)]

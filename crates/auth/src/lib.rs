@@ -48,7 +48,6 @@ mod digest;
 mod error;
 mod gate;
 mod introspection;
-mod jws;
 mod jwt;
 mod key;
 mod key_ring;
@@ -56,6 +55,7 @@ mod key_set;
 mod provider;
 mod rotation;
 mod ticket;
+mod token_parts;
 
 pub use access::{Access, Grant};
 pub use algorithm::Algorithm;

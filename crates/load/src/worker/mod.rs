@@ -28,10 +28,10 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::link::STDIN_BIT;
-use crate::pace::{Profile, Schedule, thread_share};
 use crate::plan::LoadModel;
 use crate::program::Program;
 use crate::random::Random;
+use crate::schedule::{Profile, Schedule, thread_share};
 use crate::tally::{SecondPart, ThreadTally};
 use crate::timers::{Deadlines, NEVER, Pauses};
 use crate::user::{RunClock, User, UserActivity};

@@ -3,7 +3,7 @@
 //! Constraint: nothing here knows what a call is made of; a call that has begun is `connecting`'s and `sending`'s.
 
 use super::LoadWorker;
-use crate::pace::thread_share;
+use crate::schedule::thread_share;
 use crate::user::{Job, User, UserActivity};
 
 /// Users of a thread that may be on the way to their first call at the same time. More would overflow the target's

@@ -15,7 +15,7 @@ use mcpace_record::{Closer, EventKind, ExchangeId, ReplyEnding, Side};
 use serde_json::Value;
 
 use super::client_connection::ClientConnection;
-use super::headers::take_hop_by_hop;
+use super::hop_by_hop::take_hop_by_hop;
 use super::known_origins::OriginRole;
 use super::meter::Meter;
 use super::reply::{Passing, ReplyBody};

@@ -15,7 +15,7 @@
 mod ahead;
 mod client_connection;
 mod exchange;
-mod headers;
+mod hop_by_hop;
 mod known_origins;
 mod lateness;
 mod meter;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use mcpace_wire::http::{Accept, Field, MediaType, RequestHeaders};
 
-use super::origin::RequestOrigin;
+use super::connection_ends::RequestOrigin;
 use crate::headers::Headers;
 
 /// The headers of one request that the transport reads.

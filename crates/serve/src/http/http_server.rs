@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::access_log::{AccessLog, Seen};
 use super::auth::{self, Denied, TokenGuard, WELL_KNOWN};
+use super::connection_ends::RequestOrigin;
 use super::connection_state::ConnectionState;
 use super::event_log::LogBounds;
 use super::fields::{Fields, HeaderSource};
@@ -25,7 +26,6 @@ use super::http_response::HttpResponse;
 use super::legacy::LegacyStreams;
 use super::mounted_service::{MountedService, Upload};
 use super::options::{Limits, Options, ResponseMode};
-use super::origin::RequestOrigin;
 use super::pending_messages::PendingBounds;
 use super::reply_body::ReplyBody;
 use super::request_body::{self, BodyBounds, Protocol};

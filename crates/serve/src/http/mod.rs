@@ -15,6 +15,7 @@
 mod access_log;
 mod auth;
 mod connection;
+mod connection_ends;
 mod connection_state;
 mod embedded;
 mod error;
@@ -34,7 +35,6 @@ mod listen;
 mod lock;
 mod mounted_service;
 mod options;
-mod origin;
 mod pending_messages;
 mod post;
 mod reply;

@@ -22,8 +22,8 @@ use mcpace_wire::http::name;
 use mcpace_wire::jsonrpc::code;
 use tokio::net::UnixStream;
 
+use super::connection_ends::RequestOrigin;
 use super::http_response::HttpResponse;
-use super::origin::RequestOrigin;
 use super::reply_body::ReplyBody;
 use super::session_key::SessionKey;
 
