@@ -11,7 +11,7 @@ from mcpace import _core
 from mcpace.lab.load import delayed_ack, fold
 from mcpace.lab.load.delayed_ack import Experiment, LoadResult
 from mcpace.lab.load.drive import drive_load
-from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
+from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.server_under_test import Quiet, load_result_of
 from mcpace.report.model.run import Case, Subject
@@ -61,15 +61,15 @@ def _quick_ack_experiment(url: str) -> Experiment:
     return Experiment(plain, quick, alone_plain, alone_quick)
 
 
-def _measure_load(plan: Plan) -> LoadResult:
+def _measure_load(plan: LoadPlan) -> LoadResult:
     outcome = drive_load(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     return load_result_of([outcome], None)
 
 
-def _load_plan(url: str, users: int, *, quick_ack: bool) -> Plan:
-    return Plan(
+def _load_plan(url: str, users: int, *, quick_ack: bool) -> LoadPlan:
+    return LoadPlan(
         target=HttpTarget(url=url),
         revision=REVISION,
         model=Closed(vus=users),

@@ -14,7 +14,7 @@ import pytest
 
 from mcpace.lab.explain import factors, factors_catalogue
 from mcpace.lab.load.check import Checked
-from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan, StdioTarget
+from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation, StdioTarget
 from mcpace.lab.machine import new_run
 from mcpace.lab.progress import Silent as SilentProgress
 from mcpace.report.model.factors import Factor
@@ -153,7 +153,7 @@ def test_what_the_user_gave_is_never_overwritten(marked: bool, given: dict[str, 
     """A tool that isn't marked read-only gets only the user's arguments, too."""
     tool = {"name": "note", "inputSchema": MARKED, "annotations": {"readOnlyHint": marked}}
     operation = Operation(name="note", kind="call", tool="note", arguments=given)
-    base = Plan(
+    base = LoadPlan(
         target=StdioTarget(["server"]), revision="2025-06-18", model=Closed(vus=1), duration_s=1.0, warm_up_s=0.0,
         operations=[operation], timeout_s=1.0,
     )  # fmt: skip
@@ -240,13 +240,13 @@ def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
     """Returns the factors of twelve variants that change nothing, at a target that slows down with each slice."""
     taken = 0
 
-    def slice_(plan: Plan, length_s: float, tried: object = None) -> tuple[float, Any]:
+    def slice_(plan: LoadPlan, length_s: float, tried: object = None) -> tuple[float, Any]:
         nonlocal taken
         taken += 1
         return 0.001 * by**taken, None
 
     monkeypatch.setattr(factors, "_run_slice", slice_)
-    plan = cast(Plan, SimpleNamespace())
+    plan = cast(LoadPlan, SimpleNamespace())
     tried = [factors._Experiment(factors_catalogue.Variant(str(number), plan=plan)) for number in range(12)]
     left = cast(factors._Budget, SimpleNamespace(left_s=60.0, with_time_limit=lambda plan: plan))
     base = factors._Base(plan)
@@ -265,7 +265,7 @@ def test_a_drift_of_the_target_is_no_factor(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(factors, "_run_slice", lambda plan, length_s, tried=None: asked.append(tried))
-    plan = cast(Plan, SimpleNamespace())
+    plan = cast(LoadPlan, SimpleNamespace())
     tried = [factors._Experiment(factors_catalogue.Variant(str(number), plan=plan)) for number in range(3)]
     left = cast(factors._Budget, SimpleNamespace(left_s=-1.0, with_time_limit=lambda plan: plan))
     factors._run_round(factors._Base(plan), tried, 0.1, 0, left, SilentProgress(), "t")
@@ -280,7 +280,7 @@ def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_call_may_take_what_is_left_and_no_more() -> None:
-    plan = Plan(
+    plan = LoadPlan(
         target=StdioTarget(["server"]), revision="2025-06-18", model=Closed(vus=1), duration_s=1.0, warm_up_s=0.0,
         operations=[], timeout_s=60.0,
     )  # fmt: skip
@@ -348,7 +348,7 @@ def test_an_address_is_tried_by_connecting(monkeypatch: pytest.MonkeyPatch) -> N
         factors_catalogue.Caller,
         SimpleNamespace(has_automatic_consent=False, is_profile=False, connect_client=connect_client),
     )
-    base = Plan(
+    base = LoadPlan(
         target=HttpTarget("http://localhost:8000/mcp"), revision="2026-07-28", model=Closed(vus=1), duration_s=1.0,
         warm_up_s=0.0, operations=[Operation(name="t", kind="call", tool="t")], timeout_s=1.0, session="none",
     )  # fmt: skip

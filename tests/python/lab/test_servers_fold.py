@@ -18,13 +18,13 @@ from mcpace.lab.load.outcome import (
     Outcome,
     Second,
 )
-from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
+from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
 from mcpace.lab.servers import fold
 from mcpace.lab.servers.server_under_test import Conditions, Round, ServerUnderTest
 from mcpace.lab.statistics.paired_ratio import STUDENT, paired_ratio
 from mcpace.report.model.run import Run, Subject
 
-PLAN = Plan(
+PLAN = LoadPlan(
     target=HttpTarget(url=""), revision="2025-06-18", model=Closed(vus=2), duration_s=1, warm_up_s=1, timeout_s=1,
     operations=[Operation(name="echo", kind="call", tool="echo", arguments={"text": "hi"})],
 )  # fmt: skip

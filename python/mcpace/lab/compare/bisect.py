@@ -90,7 +90,7 @@ class Criterion:
 
 
 @dataclass
-class Outcome:
+class BisectOutcome:
     """Result of the search: ``changed`` is the first release, in the search's order, that behaves like the far end."""
 
     changed: str
@@ -98,7 +98,7 @@ class Outcome:
     untestable: list[str] = field(default_factory=list)
 
 
-def binary_search(order: Sequence[str], judge: Judge) -> Outcome:
+def binary_search(order: Sequence[str], judge: Judge) -> BisectOutcome:
     """Binary search in ``order``, whose first and last elements are known to have different verdicts.
 
     ``judge`` is called for about log2(n) elements between them, if all can be tested.
@@ -109,7 +109,7 @@ def binary_search(order: Sequence[str], judge: Judge) -> Outcome:
     while True:
         candidates = [index for index in range(low + 1, high) if index not in untestable]
         if not candidates:
-            return Outcome(order[high], order[low], [order[i] for i in range(low + 1, high)])
+            return BisectOutcome(order[high], order[low], [order[i] for i in range(low + 1, high)])
         middle = min(candidates, key=lambda index: abs(index - (low + high) / 2))
         verdict = judge(order[middle]).verdict
         if verdict == "untestable":

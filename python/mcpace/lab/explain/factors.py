@@ -30,7 +30,7 @@ from mcpace.lab.load import fold
 from mcpace.lab.load.drive import drive_load
 from mcpace.lab.load.experiment import Place, check_conversation, plan_of
 from mcpace.lab.load.outcome import Outcome
-from mcpace.lab.load.plan import Plan
+from mcpace.lab.load.plan import LoadPlan
 from mcpace.lab.load.settings import LoadSettings
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
@@ -127,7 +127,7 @@ class _Budget:
         """Remaining seconds; negative after the end of the budget."""
         return self._until - time.monotonic()
 
-    def with_time_limit(self, plan: Plan) -> Plan:
+    def with_time_limit(self, plan: LoadPlan) -> LoadPlan:
         """Shortens the plan's time limits, so that a hanging call doesn't use up or exceed the budget."""
         limit_s = min(self._limit_s, max(HANGS_S, self.left_s))
         return replace(plan, timeout_s=limit_s, drain_s=limit_s)
@@ -137,7 +137,7 @@ class _Budget:
 class _Base:
     """The base case and its slices."""
 
-    plan: Plan
+    plan: LoadPlan
     processes: Processes | None = None
     """Makes the calls of a target over stdio. For other targets, the load engine makes them."""
     slices: list[tuple[float, Outcome]] = field(default_factory=list)
@@ -223,7 +223,7 @@ def run(question: Question, progress: Progress) -> Run:
     return result
 
 
-def _base_plan(plan: Plan) -> Plan:
+def _base_plan(plan: LoadPlan) -> LoadPlan:
     return replace(plan, warm_up_s=0.0, duration_s=SHORTEST_S, stages=[], drain_s=plan.timeout_s)
 
 
@@ -334,7 +334,7 @@ def _measure_changed(experiment: _Experiment, length_s: float, budget: _Budget) 
     return found[0] if found else None
 
 
-def _run_slice(plan: Plan, length_s: float, experiment: _Experiment | None = None) -> tuple[float, Outcome] | None:
+def _run_slice(plan: LoadPlan, length_s: float, experiment: _Experiment | None = None) -> tuple[float, Outcome] | None:
     """Runs a slice and returns the median of its successful calls; ``None`` where no call succeeded."""
     with allow_interrupt():
         outcome = drive_load(replace(plan, duration_s=length_s), _Nobody())

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from mcpace import _core
 from mcpace.lab.load.check import Checked
-from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
+from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
 from mcpace.lab.load.settings import STATELESS_SINCE
 from mcpace.report.model.factors import Factor
 
@@ -53,7 +53,7 @@ class Variant:
 
     code: str
     detail: str = ""
-    plan: Plan | None = None
+    plan: LoadPlan | None = None
     """Plan of the load engine; ``None`` where ``measure`` makes the calls."""
     measure: Callable[[float], float] | None = None
     """Takes a slice's length and returns the median of its calls, in seconds."""
@@ -62,7 +62,7 @@ class Variant:
 
 
 def applicable_variants(
-    base: Plan, checked: Checked, caller: Caller, fixed_arguments: Set[str] = frozenset()
+    base: LoadPlan, checked: Checked, caller: Caller, fixed_arguments: Set[str] = frozenset()
 ) -> list[Variant]:
     """All variants that apply to a target, the most useful first. ``fixed_arguments`` must not be changed."""
     found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
@@ -91,7 +91,7 @@ def proven_finding(factor: Factor) -> str | None:
             return None
 
 
-def _over_http(base: Plan, target: HttpTarget) -> Iterator[Variant]:
+def _over_http(base: LoadPlan, target: HttpTarget) -> Iterator[Variant]:
     yield Variant("quick-ack", plan=replace(base, quick_ack=True))
     yield Variant("connection", plan=replace(base, new_connections=True))
     yield Variant("json", plan=replace(base, accept="json"))
@@ -138,7 +138,9 @@ def _with_address(url: str, address: str) -> str:
     return parts._replace(netloc=f"{host}{port}").geturl()
 
 
-def _argument_variants(base: Plan, checked: Checked, fixed_arguments: Set[str], *, is_ours: bool) -> Iterator[Variant]:
+def _argument_variants(
+    base: LoadPlan, checked: Checked, fixed_arguments: Set[str], *, is_ours: bool
+) -> Iterator[Variant]:
     operation = base.operations[0]
     tool = checked.tools.get(operation.tool or "", {})
     if (tool.get("annotations") or {}).get("readOnlyHint") is not True and not is_ours:
@@ -156,25 +158,25 @@ def _argument_variants(base: Plan, checked: Checked, fixed_arguments: Set[str], 
             return
 
 
-def _with_listing(base: Plan) -> Plan:
+def _with_listing(base: LoadPlan) -> LoadPlan:
     listing = Operation(name="tools/list", kind="list")
     return replace(base, operations=[listing, base.operations[0]], order="sequence")
 
 
-def _session_variants(base: Plan) -> Iterator[Variant]:
+def _session_variants(base: LoadPlan) -> Iterator[Variant]:
     if base.session == "user":
         yield Variant("session-per-call", plan=replace(base, session="call"))
         if isinstance(base.target, HttpTarget):
             yield Variant("no-session", plan=replace(base, session="none"))
 
 
-def _revision_variants(base: Plan) -> Iterator[Variant]:
+def _revision_variants(base: LoadPlan) -> Iterator[Variant]:
     other = EARLIER if base.revision >= STATELESS_SINCE else LATEST
     session = "none" if other >= STATELESS_SINCE else "user"
     yield Variant("revision", other, replace(base, revision=other, session=session))  # type: ignore[arg-type]
 
 
-def _standalone_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
+def _standalone_stream(base: LoadPlan, caller: Caller) -> Iterator[Variant]:
     """The server's standalone stream. Only the instrumented client opens it, so that client makes the base case too."""
     if base.revision >= STATELESS_SINCE:
         return

@@ -18,7 +18,7 @@ from mcpace import _core
 from mcpace.lab.errors import LabError, Unreachable, tool_error_text
 from mcpace.lab.explain.factors_catalogue import Variant
 from mcpace.lab.load.experiment import Place
-from mcpace.lab.load.plan import Operation, Plan
+from mcpace.lab.load.plan import LoadPlan, Operation
 from mcpace.lab.load.settings import LoadSettings
 from mcpace.report.model.run import Case, Subject, Summary
 
@@ -35,7 +35,7 @@ class Processes:
     stack: ExitStack
     place: Place
     settings: LoadSettings
-    plan: Plan
+    plan: LoadPlan
     starts_s: list[float] = field(default_factory=list)
     """Time from starting a process to the end of its handshake."""
     firsts_s: list[float] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Processes:
         )
         return [call, start]
 
-    def _measure_slice(self, plan: Plan, length_s: float) -> float:
+    def _measure_slice(self, plan: LoadPlan, length_s: float) -> float:
         """Measures a slice. The last operation of ``plan`` is the timed call."""
         *before, call = plan.operations
         client = self._revision_client(plan.revision)

@@ -14,7 +14,7 @@ from mcpace import _core
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.load import fold
 from mcpace.lab.load.outcome import Outcome, Second
-from mcpace.lab.load.plan import Plan
+from mcpace.lab.load.plan import LoadPlan
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.report.model.load import LoadSecond
 
@@ -35,7 +35,7 @@ class Watcher(Protocol):
         """Another second of the load has ended."""
 
 
-def drive_load(plan: Plan, watcher: Watcher) -> Outcome:
+def drive_load(plan: LoadPlan, watcher: Watcher) -> Outcome:
     """Runs a plan to its end. Ctrl-C ends it early, with ``stopped`` in the outcome.
 
     Raises :class:`UsageProblem` for a plan that can't be run.

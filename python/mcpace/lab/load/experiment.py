@@ -17,7 +17,7 @@ from mcpace import _core
 from mcpace.lab import targets
 from mcpace.lab.load import check, thresholds
 from mcpace.lab.load.check import Checked
-from mcpace.lab.load.plan import Closed, HttpTarget, Open, Plan, Stage, StdioTarget
+from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open, Stage, StdioTarget
 from mcpace.lab.load.settings import LoadSettings, resolve_session
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.lab.targets import Target
@@ -80,7 +80,7 @@ def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:
 def _drive_load(
     target: Target,
     settings: LoadSettings,
-    plan: Plan,
+    plan: LoadPlan,
     watcher: Watcher,
     make_layer_client: Callable[[], _core.Client] | None,
 ) -> Run:
@@ -108,14 +108,14 @@ def _drive_load(
     return result
 
 
-def _layer_sampler(make_layer_client: Callable[[], _core.Client], plan: Plan) -> LayerSampler:
+def _layer_sampler(make_layer_client: Callable[[], _core.Client], plan: LoadPlan) -> LayerSampler:
     from mcpace.lab.load.layers import LayerSampler
 
     planned_s = plan.warm_up_s + (plan.duration_s or sum(stage.duration_s for stage in plan.stages))
     return LayerSampler(make_layer_client, plan.operations, plan.data, planned_s)
 
 
-def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked: Checked) -> Plan:
+def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked: Checked) -> LoadPlan:
     """Builds the engine's plan.
 
     Raises :class:`UsageProblem` where the revision doesn't have the requested sessions.
@@ -126,7 +126,7 @@ def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked:
     else:
         assert settings.vus is not None, "a load is closed or open"
         model = Closed(vus=settings.vus)
-    return Plan(
+    return LoadPlan(
         target=endpoint,
         revision=checked.revision,
         accept=settings.accept,
@@ -228,7 +228,7 @@ def check_conversation(place: Place, settings: LoadSettings, *, careful: bool = 
     return checked, token
 
 
-def _resolved_options(plan: Plan) -> dict[str, Any]:
+def _resolved_options(plan: LoadPlan) -> dict[str, Any]:
     """Options of the Run that the check determined."""
     options: dict[str, Any] = {"revision": plan.revision, "session": plan.session}
     if plan.order is None:

@@ -7,7 +7,7 @@ from typing import Any
 from mcpace.lab.load import delayed_ack, generator_limited, merge
 from mcpace.lab.load.histogram import combine_histograms, histogram_latencies, merge_buckets
 from mcpace.lab.load.outcome import OperationOutcome, Outcome, Second
-from mcpace.lab.load.plan import HttpTarget, Plan
+from mcpace.lab.load.plan import HttpTarget, LoadPlan
 from mcpace.report.model.load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
 from mcpace.report.model.run import Case, Subject
 
@@ -16,7 +16,7 @@ CALLS = ("call", "raw")
 SHOWN_ERROR = 300
 
 
-def load_case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
+def load_case(subject: Subject, target: str, plan: LoadPlan, outcome: Outcome) -> Case:
     """Converts the measurements after the warm-up to a case."""
     # A replay may have several operations for one tool.
     ended = merge.merge_operations(outcome.operations)
@@ -61,7 +61,7 @@ def load_case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Ca
     return folded
 
 
-def _acknowledgement_share(plan: Plan, outcome: Outcome, loaded: list[OperationOutcome]) -> float:
+def _acknowledgement_share(plan: LoadPlan, outcome: Outcome, loaded: list[OperationOutcome]) -> float:
     found = outcome.connections
     requests = found.opened + found.reused_requests
     if not isinstance(plan.target, HttpTarget) or found.reused_requests <= requests / 2:
@@ -96,7 +96,7 @@ def _load_operation(outcome: OperationOutcome, measured_s: float) -> LoadOperati
     )
 
 
-def _model_fields(plan: Plan) -> dict[str, Any]:
+def _model_fields(plan: LoadPlan) -> dict[str, Any]:
     model = {"kind": plan.model.kind, **vars(plan.model)}
     if plan.stages:
         model["stages"] = [vars(stage) for stage in plan.stages]

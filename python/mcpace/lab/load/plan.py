@@ -75,7 +75,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoadPlan:
     """One load."""
 
     target: HttpTarget | StdioTarget

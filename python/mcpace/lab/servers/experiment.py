@@ -20,7 +20,7 @@ from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
 from mcpace.lab.load import delayed_ack
 from mcpace.lab.load.delayed_ack import Experiment
-from mcpace.lab.load.plan import HttpTarget, Plan
+from mcpace.lab.load.plan import HttpTarget, LoadPlan
 from mcpace.lab.load.settings import resolve_session
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes import limits
@@ -219,10 +219,10 @@ def _processor_count(requested: float | None) -> float:
     return float(min(2, len(limits.allowed_cores())))
 
 
-def _described_plan(conditions: Conditions) -> Plan:
+def _described_plan(conditions: Conditions) -> LoadPlan:
     """Plan that describes all rounds in the cases. Each round's own plan adds its server's URL and its seed."""
     calls = conditions.workload.load_operations()
-    return Plan(
+    return LoadPlan(
         target=HttpTarget(url=""),
         revision=conditions.revisions[0],
         session=conditions.session,

@@ -9,14 +9,14 @@ from mcpace.lab.load import fold, merge
 from mcpace.lab.load.fold import CALLS
 from mcpace.lab.load.histogram import combine_histograms
 from mcpace.lab.load.outcome import Outcome
-from mcpace.lab.load.plan import Plan
+from mcpace.lab.load.plan import LoadPlan
 from mcpace.lab.servers.server_under_test import Round, ServerUnderTest
 from mcpace.lab.statistics.paired_ratio import paired_ratio
 from mcpace.report.model.run import Case
 from mcpace.report.model.servers import Floor, RateRatio, ServerRound
 
 
-def server_case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
+def server_case(server: ServerUnderTest, target: str, plan: LoadPlan) -> Case:
     """Converts the results of one server, over all its rounds."""
     facts = server.facts
     facts.rounds = [_server_round(one) for one in server.rounds]
@@ -53,7 +53,7 @@ def throughput_ratio(case: Case, first: Case) -> RateRatio | None:
     return RateRatio(against=first.subject.label(), ratio=value, low=low, high=high, rounds=rounds)
 
 
-def null_floor(server: ServerUnderTest, plan: Plan) -> Floor:
+def null_floor(server: ServerUnderTest, plan: LoadPlan) -> Floor:
     """Results of the load on the null server."""
     result = server_case(server, "floor", plan)
     if result.load is None:

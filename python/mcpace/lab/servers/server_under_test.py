@@ -25,7 +25,7 @@ from mcpace.lab.load.fold import CALLS
 from mcpace.lab.load.histogram import merge_buckets
 from mcpace.lab.load.layers import LayerSampler
 from mcpace.lab.load.outcome import Outcome
-from mcpace.lab.load.plan import Closed, HttpTarget, Open, Plan
+from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open
 from mcpace.lab.load.settings import Session
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.limits import Cap, Confinement
@@ -155,7 +155,7 @@ class ServerUnderTest:
         except LabError as problem:
             self._give_up(str(problem))
 
-    def _drive_round(self, plan: Plan) -> Outcome:
+    def _drive_round(self, plan: LoadPlan) -> Outcome:
         if not (self.conditions.server_timing and self.checked):
             return drive_load(plan, Quiet())
         with LayerSampler(
@@ -272,11 +272,11 @@ class ServerUnderTest:
 
     def _load_plan(
         self, duration_s: float, *, seed: int, warm_up_s: float = 0.0, model: Closed | Open | None = None
-    ) -> Plan:
+    ) -> LoadPlan:
         assert self._program is not None, "only an open server is put under load"
         conditions = self.conditions
         calls = conditions.workload.load_operations()
-        return Plan(
+        return LoadPlan(
             target=HttpTarget(url=self._program.url),
             revision=self.facts.revision or conditions.revisions[0],
             session=conditions.session,
@@ -291,7 +291,7 @@ class ServerUnderTest:
             seed=seed,
         )
 
-    def _measure_load(self, program: ServerProgram, plan: Plan) -> LoadResult:
+    def _measure_load(self, program: ServerProgram, plan: LoadPlan) -> LoadResult:
         outcome = _drive_unless_interrupted(plan)
         if outcome.ended == "failed":
             raise program.exit_error() or LabError(outcome.failure or "the load failed")
@@ -313,7 +313,7 @@ def load_result_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Load
     )
 
 
-def _drive_unless_interrupted(plan: Plan) -> Outcome:
+def _drive_unless_interrupted(plan: LoadPlan) -> Outcome:
     """Runs a load whose results are dropped on Ctrl-C."""
     outcome = drive_load(plan, Quiet())
     if outcome.ended == "stopped":
