@@ -23,7 +23,7 @@ from mcpace.django import CacheRateLimit, MCPServer, stores
 from mcpace.django import limits as module
 from mcpace.django.limits import Algorithm, LimitExceeded, Uncounted
 from mcpace.django.request import Call
-from mcpace.django.stores import Place, place
+from mcpace.django.stores import RedisDatabase, place
 from mcpace.server.errors import MCPError
 from support.redis_server import RedisServer
 
@@ -185,9 +185,9 @@ def test_limits_count_apart(clock: Any) -> None:
 )
 def test_a_redis_cache_is_a_place(cache: dict[str, Any], url: str, prefix: str | None) -> None:
     with override_settings(CACHES={"default": {"BACKEND": LOCAL}, "other": {"BACKEND": REDIS, **cache}}):
-        assert place("cache:other", "STORE") == Place(url, prefix)
+        assert place("cache:other", "STORE") == RedisDatabase(url, prefix)
         with setting(STORE_PREFIX="mine:"):
-            assert place("cache:other", "STORE") == Place(url, "mine:")
+            assert place("cache:other", "STORE") == RedisDatabase(url, "mine:")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_redis_cache_is_a_place(cache: dict[str, Any], url: str, prefix: str |
 def test_another_database_of_a_caches_redis_can_be_named(location: str, url: str) -> None:
     cache = {"BACKEND": REDIS, "LOCATION": location, "OPTIONS": {"db": 5}}
     with override_settings(CACHES={"default": {"BACKEND": LOCAL}, "other": cache, "other/4": {"BACKEND": LOCAL}}):
-        assert place("cache:other/3", "STORE") == Place(url, None)
+        assert place("cache:other/3", "STORE") == RedisDatabase(url, None)
         for named, said in (("cache:other/x", "CACHES has no 'other/x'"), ("cache:other/4", "is no Redis")):
             with pytest.raises(ImproperlyConfigured, match=said):
                 place(named, "STORE")
@@ -239,7 +239,7 @@ CLEARED = (
 
 def test_what_is_no_place_is_said() -> None:
     assert place(None, "STORE") is None
-    assert place("redis://one:1", "STORE") == Place("redis://one:1", None)
+    assert place("redis://one:1", "STORE") == RedisDatabase("redis://one:1", None)
     with override_settings(CACHES={"default": {"BACKEND": LOCAL}, "bare": {"BACKEND": REDIS, "LOCATION": "one:1"}}):
         for named, said in (
             ("cache:default", "is no Redis"),
