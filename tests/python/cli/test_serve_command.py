@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from support.commands import LIMIT_S, Ended, run
-from support.serve_process import Client, Served, children, modern, serving
+from support.http_client import LEGACY, HttpClient
+from support.serve_process import Served, children, modern, serving
 
 DONE, USAGE, SETUP, INTERRUPTED = 0, 2, 3, 130
 
@@ -92,10 +93,10 @@ def test_the_first_line_says_what_and_where(served: Served) -> None:
         r" at http://127\.0\.0\.1:\d+/mcp \(sessions\)",
         line,
     )
-    client = Client(served.port)
-    client.begin()
+    client = HttpClient(served.port)
+    client.initialize()
     assert client.session
-    assert client.call("forecast", city="Oslo") == "Sunny in Oslo"
+    assert client.text("forecast", city="Oslo") == "Sunny in Oslo"
     assert modern(served.port, "forecast", city="Rome")["content"][0]["text"] == "Sunny in Rome"
 
 
@@ -103,25 +104,25 @@ def test_the_first_line_says_what_and_where(served: Served) -> None:
 def test_options_reach_the_server_and_the_first_line(served: Served) -> None:
     line = served.ready()
     assert line.endswith(f"http://127.0.0.1:{served.port}/elsewhere (no sessions, JSON only)")
-    client = Client(served.port, path="/elsewhere")
-    client.begin()
+    client = HttpClient(served.port, path="/elsewhere")
+    client.initialize()
     assert client.session is None
-    status, headers, _ = client.send("tools/list", {}, Accept="text/event-stream, application/json")
+    status, headers, _ = client.exchange("tools/list", {}, Accept="text/event-stream, application/json")
     assert (status, headers["content-type"]) == (200, "application/json")
-    assert Client(served.port).send("ping", {})[0] == 404
+    assert HttpClient(served.port).exchange("ping", {})[0] == 404
 
 
 @options("--server-timing", "--allowed-host", "mcp.example", "--allowed-origin", "https://app.example")
 def test_hosts_origins_and_timing(served: Served) -> None:
     served.ready()
-    client = Client(served.port)
-    client.begin()
-    _, headers, _ = client.send("tools/call", {"name": "who", "arguments": {}})
+    client = HttpClient(served.port)
+    client.initialize()
+    _, headers, _ = client.exchange("tools/call", {"name": "who", "arguments": {}})
     assert "service;dur=" in headers["server-timing"]
-    assert client.send("ping", {}, Host="mcp.example")[0] == 200
-    assert client.send("ping", {}, Host="evil.example")[0] == 403
-    assert client.send("ping", {}, Origin="https://app.example")[0] == 200
-    assert client.send("ping", {}, Origin="https://evil.example")[0] == 403
+    assert client.exchange("ping", {}, Host="mcp.example")[0] == 200
+    assert client.exchange("ping", {}, Host="evil.example")[0] == 403
+    assert client.exchange("ping", {}, Origin="https://app.example")[0] == 200
+    assert client.exchange("ping", {}, Origin="https://evil.example")[0] == 403
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -131,14 +132,13 @@ def test_the_access_log_has_a_line_for_each_request(workers: int, tmp_path: Path
         modern(one.port, "forecast", city="Oslo")
         one.lines.until(r"^20\d\d-\d\d-\d\dT\S+Z POST /mcp 200 \d+\.\d{3} ms tools/call forecast$")
         # A session's calls: whichever process takes them, one line each.
-        client = Client(one.port)
-        client.begin()
+        client = HttpClient(one.port)
+        client.initialize()
         one.lines.until(r"POST /mcp 200 .* ms initialize$")
         for _ in range(5):
-            again = Client(one.port)
-            again.session = client.session
-            again.call("who")
-        Client(one.port).send("tools/call", {"name": "\x1b[2J\n"})
+            again = HttpClient(one.port, revision=LEGACY, session=client.session)
+            again.text("who")
+        HttpClient(one.port).exchange("tools/call", {"name": "\x1b[2J\n"})
         one.lines.until(r"POST /mcp 400 .* ms tools/call \\u\{1b\}\[2J\\n$")
         one.process.send_signal(signal.SIGTERM)
         assert one.ended() == DONE
@@ -148,15 +148,12 @@ def test_the_access_log_has_a_line_for_each_request(workers: int, tmp_path: Path
 def test_an_access_log_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
     with serving(tmp_path, "server.py", "--port", 0, "--access-log", source=SOURCE) as one:
         one.ready()
-        connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=LIMIT_S)
+        client = HttpClient(one.port)
         # More than the pipe and the queue have room for.
         total = 2_000
         for _ in range(total):
-            connection.request("GET", "/" + "x" * 150, headers={"Mcp-Method": "y" * 150, "Mcp-Name": "z" * 150})
-            response = connection.getresponse()
-            response.read()
-            assert response.status == 404
-        connection.close()
+            assert client.send("GET", "/" + "x" * 150, Mcp_Method="y" * 150, Mcp_Name="z" * 150)[0] == 404
+        client.close()
         one.lines.until(r"the access log left out \d+ lines: stderr is read too slowly$")
         one.process.send_signal(signal.SIGTERM)
         assert one.ended() == DONE
@@ -414,32 +411,30 @@ def test_two_workers_share_the_load(served: Served) -> None:
 @options("--workers", 2)
 def test_a_session_is_found_by_whichever_worker_takes_the_request(served: Served) -> None:
     served.ready()
-    first = Client(served.port)
-    first.begin()
-    owner = first.call("who")
+    first = HttpClient(served.port)
+    first.initialize()
+    owner = first.text("who")
     for _ in range(20):
-        other = Client(served.port)
-        other.session = first.session
-        assert other.call("who") == owner
+        other = HttpClient(served.port, revision=LEGACY, session=first.session)
+        assert other.text("who") == owner
         other.close()
 
 
 @options("--workers", 2)
 def test_a_worker_that_dies_is_replaced_and_its_sessions_are_gone(served: Served) -> None:
     served.ready()
-    clients = [Client(served.port) for _ in range(20)]
+    clients = [HttpClient(served.port) for _ in range(20)]
     for client in clients:
-        client.begin()
-    owners = [int(client.call("who")) for client in clients]
+        client.initialize()
+    owners = [int(client.text("who")) for client in clients]
     dead = owners[0]
     os.kill(dead, signal.SIGKILL)
     number = served.lines.until(rf"worker (\d) \(pid {dead}\) was ended by SIGKILL; its sessions are lost")[1]
     successor = int(served.lines.until(rf"worker {number} \(pid (\d+)\) serves again")[1])
     assert successor in children(served.process.pid)
     for client, owner in zip(clients, owners, strict=True):
-        again = Client(served.port)
-        again.session = client.session
-        status, _, _ = again.send("ping", {})
+        again = HttpClient(served.port, revision=LEGACY, session=client.session)
+        status, _, _ = again.exchange("ping", {})
         assert status == (404 if owner == dead else 200)
         again.close()
 
@@ -469,9 +464,9 @@ def test_tls_with_a_certificate(tmp_path: Path) -> None:
         with serving(tmp_path, "server.py", "--port", 0, "--workers", workers, *words, source=SOURCE) as one:
             assert " at https://127.0.0.1:" in one.ready()
             trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
-            client = Client(one.port, tls=trusted)
-            client.begin()
-            assert client.call("forecast", city="Oslo") == "Sunny in Oslo"
+            client = HttpClient(one.port, tls=trusted)
+            client.initialize()
+            assert client.text("forecast", city="Oslo") == "Sunny in Oslo"
     (tmp_path / "key.pem").write_text("no key")
     ended = run("serve", "server.py", "--port", 0, *words, folder=tmp_path)
     assert ended.code == USAGE

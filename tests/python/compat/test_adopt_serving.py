@@ -3,7 +3,6 @@ clients."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 
 from support.adoption import LEGACY, MODERN, ROOT, SDKS, Pair, Sdk, Subject, served
 from support.dialogue import Peer, events
+from support.http_client import HttpClient
 
 EXAMPLES = (
     "quickstart",
@@ -104,11 +104,9 @@ def test_tokens_are_verified_and_other_paths_answered(sdk: Sdk, pairs: dict[str,
             if status in (401, 403):
                 assert reply.getheader("www-authenticate", "").startswith("Bearer ")
     # A route of the author's own needs no token.
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", "/health")
-    reply = connection.getresponse()
-    assert (reply.status, json.loads(reply.read())) == (200, {"status": "ok"})
-    connection.close()
+    with HttpClient(port) as client:
+        health, _, body = client.send("GET", "/health")
+    assert (health, json.loads(body)) == (200, {"status": "ok"})
 
 
 @pytest.mark.network
@@ -179,11 +177,8 @@ def test_a_request_is_seen_as_it_came(pairs: dict[str, Pair]) -> None:
         answer = peer.ask({"method": "tools/call", "params": {"name": "caller"}})["answer"]
         told = answer["result"]["content"][0]["text"]
         peer.close()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        connection.request("GET", "/caller?of=routes")
-        with connection.getresponse() as reply:
-            other = reply.read().decode()
-        connection.close()
+        with HttpClient(port) as client:
+            other = client.send("GET", "/caller?of=routes")[2].decode()
         return [json.loads(text.replace(str(port), "PORT")) for text in (told, other)]
 
     pair = pairs["requested"]

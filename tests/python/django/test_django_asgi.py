@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 
 from support.django_project import USER, server
+from support.http_client import LEGACY, HttpClient
 
 # isort: split
 from django.contrib.auth.models import User
@@ -29,7 +30,6 @@ from rest_framework_services import ServiceSpec
 
 from mcpace.django import DjangoOAuthToolkit, MCPServer
 
-LEGACY = "2025-11-25"
 LIMIT_S = 60
 
 
@@ -51,35 +51,21 @@ def serving(made: MCPServer) -> Iterator[int]:
 
 
 class Session:
-    """A client with one connection for each request."""
+    """A client's session, with a connection for each request."""
 
     def __init__(self, port: int, token: str | None = None) -> None:
-        self._port = port
+        self._port, self._token = port, token
         self.id: str | None = None
-        self._token = token
-        params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        reply = self.ask("initialize", params)
-        assert reply.status == 200, reply.read()
-        self.id = reply.headers["Mcp-Session-Id"]
-        reply.read()
+        client = self.connect()
+        client.initialize()
+        self.id = client.session
 
-    def ask(self, method: str, params: dict[str, Any], *, token: str | None = None) -> http.client.HTTPResponse:
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        return self.send("POST", body, token)
-
-    def listen(self) -> http.client.HTTPResponse:
-        return self.send("GET", None, None)
-
-    def send(self, method: str, body: str | None, token: str | None) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LIMIT_S)
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        headers["MCP-Protocol-Version"] = LEGACY
-        if self.id is not None:
-            headers["Mcp-Session-Id"] = self.id
+    def connect(self, token: str | None = None) -> HttpClient:
+        """A new connection of the session."""
+        client = HttpClient(self._port, revision=LEGACY, session=self.id)
         if token or self._token:
-            headers["Authorization"] = f"Bearer {token or self._token}"
-        connection.request(method, "/mcp", body, headers)
-        return connection.getresponse()
+            client.headers["Authorization"] = f"Bearer {token or self._token}"
+        return client
 
 
 def until(stream: http.client.HTTPResponse, text: bytes) -> bytes:
@@ -98,9 +84,9 @@ def test_a_session_has_a_stream() -> None:
     with serving(made) as port:
         client = Session(port)
         assert client.id is not None
-        stream = client.listen()
+        stream = client.connect().listen()
         assert stream.headers["Content-Type"].startswith("text/event-stream")
-        told = client.ask("tools/call", {"name": "tell", "arguments": {"session": client.id}})
+        told = client.connect().post("tools/call", {"name": "tell", "arguments": {"session": client.id}})
         assert json.loads(told.read())["result"]["structuredContent"] == {"result": "told"}
         assert b"hello" in until(stream, b"notifications/message")
         stream.close()
@@ -123,12 +109,11 @@ def test_a_call_ends_where_its_client_says_so() -> None:
     made.register_service_tool(name="waits", spec=ServiceSpec(service=waits, atomic=False, permission_classes=[]))
     with serving(made) as port:
         client = Session(port)
-        call = client.ask("tools/call", {"name": "waits", "arguments": {}, "_meta": {"progressToken": 1}})
+        call = client.connect().post("tools/call", {"name": "waits", "arguments": {}, "_meta": {"progressToken": 1}})
         assert b"notifications/progress" in until(call, b"data: {")
         assert began.wait(LIMIT_S)
         call.close()
-        body = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-        assert client.send("POST", body, None).status == 202
+        client.connect().notify("notifications/cancelled", {"requestId": 1})
         assert ended.wait(LIMIT_S)
 
 
@@ -190,8 +175,8 @@ def test_a_session_is_its_owners(tokens: dict[str, str]) -> None:
     made.register_service_tool(name="who", spec=spec)
     with serving(made) as port:
         client = Session(port, tokens["root"])
-        mine = client.ask("tools/call", {"name": "who", "arguments": {}})
+        mine = client.connect().post("tools/call", {"name": "who", "arguments": {}})
         assert json.loads(mine.read())["result"]["structuredContent"] == {"user": "root"}
-        assert client.ask("tools/call", {"name": "who", "arguments": {}}, token=tokens["bob"]).status == 404
-        assert client.ask("tools/call", {"name": "who", "arguments": {}}, token="of-nobody").status == 401
-        assert client.ask("ping", {}).status == 200
+        assert client.connect(tokens["bob"]).post("tools/call", {"name": "who", "arguments": {}}).status == 404
+        assert client.connect("of-nobody").post("tools/call", {"name": "who", "arguments": {}}).status == 401
+        assert client.connect().post("ping", {}).status == 200

@@ -18,8 +18,9 @@ import pytest
 
 from mcpace import StdioServerParameters, SyncClient
 from support.databases import postgresql
+from support.http_client import LEGACY, HttpClient
 from support.redis_server import RedisServer
-from support.serve_process import Client, Served, hold_process
+from support.serve_process import Served, hold_process
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "django-invoices"
 LIMIT_S = 180
@@ -98,10 +99,10 @@ def running(environment: dict[str, str], *words: str) -> Iterator[Served]:
         yield served
 
 
-def begun(served: Served) -> Client:
+def begun(served: Served) -> HttpClient:
     """A client, with a session where the server supports sessions."""
-    client = Client(served.port)
-    client.begin()
+    client = HttpClient(served.port)
+    client.initialize()
     return client
 
 
@@ -119,22 +120,22 @@ def test_an_invoice_is_written_and_read(way: str, database: dict[str, str]) -> N
         client = begun(served)
         number = f"{way} {os.urandom(4).hex()}"[-20:]
         customer = f"Ada of {number}"
-        assert json.loads(client.call("double", n=21)) == {"doubled": 42}
-        client.call("customers.add", name=customer)
+        assert json.loads(client.text("double", n=21)) == {"doubled": 42}
+        client.text("customers.add", name=customer)
         lines = [{"what": "advice", "amount": "12.50"}, {"what": "more", "amount": "0.50"}]
-        written = json.loads(client.call("invoices.create", number=number, customer=customer, lines=lines))
+        written = json.loads(client.text("invoices.create", number=number, customer=customer, lines=lines))
         assert written["total"] == "13.00"
-        moved = json.loads(client.call("invoices.set_status", number=number, status="sent"))
+        moved = json.loads(client.text("invoices.set_status", number=number, status="sent"))
         assert moved["status"] == "sent"
-        page = json.loads(client.call("invoices.list", customer=customer))
+        page = json.loads(client.text("invoices.list", customer=customer))
         assert [item["number"] for item in page["items"]] == [number]
-        _, _, body = client.send("resources/read", {"uri": f"invoices://{number.replace(' ', '%20')}"})
+        _, _, body = client.exchange("resources/read", {"uri": f"invoices://{number.replace(' ', '%20')}"})
         assert json.loads(json.loads(body)["result"]["contents"][0]["text"])["number"] == number
         # A second invoice with the number, and one that fails half way, leave no rows.
-        again = client.call("invoices.create", number=number, customer=customer, lines=lines)
+        again = client.text("invoices.create", number=number, customer=customer, lines=lines)
         assert json.loads(again)["error"]["type"] == "service_error"
         too_much = [{"what": "x", "amount": "1"}, {"what": "y" * 500, "amount": "1"}]
-        assert "error" in json.loads(client.call("invoices.create", number="n2", customer=customer, lines=too_much))
+        assert "error" in json.loads(client.text("invoices.create", number="n2", customer=customer, lines=too_much))
 
 
 def test_it_serves_stdio(sqlite: dict[str, str]) -> None:
@@ -147,11 +148,11 @@ def test_it_serves_stdio(sqlite: dict[str, str]) -> None:
 
 def test_stopped_it_ends_with_its_calls(sqlite: dict[str, str]) -> None:
     with running(sqlite, "mcpace", "--port", "0") as served:
-        begun(served).call("double", n=1)
+        begun(served).text("double", n=1)
         served.process.send_signal(signal.SIGINT)
         assert served.ended() == 130
     with running(sqlite, "mcpace", "--port", "0", "--workers", "2") as served:
-        begun(served).call("double", n=1)
+        begun(served).text("double", n=1)
         served.process.send_signal(signal.SIGTERM)
         assert served.ended() == 0
 
@@ -205,18 +206,18 @@ def test_processes_share_sessions_and_limits_by_djangos_cache(
     """Two processes that share only the Redis of the project's cache, as on two machines."""
     shared = sqlite | {"REDIS_URL": redis.url}
     with running(shared, *WAYS[way]) as one, running(shared, *WAYS[way]) as other:
-        client, elsewhere = begun(one), Client(other.port)
-        elsewhere.session = client.session
+        client = begun(one)
+        elsewhere = HttpClient(other.port, revision=LEGACY, session=client.session)
         assert client.session is not None
-        assert json.loads(elsewhere.call("double", n=4)) == {"doubled": 8}
-        client.call("customers.add", name=f"shared by {way}")
+        assert json.loads(elsewhere.text("double", n=4)) == {"doubled": 8}
+        client.text("customers.add", name=f"shared by {way}")
         numbers = iter(range(100))
 
-        def written(at: Client) -> bool:
+        def written(at: HttpClient) -> bool:
             number = f"{way[:4]}-{next(numbers)}"
             lines = [{"what": "advice", "amount": "1"}]
             arguments = {"number": number, "customer": f"shared by {way}", "lines": lines}
-            _, _, body = at.send("tools/call", {"name": "invoices.create", "arguments": arguments})
+            _, _, body = at.exchange("tools/call", {"name": "invoices.create", "arguments": arguments})
             return "result" in json.loads(body)
 
         # 60 a minute in total, over both processes.
@@ -230,7 +231,7 @@ def test_a_redis_that_is_away_is_told_once(on_down: str, sqlite: dict[str, str],
     with running(sqlite | {"REDIS_URL": redis.url, "ON_STORE_DOWN": on_down}, *WAYS["manage.py mcpace"]) as served:
         client = begun(served)
         redis.kill()
-        statuses = {client.send("tools/call", {"name": "double", "arguments": {"n": 1}})[0] for _ in range(5)}
+        statuses = {client.exchange("tools/call", {"name": "double", "arguments": {"n": 1}})[0] for _ in range(5)}
         assert statuses == ({200} if on_down == "memory" else {503})
         # One line for the sessions, and one for the limits once they are checked.
         served.lines.until(r"Redis at .* can't be reached .*session")
@@ -247,31 +248,31 @@ def test_a_broken_connection_is_replaced(postgres: dict[str, str]) -> None:
     with running(postgres, "mcpace", "--port", "0") as served:
         client = begun(served)
         for _ in range(3):
-            assert "items" in json.loads(client.call("invoices.list"))
+            assert "items" in json.loads(client.text("invoices.list"))
             assert connections(postgres) >= 1, "CONN_MAX_AGE keeps it"
             ended(postgres)
-        assert "items" in json.loads(client.call("invoices.list"))
+        assert "items" in json.loads(client.text("invoices.list"))
 
 
 def test_connections_are_closed_after_each_call_where_they_are_not_kept(postgres: dict[str, str]) -> None:
     with running(postgres | {"CONN_MAX_AGE": "0"}, "mcpace", "--port", "0") as served:
         clients = [begun(served) for _ in range(8)]
-        calls = [threading.Thread(target=lambda one=one: one.call("invoices.list")) for one in clients]
+        calls = [threading.Thread(target=lambda one=one: one.text("invoices.list")) for one in clients]
         for call in calls:
             call.start()
         for call in calls:
             call.join(LIMIT_S)
-        assert "items" in json.loads(clients[0].call("invoices.list"))
+        assert "items" in json.loads(clients[0].text("invoices.list"))
         assert gone(postgres)
 
 
 def test_atomic_requests_take_all_back(postgres: dict[str, str]) -> None:
     with running(postgres | {"ATOMIC_REQUESTS": "1"}, "mcpace", "--port", "0") as served:
         client = begun(served)
-        assert json.loads(client.call("customers.add", name="once"))["name"] == "once"
-        again = json.loads(client.call("customers.add", name="once"))
+        assert json.loads(client.text("customers.add", name="once"))["name"] == "once"
+        again = json.loads(client.text("customers.add", name="once"))
         assert again["error"]["detail"] == {"name": ["customer with this name already exists."]}
-        assert json.loads(client.call("double", n=2)) == {"doubled": 4}
+        assert json.loads(client.text("double", n=2)) == {"doubled": 4}
 
 
 def connections(environment: dict[str, str]) -> int:

@@ -19,8 +19,9 @@ import pytest
 from mcpace import MCPServer, _core
 from mcpace.lab.load import generator_limited
 from mcpace.report.model.run import Case, Subject
-from support.core_server import LIMIT_S, Wire
+from support.core_server import LIMIT_S
 from support.finding_scenes import Endpoint, body, findings_by_code, patient, reply, serve_app, start_recorder
+from support.http_client import HttpClient
 from support.python_server import served as serving
 
 LONG_WAIT_S = 120
@@ -77,7 +78,7 @@ def test_a_recorder_that_is_kept_from_running_says_that_the_machine_was_busy(tmp
         holding = threading.Thread(target=hold_up, args=(process,))
         if stopped:
             holding.start()
-        wire = Wire(port)
+        wire = HttpClient(port)
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             begun = time.monotonic_ns()

@@ -74,7 +74,7 @@ def scripted(leaks: str, tools: int = 1) -> list[str]:
 def test_memory_that_rises_with_sessions_that_nobody_ends_is_named(leaks: str, end: bool, tmp_path: Path) -> None:
     command = scripted(leaks if leaks == "sessions" else "rebuilds")
     with listening(command) as (port, pid), record_process(port, pid, tmp_path) as (asking, file):
-        asking.sessions(ROUNDS, end=end)
+        asking.begin_sessions(ROUNDS, end=end)
     assert ("session-leak" in explained_codes(file)) is (leaks == "sessions" and not end)
 
 
@@ -82,7 +82,7 @@ def test_memory_that_rises_with_sessions_that_nobody_ends_is_named(leaks: str, e
 @patient
 def test_memory_that_rises_with_each_request_is_named(leaks: str, tmp_path: Path) -> None:
     with listening(scripted(leaks)) as (port, pid), record_process(port, pid, tmp_path) as (asking, file):
-        asking.calls(ROUNDS)
+        asking.repeat_call(ROUNDS)
     assert ("task-leak" in explained_codes(file)) is (leaks == "requests")
 
 
@@ -94,7 +94,7 @@ def test_processor_time_that_grows_with_the_tools_is_named(rebuilds: str, tmp_pa
     for tools in (4, 200):
         with listening(scripted(rebuilds, tools)) as (port, pid), record_process(port, pid, tmp_path) as (asking, file):
             asking.ask("tools/list")
-            asking.calls(150)
+            asking.repeat_call(150)
         files.append(file)
     few, many = files
     assert ("rebuilt-per-request" in explained_codes(few, "--beside", many.name)) is (rebuilds == "rebuilds")

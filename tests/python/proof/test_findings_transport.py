@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcpace import _core
-from support.core_server import LIMIT_S, Wire
+from support.core_server import LIMIT_S
 from support.finding_scenes import (
     Endpoint,
     Receive,
@@ -32,6 +32,7 @@ from support.finding_scenes import (
     start_recorder,
     waiting,
 )
+from support.http_client import HttpClient
 
 CALLS = 12
 
@@ -40,7 +41,7 @@ def port_of(url: str) -> int:
     return int(url.rsplit(":", 1)[1].split("/")[0])
 
 
-def ask(record: Recorded, wire: Wire, method: str, params: dict[str, Any]) -> None:
+def ask(record: Recorded, wire: HttpClient, method: str, params: dict[str, Any]) -> None:
     """A request that follows redirects, as SDKs do."""
     wire.last += 1
     content = json.dumps({"jsonrpc": "2.0", "id": wire.last, "method": method, "params": params})
@@ -132,7 +133,7 @@ def test_a_transport_that_is_tried_out_on_each_connect_is_named(probes: bool) ->
     initialize = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}})
     with serve_app(Old()) as url, start_recorder(url) as record:
         for _ in range(3):
-            wire, stream = Wire(port_of(record.recorder.url)), Wire(port_of(record.recorder.url))
+            wire, stream = HttpClient(port_of(record.recorder.url)), HttpClient(port_of(record.recorder.url))
             if probes:
                 assert wire.send("POST", "/mcp", initialize, **{"Content-Type": "application/json"})[0] == 405
             stream.connection.request("GET", "/mcp", headers={"Accept": "text/event-stream"})

@@ -26,7 +26,7 @@ from mcpace.lab.clients import measure
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
-from support.core_server import LIMIT_S, Wire
+from support.core_server import LIMIT_S
 from support.finding_scenes import (
     Endpoint,
     Receive,
@@ -41,6 +41,7 @@ from support.finding_scenes import (
     serve_app,
     start_recorder,
 )
+from support.http_client import HttpClient
 from support.release_proofs import by_subject
 
 CALLS = 4
@@ -272,7 +273,7 @@ def test_many_clients_that_try_again_at_the_same_moments_are_named() -> None:
         together = threading.Barrier(clients)
 
         def client(number: int) -> None:
-            wire = Wire(port_of(record))
+            wire = HttpClient(port_of(record))
             wire.headers["Mcp-Session-Id"] = f"s{number}"
             for moment in range(moments):
                 together.wait(LIMIT_S)

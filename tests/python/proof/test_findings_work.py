@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcpace import _core
-from support.core_server import LIMIT_S, Wire
+from support.core_server import LIMIT_S
 from support.finding_scenes import (
     Endpoint,
     Receive,
@@ -32,6 +32,7 @@ from support.finding_scenes import (
     start_recorder,
     waiting,
 )
+from support.http_client import HttpClient
 
 CALLS = 6
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -186,7 +187,7 @@ def test_a_token_that_is_looked_up_for_each_request_is_named(seconds: float) -> 
     initialized = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
     with serve_app(Introspecting(seconds)) as url, start_recorder(url) as record:
         port = int(record.recorder.url.rsplit(":", 1)[1].split("/")[0])
-        wire = Wire(port)
+        wire = HttpClient(port)
         for _ in range(3):
             assert wire.send("POST", "/mcp", initialized, **JSON)[0] == 401
         wire.headers["Authorization"] = "Bearer t"

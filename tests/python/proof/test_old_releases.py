@@ -151,7 +151,7 @@ def test_mcp_1_9_keeps_a_part_of_each_stateless_request(release: str, leaks: boo
         url = urlsplit(running.url)
         assert url.port is not None
         with record_process(url.port, running.pid, tmp_path, url.path) as (asking, file):
-            asking.calls(1_500)
+            asking.repeat_call(1_500)
     assert ("task-leak" in explained_codes(file)) is leaks
 
 
@@ -162,7 +162,7 @@ def test_mcp_1_9_keeps_sessions_that_nobody_ends(end: bool, tmp_path: Path) -> N
         url = urlsplit(running.url)
         assert url.port is not None
         with record_process(url.port, running.pid, tmp_path, url.path) as (asking, file):
-            asking.sessions(1_500, end=end)
+            asking.begin_sessions(1_500, end=end)
     assert ("session-leak" in explained_codes(file)) is not end
 
 
@@ -193,7 +193,7 @@ def test_go_sdk_1_2_makes_schemas_anew_for_each_request(release: str, rebuilds: 
     for tools in (5, 200):
         with listening([str(program), str(tools)]) as (port, pid), record_process(port, pid, place) as (asking, file):
             asking.ask("tools/list")
-            asking.calls(300, "tool0", name="x", count=1, tags=[], bill=ADDRESS, deliver=[])
+            asking.repeat_call(300, "tool0", name="x", count=1, tags=[], bill=ADDRESS, deliver=[])
         files.append(file)
     few, many = files
     assert ("rebuilt-per-request" in explained_codes(few, "--beside", many.name)) is rebuilds

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from support.core_server import LIMIT_S, Wire
+from support.core_server import LIMIT_S
 from support.finding_scenes import Recorded, findings_by_code, patient, start_recorder
+from support.http_client import HttpClient
 from support.release_proofs import interpreter, listening
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
@@ -61,7 +62,7 @@ def test_mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun(release:
             # Duration of a call without the others.
             assert "result" in wire.ask("tools/call", WAIT)
         slow.begin("tools/call", {"name": "wait", "arguments": {"ms": 1}})
-        beside = Wire(port)
+        beside = HttpClient(port)
         beside.initialize()
         assert beside.text("stored_slowly") == "yes"
         for wire in others:
@@ -126,12 +127,12 @@ def test_mcp_1_2_serves_a_sessions_requests_one_after_another(
         assert findings["serial-session"]["context"]["held"] == SESSIONS * (CALLS - 1)
 
 
-def session(record: Recorded) -> list[Wire]:
+def session(record: Recorded) -> list[HttpClient]:
     """A session begun, and connections for calls of it that are under way together."""
     first = record.wire()
     client: dict[str, Any] = {"name": "test", "version": "1"}
     first.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-    first.headers = {"Mcp-Session-Id": first.reply_headers["mcp-session-id"]}
+    first.headers = {"Mcp-Session-Id": first.reply.headers["mcp-session-id"]}
     begun = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
     kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     assert first.send("POST", "/mcp", begun, **kinds)[0] == 202

@@ -10,6 +10,7 @@ import pytest
 
 from mcpace import _core
 from support.core_server import coroutine, server, serving, sync
+from support.http_client import messages
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="unset")
 
@@ -28,7 +29,7 @@ def test_a_context_tells_of_its_request() -> None:
         params = {"name": "tell", "_meta": {"progressToken": 5}}
         told = json.loads(wire.ask("tools/call", params, X_Thing="a")["result"]["content"][0]["text"])
         session = wire.headers["Mcp-Session-Id"]
-        expected = [wire.last, "2025-11-25", "tools/call", "wire", {"roots": {}}, {"progressToken": 5}, "a", session]
+        expected = [wire.last, "2025-11-25", "tools/call", "test", {"roots": {}}, {"progressToken": 5}, "a", session]
         assert told == [*expected, None, None, None]
 
 
@@ -76,15 +77,11 @@ def test_a_question_travels_at_once_in_a_session() -> None:
         wire, other = connect(), connect()
         wire.initialize(elicitation={})
         other.headers = wire.headers
-        wire.begin("tools/call", {"name": "elicit"})
-        reply = wire.connection.getresponse()
-        events = (json.loads(line[6:]) for line in iter(reply.readline, b"") if line.startswith(b"data: {"))
+        events = messages(wire.post("tools/call", {"name": "elicit"}))
         question = next(events)
         assert question["method"] == "elicitation/create"
-        body = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"a": 1}}}
-        accept = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        other.connection.request("POST", "/mcp", json.dumps(body), {**accept, **other.headers})
-        assert other.connection.getresponse().read() == b""
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"a": 1}}}
+        assert other.post_message(answer).read() == b""
         told = next(events)["result"]["content"][0]["text"]
         assert json.loads(told) == {"action": "accept", "content": {"a": 1}}
 

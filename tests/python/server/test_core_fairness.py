@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 
 from mcpace import _core
-from support.core_server import LIMIT_S, TEXT, Wire, listed, serving, sync
+from support.core_server import LIMIT_S, TEXT, listed, serving, sync
+from support.http_client import HttpClient
 
 
 def with_threads(threads: int, **tools: _core.Handler) -> _core.Server:
@@ -17,7 +18,7 @@ def with_threads(threads: int, **tools: _core.Handler) -> _core.Server:
     return made
 
 
-def within(session: Wire, connect: Callable[[], Wire], count: int) -> list[Wire]:
+def within(session: HttpClient, connect: Callable[[], HttpClient], count: int) -> list[HttpClient]:
     """Additional connections of one session, which share its request ids."""
     wires = [connect() for _ in range(count)]
     for number, wire in enumerate(wires, 1):
@@ -25,7 +26,7 @@ def within(session: Wire, connect: Callable[[], Wire], count: int) -> list[Wire]
     return wires
 
 
-def ask_for_all(wires: list[Wire], tool: str, other: Wire) -> None:
+def ask_for_all(wires: list[HttpClient], tool: str, other: HttpClient) -> None:
     for wire in wires:
         wire.begin("tools/call", {"name": tool})
         # The I/O thread of the earlier call answers, so that call is in its queue.

@@ -14,7 +14,8 @@ import pytest
 
 from mcpace import _core
 from mcpace.server.auth.guards import Denied
-from support.core_server import Wire, coroutine, eventually, listed, serving, sync
+from support.core_server import coroutine, eventually, listed, serving, sync
+from support.http_client import HttpClient
 
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -28,14 +29,16 @@ async def verify(token: str) -> Any:
 
 
 @contextmanager
-def guarded(guard: _core.Guard, limiter: _core.Limiter | None = None, **options: Any) -> Iterator[Callable[..., Wire]]:
+def guarded(
+    guard: _core.Guard, limiter: _core.Limiter | None = None, **options: Any
+) -> Iterator[Callable[..., HttpClient]]:
     """A server with one guarded tool, and a function that connects as the caller that a token names."""
     made = _core.Server("guarded", "1", limiter=limiter)
     made.add_tool(listed("tool"), sync(lambda: "done"), guard=guard)
     known = {"token_verifier": verify, "resource": "https://mcp.example/mcp"}
     with serving(made, **{**known, **options}) as connect:
 
-        def of(token: str) -> Wire:
+        def of(token: str) -> HttpClient:
             wire = connect()
             wire.headers = {"Authorization": f"Bearer {token}"}
             return wire
@@ -43,13 +46,13 @@ def guarded(guard: _core.Guard, limiter: _core.Limiter | None = None, **options:
         yield of
 
 
-def refusal(wire: Wire) -> dict[str, Any]:
+def refusal(wire: HttpClient) -> dict[str, Any]:
     answer = wire.ask("tools/call", {"name": "tool", "arguments": {}})
     assert "error" in answer, answer
     return answer["error"]
 
 
-def names(wire: Wire) -> list[str]:
+def names(wire: HttpClient) -> list[str]:
     return [tool["name"] for tool in wire.ask("tools/list")["result"]["tools"]]
 
 
@@ -60,7 +63,7 @@ def test_scopes_run_no_python_and_are_told() -> None:
         headers = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "tools/call", "Mcp_Name": "tool"}
         answer = wire.ask("tools/call", params, **headers)
         assert answer["error"]["data"] == {"requiredScopes": ["read", "write"]}
-        assert 'scope="read write"' in wire.reply_headers["WWW-Authenticate"]
+        assert 'scope="read write"' in wire.reply.headers["WWW-Authenticate"]
         assert of("me:write,read").text("tool") == "done"
 
 
@@ -195,7 +198,7 @@ def test_limits_are_counted_on_a_clock_of_the_tests_own() -> None:
         me = of("me")
         assert [me.text("tool"), me.text("tool")] == ["done", "done"]
         assert refusal(me) == {"code": -32004, "message": "too many requests", "data": {"retryAfterMs": 60_000}}
-        assert me.reply_headers["Retry-After"] == "60"
+        assert me.reply.headers["Retry-After"] == "60"
         assert of("you").text("tool") == "done"
         limiter.advance(59.5)
         assert refusal(me)["data"] == {"retryAfterMs": 500}

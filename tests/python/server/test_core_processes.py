@@ -10,7 +10,8 @@ import threading
 from typing import Any
 
 from mcpace import _core
-from support.core_server import LIMIT_S, Wire, server, sync
+from support.core_server import LIMIT_S, server, sync
+from support.http_client import HttpClient
 
 
 def test_stopping_lets_calls_finish_and_twice_does_nothing() -> None:
@@ -22,7 +23,7 @@ def test_stopping_lets_calls_finish_and_twice_does_nothing() -> None:
         return "finished"
 
     running = server(wait=sync(wait)).serve_http(_core.HttpOptions(port=0, stateless=True))
-    wire = Wire(running.port)
+    wire = HttpClient(running.port)
     wire.begin("tools/call", {"name": "wait"})
     assert began.wait(LIMIT_S)
     stopped: list[int] = []

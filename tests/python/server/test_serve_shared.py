@@ -16,11 +16,11 @@ import pytest
 from mcpace import MCPError, MCPServer, RateLimit
 from mcpace.server.running.errors import UsageProblem
 from mcpace.server.running.settings import Settings
+from support.http_client import LEGACY, HttpClient
 from support.redis_server import RedisServer
 from support.serve_process import Served, serving
 
 LIMIT_S = 60
-LEGACY = "2025-11-25"
 
 SOURCE = """
     import asyncio, os
@@ -67,37 +67,17 @@ class Session:
     """A client's session, whose requests may go to any server."""
 
     def __init__(self, port: int) -> None:
-        self.id: str | None = None
-        params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-        response = self.post(port, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
-        assert response.status == 200, response.read()
-        self.id = response.headers["Mcp-Session-Id"]
-        response.read()
+        client = HttpClient(port)
+        client.initialize()
+        self.id = client.session
 
-    def post(self, port: int, message: dict[str, Any]) -> http.client.HTTPResponse:
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        return self._ask(port, "POST", json.dumps(message), headers)
+    def at(self, port: int) -> HttpClient:
+        """A new connection to one of the servers."""
+        return HttpClient(port, revision=LEGACY, session=self.id)
 
-    def call(self, port: int, tool: str, /, **arguments: Any) -> http.client.HTTPResponse:
-        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": 1}}
-        return self.post(port, {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
-
-    def text(self, port: int, tool: str, /, **arguments: Any) -> str:
-        body = json.loads(self.call(port, tool, **arguments).read())
-        assert "result" in body, body
-        text: str = body["result"]["content"][0]["text"]
-        return text
-
-    def listen(self, port: int, after: str | None = None) -> http.client.HTTPResponse:
-        headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
-        return self._ask(port, "GET", None, headers)
-
-    def _ask(self, port: int, method: str, body: str | None, headers: dict[str, str]) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-        if self.id is not None:
-            headers |= {"Mcp-Session-Id": self.id, "MCP-Protocol-Version": LEGACY}
-        connection.request(method, "/mcp", body, headers)
-        return connection.getresponse()
+    def call(self, port: int, tool: str) -> http.client.HTTPResponse:
+        """The response to a call that wants to know of its progress."""
+        return self.at(port).post("tools/call", {"name": tool, "arguments": {}, "_meta": {"progressToken": 1}})
 
 
 def events(stream: http.client.HTTPResponse) -> Iterator[tuple[str | None, Any]]:
@@ -118,17 +98,17 @@ def events(stream: http.client.HTTPResponse) -> Iterator[tuple[str | None, Any]]
 def test_a_session_and_its_streams_outlive_the_process_that_began_them(tmp_path: Path, redis: RedisServer) -> None:
     with both(tmp_path, redis) as (one, other):
         session = Session(one.port)
-        assert {session.text(one.port, "who"), session.text(other.port, "who")} == {
+        assert {session.at(one.port).text("who"), session.at(other.port).text("who")} == {
             str(one.process.pid),
             str(other.process.pid),
         }
         # A message from one process reaches the stream that the other process holds.
-        told = events(session.listen(other.port))
+        told = events(session.at(other.port).listen())
         assert next(told)[1] is None
-        assert session.text(one.port, "tell", session=session.id, text="across") == "told"
+        assert session.at(one.port).text("tell", session=session.id, text="across") == "told"
         _, message = next(told)
         assert message["params"]["data"] == "across"
-        assert session.text(one.port, "tell_all", text="to all") == "told"
+        assert session.at(one.port).text("tell_all", text="to all") == "told"
         _, message = next(told)
         assert message["params"]["data"] == "to all"
 
@@ -141,19 +121,19 @@ def test_a_session_and_its_streams_outlive_the_process_that_began_them(tmp_path:
         one.process.wait(LIMIT_S)
 
         # The session goes on. Messages of the stream are replayed, and a lost answer is reported instead of awaited.
-        assert session.text(other.port, "who") == str(other.process.pid)
-        assert session.text(other.port, "tell", session=session.id, text="after") == "told"
+        assert session.at(other.port).text("who") == str(other.process.pid)
+        assert session.at(other.port).text("tell", session=session.id, text="after") == "told"
         assert next(told)[1]["params"]["data"] == "after"
-        again = list(events(session.listen(other.port, first)))
+        again = list(events(session.at(other.port).listen(first)))
         assert [message.get("method") for _, message in again] == ["notifications/progress", None]
-        assert again[1][1]["id"] == 7
+        assert again[1][1]["id"] == 1
         assert "ended before it answered" in again[1][1]["error"]["message"]
 
 
 def test_nothing_acknowledged_is_lost_when_redis_restarts(tmp_path: Path, redis: RedisServer) -> None:
     with both(tmp_path, redis) as (one, other):
         session = Session(one.port)
-        assert session.text(one.port, "tell", session=session.id, text="kept") == "told"
+        assert session.at(one.port).text("tell", session=session.id, text="kept") == "told"
         redis.kill()
         one.lines.until("can't be reached .*: requests of sessions are refused until it is back")
         for _ in range(3):
@@ -163,8 +143,8 @@ def test_nothing_acknowledged_is_lost_when_redis_restarts(tmp_path: Path, redis:
         redis.start()
         for server in (one, other):
             server.lines.until(r"Redis at \S+ is back")
-        assert session.text(other.port, "who") == str(other.process.pid)
-        told = [message for _, message in zip(range(2), events(session.listen(other.port)), strict=False)]
+        assert session.at(other.port).text("who") == str(other.process.pid)
+        told = [message for _, message in zip(range(2), events(session.at(other.port).listen()), strict=False)]
         assert told[1][1]["params"]["data"] == "kept"
         # Logged once, however many requests failed.
         assert sum("can't be reached" in line for line in one.lines.said) == 1
@@ -176,7 +156,7 @@ def test_in_memory_each_process_goes_on(tmp_path: Path, redis: RedisServer) -> N
         redis.kill()
         one.lines.until("sessions are this process's own until it is back")
         other.lines.until("sessions are this process's own until it is back")
-        assert session.text(one.port, "who") == str(one.process.pid)
+        assert session.at(one.port).text("who") == str(one.process.pid)
         # A process that doesn't know the session answers 404, because it can't ask the store.
         assert session.call(other.port, "who").status == 404
 
@@ -186,7 +166,7 @@ def test_a_worker_that_is_killed_takes_no_session_along(tmp_path: Path, redis: R
     with serving(tmp_path, *words, source=SOURCE) as served:
         served.ready()
         session = Session(served.port)
-        owner = session.text(served.port, "who")
+        owner = session.at(served.port).text("who")
         os.kill(int(owner), signal.SIGKILL)
         served.lines.until("worker")
         deadline_calls = 0
@@ -216,9 +196,9 @@ def test_servers_of_two_names_know_nothing_of_each_other(tmp_path: Path, redis: 
         assert session.call(another.port, "who").status == 404
         # A stream of one server gets no messages of the other.
         elsewhere = Session(another.port)
-        stream = events(elsewhere.listen(another.port))
-        assert session.text(one.port, "tell_all", text="ours") == "told"
-        assert elsewhere.text(another.port, "tell_all", text="theirs") == "told"
+        stream = events(elsewhere.at(another.port).listen())
+        assert session.at(one.port).text("tell_all", text="ours") == "told"
+        assert elsewhere.at(another.port).text("tell_all", text="theirs") == "told"
         assert next(event for _, event in stream if event is not None)["params"]["data"] == "theirs"
 
 
@@ -293,17 +273,12 @@ def test_the_session_of_a_stream_is_not_what_a_message_says(tmp_path: Path) -> N
     """
     with serving(tmp_path, "server.py:server", "--port", "0", "--transport", "sse", source=source) as served:
         served.ready()
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT_S)
-        connection.request("GET", "/sse", headers={"Accept": "text/event-stream"})
-        stream = connection.getresponse()
+        stream = HttpClient(served.port, path="/sse").listen()
         data = (line.removeprefix(b"data: ").strip() for line in stream if line.startswith(b"data: "))
         path = next(data).decode()
 
         def post(message: dict[str, Any]) -> None:
-            asking = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT_S)
-            headers = {"Content-Type": "application/json", "Mcp-Session-Id": "0" * 32}
-            asking.request("POST", path, json.dumps(message), headers)
-            assert asking.getresponse().status == 202
+            assert HttpClient(served.port, path=path, session="0" * 32).post_message(message).status == 202
 
         params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
         post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})

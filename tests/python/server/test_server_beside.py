@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import logging
 import threading
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from mcpace import AccessToken, AuthSettings, MCPServer
+from support.http_client import HttpClient
 from support.python_server import Client, served
 
 LIMIT_S = 20
@@ -42,14 +42,11 @@ def test_a_response_ends_though_somebody_still_waits_for_the_client(is_finished:
             await send({"type": "http.response.body", "body": b"more"})
 
     with served(MCPServer("t"), asgi=application) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-        connection.request("GET", "/other")
-        response = connection.getresponse()
+        connection = HttpClient(port)
+        response = connection.open("GET", path="/other")
         assert response.read(4) == b"some"
-        other = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-        other.request("GET", "/end")
-        assert other.getresponse().status == 200
-        other.close()
+        with HttpClient(port) as other:
+            assert other.send("GET", "/end")[0] == 200
         assert response.read() == (b"more" if is_finished else b"")
         # The response is complete, although the client is still connected.
         assert over.wait(LIMIT_S)
@@ -70,10 +67,8 @@ def test_the_log_says_what_failed(caplog: pytest.LogCaptureFixture) -> None:
     )
     server = MCPServer("t", token_verifier=Verifier(), auth=settings)
     with served(server, asgi=application) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-        connection.request("GET", "/other")
-        assert connection.getresponse().status == 500
-        connection.close()
+        with HttpClient(port) as connection:
+            assert connection.send("GET", "/other")[0] == 500
         caller = Client(port, headers={"Authorization": "Bearer x"})
         caller.once("tools/list", {}, {})
         assert caller.status == 503

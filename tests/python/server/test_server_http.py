@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import json
 import logging
 import threading
@@ -31,6 +30,7 @@ from mcpace import (
     get_access_token,
 )
 from mcpace.types import CallToolResult, CreateMessageResult, SamplingMessage, TextContent
+from support.http_client import HttpClient
 from support.python_server import Client, served
 
 ERAS = ("legacy", "modern")
@@ -431,12 +431,10 @@ def test_routes_are_served_beside_the_endpoint_and_need_no_token() -> None:
 
     server.add_tool(lambda: "x", name="x")
     with served(server) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        connection.request("GET", "/health/db")
-        response = connection.getresponse()
-        assert (response.status, json.loads(response.read())) == (200, {"part": "db", "well": True})
-        connection.request("GET", "/elsewhere")
-        assert connection.getresponse().status == 404
+        connection = HttpClient(port)
+        status, _, body = connection.send("GET", "/health/db")
+        assert (status, json.loads(body)) == (200, {"part": "db", "well": True})
+        assert connection.send("GET", "/elsewhere")[0] == 404
         caller = Client(port)
         caller.once("tools/list", {}, {})
         assert caller.status == 401

@@ -26,7 +26,8 @@ from mcpace import (
 )
 from mcpace.testing import connect
 from mcpace.types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
-from support.python_server import LIMIT_S, Client, served
+from support.http_client import LIMIT_S
+from support.python_server import Client, served
 
 ABLE = {"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
 QUICK = TaskConfig(poll_interval=timedelta(milliseconds=10))

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import http.client
 import json
 import logging
 import subprocess
@@ -38,6 +37,7 @@ from mcpace import (
     get_access_token,
 )
 from mcpace.server.auth.bearer_tokens import http_options
+from support.http_client import HttpClient
 from support.python_server import Client, served
 from support.serve_process import serving
 
@@ -148,20 +148,14 @@ def issuer(answer: Callable[[str, dict[str, str]], tuple[int, Any]]) -> Iterator
 
 def post(port: int, token: str | None) -> tuple[int, str, Any]:
     """Status, challenge and result of a call."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    headers["MCP-Protocol-Version"] = "2026-07-28"
-    headers |= {"Mcp-Method": "tools/call", "Mcp-Name": "who"}
     prefix = "io.modelcontextprotocol/"
     meta = {f"{prefix}protocolVersion": "2026-07-28", f"{prefix}clientCapabilities": {}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "who", "_meta": meta}}
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
-    connection.request("POST", "/mcp", json.dumps(message), headers)
-    reply = connection.getresponse()
-    body = json.loads(reply.read() or "null")
-    connection.close()
-    return reply.status, reply.getheader("www-authenticate") or "", body
+    with HttpClient(port, revision="2026-07-28") as client:
+        if token is not None:
+            client.headers["Authorization"] = f"Bearer {token}"
+        params = {"name": "who", "_meta": meta}
+        status, headers, body = client.exchange("tools/call", params, Mcp_Method="tools/call", Mcp_Name="who")
+    return status, headers["www-authenticate"] or "", json.loads(body or "null")
 
 
 def said(port: int, token: str) -> dict[str, Any]:
@@ -360,11 +354,9 @@ def test_clocks_may_differ_for_all_that_a_token_is_shown_for(kind: type[JWTVerif
         assert len(client.request("tools/list")["result"]["tools"]) == 2
         assert json.loads(client.text("who"))["expires_at"] == past
         # A stream that ends at the token's expiry begins nevertheless.
-        stream = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-        given = {"Accept": "text/event-stream", "Mcp-Session-Id": client.session, **client.headers}
-        stream.request("GET", "/mcp", headers={k: v for k, v in given.items() if v})
-        assert stream.getresponse().readline() != b""
-        stream.close()
+        with HttpClient(port, session=client.session) as stream:
+            stream.headers |= client.headers
+            assert stream.listen().readline() != b""
 
 
 # Tokens that their issuer is asked about -----------------------------------------------------------------------------

@@ -23,7 +23,8 @@ import pytest
 import uvicorn
 
 from mcpace import _core
-from support.core_server import LIMIT_S, Wire
+from support.core_server import LIMIT_S
+from support.http_client import HttpClient
 
 P = ParamSpec("P")
 Scope = dict[str, Any]
@@ -188,16 +189,16 @@ class Recorded:
     """A recorder before a server, and clients of the recorder."""
 
     recorder: _core.Recorder
-    wires: list[Wire] = field(default_factory=list)
-    free: dict[str | None, list[Wire]] = field(default_factory=dict)
+    wires: list[HttpClient] = field(default_factory=list)
+    free: dict[str | None, list[HttpClient]] = field(default_factory=dict)
     """Connections that are kept for the next request of their session."""
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(64))
 
-    def wire(self, session: str | None = None) -> Wire:
+    def wire(self, session: str | None = None) -> HttpClient:
         kept = self.free.setdefault(session, [])
         if kept:
             return kept.pop()
-        wire = Wire(int(self.recorder.url.rsplit(":", 1)[1].split("/")[0]))
+        wire = HttpClient(int(self.recorder.url.rsplit(":", 1)[1].split("/")[0]))
         if session is not None:
             wire.headers["Mcp-Session-Id"] = session
         self.wires.append(wire)

@@ -1,24 +1,19 @@
-"""A server of the Python package on its own port, and a minimal client that implements the protocol by hand.
-
-The client is deliberately not an SDK, so that tests see exactly what was sent.
-"""
+"""A server of the Python package on its own port, and a client that answers the server's questions."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from mcpace import MCPServer, _core
 from mcpace.server.running.lifespans import RunningLifespan
+from support.http_client import LEGACY, HttpClient, messages
 
 MODERN = "2026-07-28"
-LEGACY = "2025-11-25"
 PREFIX = "io.modelcontextprotocol/"
-LIMIT_S = 30
 NAMED = ("tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/update", "tasks/cancel")
 """Methods whose object is named in a header."""
 
@@ -113,33 +108,16 @@ class Client:
         return self.answers[question["method"]](question.get("params") or {})
 
     def post(self, message: dict[str, Any]) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": MODERN if self.era == "modern" else LEGACY,
-            **self.headers,
-        }
-        if self.session is not None:
-            headers["Mcp-Session-Id"] = self.session
+        """Sends a message on a connection of its own and returns the response, whose body is not read."""
+        connection = HttpClient(self.port, revision=MODERN if self.era == "modern" else LEGACY, session=self.session)
+        connection.headers |= self.headers
+        headers = {}
         if self.era == "modern" and "method" in message:
-            headers["Mcp-Method"] = message["method"]
+            headers["Mcp_Method"] = message["method"]
             name = message["params"].get("name") or message["params"].get("uri") or message["params"].get("taskId")
             if name and message["method"] in NAMED:
-                headers["Mcp-Name"] = name
-        connection.request("POST", "/mcp", json.dumps(message).encode(), headers)
-        response = connection.getresponse()
+                headers["Mcp_Name"] = name
+        response = connection.post_message(message, **headers)
         self.status = response.status
         self.session = response.headers.get("Mcp-Session-Id") or self.session
         return response
-
-
-def messages(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """Returns the messages of a body: JSON or a stream of events."""
-    if not (response.headers.get("Content-Type") or "").startswith("text/event-stream"):
-        body = response.read()
-        yield json.loads(body) if body else {"status": response.status}
-        return
-    for line in response:
-        if line.startswith(b"data:") and line[5:].strip():
-            yield json.loads(line[5:])

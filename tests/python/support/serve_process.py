@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import re
 import select
 import signal
-import ssl
 import subprocess
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -17,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from support.commands import COMMAND, LIMIT_S
-
-LEGACY = "2025-11-25"
+from support.http_client import HttpClient
 
 
 class Lines:
@@ -110,49 +106,6 @@ def hold_process(process: subprocess.Popen[bytes]) -> Iterator[Served]:
         process.wait(LIMIT_S)
 
 
-class Client:
-    """One connection, with a session once it is begun."""
-
-    def __init__(self, port: int, *, path: str = "/mcp", tls: ssl.SSLContext | None = None) -> None:
-        self._connection = (
-            http.client.HTTPSConnection("localhost", port, timeout=LIMIT_S, context=tls)
-            if tls
-            else http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-        )
-        self._path = path
-        self.session: str | None = None
-        self._id = 0
-
-    def begin(self) -> None:
-        """Initializes a session and keeps its id."""
-        information = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        status, headers, _ = self.send("initialize", information)
-        assert status == 200
-        self.session = headers.get("mcp-session-id")
-
-    def call(self, tool: str, **arguments: object) -> str:
-        """Calls a tool and returns its text."""
-        status, _, body = self.send("tools/call", {"name": tool, "arguments": arguments})
-        assert status == 200, body
-        return str(json.loads(body)["result"]["content"][0]["text"])
-
-    def send(self, method: str, params: dict[str, Any], **headers: str) -> tuple[int, dict[str, str], str]:
-        """Sends a request. Returns status, headers by lower-case name, and body."""
-        self._id += 1
-        sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        sent["MCP-Protocol-Version"] = LEGACY
-        if self.session:
-            sent["Mcp-Session-Id"] = self.session
-        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
-        self._connection.request("POST", self._path, json.dumps(message), sent | headers)
-        reply = self._connection.getresponse()
-        return reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read().decode()
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._connection.close()
-
-
 def modern(port: int, tool: str, **arguments: object) -> dict[str, Any]:
     """Makes one call of revision 2026-07-28 on its own connection."""
     revision = "2026-07-28"
@@ -161,12 +114,10 @@ def modern(port: int, tool: str, **arguments: object) -> dict[str, Any]:
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     params = {"name": tool, "arguments": arguments, "_meta": meta}
-    client = Client(port)
-    headers = {"MCP-Protocol-Version": revision, "Mcp-Method": "tools/call", "Mcp-Name": tool}
-    status, _, body = client.send("tools/call", params, **headers)
-    client.close()
-    assert status == 200, body
-    result: dict[str, Any] = json.loads(body)["result"]
+    with HttpClient(port, revision=revision) as client:
+        reply = client.ask("tools/call", params, Mcp_Method="tools/call", Mcp_Name=tool)
+    assert "result" in reply, reply
+    result: dict[str, Any] = reply["result"]
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import signal
 import subprocess
@@ -13,46 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from support.commands import LIMIT_S, run
+from support.http_client import HttpClient
 
 
-class Asking:
-    """Makes requests on one kept-alive connection to a recorder."""
+class RecordedClient(HttpClient):
+    """A client that makes many requests through a recorder."""
 
-    def __init__(self, port: int, path: str = "/mcp") -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
-        self.path = path
-        self.number = 0
-
-    def ask(self, method: str, session: str | None = None, **params: Any) -> http.client.HTTPResponse:
-        self.number += 1
-        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
-        return self.send("POST", json.dumps(message), session)
-
-    def send(self, method: str, body: str | None, session: str | None) -> http.client.HTTPResponse:
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        headers |= {"Mcp-Session-Id": session} if session else {}
-        self.connection.request(method, self.path, body, headers)
-        reply = self.connection.getresponse()
-        reply.read()
-        assert reply.status < 300, reply.status
-        return reply
-
-    def sessions(self, number: int, *, end: bool) -> None:
-        client = {"name": "test", "version": "0"}
+    def begin_sessions(self, number: int, *, end: bool) -> None:
+        """Starts sessions one after another, and ends each if ``end`` is set."""
         for _ in range(number):
-            begun = self.ask("initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo=client)
-            session = begun.headers["Mcp-Session-Id"]
-            assert session
+            self.initialize("2025-03-26")
+            assert self.session
             if end:
-                self.send("DELETE", None, session)
+                self.end_session()
+            self.headers.clear()
 
-    def calls(self, number: int, tool: str = "echo", **arguments: Any) -> None:
+    def repeat_call(self, number: int, tool: str = "echo", **arguments: Any) -> None:
+        """Calls a tool ``number`` times."""
         for _ in range(number):
-            self.ask("tools/call", name=tool, arguments=arguments or {"text": "x"})
+            self.call(tool, **(arguments or {"text": "x"}))
 
 
 @contextmanager
-def record_process(port: int, pid: int, folder: Path, path: str = "/mcp") -> Iterator[tuple[Asking, Path]]:
+def record_process(port: int, pid: int, folder: Path, path: str = "/mcp") -> Iterator[tuple[RecordedClient, Path]]:
     """Runs ``mcpace record --watch`` before a server. Yields a client and the recording's file."""
     file = folder / f"{port}.jsonl.zst"
     upstream = f"http://127.0.0.1:{port}{path}"
@@ -61,7 +43,7 @@ def record_process(port: int, pid: int, folder: Path, path: str = "/mcp") -> Ite
         assert recorder.stderr is not None
         try:
             told = recorder.stderr.readline()
-            yield Asking(int(told.split("http://127.0.0.1:")[1].split("/")[0]), path), file
+            yield RecordedClient(int(told.split("http://127.0.0.1:")[1].split("/")[0]), path), file
         finally:
             recorder.send_signal(signal.SIGINT)
             recorder.communicate(timeout=LIMIT_S)
