@@ -43,7 +43,7 @@ def record_process(port: int, pid: int, folder: Path, path: str = "/mcp") -> Ite
         assert recorder.stderr is not None
         try:
             told = recorder.stderr.readline()
-            yield RecordedClient(int(told.split("http://127.0.0.1:")[1].split("/")[0]), path), file
+            yield RecordedClient(int(told.split("http://127.0.0.1:")[1].split("/")[0]), path=path), file
         finally:
             recorder.send_signal(signal.SIGINT)
             recorder.communicate(timeout=LIMIT_S)
