@@ -47,7 +47,7 @@ GREET_TOOL = Tool("greet", {"name": "x"})
         ("waits-for-get", "go@1.2.0", "go@1.8.0", "profile:simple", "get-headers=500ms"),
         ("discovery-repeated", "typescript@1.20.0", "typescript@1.32.2", "profile:notion", None),
         ("connection-per-request", "python@1.30.0", "typescript@1.32.2", "profile:simple", None),
-        ("stream-not-drained", "rmcp@0.9.0", "go@1.8.0", "profile:notion", None),
+        ("stream-not-drained", "rmcp@0.9.0", "typescript@1.32.2", "profile:notion", None),
     ],
 )
 def test_at_a_scripted_target(code: str, shows: str, does_not: str, profile: str, fault: str | None) -> None:

@@ -209,7 +209,7 @@ ROWS = (
         ),
         live("waits", "a_client_that_drops_streams_at_their_result_needs_connections_anew"),
         SCRIPTED,
-        "rmcp 0.9.0 at profile:notion (control go-sdk 1.8.0)",
+        "rmcp 0.9.0 at profile:notion (control typescript 1.32.2)",
     ),
     Row(
         "get-loop",
