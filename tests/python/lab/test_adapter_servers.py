@@ -7,7 +7,6 @@ kept under `target/adapters`. Releases that would take long to build, or that ar
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import select
@@ -32,6 +31,7 @@ from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.errors import ProgramDied, Unsupported
 from mcpace.lab.servers.server_program import ServerProgram, State
 from mcpace.lab.servers.shop import NOBODY, Shop, cart_items, user_record
+from support.http_client import HttpClient
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "adapters"
@@ -151,15 +151,15 @@ def test_every_server_gives_the_same_answers(release: Release, shop: Shop) -> No
         ):
             assert server.ready.version in (release.version, __version__)
             assert server.ready.workers == 1
-            listed = {tool["name"]: tool["inputSchema"] for tool in connection.ask("tools/list")["tools"]}
+            listed = {tool["name"]: tool["inputSchema"] for tool in connection.result("tools/list")["tools"]}
             assert {name: asked(schema) for name, schema in listed.items()} == SCHEMAS
             for tool, arguments, text, failed in calls(shop):
-                answer = connection.call(tool, arguments)
+                answer = connection.outcome(tool, arguments)
                 if failed and str(release) in TALKATIVE:
                     text = f"Error executing tool {tool}: {text}"
                 assert answer == (text, failed), f"{release}:{mode} {tool}({json.dumps(arguments)[:200]})"
                 kind = "text/event-stream" if mode.startswith("sse") else "application/json"
-                assert connection.content_type == kind, f"{mode}: {tool}"
+                assert connection.reply.headers.get_content_type() == kind, f"{mode}: {tool}"
         with account.connect() as redis:
             assert redis.send_command("GET", "orders:5") == b"2"
             first, second = (shop.price(items) for items in (ORDER, ORDER[:1]))
@@ -173,8 +173,8 @@ def test_every_server_keeps_sessions(release: Release) -> None:
     way = next(way for way in ways(release) if way[1] == "stateful")
     with running(release, *way) as server, Connection(server.url, way[1]) as connection:
         assert connection.session
-        assert connection.call("echo", {"text": "hi"}) == ("hi", False)
-        connection.end()
+        assert connection.outcome("echo", {"text": "hi"}) == ("hi", False)
+        connection.end_session()
 
 
 @EVERY
@@ -185,10 +185,10 @@ def test_every_server_ends_when_told(release: Release) -> None:
     server = start(release, mode, state)
     try:
         with Connection(server.url, state) as first, Connection(server.url, state) as second:
-            listed = {tool["name"] for tool in second.ask("tools/list")["tools"]}
+            listed = {tool["name"] for tool in second.result("tools/list")["tools"]}
             assert listed == {"echo", "greet", "double", "wait", "work", "payload"}
-            first.send("tools/call", {"name": "wait", "arguments": {"ms": 600_000}})
-            assert second.call("echo", {"text": "meanwhile"}) == ("meanwhile", False)
+            first.begin("tools/call", {"name": "wait", "arguments": {"ms": 600_000}})
+            assert second.outcome("echo", {"text": "meanwhile"}) == ("meanwhile", False)
         os.kill(server.pid, signal.SIGTERM)
         ends(server.pid)
     finally:
@@ -218,8 +218,8 @@ def test_a_shop_that_is_not_there_is_an_error_and_no_end(release: Release) -> No
     mode, state = ways(release)[0]
     with running(release, mode, state, env=nowhere) as server, Connection(server.url, state) as connection:
         for tool, arguments in (("search_products", {"query": "x"}), ("get_user_cart", {"user_id": 1})):
-            assert connection.call(tool, arguments)[1], tool
-        assert connection.call("echo", {"text": "still here"}) == ("still here", False)
+            assert connection.outcome(tool, arguments)[1], tool
+        assert connection.outcome("echo", {"text": "still here"}) == ("still here", False)
 
 
 HOLDER = """
@@ -303,86 +303,34 @@ def ends(pid: int) -> None:
         os.close(handle)
 
 
-class Connection:
+class Connection(HttpClient):
     """One plain HTTP connection that reads every answer to its end."""
 
     def __init__(self, url: str, state: State) -> None:
         parts = urllib.parse.urlsplit(url)
-        assert parts.hostname is not None
-        self._path = parts.path
-        self._http = http.client.HTTPConnection(parts.hostname, parts.port, timeout=LIMIT_S)
-        self._id = 0
-        self.session: str | None = None
-        self.content_type = ""
+        assert parts.hostname == "127.0.0.1" and parts.port is not None
+        super().__init__(parts.port, path=parts.path, revision=REVISION)
         if state == "stateful":
-            self.begin()
+            self.initialize(REVISION)
+            self.notify("notifications/initialized")
 
     def __enter__(self) -> Connection:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._http.close()
+    def result(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Makes a request and returns its result."""
+        answer = self.ask(method, params)
+        assert self.reply.status == 200 and "result" in answer, (self.reply.status, answer)
+        result: dict[str, Any] = answer["result"]
+        return result
 
-    def begin(self) -> None:
-        """Starts a session, where the server has sessions."""
-        client = {"name": "test", "version": "0"}
-        self.ask("initialize", {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client})
-        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        reply = self._http.getresponse()
-        assert reply.status in (200, 202, 204)
-        reply.read()
-
-    def end(self) -> None:
-        self._http.request("DELETE", self._path, headers=self._headers())
-        reply = self._http.getresponse()
-        reply.read()
-        assert reply.status < 300
-
-    def call(self, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+    def outcome(self, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
         """Calls a tool.
 
         Returns its text and whether it is an error. The result has one block and no structured copy.
         """
-        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        result = self.result("tools/call", {"name": tool, "arguments": arguments})
         assert "structuredContent" not in result
         [block] = result["content"]
         assert block["type"] == "text"
         return block["text"], result.get("isError", False)
-
-    def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Makes a request and returns its result."""
-        self.send(method, params)
-        reply = self._http.getresponse()
-        body = reply.read().decode()
-        assert reply.status == 200, (reply.status, body[:500])
-        self.session = reply.headers.get("mcp-session-id", self.session)
-        self.content_type = reply.headers.get_content_type()
-        messages = events(body) if self.content_type == "text/event-stream" else [json.loads(body)]
-        [answer] = [message for message in messages if message.get("id") == self._id]
-        assert "result" in answer, answer
-        result: dict[str, Any] = answer["result"]
-        return result
-
-    def send(self, method: str, params: dict[str, Any] | None = None) -> None:
-        self._id += 1
-        message = {"jsonrpc": "2.0", "id": self._id, "method": method}
-        self._post(message if params is None else {**message, "params": params})
-
-    def _post(self, message: dict[str, Any]) -> None:
-        self._http.request("POST", self._path, compact(message).encode(), self._headers())
-
-    def _headers(self) -> dict[str, str]:
-        session = {"mcp-session-id": self.session} if self.session else {}
-        return {
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-            "mcp-protocol-version": REVISION,
-            **session,
-        }
-
-
-def events(body: str) -> list[dict[str, Any]]:
-    """Returns the messages of an event stream."""
-    # Not `splitlines`, which knows separators that no event stream has.
-    data = [line[5:].strip() for line in body.replace("\r\n", "\n").split("\n") if line.startswith("data:")]
-    return [json.loads(text) for text in data if text]
