@@ -120,7 +120,7 @@ class Later:
         self.characters = 0
         self.has_dropped = False
 
-    def put(self, method: str, params: str | None) -> None:
+    def put_notification(self, method: str, params: str | None) -> None:
         size = len(params or "")
         while self.news and (len(self.news) >= _HELD or self.characters + size > _HELD_CHARACTERS):
             if not self.has_dropped:
@@ -134,7 +134,7 @@ class Later:
         self.characters += size
         self.news.append((method, params))
 
-    def take(self) -> tuple[str, str | None]:
+    def take_notification(self) -> tuple[str, str | None]:
         method, params = self.news.popleft()
         self.characters -= len(params or "")
         return method, params
@@ -154,7 +154,7 @@ class Soon:
 
     def hear(self, method: str, params: str | None) -> None:
         if self.hearing >= _AT_ONCE or self.later.news:
-            self.later.put(method, params)
+            self.later.put_notification(method, params)
         else:
             self._call_back(method, params)
 
@@ -176,7 +176,7 @@ class Soon:
     def _callback_done(self, _: asyncio.Task[Any]) -> None:
         self.hearing -= 1
         while self.later.news and self.hearing < _AT_ONCE:
-            self._call_back(*self.later.take())
+            self._call_back(*self.later.take_notification())
 
     async def _answer(self, question: _core.Question) -> None:
         try:
@@ -184,11 +184,11 @@ class Soon:
             if inspect.isawaitable(answer):
                 answer = await answer
         except BaseException as error:
-            refuse(question, error)
+            refuse_question(question, error)
             if not isinstance(error, Exception):
                 raise
         else:
-            give(question, answer)
+            give_answer(question, answer)
 
 
 def answer_now(callbacks: Callbacks, question: _core.Question) -> None:
@@ -198,12 +198,12 @@ def answer_now(callbacks: Callbacks, question: _core.Question) -> None:
         if inspect.isawaitable(answer):
             raise TypeError("a callback of SyncClient is an ordinary function, not a coroutine")
     except Exception as error:
-        refuse(question, error)
+        refuse_question(question, error)
     else:
-        give(question, answer)
+        give_answer(question, answer)
 
 
-def give(question: _core.Question, answer: Any) -> None:
+def give_answer(question: _core.Question, answer: Any) -> None:
     """Answers a request with a callback's return value: a result's model, a dict, or ``ErrorData``."""
     told = wire(answer)
     if isinstance(answer, BaseModel) and "code" in type(answer).model_fields and "message" in type(answer).model_fields:
@@ -213,10 +213,10 @@ def give(question: _core.Question, answer: Any) -> None:
     try:
         question.answer(json.dumps(told))
     except (TypeError, ValueError) as error:
-        refuse(question, error)
+        refuse_question(question, error)
 
 
-def refuse(question: _core.Question, error: BaseException) -> None:
+def refuse_question(question: _core.Question, error: BaseException) -> None:
     """Answers a request with the error that an exception stands for."""
     if isinstance(error, MCPError):
         data = None if error.data is None else json.dumps(error.data)

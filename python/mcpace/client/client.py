@@ -14,7 +14,7 @@ from mcpace import _core
 from mcpace.client import results, within
 from mcpace.client.asking import Soon
 from mcpace.client.errors import ListenNotSupportedError, parse_result, user_exception
-from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
+from mcpace.client.requests import CacheMode, Request, Requests, ResultT, request_extras
 from mcpace.client.subscription import Subscription
 from mcpace.types import MODERN, CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
 
@@ -44,9 +44,9 @@ class Client(Requests):
         if self._caller_or_none is not None:
             raise RuntimeError("this client is connected already")
         self._soon = Soon(self._callbacks)
-        self._entered = await asyncio.to_thread(within.enter, self._place)
+        self._entered = await asyncio.to_thread(within.enter_lifespan, self._place)
         try:
-            self._caller_or_none = await self._opens(self._soon.ask, self._soon.hear, in_loop=True)
+            self._caller_or_none = await self._open_session(self._soon.ask, self._soon.hear, in_loop=True)
         except _PROBLEMS as problem:
             await asyncio.to_thread(within.leave, self._entered)
             raise user_exception(problem) from None
@@ -82,7 +82,7 @@ class Client(Requests):
             return await self._call_with_progress(
                 name, arguments, read_timeout_seconds, progress_callback, input_responses, request_state, meta
             )
-        more = extras(read_timeout_seconds, None, meta)
+        more = request_extras(read_timeout_seconds, None, meta)
         return await _get(self._call_tool(name, arguments, more, input_responses, request_state))
 
     async def _call_with_progress(
@@ -96,7 +96,9 @@ class Client(Requests):
                 told.append(asyncio.get_running_loop().create_task(given))
 
         try:
-            return await _get(self._call_tool(name, arguments, extras(time_s, progress, meta), responses, state))
+            return await _get(
+                self._call_tool(name, arguments, request_extras(time_s, progress, meta), responses, state)
+            )
         finally:
             # All progress callbacks have finished when the call returns.
             if told:
@@ -106,41 +108,41 @@ class Client(Requests):
         self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> results.ListToolsResult:
         """A page of tools."""
-        pending = self._list("tools", cursor, extras(meta=meta, cache=cache_mode))
+        pending = self._list("tools", cursor, request_extras(meta=meta, cache=cache_mode))
         return await _get((pending, results.ListToolsResult.model_validate_json))
 
     async def list_resources(
         self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> results.ListResourcesResult:
         """A page of resources."""
-        pending = self._list("resources", cursor, extras(meta=meta, cache=cache_mode))
+        pending = self._list("resources", cursor, request_extras(meta=meta, cache=cache_mode))
         return await _get((pending, results.ListResourcesResult.model_validate_json))
 
     async def list_resource_templates(
         self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> results.ListResourceTemplatesResult:
         """A page of templates of resources."""
-        pending = self._list("resource_templates", cursor, extras(meta=meta, cache=cache_mode))
+        pending = self._list("resource_templates", cursor, request_extras(meta=meta, cache=cache_mode))
         return await _get((pending, results.ListResourceTemplatesResult.model_validate_json))
 
     async def list_prompts(
         self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> results.ListPromptsResult:
         """A page of prompts."""
-        pending = self._list("prompts", cursor, extras(meta=meta, cache=cache_mode))
+        pending = self._list("prompts", cursor, request_extras(meta=meta, cache=cache_mode))
         return await _get((pending, results.ListPromptsResult.model_validate_json))
 
     async def read_resource(
         self, uri: str, *, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> ReadResourceResult:
         """Reads a resource."""
-        return await _get(self._read(uri, extras(meta=meta, cache=cache_mode)))
+        return await _get(self._read(uri, request_extras(meta=meta, cache=cache_mode)))
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, *, meta: Mapping[str, Any] | None = None
     ) -> GetPromptResult:
         """Gets the messages of a prompt."""
-        return await _get(self._get_prompt(name, arguments, extras(meta=meta)))
+        return await _get(self._get_prompt(name, arguments, request_extras(meta=meta)))
 
     async def complete(
         self, ref: Any, argument: Mapping[str, str], context_arguments: Mapping[str, str] | None = None
@@ -150,21 +152,21 @@ class Client(Requests):
 
     async def send_ping(self, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
         """Checks that the server answers (legacy revisions)."""
-        return await _get(self._plain("ping", {}, meta))
+        return await _get(self._empty_request("ping", {}, meta))
 
     async def set_logging_level(
         self, level: LoggingLevel, *, meta: Mapping[str, Any] | None = None
     ) -> results.EmptyResult:
         """Sets the lowest level of wanted log messages (legacy revisions; otherwise ``log_level=`` of the client)."""
-        return await _get(self._plain("logging/setLevel", {"level": level}, meta))
+        return await _get(self._empty_request("logging/setLevel", {"level": level}, meta))
 
     async def subscribe_resource(self, uri: str, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
         """Subscribes to changes of a resource (legacy revisions; otherwise :meth:`listen`)."""
-        return await _get(self._plain("resources/subscribe", {"uri": uri}, meta))
+        return await _get(self._empty_request("resources/subscribe", {"uri": uri}, meta))
 
     async def unsubscribe_resource(self, uri: str, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
         """Ends a subscription of :meth:`subscribe_resource`."""
-        return await _get(self._plain("resources/unsubscribe", {"uri": uri}, meta))
+        return await _get(self._empty_request("resources/unsubscribe", {"uri": uri}, meta))
 
     async def send_roots_list_changed(self) -> None:
         """Notifies the server that the roots have changed (legacy revisions)."""

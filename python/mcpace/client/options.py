@@ -147,7 +147,7 @@ def settings(told: Mapping[str, Any]) -> bytes:
     return json.dumps({name: wire(value) for name, value in told.items() if value is not None}).encode()
 
 
-def opener(oauth: OAuth | None) -> Callable[[str], Any] | None:
+def page_opener(oauth: OAuth | None) -> Callable[[str], Any] | None:
     """The function that shows the user the page for consent."""
     if oauth is None or oauth.follow:
         return None

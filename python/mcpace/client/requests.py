@@ -91,14 +91,14 @@ class Requests:
             raise RuntimeError(f"{kind} is not connected: use it in a 'with' statement, or call connect() first")
         return self._caller_or_none
 
-    def _opens(self, asks: Any, hears: Any, in_loop: bool) -> _core.Pending:
+    def _open_session(self, asks: Any, hears: Any, in_loop: bool) -> _core.Pending:
         place = self._place
         return _core.Caller.connect(
             place.target,
             self._settings,
             asks,
             hears=hears if self._callbacks.hears_notifications else None,
-            opens=opt.opener(self._oauth),
+            opens=opt.page_opener(self._oauth),
             in_loop=in_loop,
             environment=place.environment,
             folder=place.folder,
@@ -145,26 +145,26 @@ class Requests:
         self,
         name: str,
         arguments: Mapping[str, Any] | None,
-        extras: dict[str, Any] | None,
+        request_extras: dict[str, Any] | None,
         input_responses: Any = None,
         request_state: str | None = None,
     ) -> Request[CallToolResult]:
         text = None if arguments is None else _encode(arguments)
         if input_responses is None and request_state is None:
-            return self._caller.call_tool(name, text, extras), _CALLED
+            return self._caller.call_tool(name, text, request_extras), _CALLED
         responses = None if input_responses is None else _encode(wire(input_responses)).encode()
-        return self._caller.resume_tool(name, text, responses, request_state, extras), _CALLED
+        return self._caller.resume_tool(name, text, responses, request_state, request_extras), _CALLED
 
-    def _list(self, kind: str, cursor: str | None, extras: dict[str, Any] | None) -> _core.Pending:
-        return self._caller.list(kind, cursor, extras)
+    def _list(self, kind: str, cursor: str | None, request_extras: dict[str, Any] | None) -> _core.Pending:
+        return self._caller.list(kind, cursor, request_extras)
 
-    def _read(self, uri: str, extras: dict[str, Any] | None) -> Request[ReadResourceResult]:
-        return self._caller.read_resource(str(uri), extras), _READ
+    def _read(self, uri: str, request_extras: dict[str, Any] | None) -> Request[ReadResourceResult]:
+        return self._caller.read_resource(str(uri), request_extras), _READ
 
     def _get_prompt(
-        self, name: str, arguments: Mapping[str, str] | None, extras: dict[str, Any] | None
+        self, name: str, arguments: Mapping[str, str] | None, request_extras: dict[str, Any] | None
     ) -> Request[GetPromptResult]:
-        return self._caller.get_prompt(name, None if arguments is None else _encode(arguments), extras), _GOT
+        return self._caller.get_prompt(name, None if arguments is None else _encode(arguments), request_extras), _GOT
 
     def _complete(
         self, ref: Any, argument: Mapping[str, str], context: Mapping[str, str] | None
@@ -174,8 +174,8 @@ class Requests:
             params["context"] = {"arguments": dict(context)}
         return self._request("completion/complete", params), results.CompleteResult.model_validate_json
 
-    def _plain(self, method: str, params: dict[str, Any], meta: Any = None) -> Request[results.EmptyResult]:
-        return self._request(method, params, extras(meta=meta)), _EMPTY
+    def _empty_request(self, method: str, params: dict[str, Any], meta: Any = None) -> Request[results.EmptyResult]:
+        return self._request(method, params, request_extras(meta=meta)), _EMPTY
 
     def _request(self, method: str, params: dict[str, Any], more: dict[str, Any] | None = None) -> _core.Pending:
         return self._caller.request(method, _encode(params), more)
@@ -192,7 +192,7 @@ class Requests:
         return _encode(wire(wanted)).encode()
 
 
-def extras(
+def request_extras(
     time_s: float | None = None,
     progress: Callable[..., Any] | None = None,
     meta: Mapping[str, Any] | None = None,

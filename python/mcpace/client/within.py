@@ -11,7 +11,7 @@ from mcpace.server.running.errors import AuthorProblem
 from mcpace.server.running.lifespans import RunningLifespan
 
 
-def enter(place: ServerLocation) -> RunningLifespan | None:
+def enter_lifespan(place: ServerLocation) -> RunningLifespan | None:
     """Waits until the lifespan is entered, where there is one. Raises the exceptions of the author's code."""
     if place.prepared is None or place.prepared.lifespan is None:
         return None

@@ -202,7 +202,9 @@ class FastMCP(MCPServer[Any]):
 
     def add_tool(self, tool: Any, **options: Any) -> Any:  # type: ignore[override]
         """Registers a tool, or a function as one with the options of :meth:`tool`. Works while the server runs, too."""
-        self._put("tool", tool if isinstance(tool, Tool) else _component_of("tool", FunctionTool.of, tool, options))
+        self._add_component(
+            "tool", tool if isinstance(tool, Tool) else _component_of("tool", FunctionTool.of, tool, options)
+        )
         return tool
 
     def remove_tool(self, name: str) -> None:
@@ -225,7 +227,7 @@ class FastMCP(MCPServer[Any]):
         The guards check a given ``principal``; without one they are skipped. Returns a ``ToolResult``, or the tool's
         questions to the client (``InputRequiredResult``).
         """
-        result = await super().call_tool(name, arguments, context or self._here(), principal=principal)
+        result = await super().call_tool(name, arguments, context or self._current_context(), principal=principal)
         if isinstance(result, InputRequiredResult):
             return result
         return ToolResult.model_validate(result.model_dump()) if type(result) is not ToolResult else result
@@ -285,7 +287,7 @@ class FastMCP(MCPServer[Any]):
             return self.add_template(made) if isinstance(made, FunctionTemplate) else self.add_resource(made)
         entry = resource if isinstance(resource, plain.Resource) else _foreign_resource(resource)
         check_uri(str(entry.uri))
-        self._put("resource", entry)
+        self._add_component("resource", entry)
         return resource
 
     def add_template(self, template: Any) -> Any:
@@ -295,7 +297,7 @@ class FastMCP(MCPServer[Any]):
                 f"add_template takes a ResourceTemplate of mcpace.fastmcp, not {_kind_of(template)}; a function is one "
                 "with @mcp.resource(uri)"
             )
-        self._put("template", template)
+        self._add_component("template", template)
         return template
 
     def remove_resource(self, uri: str) -> None:
@@ -312,7 +314,7 @@ class FastMCP(MCPServer[Any]):
         Raises ``NotFoundError`` for an unknown resource, ``ResourceError`` where reading fails.
         """
         try:
-            contents = await super().read_resource(uri, context or self._here(), principal=principal)
+            contents = await super().read_resource(uri, context or self._current_context(), principal=principal)
         except ResourceNotFoundError as error:
             raise NotFoundError(f"Unknown resource: {str(uri)!r}") from error
         except MCPError as error:
@@ -357,7 +359,7 @@ class FastMCP(MCPServer[Any]):
 
     def add_prompt(self, prompt: Any) -> Any:
         """Registers a prompt, or a function as one. Works while the server runs, too."""
-        self._put(
+        self._add_component(
             "prompt", prompt if isinstance(prompt, Prompt) else _component_of("prompt", FunctionPrompt.of, prompt)
         )
         return prompt
@@ -374,7 +376,7 @@ class FastMCP(MCPServer[Any]):
         prompt = self.registry.prompts.get(name)
         if prompt is None:
             raise NotFoundError(f"Unknown prompt: {name!r}")
-        context = self._here()
+        context = self._current_context()
         token = current.set(context)
         try:
             rendered: Any = await prompt.render(arguments, context)
@@ -441,8 +443,8 @@ class FastMCP(MCPServer[Any]):
             raise UnsupportedOption(f"version={criteria['version']!r}: {_NO_VERSIONS}")
         self._visibility.add(enabled, criteria)
         for (kind, key), entry in list(self._parts.items()):
-            is_there = key in self._shelf(kind)
-            if self._visibility.shows(kind, key, entry) == is_there:
+            is_there = key in self._components_of(kind)
+            if self._visibility.is_shown(kind, key, entry) == is_there:
                 continue
             if is_there:
                 self._hide(kind, key)
@@ -452,7 +454,7 @@ class FastMCP(MCPServer[Any]):
 
     # Components --------------------------------------------------------------------------------------------------
 
-    def _put(self, kind: Kind, entry: Any) -> None:
+    def _add_component(self, kind: Kind, entry: Any) -> None:
         key = key_of(kind, entry)
         if (kind, key) in self._parts:
             words = f"{kind.title()} already exists: {key}"
@@ -464,12 +466,12 @@ class FastMCP(MCPServer[Any]):
                 logger.warning("%s; it is replaced", words)
             self._take(kind, key)
         self._parts[kind, key] = entry
-        if self._visibility.shows(kind, key, entry):
+        if self._visibility.is_shown(kind, key, entry):
             self._register(kind, entry)
 
     def _take(self, kind: Kind, key: str) -> None:
         del self._parts[kind, key]
-        if key in self._shelf(kind):
+        if key in self._components_of(kind):
             self._hide(kind, key)
 
     def _register(self, kind: Kind, entry: Any) -> None:
@@ -482,10 +484,10 @@ class FastMCP(MCPServer[Any]):
         }
         add[kind](entry)
         for above, namespace in self._above:
-            above._put(kind, move_component(kind, entry, namespace))
+            above._add_component(kind, move_component(kind, entry, namespace))
 
     def _hide(self, kind: Kind, key: str) -> None:
-        entry = self._shelf(kind)[key]
+        entry = self._components_of(kind)[key]
         registry = self.registry
         remove = {"tool": registry.remove_tool, "prompt": registry.remove_prompt}.get(kind, registry.remove_resource)
         remove(key)
@@ -494,7 +496,7 @@ class FastMCP(MCPServer[Any]):
             if (kind, name) in above._parts:
                 above._take(kind, name)
 
-    def _shelf(self, kind: Kind) -> dict[str, Any]:
+    def _components_of(self, kind: Kind) -> dict[str, Any]:
         registry = self.registry
         shelves: dict[Kind, dict[str, Any]] = {
             "tool": registry.tools,
@@ -504,7 +506,7 @@ class FastMCP(MCPServer[Any]):
         }
         return shelves[kind]
 
-    def _here(self) -> Context:
+    def _current_context(self) -> Context:
         """A context nested in that of the current call; outside of a call, a context without one."""
         context = current.get(None)
         return Context(server=self) if context is None else context.nested()
@@ -527,8 +529,8 @@ class FastMCP(MCPServer[Any]):
         if server is self:
             raise ValueError("a server can't be mounted in itself")
         for kind in KINDS:
-            for entry in list(server._shelf(kind).values()):
-                self._put(kind, move_component(kind, entry, namespace))
+            for entry in list(server._components_of(kind).values()):
+                self._add_component(kind, move_component(kind, entry, namespace))
         self._routes.extend(server._routes)
         server._above.append((self, namespace))
 

@@ -65,9 +65,9 @@ class _Scopes:
         self.tag = tag
 
     def __call__(self, context: AuthContext) -> bool:
-        return not self.missing(context)
+        return not self.missing_scopes(context)
 
-    def missing(self, context: AuthContext) -> list[str]:
+    def missing_scopes(self, context: AuthContext) -> list[str]:
         """The scopes that the token lacks."""
         if self.tag is not None and self.tag not in context.component.tags:
             return []
@@ -115,7 +115,7 @@ def component_guards(auth: Any, component: Any, timeout: float | None = None) ->
 def _permission(check: AuthCheck, component: Any) -> Permission:
     def check_answer(agreed: Any, context: AuthContext) -> None:
         if not agreed:
-            missing = check.missing(context) if isinstance(check, _Scopes) else []
+            missing = check.missing_scopes(context) if isinstance(check, _Scopes) else []
             raise Denied(f"needs the scopes {' '.join(missing)}" if missing else "not permitted", scopes=missing)
 
     def ask(asked: AccessRequest) -> None:

@@ -48,7 +48,7 @@ class Client:
         given = {_CALLBACKS[name]: value for name, value in options.items() if value is not None}
         if timeout is not None:
             given["read_timeout_seconds"] = timeout
-        self._plain = PlainClient(_place(transport), **given)
+        self._plain = PlainClient(_server_location(transport), **given)
         self._is_connected = False
 
     async def __aenter__(self) -> Self:
@@ -142,7 +142,7 @@ class Client:
                 return found
 
 
-def _place(transport: Any) -> Any:
+def _server_location(transport: Any) -> Any:
     if isinstance(transport, Mapping):
         servers = transport.get("mcpServers", transport)
         if len(servers) != 1:

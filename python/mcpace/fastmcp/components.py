@@ -24,13 +24,13 @@ def move_component(kind: Kind, entry: Any, namespace: str | None) -> Any:
         return entry
     if kind in ("tool", "prompt"):
         return replace(entry, name=f"{namespace}_{entry.name}")
-    uri = _within(key_of(kind, entry), namespace)
+    uri = _add_namespace(key_of(kind, entry), namespace)
     if kind == "template":
         return replace(entry, uri_template=uri, template=UriTemplate.parse(uri))
     return entry.model_copy(update={"uri": uri}) if hasattr(entry, "model_copy") else entry.moved(uri)
 
 
-def _within(uri: str, namespace: str) -> str:
+def _add_namespace(uri: str, namespace: str) -> str:
     scheme, mark, rest = uri.partition("://")
     return f"{scheme}://{namespace}/{rest}" if mark else uri
 
@@ -48,12 +48,12 @@ class Visibility:
             raise TypeError(f"enable() and disable() take {', '.join(sorted(_CRITERIA))}; not {min(unknown)!r}")
         self._rules.append((enabled, criteria))
 
-    def shows(self, kind: Kind, key: str, entry: Any) -> bool:
+    def is_shown(self, kind: Kind, key: str, entry: Any) -> bool:
         """Whether a component is shown."""
-        return next((enabled for enabled, rule in reversed(self._rules) if _fits(rule, kind, key, entry)), True)
+        return next((enabled for enabled, rule in reversed(self._rules) if _matches_rule(rule, kind, key, entry)), True)
 
 
-def _fits(rule: Mapping[str, Any], kind: Kind, key: str, entry: Any) -> bool:
+def _matches_rule(rule: Mapping[str, Any], kind: Kind, key: str, entry: Any) -> bool:
     if rule.get("match_all"):
         return True
     names, keys, tags, kinds = (rule.get(name) for name in ("names", "keys", "tags", "components"))

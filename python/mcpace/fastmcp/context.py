@@ -252,15 +252,15 @@ class Context(plain.Context[Any, Any]):
     def nested(self) -> Context:
         """A context for another function within this request, whose questions to the client start a first round of
         their own."""
-        return self._alike(nested=True)
+        return self._copy_with(nested=True)
 
     def within(self, surroundings: plain.RequestContext[Any, Any]) -> Context:
         """The context of this call with the request context that middleware passed on."""
-        context = self._alike(method=surroundings.method)
+        context = self._copy_with(method=surroundings.method)
         context._request_context = surroundings
         return context
 
-    def _alike(self, method: str | None = None, nested: bool = False) -> Context:
+    def _copy_with(self, method: str | None = None, nested: bool = False) -> Context:
         context = Context(
             call=self._call, server=self._server, method=self._method if method is None else method, nested=nested
         )

@@ -11,22 +11,22 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 def tool(name_or_fn: Any = None, **options: Any) -> Any:
     """Marks a function as a tool, with the options of ``FastMCP.tool``. With or without parentheses."""
-    return _marking("tool", name_or_fn, options)
+    return _mark_function("tool", name_or_fn, options)
 
 
 def prompt(name_or_fn: Any = None, **options: Any) -> Any:
     """Marks a function as a prompt, with the options of ``FastMCP.prompt``. With or without parentheses."""
-    return _marking("prompt", name_or_fn, options)
+    return _mark_function("prompt", name_or_fn, options)
 
 
 def resource(uri: str, **options: Any) -> Callable[[FunctionT], FunctionT]:
     """Marks a function as a resource, with the options of ``FastMCP.resource``."""
     if callable(uri):
         raise TypeError("The @resource decorator needs a URI: @resource('resource://…')")
-    return _marking("resource", None, {"uri": uri, **options})  # type: ignore[no-any-return]
+    return _mark_function("resource", None, {"uri": uri, **options})  # type: ignore[no-any-return]
 
 
-def _marking(kind: str, name_or_fn: Any, options: dict[str, Any]) -> Any:
+def _mark_function(kind: str, name_or_fn: Any, options: dict[str, Any]) -> Any:
     if isinstance(name_or_fn, str):
         options = {"name": name_or_fn, **options}
 

@@ -257,13 +257,15 @@ class _OutputSchema(GenerateJsonSchema):
     """Generates schemas in which the fields of a model have the names of its serialization."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        return self._named(bool(schema["cls"].model_config.get("serialize_by_alias")), super().model_schema, schema)
+        return self._with_aliases(
+            bool(schema["cls"].model_config.get("serialize_by_alias")), super().model_schema, schema
+        )
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         by_alias = bool((schema.get("config") or {}).get("serialize_by_alias"))
-        return self._named(by_alias, super().dataclass_schema, schema)
+        return self._with_aliases(by_alias, super().dataclass_schema, schema)
 
-    def _named(self, by_alias: bool, make: Callable[[Any], JsonSchemaValue], schema: Any) -> JsonSchemaValue:
+    def _with_aliases(self, by_alias: bool, make: Callable[[Any], JsonSchemaValue], schema: Any) -> JsonSchemaValue:
         before, self.by_alias = self.by_alias, by_alias
         try:
             return make(schema)
