@@ -231,10 +231,11 @@ def test_a_redis_that_is_away_is_told_once(on_down: str, sqlite: dict[str, str],
     with running(sqlite | {"REDIS_URL": redis.url, "ON_STORE_DOWN": on_down}, *WAYS["manage.py mcpace"]) as served:
         client = begun(served)
         redis.kill()
+        # A known session is served until the process has noticed the loss. There is one line for the sessions, and one
+        # for the limits once they are checked.
+        served.lines.until(r"Redis at .* can't be reached .*session")
         statuses = {client.exchange("tools/call", {"name": "double", "arguments": {"n": 1}})[0] for _ in range(5)}
         assert statuses == ({200} if on_down == "memory" else {503})
-        # One line for the sessions, and one for the limits once they are checked.
-        served.lines.until(r"Redis at .* can't be reached .*session")
         redis.start()
         served.lines.until("Redis at .* is back")
         assert len([line for line in served.lines.said if "can't be reached" in line and "session" in line]) == 1
