@@ -4,25 +4,19 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Extra, ResultType};
+use super::{Extra, ResultType, shapes::shapes};
 
-/// The parameters of `completion/complete`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CompleteParams {
-    /// Prompt or resource template that has the argument.
-    #[serde(rename = "ref")]
-    pub reference: CompletionRef,
-    /// The argument so far.
-    pub argument: CompletionArgument,
-    /// The arguments already settled. Since 2025-06-18.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<CompleteContext>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
+shapes! {
+    /// The parameters of `completion/complete`.
+    pub struct CompleteParams with _meta {
+        /// Prompt or resource template that has the argument.
+        #[serde(rename = "ref")]
+        reference: CompletionRef,
+        /// The argument so far.
+        argument: CompletionArgument,
+        /// The arguments already settled. Since 2025-06-18.
+        context?: CompleteContext,
+    }
 }
 
 /// A prompt or a resource template.
@@ -49,59 +43,40 @@ pub enum CompletionRef {
     },
 }
 
-/// An argument so far.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CompletionArgument {
-    /// Which.
-    pub name: String,
-    /// Text that the user has typed so far.
-    pub value: String,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+shapes! {
+    /// An argument so far.
+    #[derive(Default)]
+    pub struct CompletionArgument {
+        /// Which.
+        name: String,
+        /// Text that the user has typed so far.
+        value: String,
+    }
 
-/// The arguments already settled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CompleteContext {
-    /// Their values by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<BTreeMap<String, String>>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    /// The arguments already settled.
+    #[derive(Default)]
+    pub struct CompleteContext {
+        /// Their values by name.
+        arguments?: BTreeMap<String, String>,
+    }
 
-/// The result of `completion/complete`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CompleteResult {
-    /// The proposals.
-    pub completion: Completion,
-    /// Since 2026-07-28.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    /// The result of `completion/complete`.
+    #[derive(Default)]
+    pub struct CompleteResult with _meta {
+        /// The proposals.
+        completion: Completion,
+        /// Since 2026-07-28.
+        result_type?: ResultType,
+    }
 
-/// Proposals.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Completion {
-    /// At most 100.
-    pub values: Vec<String>,
-    /// How many there are in all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
-    /// Whether there are more than these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub has_more: Option<bool>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
+    /// Proposals.
+    #[derive(Default)]
+    pub struct Completion {
+        /// At most 100.
+        values: Vec<String>,
+        /// How many there are in all.
+        total?: u64,
+        /// Whether there are more than these.
+        has_more?: bool,
+    }
 }

@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{Extra, Json, Resource};
+use super::{Extra, Json, Resource, shapes::shapes};
 
 /// One block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -75,133 +75,79 @@ pub enum Role {
     Assistant,
 }
 
-/// Hints for whoever shows something.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Annotations {
-    /// For whom it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audience: Option<Vec<Role>>,
-    /// From 0, optional, to 1, needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<f64>,
-    /// ISO 8601. Since 2025-06-18.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_modified: Option<String>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+shapes! {
+    /// Hints for whoever shows something.
+    #[derive(Default)]
+    pub struct Annotations {
+        /// For whom it is.
+        audience?: Vec<Role>,
+        /// From 0, optional, to 1, needed.
+        priority?: f64,
+        /// ISO 8601. Since 2025-06-18.
+        last_modified?: String,
+    }
 
-/// Text.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TextContent {
-    /// The text.
-    pub text: String,
-    /// Hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    /// Text.
+    #[derive(Default)]
+    pub struct TextContent with _meta {
+        /// The text.
+        text: String,
+        /// Hints.
+        annotations?: Annotations,
+    }
 
-/// A picture or sound.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MediaContent {
-    /// Base64.
-    pub data: String,
-    /// Its type.
-    pub mime_type: String,
-    /// Hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    /// A picture or sound.
+    #[derive(Default)]
+    pub struct MediaContent with _meta {
+        /// Base64.
+        data: String,
+        /// Its type.
+        mime_type: String,
+        /// Hints.
+        annotations?: Annotations,
+    }
 
-/// A resource, contents included.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct EmbeddedResource {
-    /// The contents.
-    pub resource: ResourceContents,
-    /// Hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    /// A resource, contents included.
+    #[derive(Default)]
+    pub struct EmbeddedResource with _meta {
+        /// The contents.
+        resource: ResourceContents,
+        /// Hints.
+        annotations?: Annotations,
+    }
 
-/// The contents of a resource: text or base64, one of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResourceContents {
-    /// URI of the resource.
-    pub uri: String,
-    /// Its type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// The text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// The bytes, in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blob: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    /// The contents of a resource: text or base64, one of them.
+    #[derive(Default)]
+    pub struct ResourceContents with _meta {
+        /// URI of the resource.
+        uri: String,
+        /// Its type.
+        mime_type?: String,
+        /// The text.
+        text?: String,
+        /// The bytes, in base64.
+        blob?: String,
+    }
 
-/// The model wants a tool called.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolUseContent {
-    /// Id of the call, which its result repeats.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Its arguments.
-    pub input: Json,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    /// The model wants a tool called.
+    pub struct ToolUseContent with _meta {
+        /// Id of the call, which its result repeats.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        input: Json,
+    }
 
-/// Result of a tool call, as content of a message to a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolResultContent {
-    /// The id of the use.
-    pub tool_use_id: String,
-    /// Blocks of the result.
-    pub content: Vec<ContentBlock>,
-    /// Result for programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Json>,
-    /// Whether it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
+    /// Result of a tool call, as content of a message to a model.
+    pub struct ToolResultContent with _meta {
+        /// The id of the use.
+        tool_use_id: String,
+        /// Blocks of the result.
+        content: Vec<ContentBlock>,
+        /// Result for programs.
+        structured_content?: Json,
+        /// Whether it failed.
+        is_error?: bool,
+    }
 }

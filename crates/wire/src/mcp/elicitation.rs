@@ -2,51 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Extra, Json, TaskMetadata};
+use super::{Json, TaskMetadata, shapes::shapes};
 
-/// The parameters of `elicitation/create`: a form unless `mode` is `url`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ElicitParams {
-    /// `form`, also where absent, or `url`. Since 2025-11-25.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
-    /// For the user.
-    pub message: String,
-    /// Form: the JSON Schema of the answer, a flat object's; the order of its properties is the form's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requested_schema: Option<Json>,
-    /// URL: where the user goes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// URL, 2025-11-25 only: what [`ElicitationCompleteParams`] will name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elicitation_id: Option<String>,
-    /// 2025-11-25: run it as a task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskMetadata>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+shapes! {
+    /// The parameters of `elicitation/create`: a form unless `mode` is `url`.
+    pub struct ElicitParams with _meta {
+        /// `form`, also where absent, or `url`. Since 2025-11-25.
+        mode?: String,
+        /// For the user.
+        message: String,
+        /// Form: the JSON Schema of the answer, a flat object's; the order of its properties is the form's.
+        requested_schema?: Json,
+        /// URL: where the user goes.
+        url?: String,
+        /// URL, 2025-11-25 only: what [`ElicitationCompleteParams`] will name.
+        elicitation_id?: String,
+        /// 2025-11-25: run it as a task.
+        task?: TaskMetadata,
+    }
 
-/// The result of `elicitation/create`; in 2026-07-28 an input response.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ElicitResult {
-    /// Action of the user.
-    pub action: ElicitAction,
-    /// Values that the user entered in the form, when accepted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<Json>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
+    /// The result of `elicitation/create`; in 2026-07-28 an input response.
+    pub struct ElicitResult with _meta {
+        /// Action of the user.
+        action: ElicitAction,
+        /// Values that the user entered in the form, when accepted.
+        content?: Json,
+    }
 }
 
 /// Action of a user on a request for input.
@@ -61,13 +42,11 @@ pub enum ElicitAction {
     Cancel,
 }
 
-/// The parameters of `notifications/elicitation/complete` (2025-11-25).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ElicitationCompleteParams {
-    /// Which.
-    pub elicitation_id: String,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
+shapes! {
+    /// The parameters of `notifications/elicitation/complete` (2025-11-25).
+    #[derive(Default)]
+    pub struct ElicitationCompleteParams {
+        /// Which.
+        elicitation_id: String,
+    }
 }

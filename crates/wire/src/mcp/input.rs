@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Extra, Json, ResultType};
+use super::{Extra, Json, ResultType, shapes::shapes};
 
 /// Inputs that a server requests, by a key that the server chooses.
 pub type InputRequests = BTreeMap<String, InputRequest>;
@@ -13,37 +11,24 @@ pub type InputRequests = BTreeMap<String, InputRequest>;
 /// The answers, by the server's keys: results of the methods asked for.
 pub type InputResponses = BTreeMap<String, Json>;
 
-/// One thing that a server asks for: `sampling/createMessage`, `elicitation/create` or `roots/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct InputRequest {
-    /// The method.
-    pub method: String,
-    /// Its parameters; their type is the method's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub params: Option<Json>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+shapes! {
+    /// One thing that a server asks for: `sampling/createMessage`, `elicitation/create` or `roots/list`.
+    pub struct InputRequest {
+        /// The method.
+        method: String,
+        /// Its parameters; their type is the method's.
+        params?: Json,
+    }
 
-/// A result that asks for input, for a state to be sent back, or for both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InputRequiredResult {
-    /// [`ResultType::InputRequired`].
-    pub result_type: ResultType,
-    /// Inputs that the server requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_requests: Option<InputRequests>,
-    /// To be sent back exactly. Opaque to the client; the server must notice when it was changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_state: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
+    /// A result that asks for input, for a state to be sent back, or for both.
+    pub struct InputRequiredResult with _meta {
+        /// [`ResultType::InputRequired`].
+        result_type: ResultType,
+        /// Inputs that the server requests.
+        input_requests?: InputRequests,
+        /// To be sent back exactly. Opaque to the client; the server must notice when it was changed.
+        request_state?: String,
+    }
 }
 
 impl InputRequiredResult {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Extra, Json};
+use super::{Json, shapes::shapes};
 
 /// How grave a log message is (RFC 5424 §6.2.1). Ordered, the gravest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,30 +19,20 @@ pub enum LoggingLevel {
     Emergency,
 }
 
-/// The parameters of `logging/setLevel` (legacy revisions).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SetLevelParams {
-    /// From which level on messages are wanted.
-    pub level: LoggingLevel,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+shapes! {
+    /// The parameters of `logging/setLevel` (legacy revisions).
+    pub struct SetLevelParams {
+        /// From which level on messages are wanted.
+        level: LoggingLevel,
+    }
 
-/// The parameters of `notifications/message`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LogMessageParams {
-    /// How grave.
-    pub level: LoggingLevel,
-    /// Name of the logger.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub logger: Option<String>,
-    /// Logged value: any JSON.
-    pub data: Json,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
+    /// The parameters of `notifications/message`.
+    pub struct LogMessageParams with _meta {
+        /// How grave.
+        level: LoggingLevel,
+        /// Name of the logger.
+        logger?: String,
+        /// Logged value: any JSON.
+        data: Json,
+    }
 }

@@ -151,26 +151,6 @@ impl Method {
         let (from, to) = self.revisions();
         from <= revision && revision <= to
     }
-
-    /// Whether its complete results carry `ttlMs` and `cacheScope` in 2026-07-28 (server/utilities/caching).
-    #[must_use]
-    pub const fn is_cacheable(self) -> bool {
-        matches!(
-            self,
-            Method::Discover
-                | Method::ToolsList
-                | Method::PromptsList
-                | Method::ResourcesList
-                | Method::ResourceTemplatesList
-                | Method::ResourcesRead
-        )
-    }
-
-    /// Whether its result may be `input_required` in 2026-07-28 (basic/patterns/mrtr).
-    #[must_use]
-    pub const fn may_require_input(self) -> bool {
-        matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
-    }
 }
 
 impl std::fmt::Display for Method {

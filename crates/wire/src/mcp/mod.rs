@@ -26,6 +26,7 @@ mod resources;
 mod result;
 mod roots;
 mod sampling;
+mod shapes;
 mod subscriptions;
 mod tasks;
 mod tools;
@@ -44,21 +45,20 @@ pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses
 pub use json::Json;
 pub use lifecycle::{DiscoverResult, Icon, Implementation, InitializeParams, InitializeResult};
 pub use logging::{LogMessageParams, LoggingLevel, SetLevelParams};
-pub use meta::{RequestMeta, key};
+pub use meta::key;
 pub use method::{Method, Sender};
 pub use outline::{MetaOutline, ParamsOutline};
 pub use progress::{CancelledParams, ProgressParams};
-pub use prompts::{GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
+pub use prompts::{GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
 pub use resources::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
-    ResourceTemplate, ResourceUriParams,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceTemplate, ResourceUriParams,
 };
-pub use result::{EmptyResult, ListParams, ResultType};
+pub use result::{EmptyResult, ResultType};
 pub use roots::{ListRootsResult, Root};
 pub use sampling::{CreateMessageParams, CreateMessageResult, ModelHint, ModelPreferences, OneOrMany, SamplingMessage};
 pub use subscriptions::{SubscriptionFilter, SubscriptionParams};
-pub use tasks::{ListTasksResult, Task, TaskIdParams, TaskMetadata, TaskStatus, UpdateTaskParams};
-pub use tools::{CallToolParams, CallToolResult, ListToolsResult, Tool, ToolAnnotations, ToolExecution};
+pub use tasks::{Task, TaskIdParams, TaskMetadata, TaskStatus, UpdateTaskParams};
+pub use tools::{CallToolResult, ListToolsResult, Tool, ToolAnnotations, ToolExecution};
 
 /// Members that are unknown here, or an object whose members the specification leaves open.
 pub type Extra = serde_json::Map<String, serde_json::Value>;

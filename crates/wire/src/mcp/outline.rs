@@ -31,7 +31,7 @@ pub struct ParamsOutline<'a> {
     pub meta: Option<MetaOutline<'a>>,
 }
 
-/// The members of a request's `_meta` that a server looks at on each call. [`super::RequestMeta`] has all of them.
+/// The members of a request's `_meta` that a server looks at on each call.
 #[derive(Clone, Debug, Default)]
 pub struct MetaOutline<'a> {
     /// The revision spoken; a string, since a server must be able to name one that it doesn't know.

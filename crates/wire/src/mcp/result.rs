@@ -1,11 +1,12 @@
 //! Members that all results have, and the parameters of all lists.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::Extra;
+use super::shapes::shapes;
 
 /// Kind of a result (2026-07-28). An absent one means complete.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(from = "String")]
 pub enum ResultType {
     /// The request is done.
     #[default]
@@ -48,38 +49,12 @@ impl Serialize for ResultType {
     }
 }
 
-impl<'de> Deserialize<'de> for ResultType {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(ResultType::from)
+shapes! {
+    /// The result of `ping`, `logging/setLevel`, `resources/subscribe`, `tasks/update`, …: `{}` in legacy revisions,
+    /// `{"resultType": "complete"}` since 2026-07-28.
+    #[derive(Default)]
+    pub struct EmptyResult with _meta {
+        /// Since 2026-07-28.
+        result_type?: ResultType,
     }
-}
-
-/// The result of `ping`, `logging/setLevel`, `resources/subscribe`, `tasks/update`, …: `{}` in legacy revisions,
-/// `{"resultType": "complete"}` since 2026-07-28.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EmptyResult {
-    /// Since 2026-07-28.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result_type: Option<ResultType>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// The parameters of every list.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ListParams {
-    /// Where the page before this one ended; opaque.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Extra>,
-    /// Unknown members.
-    #[serde(flatten)]
-    pub extra: Extra,
 }

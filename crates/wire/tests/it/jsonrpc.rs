@@ -135,8 +135,8 @@ fn depth_costs_no_stack() {
     }
     assert!(matches!(error(&deep), ParseError::Member { index: 0, .. }));
     assert!(matches!(error(&"[".repeat(1_000_000)), ParseError::NotJson { .. }));
-    let params = format!(r#"{{"name":"t","unknown":{deep}}}"#);
-    assert!(serde_json::from_str::<mcpace_wire::mcp::CallToolParams<'_>>(&params).is_err());
+    let params = format!(r#"{{"taskId":"t","unknown":{deep}}}"#);
+    assert!(serde_json::from_str::<mcpace_wire::mcp::TaskIdParams>(&params).is_err());
 }
 
 #[test]
