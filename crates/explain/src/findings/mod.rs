@@ -6,6 +6,7 @@
 
 mod behind;
 mod catalogue;
+mod chance;
 mod concurrency;
 mod groups;
 mod hidden_work;

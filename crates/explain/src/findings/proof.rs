@@ -116,6 +116,8 @@ closed! {
         StreamCompressed,
         /// Requests to the same server without it came back much sooner.
         ControlIsQuick,
+        /// Connecting to the same server took a small part of the time.
+        ConnectsQuickly,
         /// Behind what stands between, the same came one by one.
         SpreadBehind,
         /// The gateway had only this request while it sent those on.
@@ -308,6 +310,8 @@ closed! {
         CallWithoutToken,
         /// Ask the same server without a session: it is wrong if requests take as long.
         CallWithoutSession,
+        /// Ask the same server for a path that no MCP code serves: it is wrong if the answer takes as long.
+        AskForAnotherPath,
         /// Call the server behind the gateway directly: it is wrong if it gets as many requests.
         CallBehindGateway,
         /// Delay every server behind the gateway by a second: it is wrong if the answer comes one second later, not several.

@@ -8,7 +8,29 @@ use crate::{codes, found};
 
 /// Recordings that show causes.
 pub(crate) fn cases() -> Vec<Recording> {
-    vec![with_token(), with_session()]
+    vec![with_token(), with_session(), with_everything()]
+}
+
+/// Every request takes 60 ms, and connecting 0.3 ms.
+fn with_everything() -> Recording {
+    let mut script = Script::recorder();
+    script.accept(1, 0.0);
+    script.connect(101, 0.1, 0.4, Some(1));
+    let ask = |at: f64, post: fn(f64, u64, Reply) -> Post, id: u64| post(at, id, Reply::Json(at + 60.0, at + 60.1));
+    script.post(ask(1.0, |at, id, reply| request(at, id, "initialize", reply), 0));
+    script.post(notification(70.0, "notifications/initialized", 130.0));
+    script.post(ask(200.0, |at, id, reply| request(at, id, "tools/list", reply), 1));
+    script.post(ask(300.0, call_tool, 2));
+    script.recording()
+}
+
+#[test]
+fn a_cost_of_every_request_is_named_beside_a_quick_connect() {
+    let found = found(&with_everything());
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::ConstantCostPerRequest(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.follows, finding.confidence.level), (Follows::Everything, Level::Medium));
+    assert_eq!(context.without, ms(0.3));
 }
 
 /// Time that a server takes for a request with a token, for one in a session, and for any request.

@@ -125,8 +125,8 @@ fn paused(pause: fn(u64) -> f64, young: f64, tools: [&'static str; 2], timing: O
     script.post(request(0.0, 0, "initialize", Reply::Sse(2.0, 2.0 + young, Some(2.1 + young))));
     for id in 1..9_u64 {
         let at = id as f64 * 200.0;
-        script.call("call", at, at + 100.0);
         let result = at + 3.0 + pause(id);
+        script.call("call", at, result + 5.0);
         let call = call_tool(at + 1.0, id, Reply::Sse(at + 3.0, result, Some(result)));
         script.post(Post { name: Some(tools[id as usize % 2]), timing, ..call });
     }

@@ -48,6 +48,9 @@ DISPROOFS: dict[str, str] = {
     "call-without-token": (
         "Ask the same server without a token, or with a token that needs no lookup: wrong if requests take as long."
     ),
+    "ask-for-another-path": (
+        "Ask the same server for a path that no MCP code serves: wrong if the answer takes as long."
+    ),
     "call-without-session": "Ask the same server without a session: wrong if requests take as long.",
     "call-behind-gateway": "Call the server behind the gateway directly: wrong if it gets as many requests.",
     "delay-every-server": (

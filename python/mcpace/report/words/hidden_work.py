@@ -129,18 +129,22 @@ def _serial_fan_out(finding: Finding, context: SerialFanOut) -> str:
 
 def _constant_cost_per_request(finding: Finding, context: ConstantCostPerRequest) -> str:
     floor, without = seconds(context.floor_ns), seconds(context.without_ns)
-    what = {"token": "a token", "session": "a session"}.get(context.follows or "", "it")
+    what = {"token": " that has a token", "session": " that has a session"}.get(context.follows or "", "")
     kinds = context.kinds
     any_ = f", whichever of {count(kinds, 'kind')} it is," if kinds else ""
-    seen = f"Every request that has {what}{any_} takes the server"
+    seen = f"Every request{what}{any_} takes the server"
     if floor is None or without is None:
         return f"{seen} the same extra time, notifications included."
+    if context.follows == "everything":
+        return f"{seen} at least {duration(floor)}; connecting to the server takes {duration(without)}."
     return f"{seen} at least {duration(floor)}, notifications included; one without takes {duration(without)}."
 
 
 def _constant_cost_per_request_advice(context: ConstantCostPerRequest) -> str:
     if context.follows == "session":
         return "Make sessions cheap to find at the server or proxy: look at how their ids are signed, opened or stored."
+    if context.follows == "everything":
+        return "Look at what the server or a proxy before it does for each request: middleware, logging, a lookup."
     return "Verify tokens at the server itself, or keep what the authorization server said of one for a short while."
 
 

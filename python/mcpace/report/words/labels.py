@@ -114,6 +114,7 @@ REASONS: dict[str, str] = {
     ),
     "stream-compressed": "the stream was compressed on its way",
     "control-is-quick": "requests to the same server without it came back much sooner",
+    "connects-quickly": "connecting to the same server took a small part of the time",
     "spread-behind": "behind the proxy the same events came one by one",
     "alone-at-gateway": "the gateway had only this request while it sent the others",
     "others-end-promptly": "other streams of the recording ended right after their result",

@@ -20,37 +20,29 @@ const LEAST_CAP: usize = 4;
 /// Ends of one wave may scatter so much beyond their share of a call's time.
 const SCATTER: Nanos = Nanos::from_millis(5);
 
-/// A batch whose calls ended in waves.
+/// Calls of one tool, some of which waited for others.
 pub(super) struct CallBatch<'v, 'a> {
-    /// In the order of their ends.
+    /// Those that did not wait, and those that did, each in the order of their ends.
     pub(super) calls: Vec<&'v Served<'a>>,
-    /// Calls in each wave; two waves at least.
-    pub(super) waves: Vec<usize>,
+    /// Calls that did not wait.
+    pub(super) prompt: usize,
+    /// Calls that the server ran at a time.
+    pub(super) at_a_time: usize,
     /// One call's own time.
     pub(super) time: Nanos,
 }
 
-impl CallBatch<'_, '_> {
-    /// How many the server ran at a time.
-    pub(super) fn at_a_time(&self) -> usize {
-        self.waves[0]
+impl<'v, 'a> CallBatch<'v, 'a> {
+    /// The calls that had to wait.
+    pub(super) fn waiting_calls(&self) -> &[&'v Served<'a>] {
+        &self.calls[self.prompt..]
     }
 
-    /// The calls that had to wait, those of all waves but the first.
-    pub(super) fn waiting_calls(&self) -> &[&Served<'_>] {
-        &self.calls[self.waves[0]..]
-    }
-
-    /// The end of the wave before that of the call at `position`.
-    pub(super) fn wave_before(&self, position: usize) -> usize {
-        let mut first = 0;
-        for wave in &self.waves {
-            if position < first + wave {
-                break;
-            }
-            first += wave;
-        }
-        first.saturating_sub(1)
+    /// Calls in the order of their ends.
+    pub(super) fn by_end(&self) -> Vec<&'v Served<'a>> {
+        let mut calls = self.calls.clone();
+        calls.sort_by_key(|call| call.answered.at);
+        calls
     }
 }
 
@@ -98,7 +90,7 @@ fn wave_batch<'v, 'a>(calls: &[&'v Served<'a>]) -> Option<CallBatch<'v, 'a>> {
         (_, true) => sizes.len() > 2 || (size >= LEAST_CAP && *last > 1 && last * 5 >= size),
         (_, false) => sizes.len() > 2,
     };
-    (even && enough).then_some(CallBatch { calls, waves: sizes, time })
+    (even && enough).then_some(CallBatch { calls, prompt: size, at_a_time: size, time })
 }
 
 /// The sizes of the waves; `None` where the ends don't come in waves one call's time apart.

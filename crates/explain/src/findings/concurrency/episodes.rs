@@ -19,6 +19,10 @@ use mcpace_record::Nanos;
 
 use super::BEGUN;
 use super::batches::{CallBatch, find_batches};
+use super::full_buffer::behind_buffer;
+use super::head_of_line::behind_earlier;
+use super::held_reply;
+use super::load::{find_loaded, find_turns};
 use super::served::{Owner, Served, served_requests};
 use super::stalls::{CROSSING, Stall, Stalls, ToolWork, find_stalls};
 use crate::findings::{Alternative, Code, Level, Reason};
@@ -35,6 +39,9 @@ const HEAD_APART: Nanos = Nanos::from_millis(5);
 
 /// A head that is waited for longer waits for something.
 const LATE_HEAD: Nanos = Nanos::from_millis(50);
+
+/// From here on several tools ran at a time. The estimate is the shorter the more a tool's time varies.
+const AT_A_TIME: f64 = 1.3;
 
 /// Waits for a head that prove a pool's size.
 const FEWEST_LATE: usize = 3;
@@ -70,24 +77,35 @@ pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
     let served = served_requests(view);
     let tools: Vec<&Served<'_>> = served.iter().filter(|one| one.tool.is_some()).collect();
     let stalls = find_stalls(&served);
+    let late_heads = late_heads(&served, &tools);
     let batches = find_batches(&tools);
-    let pools: Vec<&str> = batches.iter().filter(|b| b.at_a_time() > 1).filter_map(|b| b.calls[0].tool).collect();
-    let mut found = of_sessions(&tools);
+    let own = shortest_work(&served, &tools);
+    let mut found = of_sessions(&tools, own);
+    if found.is_empty() {
+        found = late_heads.into_iter().collect();
+    }
     // Where sessions have their calls take turns, those of N sessions end in waves of N.
     let explained = |batch: &&CallBatch<'_, '_>| !found.is_empty() && one_of_each_owner(batch);
-    let others: Vec<&CallBatch<'_, '_>> = batches.iter().filter(|batch| !explained(batch)).collect();
+    let mut others: Vec<&CallBatch<'_, '_>> = batches.iter().filter(|batch| !explained(batch)).collect();
+    let is_open = found.is_empty() && others.is_empty() && behind_buffer(view).len() < held_reply::FEWEST_HELD;
+    let loaded = if is_open { find_loaded(&tools).or_else(|| find_turns(&tools, own)) } else { None };
+    others.extend(&loaded);
+    let pools: Vec<&str> = others.iter().filter(|b| b.at_a_time > 1).filter_map(|b| b.calls[0].tool).collect();
+    let is_serial = found.iter().any(|episode| episode.code == Code::SerialSession);
     found.extend(others.iter().map(|batch| of_batch(batch, stalls_of(batch, &stalls))));
     let mut by_name: Vec<_> = stalls.iter().collect();
     by_name.sort_by_key(|(tool, _)| **tool);
-    found.extend(by_name.iter().filter(|(tool, _)| !pools.contains(tool)).filter_map(|(_, stalls)| of_stalls(stalls)));
-    found.extend(late_heads(&served, &tools));
+    // Replies that leave in order hold pings up as well.
+    let in_order = found.is_empty() && !behind_earlier(view, &served).is_empty();
+    let held = by_name.iter().filter(|(tool, _)| !pools.contains(tool) && !is_serial && !in_order);
+    found.extend(held.filter_map(|(_, stalls)| of_stalls(stalls, &served, &tools)));
     found
 }
 
 fn one_of_each_owner(batch: &CallBatch<'_, '_>) -> bool {
-    let first: HashSet<Owner<'_>> = batch.calls[..batch.at_a_time()].iter().map(|call| call.owner).collect();
+    let first: HashSet<Owner<'_>> = batch.calls[..batch.prompt].iter().map(|call| call.owner).collect();
     let all: HashSet<Owner<'_>> = batch.calls.iter().map(|call| call.owner).collect();
-    first.len() == batch.at_a_time() && all.len() == first.len()
+    first.len() == batch.prompt && all.len() == first.len()
 }
 
 fn stalls_of<'e, 'v, 'a>(
@@ -118,7 +136,7 @@ fn tools_meanwhile(stalls: Option<&Stalls<'_, '_>>) -> Meanwhile {
 
 fn of_batch(batch: &CallBatch<'_, '_>, stalls: Option<&Stalls<'_, '_>>) -> Episode {
     let meanwhile = tools_meanwhile(stalls);
-    let (code, other) = match batch.at_a_time() {
+    let (code, other) = match batch.at_a_time {
         1 => one_at_a_time(batch, meanwhile),
         _ => several_at_a_time(batch, meanwhile),
     };
@@ -129,7 +147,7 @@ fn of_batch(batch: &CallBatch<'_, '_>, stalls: Option<&Stalls<'_, '_>>) -> Episo
     };
     let reason = if other.is_some() { Reason::AnotherLooksAlike } else { Reason::NothingPassed };
     let reason = if code == Code::CompletionWaves && other.is_none() { Reason::EndedInWaves } else { reason };
-    Episode { code, at_a_time: batch.at_a_time(), waits: batch_waits(batch), level, reason, other }
+    Episode { code, at_a_time: batch.at_a_time, waits: batch_waits(batch), level, reason, other }
 }
 
 fn one_at_a_time(batch: &CallBatch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<Alternative>) {
@@ -183,26 +201,35 @@ fn heads_came(batch: &CallBatch<'_, '_>) -> bool {
 }
 
 fn batch_waits(batch: &CallBatch<'_, '_>) -> Vec<HeldWait> {
-    let first = batch.waves[0];
-    let waited = batch.calls.iter().enumerate().skip(first);
-    waited
-        .map(|(position, call)| HeldWait {
+    let by_end = batch.by_end();
+    let waited = batch.waiting_calls().iter().filter_map(|call| {
+        // The end that let it begin: it took its own time from there.
+        let begun = Nanos(call.answered.at.0 - batch.time.0.min(call.server_time().0) / 2);
+        let before = by_end.partition_point(|other| other.answered.at <= begun).checked_sub(1)?;
+        Some(HeldWait {
             request: call.at,
             asked: call.asked,
-            released: batch.calls[batch.wave_before(position)].answered,
+            released: by_end[before].answered,
             answered: call.answered,
             time: call.server_time().since(batch.time),
         })
-        .collect()
+    });
+    waited.collect()
 }
 
 /// Requests that needed no tool, held while one ran.
-fn of_stalls(stalls: &Stalls<'_, '_>) -> Option<Episode> {
+fn of_stalls(stalls: &Stalls<'_, '_>, served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
     let (held, code) = match tools_meanwhile(Some(stalls)) {
         Meanwhile::Held => (&stalls.held, Code::BlockedEventLoop),
         Meanwhile::HeldAfterHead => (&stalls.held_after_head, Code::SerialSession),
         Meanwhile::NothingAsked | Meanwhile::Answered => return None,
     };
+    let at_a_time = tools_at_a_time(held, served, tools);
+    if code == Code::BlockedEventLoop && at_a_time > 1 {
+        let waits = held.iter().map(stall_wait).collect();
+        let (code, level, reason) = (Code::ThreadPoolSaturation, Level::Medium, Reason::NothingPassed);
+        return Some(Episode { code, at_a_time, waits, level, reason, other: None });
+    }
     let same_owner = held.iter().all(|stall| stall.request.same_owner(stall.behind));
     let other = match code {
         Code::SerialSession if !same_owner => return None,
@@ -214,6 +241,19 @@ fn of_stalls(stalls: &Stalls<'_, '_>) -> Option<Episode> {
         None => (Level::High, Reason::NothingPassed),
     };
     Some(Episode { code, at_a_time: 1, waits: held.iter().map(stall_wait).collect(), level, reason, other })
+}
+
+/// Tools that the server ran at a time while requests were held: by the number that ended meanwhile, each of which took as
+/// long as the tool takes by itself.
+fn tools_at_a_time(held: &[Stall<'_, '_>], served: &[Served<'_>], tools: &[&Served<'_>]) -> usize {
+    let tool = held[0].behind.tool;
+    let own = tools.iter().filter(|one| one.tool == tool).map(|one| one.server_time()).min().unwrap_or_default();
+    let Some(work) = ToolWork::longest_work(served) else { return 1 };
+    let ended: usize = held.iter().map(|stall| work.ends_while_held(stall.request)).sum();
+    let waited: f64 = held.iter().map(|stall| stall.request.server_time().0 as f64).sum();
+    // At most one call began before the wait, and counts with a part of its time.
+    let at_a_time = (ended.saturating_sub(held.len())) as f64 * own.0 as f64 / waited.max(1.0);
+    if at_a_time < AT_A_TIME { 1 } else { at_a_time.round().max(2.0) as usize }
 }
 
 fn stall_wait(stall: &Stall<'_, '_>) -> HeldWait {
@@ -258,7 +298,7 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
 }
 
 /// Sessions whose own calls ran one after another while the server ran others' beside them.
-fn of_sessions(tools: &[&Served<'_>]) -> Vec<Episode> {
+fn of_sessions(tools: &[&Served<'_>], own: Nanos) -> Vec<Episode> {
     let mut sessions: HashMap<Owner<'_>, Vec<&Served<'_>>> = HashMap::new();
     for tool in tools.iter().filter(|tool| matches!(tool.owner, Owner::Session(_))) {
         sessions.entry(tool.owner).or_default().push(tool);
@@ -267,10 +307,12 @@ fn of_sessions(tools: &[&Served<'_>]) -> Vec<Episode> {
         return Vec::new();
     }
     let beside = Beside::other_requests(tools);
-    let mut found: Vec<Episode> = sessions
-        .values()
-        .flat_map(|calls| find_batches(calls))
-        .filter(|batch| batch.at_a_time() == 1 && beside.others_ran(batch))
+    let all_in_turns = find_turns(tools, own).is_some();
+    let waves = sessions.values().flat_map(|calls| find_batches(calls)).filter(|batch| beside.others_ran(batch));
+    let turns = sessions.values().filter_map(|calls| find_turns(calls, own)).filter(|_| !all_in_turns);
+    let mut found: Vec<Episode> = waves
+        .chain(turns)
+        .filter(|batch| batch.at_a_time == 1)
         .map(|batch| Episode {
             code: Code::SerialSession,
             at_a_time: 1,
@@ -294,10 +336,17 @@ impl Beside {
         Self(ends)
     }
 
-    /// Whether as many of others' calls ended in the batch's time as could not have run in between.
+    /// Whether more calls ended in the batch's time than could have run in it one after another.
     fn others_ran(&self, batch: &CallBatch<'_, '_>) -> bool {
-        let (first, last) = (batch.calls[0].answered.at, batch.calls[batch.calls.len() - 1].answered.at);
-        let among = self.0.partition_point(|end| *end <= last) - self.0.partition_point(|end| *end < first);
-        among >= batch.calls.len() + batch.calls.len() / 2
+        let by_end = batch.by_end();
+        let (first, last) = (by_end[0].answered.at, by_end[by_end.len() - 1].answered.at);
+        let among = self.0.partition_point(|end| *end <= last) - self.0.partition_point(|end| *end <= first);
+        among as f64 * batch.time.0 as f64 >= AT_A_TIME * last.since(first).0 as f64
     }
+}
+
+/// The shortest time that a tool took, without the way to the server and back: requests that need no tool take about that.
+fn shortest_work(served: &[Served<'_>], tools: &[&Served<'_>]) -> Nanos {
+    let way = served.iter().filter(|one| one.tool.is_none()).map(Served::server_time).min().unwrap_or_default();
+    tools.iter().map(|tool| tool.server_time()).min().unwrap_or_default().since(way)
 }

@@ -9,6 +9,7 @@ mod episodes;
 mod full_buffer;
 pub(super) mod head_of_line;
 mod held_reply;
+mod load;
 pub(super) mod serial_session;
 mod served;
 mod stalls;

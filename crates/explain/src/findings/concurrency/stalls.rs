@@ -81,7 +81,7 @@ impl<'v, 'a> ToolWork<'v, 'a> {
     }
 
     /// The tool with whose end `request`, which came while it ran, was answered at `answered`: of several that ended
-    /// together, the one that was asked first.
+    /// together, one of the same session, and the one that was asked first.
     pub(super) fn held_up(&self, request: &Served<'a>, answered: Nanos) -> Option<&'v Served<'a>> {
         let ended = self.by_end.partition_point(|tool| tool.answered.at <= answered + CROSSING);
         let together = self.by_end[..ended].iter().rev().take(TOGETHER);
@@ -91,7 +91,13 @@ impl<'v, 'a> ToolWork<'v, 'a> {
             // Which of two that come at once the server has first, nobody knows.
             tool.at != request.at && tool.asked.at <= request.asked.at + CROSSING && waited
         });
-        held.min_by_key(|tool| tool.asked.at).copied()
+        held.min_by_key(|tool| (!tool.same_owner(request), tool.asked.at)).copied()
+    }
+
+    /// Tools that ended while `request` was held.
+    pub(super) fn ends_while_held(&self, request: &Served<'a>) -> usize {
+        let ended = |at: Nanos| self.by_end.partition_point(|tool| tool.answered.at <= at);
+        ended(request.answered.at + CROSSING) - ended(request.asked.at)
     }
 
     /// A tool that was at work while `request` was asked and answered, without any tool's end between.

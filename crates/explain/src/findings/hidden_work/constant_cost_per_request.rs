@@ -2,7 +2,8 @@
 //! is looked up elsewhere, or session ids that are costly to open (fastmcp #3285; envoy ai-gateway #1598).
 //!
 //! A distant server looks just the same, so that a floor under all requests proves nothing. The proof is a control in
-//! the same recording: requests to the same server without a token, or without a session, that come back much sooner.
+//! the same recording: requests to the same server without a token, or without a session, that come back much sooner. Where
+//! every request has both, connecting is the control: it takes one way to the server and back, and no server code.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,13 +12,16 @@ use mcpace_record::Nanos;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, ConstantCostPerRequest, Disproof, Finding, Follows, Level, ProofRole, Reason};
-use crate::view::{Exchange, Stamp, Transport};
+use crate::view::{Exchange, Stamp, Transport, View};
 
 /// Requests, and kinds of them, below which nothing is concluded.
 const FEWEST: (usize, usize) = (8, 3);
 
-/// Requests without the token or session that must be there to compare with.
-const FEWEST_CONTROLS: usize = 2;
+/// Requests without the token or session, from which on the comparison is sure. A single one may be quick by chance.
+const SURE_CONTROLS: usize = 3;
+
+/// Requests and kinds of them that are enough where the time to connect is known.
+const FEWEST_BESIDE_CONNECT: (usize, usize) = (3, 2);
 
 /// A difference below this is the server's usual unevenness.
 const SHORTEST: Nanos = Nanos::from_millis(5);
@@ -48,8 +52,9 @@ struct Cost<'w, 's, 'a> {
     control: Nanos,
     kinds: usize,
     dear: Vec<&'w ServerWait<'s, 'a>>,
-    quick: &'w ServerWait<'s, 'a>,
-    controls: usize,
+    /// Begin and end of the control.
+    quick: [(ProofRole, Stamp); 2],
+    level: Level,
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
@@ -57,8 +62,9 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let session = |e: &Exchange<'_>| e.is_message().then_some(e.session_sent().is_some());
     let token = |e: &Exchange<'_>| Some(e.authorization().is_some());
     // A session's beginning has the token already: if it is quick, the token costs nothing.
-    let cost =
-        compare_waits(&waits, Follows::Session, session).or_else(|| compare_waits(&waits, Follows::Token, token));
+    let cost = compare_waits(scene.view, &waits, Follows::Session, session)
+        .or_else(|| compare_waits(scene.view, &waits, Follows::Token, token))
+        .or_else(|| compare_connects(scene.view, &waits));
     cost.map_or_else(Vec::new, |cost| make_findings(scene, &cost))
 }
 
@@ -66,47 +72,91 @@ fn server_wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<ServerWait<'s, 'a>>
     // The standalone stream's head may come late, and an OAuth endpoint has work of its own.
     let other = exchange.is_standalone_stream() || exchange.sends_form() || exchange.transport != Transport::Http;
     let leg = exchange.back().filter(|_| !other)?;
-    Some(ServerWait { exchange, received: leg.request_end?, head: leg.reply_head? })
+    // A head that comes before its result says nothing of the time that the server takes.
+    let head = if exchange.asks() { leg.result_start.or(leg.reply_head)? } else { leg.reply_head? };
+    Some(ServerWait { exchange, received: leg.request_end?, head })
 }
 
 /// Whether messages that have something take a time that those without don't.
 fn compare_waits<'w, 's, 'a>(
+    view: &View<'a>,
     waits: &'w [ServerWait<'s, 'a>],
     follows: Follows,
     has: impl Fn(&Exchange<'a>) -> Option<bool> + Copy,
 ) -> Option<Cost<'w, 's, 'a>> {
-    // An answer to what the server asked has no method, and is of no kind.
-    let served = |w: &&ServerWait<'_, '_>| w.method().is_some() && matches!(w.exchange.status, Some(200..=299));
     let with = |has_it: bool| waits.iter().filter(move |w| has(w.exchange) == Some(has_it));
-    let dear: Vec<_> = with(true).filter(served).collect();
+    let dear: Vec<_> = with(true).filter(|wait| is_served(wait)).collect();
     let mut controls: Vec<_> = with(false).collect();
-    if dear.len() < FEWEST.0 || controls.len() < FEWEST_CONTROLS {
+    if dear.len() < FEWEST.0 || controls.is_empty() {
         return None;
     }
     controls.sort_by_key(|w| w.wait_time());
     let quick = controls[controls.len() / 2];
+    let CommonFloor { floor, kinds, level_kinds, notifies } = common_floor(&dear)?;
+    let addresses: HashSet<&str> =
+        dear.iter().filter_map(|w| Some(view.connection(w.exchange.back()?.conn?)?.address)).collect();
+    // Another address is another server, or another way to it.
+    let compared = quick.exchange.back().and_then(|leg| view.connection(leg.conn?));
+    let same = compared.is_none_or(|connection| addresses.is_empty() || addresses.contains(connection.address));
+    let level = match controls.len() {
+        1 => Level::Low,
+        number if same && number >= SURE_CONTROLS => Level::High,
+        _ => Level::Medium,
+    };
+    let control = quick.wait_time();
+    let quick = [(ProofRole::ControlReceived, quick.received), (ProofRole::ControlReplyHead, quick.head)];
+    let proven = level_kinds >= FEWEST.1 && notifies && is_dearer(floor, control);
+    proven.then_some(Cost { follows, floor, control, kinds, dear, quick, level })
+}
+
+/// Whether all messages take a time that connecting to the server doesn't.
+fn compare_connects<'w, 's, 'a>(view: &View<'a>, waits: &'w [ServerWait<'s, 'a>]) -> Option<Cost<'w, 's, 'a>> {
+    let dear: Vec<_> = waits.iter().filter(|wait| wait.exchange.is_message() && is_served(wait)).collect();
+    let connects = dear.iter().filter_map(|wait| {
+        let connection = view.connection(wait.exchange.back()?.conn?)?;
+        Some((connection.connecting?, connection.opened?))
+    });
+    let (connecting, opened) = connects.min_by_key(|(connecting, opened)| opened.at.since(connecting.at))?;
+    let control = opened.at.since(connecting.at);
+    let CommonFloor { floor, kinds, level_kinds, notifies } = common_floor(&dear)?;
+    let many = dear.len() >= FEWEST_BESIDE_CONNECT.0 && level_kinds >= FEWEST_BESIDE_CONNECT.1;
+    let quick = [(ProofRole::ConnectTried, connecting), (ProofRole::ConnectionOpened, opened)];
+    let (follows, level) = (Follows::Everything, Level::Medium);
+    let proven = many && notifies && is_dearer(floor, control);
+    proven.then_some(Cost { follows, floor, control, kinds, dear, quick, level })
+}
+
+/// Whether a message was served. An answer to what the server asked has no method, and is of no kind.
+fn is_served(wait: &ServerWait<'_, '_>) -> bool {
+    wait.method().is_some() && matches!(wait.exchange.status, Some(200..=299))
+}
+
+fn is_dearer(floor: Nanos, control: Nanos) -> bool {
+    floor.since(control) >= SHORTEST && floor.0 >= control.0.saturating_mul(TIMES_CONTROL)
+}
+
+/// Shortest time of any message.
+struct CommonFloor {
+    floor: Nanos,
+    kinds: usize,
+    /// Kinds of message near the floor: methods that do more take longer, but several kinds do hardly anything else.
+    level_kinds: usize,
+    /// Whether a notification or a ping is among them, which do nothing else.
+    notifies: bool,
+}
+
+fn common_floor(waits: &[&ServerWait<'_, '_>]) -> Option<CommonFloor> {
     let mut floors: BTreeMap<&str, (Nanos, bool)> = BTreeMap::new();
-    for wait in &dear {
-        let floor = floors.entry(wait.method()?).or_insert((wait.wait_time(), !wait.exchange.asks()));
+    for wait in waits {
+        let does_nothing = !wait.exchange.asks() || wait.method() == Some("ping");
+        let floor = floors.entry(wait.method()?).or_insert((wait.wait_time(), does_nothing));
         floor.0 = floor.0.min(wait.wait_time());
     }
     let floor = floors.values().map(|(floor, _)| *floor).min()?;
-    // Kinds of request near the floor: methods that do more take longer, but several kinds do hardly anything else.
     let near = |time: Nanos| time.0 <= floor.0.saturating_add(floor.0 / 2);
-    let level = floors.values().filter(|(time, _)| near(*time)).count();
-    let notifies = floors.values().any(|(time, notification)| *notification && near(*time));
-    let dearer =
-        floor.since(quick.wait_time()) >= SHORTEST && floor.0 >= quick.wait_time().0.saturating_mul(TIMES_CONTROL);
-    let kinds = floors.len();
-    (level >= FEWEST.1 && notifies && dearer).then_some(Cost {
-        follows,
-        floor,
-        control: quick.wait_time(),
-        kinds,
-        dear,
-        quick,
-        controls: controls.len(),
-    })
+    let level_kinds = floors.values().filter(|(time, _)| near(*time)).count();
+    let notifies = floors.values().any(|(time, does_nothing)| *does_nothing && near(*time));
+    Some(CommonFloor { floor, kinds: floors.len(), level_kinds, notifies })
 }
 
 fn make_findings(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Finding> {
@@ -128,25 +178,17 @@ fn make_findings(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Find
         floor: cost.floor,
         without: cost.control,
     };
-    let addresses: HashSet<&str> =
-        cost.dear.iter().filter_map(|w| Some(scene.view.connection(w.exchange.back()?.conn?)?.address)).collect();
-    // Another address is another server, or another way to it.
-    let compared = cost.quick.exchange.back().and_then(|leg| scene.view.connection(leg.conn?));
-    let same = compared.is_none_or(|connection| addresses.is_empty() || addresses.contains(connection.address));
-    let level = if same && cost.controls > FEWEST_CONTROLS { Level::High } else { Level::Medium };
-    let disproof = match cost.follows {
-        Follows::Token => Disproof::CallWithoutToken,
-        Follows::Session => Disproof::CallWithoutSession,
+    let (disproof, reason) = match cost.follows {
+        Follows::Token => (Disproof::CallWithoutToken, Reason::ControlIsQuick),
+        Follows::Session => (Disproof::CallWithoutSession, Reason::ControlIsQuick),
+        Follows::Everything => (Disproof::AskForAnotherPath, Reason::ConnectsQuickly),
     };
     operations
         .into_iter()
         .map(|(operation, mut tally)| {
-            tally.prove_events(&[
-                (ProofRole::ControlReceived, Some(cost.quick.received)),
-                (ProofRole::ControlReplyHead, Some(cost.quick.head)),
-            ]);
+            tally.prove_events(&cost.quick.map(|(role, stamp)| (role, Some(stamp))));
             let severity = tally.median_severity();
-            let confidence = scene.confidence_for(level, Reason::ControlIsQuick);
+            let confidence = scene.confidence_for(cost.level, reason);
             tally.into_finding(
                 Cause::ConstantCostPerRequest(context.clone()),
                 operation,

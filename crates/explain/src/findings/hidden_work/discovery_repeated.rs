@@ -1,7 +1,8 @@
 //! `discovery-repeated`: OAuth metadata fetched again though nothing had changed (typescript-sdk #1527).
 //!
 //! A fresh client must fetch it, and so may one whose token was refused. Needless is a fetch that brings the same document
-//! again while the same token is in use before and after it, or twice inside one call without a refusal in between.
+//! again while the same token is in use before and after it, or twice inside one call without a refusal in between. As many
+//! fetches as there were refusals may be needed, each by another client.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -38,11 +39,16 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 fn needless_fetches<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
     let tokens_after = tokens_after(exchanges);
     let (mut found, mut fetched) = (Vec::new(), HashMap::new());
-    let (mut token, mut refused) = (None, 0);
+    let (mut token, mut refused, mut refusals) = (None, 0, 0);
+    let mut fetches: HashMap<&str, usize> = HashMap::new();
     for (at, exchange) in exchanges.iter().enumerate() {
         if is_discovery(exchange) {
             let earlier: Option<(usize, &Exchange<'_>)> = fetched.insert(exchange.target(), (at, exchange));
-            let same_token = token.is_some() && token == tokens_after[at];
+            let fetches = fetches.entry(exchange.target()).or_default();
+            // Each refusal may be that of another client, which has to find out for itself.
+            let owed = *fetches < refusals;
+            *fetches += 1;
+            let same_token = token.is_some() && token == tokens_after[at] && !owed;
             let unchanged = earlier.filter(|(before, first)| {
                 let same_call = first.call.is_some() && first.call == exchange.call;
                 let unrefused = refused <= *before;
@@ -52,7 +58,7 @@ fn needless_fetches<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<
         } else {
             token = exchange.authorization().or(token);
             if matches!(exchange.status, Some(401 | 403)) {
-                refused = at;
+                (refused, refusals) = (at, refusals + 1);
             }
         }
     }

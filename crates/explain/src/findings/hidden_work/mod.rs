@@ -160,4 +160,6 @@ pub enum Follows {
     Token,
     /// The session's id: opened or looked up at a cost, each time.
     Session,
+    /// Nothing: every request takes it, though the way to the server is short.
+    Everything,
 }

@@ -15,8 +15,9 @@ use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, RepeatedListing, Severity};
 use crate::view::{EventIndex, Exchange};
 
-/// Repeats beside tool calls, and without any, below which nothing is concluded.
+/// Repeats beside tool calls, and without any, below which nothing is concluded. Two are enough where each call has one.
 const FEWEST: (u64, u64) = (3, 5);
+const FEWEST_OF_EACH_CALL: u64 = 2;
 
 /// Bytes that are more than hardly felt.
 const LARGE: u64 = 100_000;
@@ -53,7 +54,11 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let repeats = find_repeats(scene, used, &changes, &results);
         let tool_calls = used.iter().filter(|e| e.requests("tools/call")).count() as u64;
         let count = repeats.len() as u64;
-        let enough = if tool_calls == 0 { FEWEST.1 } else { FEWEST.0 };
+        let enough = match tool_calls {
+            0 => FEWEST.1,
+            _ if count >= tool_calls => FEWEST_OF_EACH_CALL,
+            _ => FEWEST.0,
+        };
         if count < enough || count * 5 < tool_calls * 4 {
             continue;
         }

@@ -14,7 +14,7 @@ use mcpace_record::{Digest, Nanos, ReplyEnding};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, RetriedExecution, Severity, Trigger};
-use crate::view::{Exchange, Note, Stamp};
+use crate::view::{Exchange, Note, Stamp, Transport};
 
 /// Nobody gives a tool up sooner.
 const SHORTEST_TIMEOUT: Nanos = Nanos::from_millis(1_000);
@@ -174,7 +174,9 @@ fn given_up(first: &Execution<'_, '_>, again: &Execution<'_, '_>, cancels: &[Sta
         _ => None,
     };
     let same_call = first.exchange.call.is_some() && first.exchange.call == again.exchange.call;
-    let given_up = left.or(cancelled).or(same_call.then_some(asked_again))?;
+    // Over stdio a client can give a call up without a word: the call never gets an answer.
+    let unanswered = first.exchange.transport == Transport::Stdio && first.exchange.answer.is_none();
+    let given_up = left.or(cancelled).or((same_call || unanswered).then_some(asked_again))?;
     let soon = asked_again.at.since(given_up.at) <= RETRY_WITHIN;
     (soon && is_round(given_up.at.since(sent))).then_some(given_up)
 }

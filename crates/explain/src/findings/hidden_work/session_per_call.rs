@@ -13,8 +13,8 @@ use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, SessionPerCall};
 use crate::view::{Call, Exchange};
 
-/// Calls below which chance or a plain first connect explains it.
-const FEWEST: u64 = 3;
+/// Calls below which chance or a plain first connect explains it: where operations are marked, and where they are not.
+const FEWEST: (u64, u64) = (2, 3);
 
 #[derive(Default)]
 struct OperationSessions {
@@ -37,13 +37,16 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     }
     operations
         .into_iter()
-        .filter(|(_, sessions)| nearly_each(&sessions.context))
+        .filter(|(operation, sessions)| {
+            let fewest = if operation.is_some() { FEWEST.0 } else { FEWEST.1 };
+            sessions.context.tool_calls >= fewest && nearly_each(&sessions.context)
+        })
         .map(|(operation, sessions)| make_finding(scene, operation, sessions))
         .collect()
 }
 
 fn nearly_each(context: &SessionPerCall) -> bool {
-    context.tool_calls >= FEWEST && context.sessions * 5 >= context.tool_calls * 4
+    context.sessions * 5 >= context.tool_calls * 4
 }
 
 /// One operation: is there a session's beginning before its tool call?

@@ -2,13 +2,13 @@
 //! (LibreChat #12162, open-webui #27795).
 //!
 //! Trying again is right; doing so without waiting longer each time, or in step with everybody else, keeps down a server
-//! that comes back. Pauses that grow acquit a client, and so does a request that succeeds in between. 401 and 403 belong to
+//! that comes back. Pauses that grow acquit a client, and so does an equal request that succeeds in between. 401 and 403 belong to
 //! authentication.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use mcpace_record::{ConnectionId, Nanos, ReplyEnding};
+use mcpace_record::{ConnectionId, Digest, Nanos, ReplyEnding};
 
 use super::rhythm::{median_span, steady_period};
 use crate::findings::groups::Group;
@@ -23,7 +23,7 @@ const FEWEST: usize = 5;
 /// From here on chance is excluded.
 const MANY: u64 = 10;
 
-/// Without session ids, requests that follow each other sooner may be many clients that ask once each.
+/// Without session ids, requests on several connections that follow each other sooner may be many clients that ask once each.
 const SLOWEST_CROWD: Nanos = Nanos::from_millis(200);
 
 /// Clients at one moment, and moments, below which it is chance.
@@ -44,8 +44,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     steady_storms(scene)
 }
 
-/// Kind of request: its HTTP method and its JSON-RPC method.
-type RequestKind<'a> = (&'a str, Option<&'a str>);
+/// Kind of request: its HTTP method, its JSON-RPC method, and the identity of its parameters.
+type RequestKind<'a> = (&'a str, Option<&'a str>, Option<Digest>);
 
 /// Requests of one kind that got the same status, one after another.
 struct Row<'e, 'a> {
@@ -58,7 +58,8 @@ fn steady_storms(scene: &Scene<'_, '_>) -> Vec<Finding> {
     for (group, used) in Rc::clone(&scene.groups).iter() {
         for run in refusal_runs(used) {
             let Some(beat) = steady_period(&run.iter().map(|e| e.sent().at).collect::<Vec<_>>()) else { continue };
-            if matches!(group, Group::Epoch(_)) && beat < SLOWEST_CROWD {
+            let one_client = !matches!(group, Group::Epoch(_)) || client_count(&run) == 1;
+            if !one_client && beat < SLOWEST_CROWD {
                 continue;
             }
             let status = run[0].status;
@@ -86,8 +87,9 @@ fn refusal_runs<'e, 'a>(used: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>>
     let mut open: BTreeMap<RequestKind<'_>, Row<'_, '_>> = BTreeMap::new();
     let mut found = Vec::new();
     for exchange in used {
-        let method = exchange.messages.first().and_then(|message| message.method());
-        let kind = (exchange.method(), method);
+        let message = exchange.messages.first();
+        let content = message.and_then(|message| message.content);
+        let kind = (exchange.method(), message.and_then(|message| message.method()), content);
         let refused = is_refused(exchange);
         let same = open.get(&kind).is_some_and(|row| refused && row.status == exchange.status);
         if !same {

@@ -1,26 +1,33 @@
 //! Whether a process's memory rises with a count of something, all the time and for good.
 //!
-//! Memory rises for many reasons: caches fill, garbage waits for its collection. So a rise counts only where it is large,
-//! follows the count closely, and goes on in the second half as in the first.
+//! Memory rises for many reasons: caches fill, garbage waits for its collection. So a rise counts only where it follows the
+//! count closely and goes on in the second half as in the first. A small rise counts as well, with less confidence.
 
 use mcpace_record::Nanos;
 
+use crate::findings::Level;
 use crate::view::{Look, Usage};
 
 /// Looks below which no line can be drawn.
 const FEWEST_LOOKS: usize = 8;
 
 /// Counted things below which nothing is concluded.
-const FEWEST: u64 = 100;
+const FEWEST: u64 = 50;
 
-/// A rise below this is a process's usual unevenness, garbage included.
-const SMALLEST: u64 = 32 * 1024 * 1024;
+/// A rise below this is a process's usual unevenness.
+const SMALLEST: u64 = 4 * 1024 * 1024;
 
-/// How much of what it had before it must be, as one part in so many.
+/// From here on a rise is more than garbage that waits for its collection: so many bytes, and one part in so many of what the
+/// process had before.
+const LARGE: u64 = 32 * 1024 * 1024;
 const PART_OF_BEFORE: u64 = 4;
 
 /// How much of the variance the line must explain.
 const FIT: f64 = 0.9;
+
+/// The same two for a rise that is not large: a process that warms up rises as well.
+const FEWEST_OF_SMALL: u64 = 100;
+const FIT_OF_SMALL: f64 = 0.95;
 
 /// How steep the second half must be against the first.
 const GOES_ON: f64 = 0.6;
@@ -42,6 +49,12 @@ impl Growth {
     pub(super) fn bytes_each(&self) -> u64 {
         self.last.resident.saturating_sub(self.first.resident)
     }
+
+    /// How sure it is that the rise stays.
+    pub(super) fn level(&self) -> Level {
+        let large = self.bytes_each() >= LARGE && self.bytes_each() >= self.first.resident / PART_OF_BEFORE;
+        if large { Level::Medium } else { Level::Low }
+    }
 }
 
 /// The growth of one process with the `moments` at which something was counted up; sorted.
@@ -55,14 +68,15 @@ pub(super) fn process_growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth>
     let ((_, first), (count, last)) = (points.first()?, points.last()?);
     let count = count - points[0].0;
     let bytes = last.resident.checked_sub(first.resident)?;
-    if points.len() < FEWEST_LOOKS || count < FEWEST || bytes < SMALLEST || bytes < first.resident / PART_OF_BEFORE {
+    if points.len() < FEWEST_LOOKS || count < FEWEST || bytes < SMALLEST {
         return None;
     }
     let (slope, fit) = fit_line(points);
     let middle = points.len() / 2;
     let (before, after) = (fit_line(&points[..=middle]).0, fit_line(&points[middle..]).0);
     let goes_on = before > 0.0 && after >= before * GOES_ON;
-    (fit >= FIT && slope > 0.0 && goes_on).then(|| Growth {
+    let (fewest, least_fit) = if bytes < LARGE { (FEWEST_OF_SMALL, FIT_OF_SMALL) } else { (FEWEST, FIT) };
+    (count >= fewest && fit >= least_fit && slope > 0.0 && goes_on).then(|| Growth {
         first: **first,
         last: **last,
         count,
@@ -111,6 +125,13 @@ mod tests {
     }
 
     #[test]
+    fn a_small_line_is_growth_that_is_less_sure() {
+        let level = |mebibytes: &[u64]| grown(mebibytes).unwrap().level();
+        assert_eq!(level(&[50, 54, 58, 62, 66, 70, 74, 78, 82, 86, 90]), Level::Medium);
+        assert_eq!(level(&[50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60]), Level::Low);
+    }
+
+    #[test]
     fn a_cache_that_fills_is_none() {
         assert!(grown(&[50, 80, 110, 130, 145, 150, 151, 151, 151, 152, 152, 152]).is_none());
     }
@@ -132,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_small_or_a_short_rise_is_none() {
-        assert!(grown(&[50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60]).is_none());
+        assert!(grown(&[50, 50, 50, 51, 51, 51, 52, 52, 52, 53, 53]).is_none());
         assert!(grown(&[50, 80, 110, 140, 170]).is_none());
     }
 }

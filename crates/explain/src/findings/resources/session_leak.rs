@@ -11,7 +11,7 @@ use mcpace_record::{Nanos, Peer};
 use super::growth::{Growth, process_growth};
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Alternative, Cause, Disproof, Finding, Level, ProofRole, Reason, SessionLeak, Severity};
+use crate::findings::{Alternative, Cause, Disproof, Finding, ProofRole, Reason, SessionLeak, Severity};
 use crate::view::View;
 
 /// Requests for each session from which on the two counts differ enough to tell sessions from requests.
@@ -65,7 +65,7 @@ fn make_finding(scene: &Scene<'_, '_>, sessions: &RecordedSessions, growth: &Gro
         bytes_before: growth.first.resident,
         bytes_after: growth.last.resident,
     };
-    let confidence = scene.confidence_for(Level::Medium, Reason::RisesWithCount);
+    let confidence = scene.confidence_for(growth.level(), Reason::RisesWithCount);
     let finding =
         tally.into_finding(Cause::SessionLeak(context), None, Severity::Medium, confidence, Disproof::EndEachSession);
     if told_apart { finding } else { finding.or_alternative(Alternative::TASK_LEAK_BY_ONE_SESSION) }

@@ -14,8 +14,10 @@ use crate::view::{Exchange, Process};
 /// A start below this is usual for an interpreted server.
 const SHORTEST: Nanos = Nanos::from_millis(1_000);
 
-/// A server whose every answer is slow doesn't start slowly.
+/// A server whose every answer is slow doesn't start slowly: so many times as long as its typical answer to a request that
+/// needs no tool, or as its quickest tool, where only tools were called.
 const TIMES_TYPICAL: u64 = 5;
+const TIMES_QUICKEST_TOOL: u64 = 3;
 
 /// Programs that may fetch the server from the network before they run it.
 const PACKAGE_RUNNERS: [&str; 12] =
@@ -59,8 +61,14 @@ fn charge_start<'s, 'a>(
     let asked = first.near().and_then(|near| near.request_end);
     let from = process.started.at.max(asked.map_or(Nanos::ZERO, |s| s.at));
     let waited = answered.at.since(from);
-    let typical = typical_answer(later);
-    let ordinary = typical.is_some_and(|t| waited.0 < t.0.saturating_mul(TIMES_TYPICAL));
+    let (tools, others): (Vec<_>, Vec<_>) = later.iter().copied().partition(|exchange| exchange.requests("tools/call"));
+    let mut typical = typical_answer(&others);
+    let mut ordinary = typical.is_some_and(|time| waited.0 < time.0.saturating_mul(TIMES_TYPICAL));
+    if typical.is_none() {
+        typical = typical_answer(&tools);
+        let quickest = answer_times(&tools).first().copied();
+        ordinary = quickest.is_some_and(|time| waited.0 < time.0.saturating_mul(TIMES_QUICKEST_TOOL));
+    }
     let starts = operations.value_of(scene.operation_of(first));
     starts.of_starts += 1;
     if waited < SHORTEST || ordinary {
@@ -83,13 +91,19 @@ fn charge_start<'s, 'a>(
 
 /// The median time from a request's end to its result.
 fn typical_answer(exchanges: &[&Exchange<'_>]) -> Option<Nanos> {
+    let times = answer_times(exchanges);
+    times.get(times.len() / 2).copied()
+}
+
+/// The times from the requests' ends to their results, sorted.
+fn answer_times(exchanges: &[&Exchange<'_>]) -> Vec<Nanos> {
     let times = exchanges.iter().filter_map(|exchange| {
         let back = exchange.back()?;
         Some(back.result_end?.at.since(back.request_end?.at))
     });
     let mut times: Vec<Nanos> = times.collect();
     times.sort_unstable();
-    times.get(times.len() / 2).copied()
+    times
 }
 
 fn is_package_runner(program: &str) -> bool {

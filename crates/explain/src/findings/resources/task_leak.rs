@@ -6,7 +6,7 @@ use mcpace_record::{Nanos, Peer};
 use super::growth::process_growth;
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity, TaskLeak};
+use crate::findings::{Cause, Disproof, Finding, ProofRole, Reason, Severity, TaskLeak};
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     if scene.view.exchanges.iter().any(|exchange| exchange.session().is_some()) {
@@ -31,7 +31,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             bytes_after: growth.last.resident,
             threads: growth.threads,
         };
-        let confidence = scene.confidence_for(Level::Medium, Reason::RisesWithCount);
+        let confidence = scene.confidence_for(growth.level(), Reason::RisesWithCount);
         tally.into_finding(Cause::TaskLeak(context), None, Severity::Medium, confidence, Disproof::WaitAndLookAgain)
     });
     found.collect()

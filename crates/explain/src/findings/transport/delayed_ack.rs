@@ -3,7 +3,8 @@
 //!
 //! In one reply, a pause of that size proves nothing: a tool may take as long. Three things together do: the pause is always
 //! the kernel's, whatever is asked; a connection's first reply has none, since kernels acknowledge a young connection at
-//! once; and what is asked differs, or the server's own word or a young connection shows that the tool doesn't take it.
+//! once; and what is asked differs, or the server's own word or a young connection shows that the tool doesn't take it. A
+//! pause in the midst of a JSON body is no tool's in any case: the tool's result is there.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +14,15 @@ use super::DelayedAck;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity};
-use crate::view::{Exchange, Stamp, Transport, View};
+use crate::view::{Exchange, ReplyShape, Stamp, Transport, View};
 
 /// Linux delays an acknowledgement by 40 ms at least (TCP_DELACK_MIN); the rest is the machine's.
 const SHORTEST: Nanos = Nanos::from_millis(38);
 const LONGEST: Nanos = Nanos::from_millis(56);
 
-/// Pauses that are no chance.
+/// Pauses that are no chance; and those in the midst of a JSON body, which no tool makes.
 const FEWEST: usize = 5;
+const FEWEST_IN_BODY: usize = 2;
 
 /// A reply that a server sends in more pieces is a stream with a pace of its own.
 const MOST_PIECES: usize = 6;
@@ -39,6 +41,8 @@ struct Pause<'e, 'a> {
     to: Stamp,
     /// Whether it is the first reply of its connection.
     first: bool,
+    /// Whether the first part of a JSON body came before it, and the rest after it.
+    in_body: bool,
 }
 
 impl Pause<'_, '_> {
@@ -106,7 +110,9 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 fn proof_reason(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
     let (young, old): (Vec<_>, Vec<_>) = pauses.iter().partition(|pause| pause.first);
     let stalled: Vec<_> = old.iter().filter(|pause| pause.is_kernels()).collect();
-    let many = stalled.len() >= FEWEST && stalled.len() * 2 >= old.len();
+    let in_body = stalled.iter().filter(|pause| pause.in_body).count();
+    let in_body = in_body >= FEWEST_IN_BODY && in_body * 2 >= stalled.len();
+    let many = (stalled.len() >= FEWEST || in_body) && stalled.len() * 2 >= old.len();
     // A client that reads a head late sees a shorter pause, so half of the shortest pause counts as one.
     let paused = young.iter().filter(|pause| pause.pause_length() >= Nanos(SHORTEST.0 / 2)).count();
     let spared = paused * 2 < young.len();
@@ -122,7 +128,7 @@ fn proof_reason(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
         told.is_some_and(|told| told.total() < Nanos(SHORTEST.0 / 2))
     });
     let told = told.count() * 2 > stalled.len();
-    (differs || quick_when_young || told).then_some(Reason::AcknowledgementsOwnTime)
+    (in_body || differs || quick_when_young || told).then_some(Reason::AcknowledgementsOwnTime)
 }
 
 /// The longest pause in each small reply.
@@ -134,7 +140,9 @@ fn longest_pauses<'e, 'a>(view: &'e View<'a>) -> Vec<Pause<'e, 'a>> {
         let first = seen.insert(conn);
         let Some(asked) = request_of(exchange) else { continue };
         if let Some((from, to)) = longest_pause(exchange) {
-            found.push(Pause { exchange, asked, from, to, first });
+            let body = exchange.back().and_then(|back| back.body_start);
+            let in_body = exchange.shape != ReplyShape::Events && body.is_some_and(|body| from.at >= body.at);
+            found.push(Pause { exchange, asked, from, to, first, in_body });
         }
     }
     found

@@ -1,7 +1,9 @@
 //! `transport-probing`: on every connect a POST that is refused, and then a GET: the client tries out which transport the
 //! server speaks, and forgets (csharp-sdk #456).
 
-use mcpace_record::Nanos;
+use std::collections::HashMap;
+
+use mcpace_record::{ConnectionId, Nanos};
 
 use super::TransportProbing;
 use crate::findings::scene::Scene;
@@ -46,9 +48,14 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 /// Each refused POST with the GET right after it.
 fn find_probes<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
     let (mut found, mut before) = (Vec::new(), None);
+    // Other clients may connect meanwhile: on each connection, the message before counts as well.
+    let mut before_on: HashMap<Option<ConnectionId>, &Exchange<'_>> = HashMap::new();
     for exchange in view.exchanges.iter().filter(|exchange| exchange.transport == Transport::Http) {
-        let refused: Option<&Exchange<'_>> = before.replace(exchange);
-        let Some(refused) = refused.filter(|before| is_refused(before) && exchange.is_standalone_stream()) else {
+        let connection = exchange.near().and_then(|near| near.conn);
+        let candidates: [Option<&Exchange<'_>>; 2] =
+            [before.replace(exchange), before_on.insert(connection, exchange).filter(|_| connection.is_some())];
+        let probed = |before: &&Exchange<'_>| is_refused(before) && exchange.is_standalone_stream();
+        let Some(refused) = candidates.into_iter().flatten().find(probed) else {
             continue;
         };
         let follows = refused.ended().is_some_and(|end| {

@@ -7,6 +7,9 @@
 //! the last thing that anybody had sent was a token request, which is over. A session's own stream may stand. A stream of the
 //! transport of 2024-11-05 may not: everything comes on it, and a client that does nothing after it opened one hangs with a
 //! good token, too (mcp 1.12 reads it to its end).
+//!
+//! Without operations the refused request takes the operation's place: a client that got a token repeats what was refused for
+//! want of one.
 
 use std::cell::OnceCell;
 
@@ -40,6 +43,18 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         if let Some(token) = last_token(scene, call).or_else(|| token_before(scene, call, &working)) {
             charge_deadlock(scene, call, token, deadlocks);
         }
+    }
+    if let Some((refused, token)) = token_without_calls(scene) {
+        let deadlocks = operations.value_of(None);
+        deadlocks.of_calls += 1;
+        deadlocks.calls += 1;
+        deadlocks.longest = scene.view.end.since(token.from);
+        deadlocks.tally.add_cost(None, deadlocks.longest, 0, 0);
+        deadlocks.tally.prove_events(&[
+            (ProofRole::RefusedRequest, Some(refused)),
+            (ProofRole::TokenRequest, Some(token.asked)),
+            (ProofRole::TokenGranted, token.granted),
+        ]);
     }
     operations
         .into_iter()
@@ -110,6 +125,22 @@ fn token_before<'s, 'a>(
     silent.then_some(Token { asked: token.sent(), granted, from })
 }
 
+/// The last request of a recording without operations: for a token, granted, after a refusal that nothing followed up.
+fn token_without_calls(scene: &Scene<'_, '_>) -> Option<(Stamp, Token)> {
+    let view = scene.view;
+    if !view.calls.is_empty() {
+        return None;
+    }
+    let mut working = view.exchanges.iter().filter(|exchange| !exchange.is_standalone_stream()).rev();
+    let token = working.next()?;
+    let granted = token.completed().filter(|_| token.sends_form() && token.status == Some(200))?;
+    let refused = working.find(|exchange| exchange.is_message())?;
+    let waits_elsewhere = view.exchanges.iter().any(|other| other.is_message() && other.ended().is_none());
+    let silent = view.end.since(granted.at) >= SHORTEST;
+    let token = Token { asked: token.sent(), granted: Some(granted), from: granted.at };
+    (refused.status == Some(401) && silent && !waits_elsewhere).then_some((refused.sent(), token))
+}
+
 fn charge_deadlock(scene: &mut Scene<'_, '_>, call: &Call<'_>, token: Token, deadlocks: &mut Deadlocks) {
     let end = scene.view.end_of(call);
     let time = scene.claim_stretch(Some(call.id), token.from, end);
@@ -131,7 +162,7 @@ fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, deadlocks: Deadl
         operation,
         // The call is lost, however long it took.
         Severity::High,
-        scene.confidence_for(Level::Medium, Reason::NothingOnTheWire),
+        scene.confidence_for(if operation.is_some() { Level::Medium } else { Level::Low }, Reason::NothingOnTheWire),
         Disproof::CallWithGoodToken,
     )
 }

@@ -25,6 +25,11 @@ const SEVERAL: u64 = 2;
 /// Without a sign on the wire: how many times the call's other time it must be.
 const TIMES_OTHER: u64 = 3;
 
+/// Calls from which on a smaller part of a call is no chance, where nearly all calls have it: four in five. Fewer are enough
+/// where each is as late as [`SINGLE`].
+const FEWEST_ALIKE: u64 = 12;
+const FEWEST_LATE: u64 = 2;
+
 /// How soon after an end the client must go on for the end to have released it.
 const RELEASE: Nanos = Nanos::from_millis(5);
 
@@ -32,6 +37,8 @@ const RELEASE: Nanos = Nanos::from_millis(5);
 struct LateDeliveries {
     tally: Tally,
     calls: u64,
+    /// Calls that are late by a multiple of their other time, or with a sign on the wire.
+    clear_calls: u64,
     of_calls: u64,
     longest: Nanos,
     released_by: Option<Released>,
@@ -40,6 +47,10 @@ struct LateDeliveries {
 impl LateDeliveries {
     /// A pause of the machine hits one call among several; a cause comes again, or leaves a sign on the wire.
     fn is_more_than_chance(&self) -> bool {
+        if self.clear_calls == 0 {
+            let fewest = if self.longest >= SINGLE { FEWEST_LATE } else { FEWEST_ALIKE };
+            return self.calls >= fewest && self.calls * 5 >= self.of_calls * 4;
+        }
         let comes_again = self.calls > 1 && self.calls * 2 >= self.of_calls;
         let signed = self.released_by != Some(Released::NothingSeen);
         comes_again || (self.longest >= SINGLE && (signed || self.of_calls < SEVERAL))
@@ -65,7 +76,9 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         };
         let late = operations.value_of(Some(call.operation));
         late.of_calls += 1;
-        if is_late(scene, call, &stretch) {
+        let is_clear = is_late(scene, call, &stretch);
+        if is_clear || is_held(scene, call, &stretch) {
+            late.clear_calls += u64::from(is_clear);
             charge_stretch(scene, call, &stretch, late);
         }
     }
@@ -123,6 +136,12 @@ fn is_late(scene: &Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch) -> bool {
         return open >= USUAL && stretch.free.0 >= total.0 / 10;
     }
     stretch.free >= USUAL.max(Nanos(stretch.other.0.saturating_mul(TIMES_OTHER)))
+}
+
+/// Whether the client held the result for a notable part of the call, without a sign on the wire.
+fn is_held(scene: &Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch) -> bool {
+    let total = scene.view.end_of(call).since(call.start.at);
+    stretch.released_by == Released::NothingSeen && stretch.free >= SINGLE.min(Nanos(total.0 / 10)).max(USUAL)
 }
 
 fn charge_stretch(scene: &mut Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch, late: &mut LateDeliveries) {

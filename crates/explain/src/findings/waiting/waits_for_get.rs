@@ -4,6 +4,10 @@
 //! Sees: an operation is under way, nothing of it is on the wire, the GET has no head yet; and the next request leaves as
 //! soon as the head is there. A request that leaves meanwhile acquits the client, and so does an operation that starts
 //! after the head.
+//!
+//! A connect that returns only with the head shows it as well: its operation ends right after the head, with nothing else on
+//! the wire. Without operations, the first request after the head does, where it leaves right after it and ends a longer
+//! silence: a program that waits for nothing sends its first request at any other time.
 
 use std::collections::HashMap;
 
@@ -17,8 +21,10 @@ use crate::view::{Exchange, Stamp};
 /// A wait below this is no more than a slow network.
 const SHORTEST: Nanos = Nanos::from_millis(50);
 
-/// How soon after the head the held request must leave.
+/// How soon after the head the held request must leave: where operations tell that it was wanted, and where only its moment
+/// does, which chance may bring as well.
 const RELEASE: Nanos = Nanos::from_millis(20);
+const RELEASE_ALONE: Nanos = Nanos::from_millis(5);
 
 #[derive(Default)]
 struct GetWaits {
@@ -72,12 +78,17 @@ fn held_by<'s, 'a>(
 ) -> Option<HeldRequest<'s, 'a>> {
     let head = stream.near()?.reply_head?;
     let next = posts.partition_point(|post| post.start.event < stream.start.event);
-    let request = *posts.get(next)?;
     let before = next.checked_sub(1).map(|before| posts[before]);
+    if let Some(held) = connect_held_by(scene, stream, head) {
+        return Some(held);
+    }
+    let request = *posts.get(next)?;
     let since = wanted_since(scene, request, before)?.max(stream.sent().at);
     let waited = head.at.since(since);
     let delay = request.sent().at.since(head.at);
-    let released = request.sent().at >= head.at && delay <= RELEASE && delay.0 <= waited.0 / 4;
+    let is_alone = request.call.is_none() && !request.notifies("notifications/initialized");
+    let soon = if is_alone { RELEASE_ALONE } else { RELEASE };
+    let released = request.sent().at >= head.at && delay <= soon && delay.0 <= waited.0 / 4;
     (released && waited >= SHORTEST).then_some(HeldRequest { stream, head, since, request })
 }
 
@@ -89,13 +100,34 @@ fn wanted_since(scene: &Scene<'_, '_>, request: &Exchange<'_>, before: Option<&E
         return Some(answered.max(call.start.at));
     }
     // Without operations, only what the protocol sends by itself tells when it was due.
-    let due = request.notifies("notifications/initialized") && before?.requests("initialize");
+    let before = before?;
+    let due = before.requests("initialize") || before.notifies("notifications/initialized");
     due.then_some(answered)
+}
+
+/// The operation that opened the stream and returned right after its head, with nothing else on the wire meanwhile.
+fn connect_held_by<'s, 'a>(
+    scene: &Scene<'s, 'a>,
+    stream: &'s Exchange<'a>,
+    head: Stamp,
+) -> Option<HeldRequest<'s, 'a>> {
+    let call = scene.view.call(stream.call?)?;
+    let returned = call.end?;
+    let delay = returned.at.since(head.at);
+    let own = scene.exchanges_of(call);
+    let is_last = own.last().is_some_and(|last| last.id == stream.id);
+    let completed = own.iter().filter(|other| other.id != stream.id).filter_map(|other| other.completed());
+    let since = completed.map(|stamp| stamp.at).fold(stream.sent().at, Nanos::max);
+    let waited = head.at.since(since);
+    let released = returned.at >= head.at && delay <= RELEASE && delay.0 <= waited.0 / 4;
+    let is_held = is_last && call.operation == "connect" && released && waited >= SHORTEST;
+    is_held.then_some(HeldRequest { stream, head, since, request: stream })
 }
 
 fn make_finding(scene: &Scene<'_, '_>, operation: Option<&str>, waits: GetWaits) -> Finding {
     let severity = waits.tally.median_severity();
     let confidence = match waits.occurrences {
+        1 if operation.is_none() => scene.confidence_for(Level::Low, Reason::SeenOnce),
         1 => scene.confidence_for(Level::Medium, Reason::SeenOnce),
         _ => scene.confidence_for(Level::High, Reason::Repeated),
     };

@@ -69,10 +69,21 @@ impl Script {
 
     /// A client begins a session; `session` is the id that it is given, where there is one.
     pub(crate) fn begin(&mut self, conn: u64, at: f64, session: Option<&str>, done: f64) {
+        self.begin_with_token(conn, at, session, None, done);
+    }
+
+    pub(crate) fn begin_with_token(
+        &mut self,
+        conn: u64,
+        at: f64,
+        session: Option<&str>,
+        token: Option<&str>,
+        done: f64,
+    ) {
         let ex = self.exchange();
         let post = request(at, 0, "initialize", Reply::Json(done, done));
         let sent = Sent { ex, conn, method: "POST", target: "/mcp" };
-        let asked = headers(&[("accept", Some("application/json, text/event-stream"))]);
+        let asked = headers(&[("accept", Some("application/json, text/event-stream")), ("authorization", token)]);
         self.request(&sent, (at, at), asked, vec![super::asked(&post)], "initialize");
         let mut given = headers(&[("content-type", Some("application/json")), ("mcp-session-id", session)]);
         self.both(done, |side| EventKind::ReplyHead { side, ex, status: 200, headers: std::mem::take(&mut given) });

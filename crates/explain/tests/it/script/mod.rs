@@ -340,9 +340,9 @@ impl Script {
             Reply::Sse(head, result, end) => {
                 self.packed_head(ex, head, post.status, Some("text/event-stream"), post.encoding);
                 self.both(result, |side| EventKind::ReplyBodyStart { side, ex });
-                self.stream_event(ex, 0, result, answers());
+                self.sized_stream_event(ex, 0, result, answers(), post.bytes.unwrap_or(100));
                 if let Some(end) = end {
-                    self.reply_end(ex, end, ReplyEnding::Complete, &body(post), Vec::new());
+                    self.sized_reply_end(ex, end, ReplyEnding::Complete, &body(post), Vec::new(), post.bytes);
                 }
             }
             Reply::Left(head, result, left) => {
@@ -363,13 +363,17 @@ impl Script {
     }
 
     pub(crate) fn stream_event(&mut self, ex: ExchangeId, seq: u32, at: f64, messages: Vec<MessageNote>) {
+        self.sized_stream_event(ex, seq, at, messages, 100);
+    }
+
+    fn sized_stream_event(&mut self, ex: ExchangeId, seq: u32, at: f64, messages: Vec<MessageNote>, bytes: u64) {
         let mut messages = Some(messages);
         self.both(at, |side| EventKind::ReplyEvent {
             side,
             ex,
             seq,
             began: ms(at),
-            bytes: 100,
+            bytes,
             event: None,
             id: None,
             messages: messages.take().unwrap_or_default(),
@@ -481,7 +485,8 @@ fn request_end(side: Side, ex: ExchangeId, body: &str, messages: Vec<MessageNote
 }
 
 fn body(post: &Post) -> String {
-    format!("{:?} {} {:?}", post.id, post.method, post.name)
+    let arguments = post.arguments.map(|arguments| format!(" {arguments}")).unwrap_or_default();
+    format!("{:?} {} {:?}{arguments}", post.id, post.method, post.name)
 }
 
 pub(crate) fn asked(post: &Post) -> MessageNote {
