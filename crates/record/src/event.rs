@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::{MessageNote, Nanos, ServerTiming};
+use crate::{MessageNote, Nanos, ServerTiming, TcpInfo};
 
 /// One thing that was seen, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -385,6 +385,16 @@ pub enum EventKind {
         id: Option<String>,
         /// The layers.
         timing: ServerTiming,
+    },
+    /// The kernel's statistics of a connection, sampled after parts of a reply were handed to the client and when the
+    /// instrument closes its end.
+    TcpInfo {
+        /// Front or back.
+        side: Side,
+        /// The connection.
+        conn: ConnectionId,
+        /// The statistics.
+        info: TcpInfo,
     },
     /// A thread of the instrument came to run later than it was due: what it stamped meanwhile may be late by as much.
     InstrumentLate {

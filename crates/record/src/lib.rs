@@ -18,6 +18,7 @@ mod reading;
 mod recording;
 mod redact;
 mod secret_names;
+mod tcp_info;
 mod time;
 mod timing;
 
@@ -32,5 +33,6 @@ pub use message::{MessageKind, MessageNote};
 pub use reading::{Events, Reader};
 pub use recording::{Instrument, Recording, RecordingHead};
 pub use redact::Redactor;
+pub use tcp_info::TcpInfo;
 pub use time::Nanos;
 pub use timing::ServerTiming;

@@ -58,7 +58,8 @@ impl<'e> EventNumbers<'e> {
             EventKind::ConnectStart { conn, .. }
             | EventKind::TlsReady { conn, .. }
             | EventKind::ConnectFailed { conn, .. }
-            | EventKind::ConnectionClosed { conn, .. } => named.connections[0] = Some(&mut conn.0),
+            | EventKind::ConnectionClosed { conn, .. }
+            | EventKind::TcpInfo { conn, .. } => named.connections[0] = Some(&mut conn.0),
             EventKind::RequestHead { conn, ex, .. } => {
                 named.connections[0] = Some(&mut conn.0);
                 named.exchange = Some(&mut ex.0);

@@ -3,8 +3,8 @@
 use mcpace_explain::{Parts, call_ledgers, call_waterfall, explain_recording, explained_file, find_causes};
 use mcpace_record::{
     CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
-    MessageKind, MessageNote, Nanos, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, Writer,
-    digest_bytes,
+    MessageKind, MessageNote, Nanos, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, TcpInfo,
+    Writer, digest_bytes,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -261,6 +261,11 @@ fn other_event() -> impl Strategy<Value = EventKind> {
             .prop_map(|(ex, id)| { EventKind::ServerTiming { ex, id, timing: ServerTiming::default() } }),
         any::<u64>().prop_map(|count| EventKind::EventsLost { count }),
         (at(), at()).prop_map(|(by, busy)| EventKind::InstrumentLate { by, busy }),
+        (side(), conn(), at()).prop_map(|(side, conn, rtt)| EventKind::TcpInfo {
+            side,
+            conn,
+            info: TcpInfo { rtt, ..TcpInfo::default() }
+        }),
     ]
 }
 

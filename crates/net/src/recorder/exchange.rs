@@ -207,15 +207,15 @@ impl OpenExchange {
         Ok(Response::from_parts(head, body))
     }
 
-    fn note_reply_head(&self, back: &Meter, head: &response::Parts) -> Arc<Passing> {
+    fn note_reply_head(&self, back: &Arc<Meter>, head: &response::Parts) -> Arc<Passing> {
         note_reply_head(&self.client.shared.sink, back.last_read(), self.ex, head.status, &head.headers);
-        self.passing_state(head.status, header_text(&head.headers, CONTENT_TYPE))
+        self.passing_state(head.status, header_text(&head.headers, CONTENT_TYPE), Some(Arc::clone(back)))
     }
 
-    fn passing_state(&self, status: StatusCode, content_type: &str) -> Arc<Passing> {
+    fn passing_state(&self, status: StatusCode, content_type: &str, back: Option<Arc<Meter>>) -> Arc<Passing> {
         let client = &self.client;
         let (stopping, open_since) = (&client.shared.stopping, &client.open_since);
-        Passing::new(&client.shared.sink, self.ex, status.as_u16(), content_type, stopping, open_since)
+        Passing::new(&client.shared.sink, self.ex, status.as_u16(), content_type, stopping, open_since, back)
     }
 
     /// A metadata document: read whole, learned from, changed, sent.
@@ -305,7 +305,7 @@ impl OpenExchange {
     fn own_answer(&mut self, status: StatusCode, text: String, location: Option<&str>) -> Response<ReplyBody> {
         self.answered = true;
         self.outgoing.finish_passing(monotonic_now());
-        let passing = self.passing_state(status, "text/plain");
+        let passing = self.passing_state(status, "text/plain", None);
         passing.end_upstream(monotonic_now(), ReplyEnding::NoReply);
         self.client.front.expect_handover(Arc::clone(&passing) as _);
         let body = Bytes::from(format!("{text}\n"));

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpace_record::{Closer, ConnectionId, EventKind, Nanos, Side};
+use mcpace_record::{Closer, ConnectionId, EventKind, Nanos, Side, TcpInfo};
 use tokio::net::TcpStream;
 
+use super::shared::RecorderShared;
+use super::tcp_sampler::TcpSampler;
 use crate::lock::lock_mutex;
 use crate::tap::Watch;
 use crate::{Sink, monotonic_now};
@@ -37,6 +39,7 @@ pub(super) struct Meter {
     expecting: AtomicBool,
     handover: Mutex<Option<Arc<dyn Handover>>>,
     closing: Mutex<Closing>,
+    sampler: Option<TcpSampler>,
 }
 
 #[derive(Default)]
@@ -52,10 +55,10 @@ struct Closing {
 }
 
 impl Meter {
-    pub(super) fn new(sink: Arc<Sink>, side: Side, conn: ConnectionId, quickack: bool) -> Arc<Self> {
+    pub(super) fn new(shared: &RecorderShared, side: Side, conn: ConnectionId, quickack: bool) -> Arc<Self> {
         let opened = monotonic_now().0;
         Arc::new(Self {
-            sink,
+            sink: Arc::clone(&shared.sink),
             side,
             conn,
             quickack,
@@ -67,6 +70,7 @@ impl Meter {
             expecting: AtomicBool::new(false),
             handover: Mutex::new(None),
             closing: Mutex::new(Closing::default()),
+            sampler: shared.diagnostics.clone().map(TcpSampler::new),
         })
     }
 
@@ -126,6 +130,17 @@ impl Meter {
         self.reset.store(true, Ordering::Relaxed);
     }
 
+    /// Notes the kernel's statistics of this connection, unless the last sample before `at` is too recent.
+    pub(super) fn sample_socket(&self, at: Nanos) {
+        if let Some(info) = self.sampler.as_ref().and_then(|sampler| sampler.take_sample(at)) {
+            self.note_sample(info);
+        }
+    }
+
+    fn note_sample(&self, info: TcpInfo) {
+        self.sink.note(EventKind::TcpInfo { side: self.side, conn: self.conn, info });
+    }
+
     fn first_written(&self) -> Nanos {
         match self.first_write.load(Ordering::Relaxed) {
             0 => monotonic_now(),
@@ -155,6 +170,9 @@ impl Meter {
 
 impl Watch for Meter {
     fn on_open(&self, socket: &TcpStream) {
+        if let Some(sampler) = &self.sampler {
+            sampler.set_socket(socket);
+        }
         self.acknowledge_at_once(socket);
     }
 
@@ -180,9 +198,13 @@ impl Watch for Meter {
         }
         let waiting = lock_mutex(&self.handover).clone();
         let Some(waiting) = waiting else { return };
-        if waiting.bytes_flushed(Nanos(first), Nanos(self.last_write.load(Ordering::Relaxed))) {
+        let last = Nanos(self.last_write.load(Ordering::Relaxed));
+        if waiting.bytes_flushed(Nanos(first), last) {
             self.expecting.store(false, Ordering::Release);
             lock_mutex(&self.handover).take();
+        }
+        if self.side == Side::Front {
+            self.sample_socket(last);
         }
     }
 
@@ -201,6 +223,9 @@ impl Watch for Meter {
     }
 
     fn on_close(&self, socket: &TcpStream) {
+        if let Some(info) = self.sampler.as_ref().and_then(TcpSampler::take_last_sample) {
+            self.note_sample(info);
+        }
         if self.reset.load(Ordering::Relaxed) {
             // Without it the close is an orderly one: the client sees an end where it should see a reset.
             let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));

@@ -25,6 +25,8 @@ mod request;
 mod route;
 mod shared;
 mod source;
+mod tcp_info;
+mod tcp_sampler;
 mod upstream_connection;
 mod url_map;
 mod worker;
@@ -130,6 +132,7 @@ impl Recorder {
             sink: Arc::clone(&sink),
             dialer,
             known: known_origins::KnownOrigins::default(),
+            diagnostics: tcp_info::SocketDiagnostics::open_channel().map(Arc::new),
             stopping: Arc::clone(&stopping),
             connections: AtomicUsize::new(0),
             unreachable: Arc::clone(&unreachable),

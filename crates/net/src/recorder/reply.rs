@@ -25,6 +25,8 @@ pub(super) struct Passing {
     stopping: Arc<AtomicBool>,
     /// Set to 0 at the end: the connection has no open exchange any more.
     open_since: Arc<AtomicU64>,
+    /// The connection that the reply comes from; none where the recorder answers by itself.
+    back: Option<Arc<Meter>>,
     state: Mutex<PassingState>,
 }
 
@@ -44,11 +46,12 @@ impl Passing {
         content_type: &str,
         stopping: &Arc<AtomicBool>,
         open_since: &Arc<AtomicU64>,
+        back: Option<Arc<Meter>>,
     ) -> Arc<Self> {
         let observer = ReplyObserver::new(Arc::clone(sink), ex, content_type, true);
         let state = PassingState { head: Some(status), observer: Some(observer), waiting: Vec::new(), ended: None };
         let (sink, stopping, open_since) = (Arc::clone(sink), Arc::clone(stopping), Arc::clone(open_since));
-        Arc::new(Self { sink, ex, stopping, open_since, state: Mutex::new(state) })
+        Arc::new(Self { sink, ex, stopping, open_since, back, state: Mutex::new(state) })
     }
 
     /// A piece of the body was read from the server at `at`.
@@ -92,6 +95,20 @@ impl PassingState {
 
 impl Handover for Passing {
     fn bytes_flushed(&self, first: Nanos, last: Nanos) -> bool {
+        let ended = self.note_flushed(first, last);
+        if let Some(back) = &self.back {
+            back.sample_socket(last);
+        }
+        ended
+    }
+
+    fn connection_ended(&self) {
+        self.break_off();
+    }
+}
+
+impl Passing {
+    fn note_flushed(&self, first: Nanos, last: Nanos) -> bool {
         let mut state = lock_mutex(&self.state);
         if let Some(status) = state.head.take() {
             let (side, ex, headers) = (Side::Front, self.ex, Vec::new());
@@ -110,10 +127,6 @@ impl Handover for Passing {
             observer.end_passed(at, last, ending);
         }
         true
-    }
-
-    fn connection_ended(&self) {
-        self.break_off();
     }
 }
 

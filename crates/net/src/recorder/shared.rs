@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::RecorderOptions;
 use super::known_origins::KnownOrigins;
+use super::tcp_info::SocketDiagnostics;
 use crate::{Dialer, Origin, Sink};
 
 /// State that all connections of a recorder share.
@@ -15,6 +16,8 @@ pub(super) struct RecorderShared {
     pub(super) sink: Arc<Sink>,
     pub(super) dialer: Dialer,
     pub(super) known: KnownOrigins,
+    /// None where the system offers no statistics of sockets.
+    pub(super) diagnostics: Option<Arc<SocketDiagnostics>>,
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) connections: AtomicUsize,
     /// Why the latest connection to the upstream could not be made; none where it could.

@@ -49,7 +49,7 @@ impl UpstreamConnection {
         on_end: impl FnOnce(ConnectionId) + Send + 'static,
     ) -> Result<Self, NetError> {
         let (stream, conn) = shared.dialer.dial_origin(origin, Some(client)).await?;
-        let meter = Meter::new(Arc::clone(&shared.sink), Side::Back, conn, shared.options.quickack);
+        let meter = Meter::new(shared, Side::Back, conn, shared.options.quickack);
         let tap = Tap::new(stream, Arc::clone(&meter));
         let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(tap)).await;
         let (sender, connection) =

@@ -112,7 +112,7 @@ async fn serve_client(stream: TcpStream, address: SocketAddr, shared: Arc<Record
     let conn = shared.sink.connection();
     let opened = EventKind::ConnectionOpened { side: Side::Front, conn, address: address.to_string(), serves: None };
     shared.sink.note(opened);
-    let meter = Meter::new(Arc::clone(&shared.sink), Side::Front, conn, false);
+    let meter = Meter::new(&shared, Side::Front, conn, false);
     let tap = Tap::new(stream, Arc::clone(&meter));
     let client = ClientConnection::new(shared, meter);
     let service = {

@@ -13,4 +13,5 @@ mod recorder_messages;
 mod recorder_oauth;
 mod recorder_streams;
 mod recorder_support;
+mod recorder_tcp_info;
 mod stdio_recorder;
