@@ -129,6 +129,7 @@ REPORT_FOR_LAB = {
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
     "mcpace.report.model.factors",
+    "mcpace.report.model.ladder",
     "mcpace.report.model.layers",
     "mcpace.report.model.recording",
     "mcpace.report.model.load",

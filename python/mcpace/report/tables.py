@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcpace.report.groups import targets
+from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run
+from mcpace.report.words import ladder
 from mcpace.report.words.quantities import clean, count, duration, size
 from mcpace.report.words.start import short_name
 
@@ -38,6 +40,8 @@ def tables(run: Run) -> list[Table]:
         return list(_method_table(run))
     if run.comparison is not None:
         return []
+    if run.ladder is not None:
+        return [_ladder_table(run, run.ladder)]
     return [table for target in targets(run) if (table := _session_table(run, target)) is not None]
 
 
@@ -79,6 +83,27 @@ def _session_table(run: Run, target: str) -> Table | None:
         rows.append((clean(label, 28), *cells))
     notes = [words for case in cases if (words := listing_words(case))][:1]
     return Table("What a session waits for", ("medians", *columns), rows, short_name(target), notes)
+
+
+def _ladder_table(run: Run, made: Ladder) -> Table:
+    added = {layer.code: layer.seconds for layer in made.layers if layer.code in ladder.LAYERS}
+    rows: list[tuple[str, ...]] = []
+    for rung in made.rungs:
+        layer = ladder.LAYER_OF.get(rung.code, "")
+        median = "–" if rung.median_s is None else duration(rung.median_s)
+        rows.append(
+            (
+                ladder.rung_words(rung),
+                median,
+                f"{len(rung.samples_s):,}",
+                duration(added[layer]) if layer in added else "",
+                ladder.LAYERS[layer].name if layer in added else "",
+            )
+        )
+    where = short_name(run.cases[0].target) if run.cases else ""
+    return Table(
+        "Where a call's time is", ("request", "median", "requests", "adds", "layer"), rows, where, ladder.notes(made)
+    )
 
 
 def _first_median(case: Case | None) -> str:

@@ -1,4 +1,6 @@
-"""Experiments on a live target: changes one factor at a time, in turns with the base case.
+"""Experiments on a live target: locates the time of a call, then changes one factor at a time.
+
+:mod:`mcpace.lab.explain.ladder` locates the time. The variants then take turns with the base case.
 
 In the base case, one user calls one tool sequentially over reused connections. Each variant changes one factor. Slices
 of the variants alternate in forward and reverse order, with the base case first and last in each round, so that drift
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +27,7 @@ from mcpace import _core
 from mcpace.lab.errors import LabError
 from mcpace.lab.explain import factors_catalogue
 from mcpace.lab.explain.factors_catalogue import Variant
+from mcpace.lab.explain.ladder import climb_ladder
 from mcpace.lab.explain.stdio_processes import Processes
 from mcpace.lab.load import fold
 from mcpace.lab.load.drive import drive_load
@@ -43,6 +46,8 @@ from mcpace.report.model.run import Case, Run, Subject
 
 BUDGET_S = 45.0
 """Default time for all slices together. Connecting and listing take additional time."""
+LADDER_SHARE = 0.25
+"""Share of the budget for the ladder, whose requests locate the time of a call."""
 ROUNDS = 6
 """Slices of each side: slightly more than an interval requires."""
 SHORTEST_S, LONGEST_S = 0.1, 1.0
@@ -198,13 +203,17 @@ def run(question: Question, progress: Progress) -> Run:
                 f"{question.target.name}: every call to {tool} failed, so there is no baseline: {base.failure}"
             )
         limit_s = min(question.settings.timeout_s, max(HANGS_S, HANGS_AFTER * first_s))
+        progress.preparing(f"locating the time of a call to {plan.operations[0].name}")
+        with allow_interrupt(), suppress(LabError):
+            # A target that refuses the ladder's own session may still answer the load engine.
+            result.ladder = climb_ladder(replace(plan, timeout_s=limit_s), question.budget_s * LADDER_SHARE)
         caller = _Caller(
             place, replace(question.settings, timeout_s=min(limit_s, max(HANGS_S, question.budget_s))), token, stack
         )
         given = _given_arguments(question)
         variants = factors_catalogue.applicable_variants(plan, checked, caller, given)
         experiments = [_Experiment(processes.stdio_variant(variant) if processes else variant) for variant in variants]
-        length_s, kept = _slice_length(first_s, len(experiments), question.budget_s)
+        length_s, kept = _slice_length(first_s, len(experiments), max(budget.left_s, 0.0))
         for experiment in experiments[kept:]:
             experiment.is_left_out = True
         progress.begin(ROUNDS * (kept + 2))

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, field_validator
 from mcpace.report.model.base import Facts, Model, Number, Whole
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.factors import Factor
+from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.layers import LayerFacts, LayersFacts
 from mcpace.report.model.load import LoadCase
 from mcpace.report.model.recording import RecordingFacts
@@ -355,6 +356,8 @@ class Run(Model):
     """For a comparison of servers: facts that all servers have in common."""
     factors: list[Factor] = []
     """For experiments on a live target: the factors, in the order in which they were tested."""
+    ladder: Ladder | None = None
+    """For experiments on a live target: requests that each reach one layer further."""
     comparison: Comparison | None = None
     """For a comparison or a gate, whose second side's cases are those of this run."""
     layers: LayersFacts | None = None

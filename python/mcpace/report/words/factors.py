@@ -9,7 +9,7 @@ import re
 
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.run import Case, Run
-from mcpace.report.words import findings, start
+from mcpace.report.words import findings, ladder, start
 from mcpace.report.words.quantities import clean, count, duration, join_words, ratio_figure, times
 
 NAMES: dict[str, str] = {
@@ -58,6 +58,7 @@ def sentences(run: Run) -> list[str]:
     told = start.sentences(run)
     base = _base_s(case)
     told += [f"A call to {tool} takes {duration(base)}."] if base is not None else []
+    told += ladder.sentences(run)
     if not tried:
         return [*told, "No experiment could be made on it." if told else f"No experiment could be made on {tool}."]
     compared = any(one.ratio is not None for one in tried)
