@@ -13,5 +13,6 @@ mod recorder_messages;
 mod recorder_oauth;
 mod recorder_streams;
 mod recorder_support;
+#[cfg(target_os = "linux")]
 mod recorder_tcp_info;
 mod stdio_recorder;
