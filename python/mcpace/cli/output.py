@@ -175,7 +175,8 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     if run.kind == "recording":
         return DONE
     if run.kind == "explain":
-        return DONE if any(one.ratio is not None for one in run.factors) else UNREACHABLE
+        is_located = run.ladder is not None and bool(run.ladder.layers)
+        return DONE if is_located or any(one.ratio is not None for one in run.factors) else UNREACHABLE
     if run.kind == "load":
         return _exit_code_of_load(run)
     if run.kind == "servers":

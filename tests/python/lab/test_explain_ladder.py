@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mcpace.lab.explain.factors_catalogue import largest_effect
 from mcpace.lab.explain.ladder import climb_ladder, divide_call
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation, StdioTarget
 from mcpace.lab.machine import new_run
@@ -21,6 +22,7 @@ from mcpace.report.model.ladder import Ladder, Layer, Rung
 from mcpace.report.model.run import Run
 from mcpace.report.tables import tables
 from mcpace.report.words import ladder as words
+from mcpace.report.words.factors import left_out
 from support import commands
 
 BUDGET_S = 10.0
@@ -192,3 +194,24 @@ def test_no_layer_is_named_alone_where_none_takes_most() -> None:
         "No layer takes most of it: network 40\N{NO-BREAK SPACE}%, every MCP request 35\N{NO-BREAK SPACE}% "
         "and the tool 25\N{NO-BREAK SPACE}%."
     ]
+
+
+def test_factors_that_can_not_matter_beside_a_slow_tool_are_left_out(tmp_path: Path) -> None:
+    with delayed_server("tool", 0.3) as (url, _):
+        done = commands.run("explain", url, "--budget", "6s", "--json", folder=tmp_path)
+    assert done.code == 0, done.stderr
+    run = Run.from_json(done.stdout)
+    small = {one.code for one in run.factors if "largest_effect_s" in one.facts}
+    assert small == {"quick-ack", "connection", "json", "sse", "listing", "no-session"}
+    assert {one.verdict for one in run.factors if one.code in small} == {"left-out"}
+    assert any("too short" in sentence for sentence in left_out(run))
+
+
+def test_a_ladder_without_a_slow_tool_leaves_no_factor_out() -> None:
+    medians = dict.fromkeys(("tcp", "http", "ping", "list", "unknown-tool"), 0.041) | {"tool": 0.3}
+    slow = Ladder(rungs=[Rung(code=code, median_s=median) for code, median in medians.items()])
+    # Replies of 40 ms without a tool may be delayed acknowledgements.
+    assert largest_effect("quick-ack", slow) is None
+    assert largest_effect("json", slow) == 0.041
+    assert largest_effect("argument", slow) is None
+    assert largest_effect("json", Ladder()) is None

@@ -41,6 +41,7 @@ from mcpace.lab.progress import Progress
 from mcpace.lab.statistics import rank_interval
 from mcpace.lab.targets import Target
 from mcpace.report.model.factors import Factor
+from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run, Subject
 
@@ -112,6 +113,8 @@ class _Experiment:
     """Time of all its slices, including starting and connecting."""
     refusal: str = ""
     is_left_out: bool = False
+    largest_effect_s: float | None = None
+    """Largest possible effect, where it is too small to be worth a test."""
     last: Outcome | None = None
 
     @property
@@ -213,13 +216,18 @@ def run(question: Question, progress: Progress) -> Run:
         given = _given_arguments(question)
         variants = factors_catalogue.applicable_variants(plan, checked, caller, given)
         experiments = [_Experiment(processes.stdio_variant(variant) if processes else variant) for variant in variants]
-        length_s, kept = _slice_length(first_s, len(experiments), max(budget.left_s, 0.0))
-        for experiment in experiments[kept:]:
+        if result.ladder is not None:
+            _leave_out_negligible(experiments, result.ladder)
+        going = [experiment for experiment in experiments if experiment.is_active]
+        length_s, kept = _slice_length(first_s, len(going), max(budget.left_s, 0.0))
+        if result.ladder is not None and budget.left_s < LEAST_SLICES * 3 * first_s:
+            kept = 0  # one variant and the base case around it don't reach the least number of slices
+        for experiment in going[kept:]:
             experiment.is_left_out = True
         progress.begin(ROUNDS * (kept + 2))
         budget = _Budget(budget.left_s, limit_s)
         try:
-            for number in range(ROUNDS):
+            for number in range(ROUNDS if kept else 0):
                 _drop_what_takes_too_long(experiments, base, number, budget.left_s)
                 _run_round(base, experiments, length_s, number, budget, progress, question.target.name)
         except KeyboardInterrupt:
@@ -241,6 +249,15 @@ def _given_arguments(question: Question) -> frozenset[str]:
     if question.target.profile is not None:
         return frozenset()
     return frozenset(name for arguments in question.settings.arguments.values() for name in arguments)
+
+
+def _leave_out_negligible(experiments: list[_Experiment], ladder: Ladder) -> None:
+    """Leaves out the variants whose largest possible effect is too small to be reported."""
+    call_s = next((rung.median_s for rung in ladder.rungs if rung.code == "tool" and rung.median_s is not None), None)
+    for experiment in experiments:
+        effect_s = factors_catalogue.largest_effect(experiment.variant.code, ladder)
+        if call_s is not None and effect_s is not None and effect_s < NOTABLE * call_s:
+            experiment.is_left_out, experiment.largest_effect_s = True, effect_s
 
 
 def _slice_length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:
@@ -365,7 +382,9 @@ def _measured_factor(experiment: _Experiment) -> Factor:
     variant = experiment.variant
     facts = _outcome_facts(experiment.last)
     if experiment.is_left_out and len(experiment.changed) < LEAST_SLICES:
-        return Factor(code=variant.code, detail=variant.detail, verdict="left-out")
+        limit_s = experiment.largest_effect_s
+        facts = {} if limit_s is None else {"largest_effect_s": limit_s}
+        return Factor(code=variant.code, detail=variant.detail, verdict="left-out", facts=facts)
     if experiment.refusal and not experiment.changed:
         return Factor(
             code=variant.code, detail=variant.detail, verdict="refused", reason=experiment.refusal, facts=facts

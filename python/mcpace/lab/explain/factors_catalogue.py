@@ -20,6 +20,7 @@ from mcpace.lab.load.check import Checked
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
 from mcpace.lab.load.settings import STATELESS_SINCE
 from mcpace.report.model.factors import Factor
+from mcpace.report.model.ladder import Ladder
 
 AT_ONCE = 10
 LARGE_BYTES = 64 * 1024
@@ -75,6 +76,29 @@ def applicable_variants(
         found += _standalone_stream(base, caller)
         found += _authorization_variants(caller)
     return found
+
+
+def largest_effect(code: str, ladder: Ladder) -> float | None:
+    """The most seconds of a call that a factor can change, by the ladder; ``None`` where the ladder sets no limit.
+
+    The requests of the ladder that reach no tool pass the same transport as a call, so they contain what a change of
+    the transport could save.
+    """
+    medians = {rung.code: rung.median_s for rung in ladder.rungs if rung.median_s is not None}
+    if not {"ping", "list", "unknown-tool"} <= set(medians):
+        return None
+    without_tool_s = max(medians["ping"], medians["unknown-tool"])
+    match code:
+        case "quick-ack":
+            return without_tool_s if max(without_tool_s, medians["list"]) < DELAYED_S else None
+        case "connection" if "http" in medians:
+            return medians.get("tcp", 0.0) + medians.get("tls", 0.0) + max(medians["http"], without_tool_s)
+        case "json" | "sse" | "no-session":
+            return without_tool_s
+        case "listing":
+            return medians["list"]
+        case _:
+            return None
 
 
 def proven_finding(factor: Factor) -> str | None:

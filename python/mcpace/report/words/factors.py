@@ -143,14 +143,17 @@ def left_out(run: Run) -> list[str]:
     refused = [one for one in run.factors if one.verdict == "refused"]
     skipped = [one for one in run.factors if one.verdict == "left-out"]
     told = [f"{_capitalize(name_words(one))}: {reason_words(one)}." for one in refused]
-    if skipped:
-        told.append(f"Skipped, because {reason_words(skipped[0])}: {join_words([name_words(one) for one in skipped])}.")
+    for reason in dict.fromkeys(reason_words(one) for one in skipped):
+        names = [name_words(one) for one in skipped if reason_words(one) == reason]
+        told.append(f"Skipped, because {reason}: {join_words(names)}.")
     return told
 
 
 def reason_words(factor: Factor) -> str:
     """The reason why an experiment could not be made; empty for other experiments."""
     reason = clean(factor.reason, 200).rstrip(".")
+    if factor.verdict == "left-out" and "largest_effect_s" in factor.facts:
+        return "the requests that reach no tool are too short for them to change a call noticeably"
     if factor.verdict == "left-out":
         return reason or "one round takes longer than the budget allows (give a longer --budget)"
     if factor.verdict == "refused" and (status := re.match(r"HTTP (\d{3})", reason)):
