@@ -28,6 +28,7 @@ from mcpace.lab.errors import LabError
 from mcpace.lab.explain import factors_catalogue
 from mcpace.lab.explain.factors_catalogue import Variant
 from mcpace.lab.explain.ladder import climb_ladder
+from mcpace.lab.explain.overlap import overlap_calls
 from mcpace.lab.explain.stdio_processes import Processes
 from mcpace.lab.load import fold
 from mcpace.lab.load.drive import drive_load
@@ -60,6 +61,9 @@ HANGS_S, HANGS_AFTER = 2.0, 20
 """A call hangs if it takes longer than HANGS_S, and longer than HANGS_AFTER calls of the base case."""
 NOTABLE = 0.05
 """Smallest effect that is reported. A smaller one counts as none, even if its interval excludes 1."""
+
+
+NO_REASON = "no reason given"
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ class _Base:
         experiment = _Experiment(Variant("base"))
         found = _run_slice(budget.with_time_limit(self.plan), length_s, experiment)
         if found is None:
-            self.failure = experiment.refusal or "no reason given"
+            self.failure = experiment.refusal or NO_REASON
             return None
         self.slices.append(found)
         return found[0]
@@ -200,6 +204,9 @@ def run(question: Question, progress: Progress) -> Run:
         started_s = time.monotonic() - start if processes else 0.0
         budget = _Budget(question.budget_s - started_s, question.settings.timeout_s)
         first_s = base.measure_slice(SHORTEST_S, budget)
+        if first_s is None and base.failure == NO_REASON:
+            # On a busy machine, opening the session may take longer than the shortest slice, and no call starts.
+            first_s = base.measure_slice(LONGEST_S, budget)
         if first_s is None:
             tool = plan.operations[0].name
             raise LabError(
@@ -209,7 +216,9 @@ def run(question: Question, progress: Progress) -> Run:
         progress.preparing(f"locating the time of a call to {plan.operations[0].name}")
         with allow_interrupt(), suppress(LabError):
             # A target that refuses the ladder's own session may still answer the load engine.
-            result.ladder = climb_ladder(replace(plan, timeout_s=limit_s), question.budget_s * LADDER_SHARE)
+            limited = replace(plan, timeout_s=limit_s)
+            result.ladder = climb_ladder(limited, question.budget_s * LADDER_SHARE)
+            overlap_calls(limited, result.ladder, question.budget_s * LADDER_SHARE)
         caller = _Caller(
             place, replace(question.settings, timeout_s=min(limit_s, max(HANGS_S, question.budget_s))), token, stack
         )

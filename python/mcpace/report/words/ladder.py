@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mcpace.report.model.ladder import Ladder, Rung
 from mcpace.report.model.run import Run
+from mcpace.report.words import findings
 from mcpace.report.words.quantities import clean, duration, join_words, share
 
 MOST = 0.5
@@ -66,6 +67,28 @@ def sentences(run: Run) -> list[str]:
     return [f"No layer takes most of it: {join_words(parts)}."]
 
 
+def overlap_sentences(ladder: Ladder) -> list[str]:
+    """Whether two calls run at the same time, and whether other requests wait for them."""
+    if not ladder.overlaps:
+        return []
+    one, last = ladder.overlaps[0], ladder.overlaps[-1]
+    pair = f"Two calls at once end after {duration(one.first_s)} and {duration(one.both_s)}"
+    if ladder.cause:
+        more = " In two sessions they run at the same time." if ladder.cause == "serial-session" else ""
+        return [f"{pair}: {findings.clause_for(ladder.cause)}.{more}"]
+    waits = "a ping between them waits, too" if last.ping_waited else "a ping between them doesn't wait"
+    match one.order:
+        case "parallel":
+            waited = f", but a ping between them takes {duration(one.ping_s)}" if one.ping_waited else ""
+            return [f"{pair}: they run at the same time{waited}."]
+        case "serial":
+            cause = "" if last.ping_waited else ". The calls share a lock, a connection or a pool of one"
+            return [f"{pair}: one after another; {waits}{cause}."]
+        case "shared":
+            return [f"{pair}: they run at the same time, each at half the speed, as on one processor; {waits}."]
+    return []
+
+
 def notes(ladder: Ladder) -> list[str]:
     """Notes of the table: what a new connection adds, and why a rung was not measured."""
     medians = {rung.code: rung.median_s for rung in ladder.rungs if rung.median_s is not None}
@@ -73,4 +96,5 @@ def notes(ladder: Ladder) -> list[str]:
     if "tls" in medians and "tcp" in medians:
         told.append(f"A new connection adds {duration(medians['tcp'] + medians['tls'])} to a call.")
     failed = [rung for rung in ladder.rungs if rung.failure]
-    return told + [f"{RUNGS.get(rung.code, clean(rung.code, 40))}: {clean(rung.failure, 120)}." for rung in failed]
+    told += [f"{RUNGS.get(rung.code, clean(rung.code, 40))}: {clean(rung.failure, 120)}." for rung in failed]
+    return [*told, *overlap_sentences(ladder)]
