@@ -1,7 +1,8 @@
 """Facts of a tool's listing: its arguments, whether it is read-only, and how large the listing is.
 
-Argument values are never invented: a wrong value could make a working tool fail, or make it act on the wrong object. A
-listing is untrusted input: a malformed schema counts as one without required arguments.
+Argument values are invented only for tools that are marked read-only, and only by :func:`example_arguments`: a wrong
+value could make a working tool fail, or make it act on the wrong object. A listing is untrusted input: a malformed
+schema counts as one without required arguments.
 """
 
 from __future__ import annotations
@@ -15,6 +16,18 @@ from mcpace.lab.errors import UsageProblem
 ECHO = "echo"
 """A tool of this name returns its argument, so any text is a valid argument."""
 ECHO_TEXT = "mcpace"
+
+SAMPLES = {
+    "date": "2026-01-01",
+    "date-time": "2026-01-01T00:00:00Z",
+    "time": "00:00:00Z",
+    "email": "mcpace@example.com",
+    "uri": "https://example.com/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "ipv4": "192.0.2.1",
+    "hostname": "example.com",
+}
+"""Strings by the schema's ``format``."""
 
 ToolListing = Mapping[str, Any]
 
@@ -36,6 +49,61 @@ def fixed_arguments(tool: ToolListing) -> dict[str, Any]:
         ):
             found[name] = ECHO_TEXT
     return found
+
+
+def example_arguments(tool: ToolListing) -> dict[str, Any]:
+    """Required arguments of a read-only tool: an example of the schema, or the simplest value that the schema permits.
+
+    Only the values of :func:`fixed_arguments` for other tools. Arguments whose schema is too complex are missing.
+    """
+    found = fixed_arguments(tool)
+    if not is_read_only(tool):
+        return found
+    schema = _schema_members(tool.get("inputSchema"))
+    properties = _schema_members(schema.get("properties"))
+    whole = _schema_members(_first_example(schema))
+    for name in required_names(tool):
+        if name in found:
+            continue
+        values = [whole[name]] if name in whole else _simple_values(_schema_members(properties.get(name)))
+        if values:
+            found[name] = values[0]
+    return found
+
+
+def _first_example(schema: Mapping[str, Any]) -> object:
+    examples = schema.get("examples")
+    return examples[0] if isinstance(examples, list) and examples else schema.get("example")
+
+
+def _simple_values(schema: Mapping[str, Any]) -> list[Any]:
+    """At most one value that the schema permits, by its example, ``enum`` or type."""
+    if (example := _first_example(schema)) is not None:
+        return [example]
+    if isinstance(schema.get("enum"), list):
+        return list(schema["enum"][:1])
+    match schema.get("type"):
+        case "boolean":
+            return [False]
+        case "integer" | "number" if "multipleOf" not in schema:
+            return _simple_number(schema)
+        case "string" if "pattern" not in schema and ("format" not in schema or str(schema["format"]) in SAMPLES):
+            text = SAMPLES.get(str(schema.get("format")), ECHO_TEXT)
+            least, most = schema.get("minLength", 0), schema.get("maxLength", len(text))
+            is_permitted = isinstance(least, int) and isinstance(most, int) and least <= len(text) <= most
+            return [text] if is_permitted else []
+        case "array" if "minItems" not in schema:
+            return [[]]
+    return []
+
+
+def _simple_number(schema: Mapping[str, Any]) -> list[int]:
+    low, high = schema.get("minimum", 1), schema.get("maximum")
+    limits = [value for value in (low, high) if value is not None]
+    if not all(isinstance(value, int) for value in limits) or {"exclusiveMinimum", "exclusiveMaximum"} & set(schema):
+        return []
+    value = int(low) if high is None else min(int(low), int(high))
+    return [value]
 
 
 def required_names(tool: ToolListing) -> list[str]:

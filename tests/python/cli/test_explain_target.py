@@ -393,3 +393,13 @@ def test_a_refusal_has_its_reason() -> None:
     assert reason_words(refused) == "refused by the server (406): not acceptable"
     failed = factor("listing", 1.0, verdict="refused", reason="every call failed")
     assert reason_words(failed) == "skipped: every call failed"
+
+
+def test_arguments_of_a_read_only_tool_are_made_from_its_schema(tmp_path: Path) -> None:
+    log, server = tmp_path / "called", tmp_path / "server.py"
+    look = LOOK.replace('name: str = ""', "name: str").replace('"looked\\n"', 'f"{len(name)}\\n"')
+    server.write_text(SERVER.format(more=look))
+    explained(f"stdio:{sys.executable} {server} {log}", "--budget", "6s", folder=tmp_path)
+    # The other length is that of the large argument, which is a factor.
+    assert str(len("mcpace")) in log.read_text().split()
+    assert "deleted" not in log.read_text()

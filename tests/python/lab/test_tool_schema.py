@@ -17,7 +17,11 @@ ANYTHING = st.recursive(
     lambda deeper: (
         st.lists(deeper, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["type", "enum", "default", "required", "properties", "a", "string"]), deeper, max_size=4
+            st.sampled_from(
+                ["type", "enum", "default", "required", "properties", "examples", "format", "minimum", "a", "string"]
+            ),
+            deeper,
+            max_size=4,
         )
     ),
     max_leaves=12,
@@ -59,6 +63,48 @@ def test_a_tool_without_required_arguments_is_preferred_and_a_read_only_one_most
 def test_no_listing_is_a_fault_of_ours(anything: Any) -> None:
     listed = {"name": "a", "inputSchema": anything, "annotations": anything}
     json.dumps(tool_schema.fixed_arguments(listed))
+    properties = {"properties": {"a": anything}, "required": ["a"]}
+    json.dumps(
+        tool_schema.example_arguments({"name": "a", "inputSchema": properties, "annotations": {"readOnlyHint": True}})
+    )
     tool_schema.missing_arguments(listed, {})
     assert tool_schema.listing_bytes([listed]) > 0
     assert tool_schema.is_read_only(listed) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "string"}, "mcpace"),
+        ({"type": "string", "examples": ["Oslo"]}, "Oslo"),
+        ({"type": "string", "enum": ["a", "b"]}, "a"),
+        ({"type": "string", "format": "date"}, "2026-01-01"),
+        ({"type": "integer"}, 1),
+        ({"type": "integer", "minimum": 10}, 10),
+        ({"type": "integer", "maximum": 0}, 0),
+        ({"type": "boolean"}, False),
+        ({"type": "array"}, []),
+        ({"type": "string", "default": "d", "examples": ["e"]}, "d"),
+        ({"type": "string", "pattern": "^x+$"}, None),
+        ({"type": "string", "format": "iban"}, None),
+        ({"type": "string", "minLength": 50}, None),
+        ({"type": "integer", "exclusiveMinimum": 0}, None),
+        ({"type": "object"}, None),
+        ("no schema", None),
+    ],
+)
+def test_read_only_tools_get_examples_or_simple_values(schema: object, value: object) -> None:
+    tool = {
+        "name": "t",
+        "inputSchema": {"properties": {"a": schema, "optional": {"type": "string"}}, "required": ["a"]},
+        "annotations": {"readOnlyHint": True},
+    }
+    assert tool_schema.example_arguments(tool) == ({} if value is None else {"a": value})
+
+
+def test_an_example_of_the_whole_schema_comes_before_invented_values() -> None:
+    schema = {"properties": {"a": {"type": "string"}}, "required": ["a"], "examples": [{"a": "Oslo"}]}
+    tool = {"name": "t", "inputSchema": schema, "annotations": {"readOnlyHint": True}}
+    assert tool_schema.example_arguments(tool) == {"a": "Oslo"}
+    # A tool that isn't read-only gets no invented values.
+    assert tool_schema.example_arguments({"name": "t", "inputSchema": schema}) == {}

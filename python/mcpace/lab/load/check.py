@@ -50,6 +50,8 @@ def check_target(client: _core.Client, settings: LoadSettings, name: str, *, car
         tools = {str(tool.get("name")): tool for tool in client.list_tools()}
         if careful and not settings.mix:
             settings = replace(settings, mix=((_read_only_tool(tools, settings.arguments, name), 1.0),))
+        if careful:
+            settings = _with_example_arguments(tools, settings)
         operations = (
             select_operations(tools, settings, "--tool and --args") if careful else select_operations(tools, settings)
         )
@@ -146,9 +148,25 @@ def _read_only_tool(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str,
     marked = [one for one, tool in tools.items() if tool_schema.is_read_only(tool)]
     if not marked:
         raise UsageProblem(f"none of {name}'s tools is marked read-only: name one that may be called with --tool")
-    return min(
-        marked, key=lambda one: len(tool_schema.missing_arguments(tools[one], tool_schema.fixed_arguments(tools[one])))
-    )
+
+    def count_invented(one: str) -> tuple[int, int]:
+        tool = tools[one]
+        makers = (tool_schema.example_arguments, tool_schema.fixed_arguments)
+        missing, invented = (len(tool_schema.missing_arguments(tool, make(tool))) for make in makers)
+        return missing, invented
+
+    return min(marked, key=count_invented)
+
+
+def _with_example_arguments(tools: Mapping[str, dict[str, Any]], settings: LoadSettings) -> LoadSettings:
+    """Adds arguments made from the schema for read-only tools whose required arguments the user didn't give."""
+    made = {
+        name: tool_schema.example_arguments(tools[name])
+        for name, _ in settings.mix
+        if name in tools and name not in settings.arguments and tool_schema.is_read_only(tools[name])
+    }
+    complete = {name: own for name, own in made.items() if not tool_schema.missing_arguments(tools[name], own)}
+    return replace(settings, arguments={**settings.arguments, **complete})
 
 
 def _call_tool(client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str) -> None:
