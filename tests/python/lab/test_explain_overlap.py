@@ -78,6 +78,14 @@ class Server:
                     await asyncio.sleep(CALL_S)
 
 
+async def end_tasks(listening: asyncio.Server) -> None:
+    listening.close()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
 @contextmanager
 def served(waiting: Waiting) -> Iterator[str]:
     loop = asyncio.new_event_loop()
@@ -89,9 +97,10 @@ def served(waiting: Waiting) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp"
     finally:
-        loop.call_soon_threadsafe(listening.close)
+        asyncio.run_coroutine_threadsafe(end_tasks(listening), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
+        loop.close()
 
 
 def measure_ladder(url: str) -> Ladder:
