@@ -12,12 +12,14 @@ import typer
 from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.atomic_write import PRIVATE, is_other, make_private, make_spare, replace_atomically
-from mcpace.cli.notes import inform, note
+from mcpace.cli.notes import inform, is_quiet, note
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.explain import recording_run
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples, read_sample
+from mcpace.report.verdict import sentences
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +48,8 @@ def record(
 ) -> None:
     """Record the traffic between a client and a server, over HTTP or stdio, until Ctrl-C or the server's end.
 
-    For stdio, give this command to your client in the place of the server's own.
+    For stdio, give this command to your client in the place of the server's own. At the end, it prints the causes of lost
+    time that the recording proves.
     """
     if watch is not None and (upstream.startswith("stdio:") or read_sample(watch) is None):
         why = "over stdio" if upstream.startswith("stdio:") else f"of process {watch}: there is none"
@@ -62,6 +65,7 @@ def record(
             code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
         if samples.has_processes:
             _add_samples(samples, file)
+        _inform_of_causes(file)
         raise typer.Exit(code)
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
@@ -95,6 +99,24 @@ def record(
     if watch is not None:
         _add_samples(samples, file)
     inform(f"recorded {recorder.exchanges} exchanges in {file}")
+    if recorder.exchanges:
+        _inform_of_causes(file)
+
+
+def _inform_of_causes(file: Path) -> None:
+    """Prints the verdict on the recording. Another Ctrl-C ends the explanation, not the recording."""
+    if is_quiet() or is_other(file):
+        return  # a recording in a pipe or a device can't be read again
+    try:
+        run = recording_run.explain_recording(file)
+    except UsageProblem as problem:
+        note(f"the recording can't be explained: {problem}")
+    except KeyboardInterrupt:
+        note(f"not explained; see mcpace explain {file}")
+    else:
+        for sentence in sentences(run):
+            inform(sentence)
+        inform(f"evidence and advice: mcpace explain {file}")
 
 
 def _add_samples(samples: ProcessSamples, file: Path) -> None:

@@ -28,7 +28,13 @@ def recorded(folder: Path) -> Run:
     (folder / "lazy.py").write_text(LAZY)
     upstream = f"stdio:{sys.executable} -S {folder / 'lazy.py'}"
     words = [*commands.COMMAND, "record", "--upstream", upstream, "--out", "seen.jsonl.zst"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+    said = folder / "said.txt"
+    with (
+        said.open("w") as errors,
+        subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder
+        ) as process,
+    ):
         assert process.stdin and process.stdout
         for message in ASKED:
             process.stdin.write(json.dumps(message) + "\n")
@@ -58,6 +64,10 @@ def test_a_recording_without_operations_is_summarised_by_method(tmp_path: Path) 
     assert told.startswith("The server takes ") and "The client sent 4 requests" in told
     assert "the slowest was tools/call look" in told
     assert told.index("to start") < told.index("No cause of lost time was found")
+    # The recorder says so at its end, on stderr: stdout belongs to the client.
+    said = (tmp_path / "said.txt").read_text()
+    assert "the slowest was tools/call look" in said and "No cause of lost time was found" in said
+    assert "mcpace explain seen.jsonl.zst" in said
     shown = (tmp_path / "shown.txt").read_text()
     assert "What the client asked" in shown and "tools/call look" in shown and "start of the server" in shown
     # Without trials there is no empty drawing.
