@@ -22,7 +22,7 @@ const HEALTHY: u64 = 1_000;
 const TRIES: u64 = 40;
 const HALVES: [(&str, u64); 2] = [("seeds that rules were tuned on", 1_000_000), ("other seeds", 500_000_000)];
 
-/// What was found in the scenes of one cause.
+/// Findings in the scenes of one cause.
 #[derive(Default)]
 struct Tally {
     scenes: usize,

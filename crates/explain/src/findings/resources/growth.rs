@@ -25,7 +25,7 @@ const PART_OF_BEFORE: u64 = 4;
 /// How much of the variance the line must explain.
 const FIT: f64 = 0.9;
 
-/// The same two for a rise that is not large: a process that warms up rises as well.
+/// Count and fit for a rise that is not large: a process that warms up rises as well.
 const FEWEST_OF_SMALL: u64 = 100;
 const FIT_OF_SMALL: f64 = 0.95;
 
