@@ -67,12 +67,12 @@ RINGS: dict[str, dict[frozenset[str], str]] = {
     "py": {
         frozenset({"client", "recorder"}): "both take the same OAuth options",
     },
-    "redis": {frozenset({"", "link", "mailbox"}): "the root holds the options of both"},
+    "redis": {frozenset({"", "link", "process_inbox"}): "the root holds the options of both"},
     "serve": {
         frozenset(
             {
-                "dispatch::authorization",
                 "dispatch::call",
+                "dispatch::guard_check",
                 "dispatch::in_flight",
                 "dispatch::raw_call",
                 "dispatch::tasks",

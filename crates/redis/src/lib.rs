@@ -18,13 +18,13 @@
 //! # }
 //! ```
 
-mod broker;
-mod events;
 mod limiter;
 mod link;
-mod mailbox;
+mod process_inbox;
+mod process_messages;
 mod scripts;
 mod sessions;
+mod stream_log;
 
 use std::io;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use limiter::RedisLimiter;
 use link::{Outage, RedisLink};
-use mailbox::Letters;
+use process_inbox::Letters;
 
 /// How to use a Redis.
 #[derive(Clone)]

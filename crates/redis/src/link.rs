@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::mailbox::{Letters, Mailbox};
+use crate::process_inbox::{Letters, Mailbox};
 use crate::scripts::Scripts;
 use crate::{ConnectionEvent, Options};
 

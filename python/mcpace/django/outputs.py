@@ -12,8 +12,8 @@ from typing import Any, Literal
 from pydantic_core import from_json, to_json
 from rest_framework.utils.encoders import JSONEncoder
 
+from mcpace.django.argument_validation import Kept
 from mcpace.django.choices import OutputFormat
-from mcpace.django.inputs import Kept
 from mcpace.django.request import Call
 from mcpace.server.errors import ToolError
 from mcpace.server.registration.toon import notation

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mcpace.django.argument_validation import Reader
 from mcpace.django.choices import ArgumentBinding
 from mcpace.django.failures import not_found
-from mcpace.django.inputs import Reader
 from mcpace.django.keyword_injection import OF_A_STEP, Bound, Seeds
 from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object

@@ -23,8 +23,8 @@ from rest_framework import serializers
 
 from invoices.models import Customer, Invoice
 from invoices.serializers import InvoiceOutput
+from mcpace.django.argument_validation import Kept, Reader
 from mcpace.django.fast_serializer import compile_reader
-from mcpace.django.inputs import Kept, Reader
 from support.fast_path import Declined, assert_parity
 
 HUGE = 10**5000

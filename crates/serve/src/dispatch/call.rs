@@ -8,9 +8,9 @@ use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::CallToolResult;
 use tokio::runtime::Handle;
 
-use super::authorization::Used;
 use super::clocks::Clocks;
 use super::failure::{self, Failing};
+use super::guard_check::Used;
 use super::in_flight::InFlight;
 use super::reply::{ResultEnd, reply_head};
 use super::result_limits::too_long;

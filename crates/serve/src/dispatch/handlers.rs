@@ -9,9 +9,9 @@ use mcpace_wire::mcp::{
     CacheScope, CompleteParams, Completion, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult,
 };
 
-use super::authorization::Used;
 use super::clocks::Clocks;
 use super::failure::{self, Failing};
+use super::guard_check::Used;
 use super::in_flight::InFlight;
 use super::lifecycle::write_members;
 use super::reply::{ResultEnd, reply_head};

@@ -10,7 +10,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::Id;
 
 use super::Refusal;
-use super::authorization::{all_agree, check_permissions, count_later};
+use super::guard_check::{all_agree, check_permissions, count_later};
 use super::visible_page::{PendingPermissions, refused_entries};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Channel, Reply};

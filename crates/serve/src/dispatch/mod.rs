@@ -3,12 +3,12 @@
 //! Constraint: no I/O and no clock but the layers' own, and that only where asked. The order of checks is 2026-07-28's:
 //! `_meta`, (headers, by the transport,) version, method, parameters.
 
-mod authorization;
 mod call;
 mod clocks;
 mod cursor;
 mod delegation;
 mod failure;
+mod guard_check;
 mod handlers;
 mod in_flight;
 mod lifecycle;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{ResourceUriParams, SubscriptionFilter, SubscriptionParams};
 
-use super::authorization::{Used, check_permissions};
+use super::guard_check::{Used, check_permissions};
 use super::in_flight::InFlight;
 use super::reply::{ResultEnd, reply_head};
 use super::visible_page::{self, PendingPermissions};

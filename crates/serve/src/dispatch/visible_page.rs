@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::authorization::{all_agree, check_permissions};
+use super::guard_check::{all_agree, check_permissions};
 use crate::catalogue::Listed;
 use crate::guard::{AccessRequest, BoxFuture, Denial, Permitted};
 use crate::guard::{MOST_OF_ONE, Share};

@@ -7,8 +7,8 @@
 mod access_request;
 mod algorithm;
 mod compiled;
-mod limit;
-mod memory;
+mod memory_limiter;
+mod rate_limit;
 mod turns;
 
 use std::future::Future;
@@ -18,8 +18,8 @@ use std::time::Duration;
 
 pub use access_request::{AccessRequest, ComponentKind, Denial, Permission, Verdict};
 pub(crate) use compiled::{Compiled, Permitted};
-pub use limit::{Algorithm, By, Exceeded, KeyOf, Keyed, Limiter, LimiterDown, OnLimiterDown, RateLimit, Taking};
-pub use memory::MemoryLimiter;
+pub use memory_limiter::MemoryLimiter;
+pub use rate_limit::{Algorithm, By, Exceeded, KeyOf, Keyed, Limiter, LimiterDown, OnLimiterDown, RateLimit, Taking};
 pub(crate) use turns::{AuthorizationTurns, MOST_OF_ONE, Share};
 
 /// A future that borrows nothing.
