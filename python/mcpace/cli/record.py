@@ -48,8 +48,8 @@ def record(
 ) -> None:
     """Record the traffic between a client and a server, over HTTP or stdio, until Ctrl-C or the server's end.
 
-    For stdio, give this command to your client in the place of the server's own. At the end, it prints the causes of lost
-    time that the recording proves.
+    For stdio, give this command to your client in the place of the server's own. At the end, it prints the
+    causes of lost time that the recording proves.
     """
     if watch is not None and (upstream.startswith("stdio:") or read_sample(watch) is None):
         why = "over stdio" if upstream.startswith("stdio:") else f"of process {watch}: there is none"
