@@ -60,6 +60,8 @@ def sentences(run: Run) -> list[str]:
     told += [f"A call to {tool} takes {duration(base)}."] if base is not None else []
     told += ladder.sentences(run)
     told += ladder.overlap_sentences(run.ladder) if run.ladder and run.ladder.cause else []
+    if not tried and run.ladder and run.ladder.layers:
+        return told
     if not tried:
         return [*told, "No experiment could be made on it." if told else f"No experiment could be made on {tool}."]
     compared = any(one.ratio is not None for one in tried)
