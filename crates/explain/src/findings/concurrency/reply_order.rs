@@ -16,6 +16,9 @@ pub(super) const SHORTEST: Nanos = Nanos::from_millis(20);
 /// Ready replies leave together, within this.
 pub(super) const TOGETHER: Nanos = Nanos::from_millis(10);
 
+/// Calls take equally long whose times differ by less than one part in so many.
+const ALIKE: u64 = 40;
+
 /// Groups of one size that prove a limit.
 const FEWEST_WAVES: usize = 3;
 
@@ -43,8 +46,9 @@ pub(super) fn behind_earlier(view: &View<'_>, served: &[Served<'_>]) -> Vec<Held
             in_order += 1;
             let asked_together = call.asked.at.since(before.asked.at) < SHORTEST;
             by_chance += if asked_together { alike } else { ends.expected_within(call.answered.at, CROSSING) };
-            if call.answered.at.since(before.answered.at) <= CROSSING {
-                let ready = (call.asked.at + shortest).min(call.answered.at);
+            let ready = (call.asked.at + shortest).min(call.answered.at);
+            let is_held = call.answered.at.since(ready) >= SHORTEST;
+            if is_held && call.answered.at.since(before.answered.at) <= CROSSING {
                 late.push(HeldReply {
                     exchange: view.exchanges[call.at].id,
                     asked: call.asked,
@@ -83,7 +87,7 @@ fn share_of_equal_times(served: &[Served<'_>]) -> f64 {
     let times: Vec<Nanos> = served.iter().filter(|call| call.tool.is_some()).map(Served::server_time).collect();
     let half = times.len() / 2;
     let pairs = times.iter().zip(&times[half..]);
-    let equal = pairs.filter(|(one, other)| one.0.abs_diff(other.0) <= CROSSING.0).count();
+    let equal = pairs.filter(|(one, other)| one.0.abs_diff(other.0) <= CROSSING.0.max(one.0 / ALIKE)).count();
     (equal + 1) as f64 / (times.len() - half + 2) as f64
 }
 

@@ -3,7 +3,8 @@
 //!
 //! A distant server looks just the same, so that a floor under all requests proves nothing. The proof is a control in
 //! the same recording: requests to the same server without a token, or without a session, that come back much sooner. Where
-//! every request has both, connecting is the control: it takes one way to the server and back, and no server code.
+//! every request has both, connecting is the control: it takes one way to the server and back, and no server code. Only
+//! messages that found no other one at the server count there.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -118,12 +119,26 @@ fn compare_connects<'w, 's, 'a>(view: &View<'a>, waits: &'w [ServerWait<'s, 'a>]
     });
     let (connecting, opened) = connects.min_by_key(|(connecting, opened)| opened.at.since(connecting.at))?;
     let control = opened.at.since(connecting.at);
-    let CommonFloor { floor, kinds, level_kinds, notifies } = common_floor(&dear)?;
-    let many = dear.len() >= FEWEST_BESIDE_CONNECT.0 && level_kinds >= FEWEST_BESIDE_CONNECT.1;
+    let alone = waits_alone(&dear);
+    let CommonFloor { floor, kinds, level_kinds, notifies } = common_floor(&alone)?;
+    let many = alone.len() >= FEWEST_BESIDE_CONNECT.0 && level_kinds >= FEWEST_BESIDE_CONNECT.1;
     let quick = [(ProofRole::ConnectTried, connecting), (ProofRole::ConnectionOpened, opened)];
     let (follows, level) = (Follows::Everything, Level::Medium);
     let proven = many && notifies && is_dearer(floor, control);
     proven.then_some(Cost { follows, floor, control, kinds, dear, quick, level })
+}
+
+/// The waits of messages that found no other message at the server: one that waits for another takes no cost of its own.
+fn waits_alone<'w, 's, 'a>(waits: &[&'w ServerWait<'s, 'a>]) -> Vec<&'w ServerWait<'s, 'a>> {
+    let mut waits = waits.to_vec();
+    waits.sort_by_key(|wait| (wait.received.at, wait.received.event));
+    let mut busy_until = Nanos::ZERO;
+    waits.retain(|wait| {
+        let is_alone = busy_until <= wait.received.at;
+        busy_until = busy_until.max(wait.head.at);
+        is_alone
+    });
+    waits
 }
 
 /// Whether a message was served. An answer to what the server asked has no method, and is of no kind.
