@@ -24,6 +24,10 @@ const SHORTEST: Nanos = Nanos::from_millis(20);
 /// Largest limit that is looked for.
 const LARGEST: usize = 256;
 
+/// Calls that the limit is looked for in; of a larger recording, so many are taken evenly. Each limit that is tried looks at all
+/// of them.
+const SAMPLE: usize = 4_096;
+
 /// Chance may separate the calls of one healthy recording in so many, where all calls that waited took longer.
 const ONE_IN: f64 = 500.0;
 
@@ -41,16 +45,18 @@ pub(super) fn find_loaded<'v, 'a>(tools: &[&'v Served<'a>]) -> Option<CallBatch<
     let calls = tools.iter().filter(|call| call.tool == name);
     let mut calls: Vec<(usize, &Served<'_>)> = calls.map(|call| (under_way(call), *call)).collect();
     calls.sort_by_key(|(under_way, call)| (*under_way, call.answered.at));
-    let levels = calls.chunk_by(|one, next| one.0 == next.0).take(LARGEST);
+    let sample: Vec<_> = calls.iter().step_by(calls.len().div_ceil(SAMPLE)).copied().collect();
+    let levels = sample.chunk_by(|one, next| one.0 == next.0).take(LARGEST);
     let limits = levels.filter_map(|level| {
         let limit = level[0].0 + 1;
-        let prompt = calls.partition_point(|(under_way, _)| *under_way < limit);
-        let own = calls[..prompt].iter().map(|(_, call)| call.server_time()).min()?;
+        let (prompt, load) = sample.split_at(sample.partition_point(|(under_way, _)| *under_way < limit));
+        let own = prompt.iter().map(|(_, call)| call.server_time()).min()?;
         // Calls that find one fewer than the limit under way still take no longer than their own time.
         let is_prompt = median_time(level).0 * 2 <= own.0.saturating_mul(3);
-        (is_prompt && is_separated(&calls[..prompt], &calls[prompt..])).then_some((limit, prompt))
+        (is_prompt && is_separated(prompt, load)).then_some(limit)
     });
-    let (limit, prompt) = limits.last()?;
+    let limit = limits.last()?;
+    let prompt = calls.partition_point(|(under_way, _)| *under_way < limit);
     let time = calls[..prompt].iter().map(|(_, call)| call.server_time()).min()?;
     let mut calls: Vec<&Served<'_>> = calls.into_iter().map(|(_, call)| call).collect();
     calls[..prompt].sort_by_key(|call| call.answered.at);
