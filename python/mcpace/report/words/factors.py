@@ -58,9 +58,10 @@ def sentences(run: Run) -> list[str]:
     told = start.sentences(run)
     base = _base_s(case)
     told += [f"A call to {tool} takes {duration(base)}."] if base is not None else []
-    told += ladder.sentences(run)
+    located = ladder.sentences(run)
+    told += located
     told += ladder.overlap_sentences(run.ladder) if run.ladder and run.ladder.cause else []
-    if not tried and run.ladder and run.ladder.layers:
+    if not tried and located:
         return told
     if not tried:
         return [*told, "No experiment could be made on it." if told else f"No experiment could be made on {tool}."]
