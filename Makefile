@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs bench-ledger bench-explain bench-explain-rates bench-recorder bench-serve bench-load bench-layers fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs casebook bench-ledger bench-explain bench-explain-rates bench-recorder bench-serve bench-load bench-layers fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -46,6 +46,10 @@ COMPAT ?=
 compat: build ## Run servers of other SDKs as written, migrated and adopted, and compare; needs the package index
 	$(BIN)/python tests/compat/run.py $(COMPAT)
 
+CASE ?=
+casebook: build ## Reproduce public reports of slow MCP and compare mcpace's answers; needs the package index and Node
+	$(BIN)/python casebook/run.py $(if $(CASE),$(CASE),--write docs/casebook.md)
+
 SOAK_SECONDS ?= 60
 soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads or descriptors grow
 	cargo build --locked --quiet -p mcpace-serve --example everything --example soak
@@ -54,8 +58,8 @@ soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(BIN)/ruff check python tests adapters scripts benches examples
-	$(BIN)/ruff format --check python tests adapters scripts benches examples
+	$(BIN)/ruff check python tests adapters scripts benches examples casebook
+	$(BIN)/ruff format --check python tests adapters scripts benches examples casebook
 	$(BIN)/python scripts/check_prose.py
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest mcpace._core --allowlist tests/stubtest_allowlist.txt --concise
@@ -63,8 +67,8 @@ lint: build ## Check formatting, lints and types
 
 format: build ## Format all sources
 	cargo fmt --all
-	$(BIN)/ruff format python tests adapters scripts benches examples
-	$(BIN)/ruff check --fix python tests adapters scripts benches examples
+	$(BIN)/ruff format python tests adapters scripts benches examples casebook
+	$(BIN)/ruff check --fix python tests adapters scripts benches examples casebook
 	@cd web && npm run --silent format
 
 docs: build ## Write what is generated: command line reference, Run schema, contexts of findings, the page's types, what shows each finding

@@ -87,6 +87,26 @@ fn within_one_session_its_turns_would_look_the_same() {
     assert_eq!(named(&blocked_or_serial()), [("blocked-event-loop", Level::Medium, other)]);
 }
 
+#[test]
+fn heads_sent_between_two_tools_of_a_blocked_loop_are_no_other_work() {
+    // The official Python SDK, version 1.30: two blocking tools and a ping, in rounds. The loop is free for a moment
+    // after the first tool, and sends the heads of all that waits.
+    let round = |n: u64| {
+        let (at, id) = (n as f64 * 620.0, n * 3);
+        [
+            streamed(id + 1, Some("s0"), at, at + 2.0, at + 608.0),
+            streamed(id + 2, Some("s0"), at + 0.5, at + 304.8, at + 608.5),
+            Post {
+                conn: id + 3,
+                session: Some("s0"),
+                ..request(at + 0.8, id + 3, "ping", Reply::Sse(at + 305.5, at + 609.0, Some(at + 609.1)))
+            },
+        ]
+    };
+    let other = Some((Code::SerialSession, Disproof::CallFromSecondSession));
+    assert_eq!(named(&recorded((0..3).flat_map(round))), [("blocked-event-loop", Level::Medium, other)]);
+}
+
 /// Over stdio there is one session only.
 pub(crate) fn blocked_stdio() -> Recording {
     let mut script = Script::stdio();

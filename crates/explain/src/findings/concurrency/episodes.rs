@@ -191,13 +191,14 @@ fn one_session_or_all(call: &Served<'_>) -> Alternative {
     }
 }
 
-/// Whether the head of a later call's reply came while the first one surely was at work.
+/// Whether the head of a later call's reply came while the first one surely was at work. A blocked event loop sends
+/// heads too, in the moment between two tools, so a head counts only within half the time of a tool.
 fn heads_came(batch: &CallBatch<'_, '_>) -> bool {
     let first = batch.calls[0];
-    batch
-        .waiting_calls()
-        .iter()
-        .any(|call| call.http && call.asked.at >= first.asked.at + BEGUN && call.begun.at + BEGUN <= first.answered.at)
+    batch.waiting_calls().iter().any(|call| {
+        let begun_later = call.asked.at >= first.asked.at + BEGUN && call.begun.at + BEGUN <= first.answered.at;
+        call.http && begun_later && call.begun.at.since(call.asked.at) < Nanos(batch.time.0 / 2)
+    })
 }
 
 fn batch_waits(batch: &CallBatch<'_, '_>) -> Vec<HeldWait> {

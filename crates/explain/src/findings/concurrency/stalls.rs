@@ -23,9 +23,9 @@ pub(super) const CROSSING: Nanos = Nanos::from_millis(2);
 /// Requests that needed no tool while one ran, by that tool's name.
 #[derive(Default)]
 pub(super) struct Stalls<'v, 'a> {
-    /// Those whose reply began only with the tool's end.
+    /// Those whose reply began late, with the end of this tool or of one before it.
     pub(super) held: Vec<Stall<'v, 'a>>,
-    /// Those whose reply's head came, and whose answer came only with the tool's end.
+    /// Those whose reply's head came at once, and whose answer came only with the tool's end.
     pub(super) held_after_head: Vec<Stall<'v, 'a>>,
     /// How many were answered meanwhile.
     pub(super) passed: usize,
@@ -46,7 +46,10 @@ pub(super) fn find_stalls<'v, 'a>(served: &'v [Served<'a>]) -> HashMap<&'a str, 
         if let Some(behind) = work.held_up(request, request.begun.at) {
             found.entry(behind.tool.unwrap_or_default()).or_default().held.push(Stall { request, behind });
         } else if let Some(behind) = work.held_up(request, request.answered.at) {
-            found.entry(behind.tool.unwrap_or_default()).or_default().held_after_head.push(Stall { request, behind });
+            let stalls = found.entry(behind.tool.unwrap_or_default()).or_default();
+            // An event loop that is free for a moment between two tools sends the heads of all requests that wait.
+            let late_head = request.begun.at.since(request.asked.at) >= SHORTEST;
+            if late_head { &mut stalls.held } else { &mut stalls.held_after_head }.push(Stall { request, behind });
         } else if let Some(meanwhile) = work.tool_passed(request) {
             found.entry(meanwhile.tool.unwrap_or_default()).or_default().passed += 1;
         }

@@ -1,0 +1,72 @@
+"""The page of the casebook, docs/casebook.md."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from case import FOLDER
+
+from mcpace.report.words import findings
+
+if TYPE_CHECKING:
+    from run import Answer
+
+HEAD = """# The casebook: public reports of slow MCP, and mcpace's answer
+
+Each entry is a public report. Its programs are in `casebook/NAME/` and use the packages that the report names.
+`make casebook` runs each report twice through `mcpace record`: with the cause, and without it (the control).
+`make casebook CASE=NAME` runs one. [casebook/README.md](../casebook/README.md) describes the format of a case.
+
+- An answer is right where one of the expected findings is named with the cause, and none of them in the control.
+- The expected finding was committed before the first run of the case.
+- A report that a rule of mcpace was written for is marked with \\*. It says nothing about recall.
+"""
+
+
+def page_of(answers: Sequence[Answer], summary: str) -> str:
+    """The page as Markdown."""
+    parts = [HEAD, f"Result: {summary}\n"]
+    for repository in sorted({answer.case.repository for answer in answers}, key=str.lower):
+        parts.append(f"## {repository}\n")
+        parts += [_entry(answer) for answer in answers if answer.case.repository == repository]
+    reports = _not_reproduced()
+    if reports:
+        parts.append("## Reports that could not be reproduced\n")
+        parts.append("\n".join(f"- <{url}>: {reason}" for url, reason in reports) + "\n")
+    return "\n".join(parts)
+
+
+def _entry(answer: Answer) -> str:
+    case = answer.case
+    mark = " \\*" if case.shaped_a_rule else ""
+    number = str(case.report).rstrip("/").split("/")[-1]
+    outcome = "named" if answer.is_right else "**missed**"
+    lines = [
+        f"### [{case.repository} #{number}]({case.report}){mark}: {outcome}\n",
+        f"- Reported {case.reported}: {case.symptom}",
+        f"- The thread believed: {case.belief}",
+        f"- Cause: {case.cause}",
+        f"- Expected: {_codes(case.expected)}. mcpace's answer: {_answer(answer)}.",
+        f"- Control: {case.control['differs']}\n",
+    ]
+    return "\n".join(lines)
+
+
+def _answer(answer: Answer) -> str:
+    if answer.problem:
+        return answer.words()
+    named = [f"{findings.clause_for(code)} (`{code}`, confidence {how})" for code, how in answer.named.items()]
+    wrong = set(answer.case.expected) & set(answer.control)
+    return ("; ".join(named) or "nothing") + (f"; in the control, too: {_codes(sorted(wrong))}" if wrong else "")
+
+
+def _codes(codes: Sequence[str]) -> str:
+    return " or ".join(f"`{code}`" for code in codes)
+
+
+def _not_reproduced() -> list[tuple[str, str]]:
+    """URL and reason of each report in the files ``not-reproduced*.toml``."""
+    files = [tomllib.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("not-reproduced*.toml")]
+    return sorted((report["url"], report["reason"]) for file in files for report in file.get("report", []))

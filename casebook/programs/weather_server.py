@@ -1,0 +1,16 @@
+"""A server of the official Python SDK with one quick tool, over HTTP or stdio."""
+
+import os
+
+from mcp.server.fastmcp import FastMCP
+
+mcp = FastMCP("weather", host="127.0.0.1", port=int(os.environ.get("PORT", "0")))
+
+
+@mcp.tool()
+async def forecast(city: str) -> str:
+    """Returns the forecast of a city."""
+    return f"sunny in {city}"
+
+
+mcp.run("streamable-http" if "PORT" in os.environ else "stdio")

@@ -1,0 +1,71 @@
+"""The casebook's reports can be read, and its page lists each of them (casebook/README.md)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "casebook"))
+
+from case import CaseProblem, read_case, read_cases  # noqa: E402
+
+MINIMAL = """
+report = "https://github.com/owner/name/issues/7"
+reported = 2025-06-11
+symptom = "s"
+belief = "b"
+cause = "c"
+expected = ["session-per-call"]
+[server]
+packages = ["mcp==1.9.4"]
+program = "server.py"
+[client]
+packages = ["mcp==1.9.4"]
+program = "client.py"
+arguments = ["sick"]
+[control]
+differs = "d"
+client.arguments = []
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "case.toml").write_text(text)
+    for name in ("server.py", "client.py"):
+        (folder / name).touch()
+    return folder
+
+
+def test_each_report_of_the_casebook_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "casebook.md").read_text()
+    cases = read_cases()
+    assert len(cases) >= 3
+    assert [case.name for case in cases if f"({case.report})" not in page] == []
+
+
+def test_the_control_changes_only_the_members_that_it_names(tmp_path: Path) -> None:
+    case = read_case(written(tmp_path, MINIMAL))
+    (server, sick), (same, control) = case.programs(True), case.programs(False)
+    assert (sick.arguments, control.arguments) == (["sick"], [])
+    assert (server, sick.packages) == (same, control.packages)
+    assert case.repository == "owner/name"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("session-per-call", "no-such-code", "no-such-code"),
+        ("client.arguments = []", "", "changed server or client"),
+        ("client.arguments = []", "other.arguments = []", "not other"),
+        ('program = "client.py"', 'program = "absent.py"', "absent.py is missing"),
+        ("reported", "reporter", "reported"),
+        ("client.arguments = []", 'client.language = "cobol"', "language"),
+        ("[server]", "[server", "can't be read"),
+    ],
+)
+def test_a_wrong_case_is_refused_with_the_member(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(CaseProblem, match=message):
+        read_case(written(tmp_path, MINIMAL.replace(old, new)))
