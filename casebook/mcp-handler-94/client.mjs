@@ -1,4 +1,4 @@
-// Sends 2,500 tool calls, four at a time, without a session.
+// Sends 12,000 tool calls, eight at a time, without a session.
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 async function call(id) {
@@ -9,7 +9,7 @@ async function call(id) {
 }
 
 async function callFrom(first) {
-  for (let id = first; id < 2500; id += 4) await call(id);
+  for (let id = first; id < 12000; id += 8) await call(id);
 }
 
-await Promise.all([0, 1, 2, 3].map(callFrom));
+await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(callFrom));

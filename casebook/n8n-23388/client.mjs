@@ -1,4 +1,4 @@
-// Executes a workflow 900 times, each with a client of its own, which is left open or ended.
+// Executes a workflow 1600 times, each with a client of its own, which is left open or ended.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
@@ -13,5 +13,5 @@ async function execute(number) {
   }
 }
 
-for (let number = 0; number < 900; number++) await execute(number);
+for (let number = 0; number < 1600; number++) await execute(number);
 process.exit(0);

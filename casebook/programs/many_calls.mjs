@@ -1,4 +1,4 @@
-// Sends 2,500 tool calls, four at a time, in a session where the server gives one.
+// Sends 12,000 tool calls, eight at a time, in a session where the server gives one.
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 async function send(message) {
@@ -9,11 +9,11 @@ async function send(message) {
 }
 
 async function callFrom(first) {
-  for (let id = first; id <= 2500; id += 4) await send({ id, method: "tools/call", params: { name: "echo", arguments: { text: "a" } } });
+  for (let id = first; id <= 12000; id += 8) await send({ id, method: "tools/call", params: { name: "echo", arguments: { text: "a" } } });
 }
 
 const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "casebook", version: "1.0.0" } };
 const session = await send({ id: 0, method: "initialize", params });
 if (session) headers["mcp-session-id"] = session;
 await send({ method: "notifications/initialized" });
-await Promise.all([1, 2, 3, 4].map(callFrom));
+await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(callFrom));
