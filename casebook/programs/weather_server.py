@@ -1,10 +1,12 @@
-"""A server of the official Python SDK with one quick tool, over HTTP or stdio."""
+"""A server of the official Python SDK with one quick tool, over HTTP or stdio. Argument: stateless."""
 
 import os
+import sys
 
 from mcp.server.fastmcp import FastMCP
 
-mcp = FastMCP("weather", host="127.0.0.1", port=int(os.environ.get("PORT", "0")))
+OPTIONS = {"stateless_http": True} if "stateless" in sys.argv else {}
+mcp = FastMCP("weather", host="127.0.0.1", port=int(os.environ.get("PORT", "0")), **OPTIONS)
 
 
 @mcp.tool()

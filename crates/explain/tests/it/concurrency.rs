@@ -107,6 +107,37 @@ fn heads_sent_between_two_tools_of_a_blocked_loop_are_no_other_work() {
     assert_eq!(named(&recorded((0..3).flat_map(round))), [("blocked-event-loop", Level::Medium, other)]);
 }
 
+/// FastMCP 2.14 with a blocking tool of 207 ms, three calls at once and no ping. The heads of the second and third call come
+/// when the first tool ends; in the second round, the first result is written after the heads.
+fn blocked_by_heads() -> Recording {
+    recorded([
+        streamed(1, Some("s0"), 0.0, 1.1, 206.6),
+        streamed(2, Some("s0"), 1.9, 211.1, 625.5),
+        streamed(3, Some("s0"), 2.2, 211.3, 632.7),
+        streamed(4, Some("s0"), 1000.0, 1001.0, 1414.2),
+        streamed(5, Some("s0"), 1000.8, 1207.8, 1620.1),
+        streamed(6, Some("s0"), 1001.3, 1211.0, 1621.0),
+    ])
+}
+
+#[test]
+fn heads_that_come_when_a_tool_ends_show_a_blocked_loop_without_a_ping() {
+    let other = Some((Code::SerialSession, Disproof::CallFromSecondSession));
+    assert_eq!(named(&blocked_by_heads()), [("blocked-event-loop", Level::Medium, other)]);
+}
+
+#[test]
+fn heads_that_come_at_once_beside_a_running_tool_acquit_the_loop() {
+    let beside = [(7, 2000.0, 2001.0, 2300.0), (8, 2050.0, 2051.0, 2350.0), (9, 2100.0, 2101.0, 2400.0)];
+    let mut posts = vec![
+        streamed(1, Some("s0"), 0.0, 1.1, 206.6),
+        streamed(2, Some("s0"), 1.9, 211.1, 625.5),
+        streamed(3, Some("s0"), 2.2, 211.3, 632.7),
+    ];
+    posts.extend(beside.map(|(id, asked, head, answered)| streamed(id, Some("s0"), asked, head, answered)));
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
 /// Over stdio there is one session only.
 pub(crate) fn blocked_stdio() -> Recording {
     let mut script = Script::stdio();

@@ -117,3 +117,29 @@ fn a_health_check_without_calls_is_named_and_large_ones_weigh_more() {
     // Below what would be a finding of its own.
     assert_eq!(checks(99_000), (Severity::Low, true));
 }
+
+/// A foreign client (FastMCP 2.10 with two servers) that begins a session to list before each call, and ends it.
+fn sessions_only_to_list(ended: bool) -> Recording {
+    let mut script = Script::recorder();
+    for number in 0..6 {
+        let at = number as f64 * 100.0;
+        let session = ["a", "b", "c", "d", "e", "f"][number];
+        let id = number as u64 * 4;
+        script.post(Post { session: Some(session), ..listing(at, id, 1) });
+        if ended {
+            script.delete(1, at + 10.0, session, at + 11.0);
+        }
+        script.post(Post { session: Some("calls"), ..call(at + 20.0, id + 2) });
+    }
+    script.recording()
+}
+
+#[test]
+fn sessions_that_are_begun_only_to_list_are_counted_as_one() {
+    assert_eq!(codes(&sessions_only_to_list(true)), ["repeated-listing"]);
+}
+
+#[test]
+fn sessions_of_hosts_that_list_and_stay_are_healthy() {
+    assert_eq!(codes(&sessions_only_to_list(false)), [""; 0]);
+}

@@ -86,8 +86,14 @@ fn sessions_that_nobody_ends_are_no_leak_where_memory_stays() {
 }
 
 #[test]
-fn sessions_that_are_ended_leave_nothing() {
-    assert_eq!(codes(&sessions(&Sessions { ended: true, ..LEFT }, |number| 60 + number / 2)), [""; 0]);
+fn memory_that_rises_with_ended_sessions_may_rise_with_requests_as_well() {
+    let ended = Sessions { ended: true, ..LEFT };
+    let found = found(&sessions(&ended, |number| 60 + number / 2));
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::SessionLeak(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.begun, context.ended), (200, 200));
+    assert_eq!(finding.alternatives.iter().map(|other| other.code).collect::<Vec<_>>(), [Code::TaskLeak]);
+    assert_eq!(codes(&sessions(&ended, |_| 60)), [""; 0]);
 }
 
 #[test]

@@ -48,6 +48,12 @@ def _session_leak(finding: Finding, context: SessionLeak) -> str:
     return f"{sessions[:1].upper()}{sessions[1:]}{left}; the server's memory rose with them{_memory_rise(context)}."
 
 
+def _session_leak_advice(context: SessionLeak) -> str:
+    if context.begun and context.begun == context.ended:
+        return "Use a release of the server's SDK that forgets a session after DELETE, or serve without sessions."
+    return "Have the server end unused sessions, and clients end theirs with DELETE."
+
+
 def _task_leak(finding: Finding, context: TaskLeak) -> str:
     requests = context.requests
     with_ = f"with {count(requests, 'request')}" if requests else "with each request"
@@ -109,9 +115,9 @@ WORDS: tuple[Words[Any], ...] = (
     Words(
         SessionLeak,
         "Sessions stay in the server's memory",
-        "the server's memory rises with sessions that were not ended",
+        "the server's memory rises with the number of its sessions",
         _session_leak,
-        "Have the server end unused sessions, and clients end theirs with DELETE.",
+        _session_leak_advice,
     ),
     Words(
         TaskLeak,

@@ -78,11 +78,15 @@ pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
     let tools: Vec<&Served<'_>> = served.iter().filter(|one| one.tool.is_some()).collect();
     let stalls = find_stalls(&served);
     let late_heads = late_heads(&served, &tools);
+    let (blocked, pool) = match late_heads {
+        Some(episode) if episode.code == Code::BlockedEventLoop => (Some(episode), None),
+        other => (None, other),
+    };
     let batches = find_batches(&tools);
     let own = shortest_work(&served, &tools);
     let mut found = of_sessions(&tools, own);
     if found.is_empty() {
-        found = late_heads.into_iter().collect();
+        found = pool.into_iter().collect();
     }
     // Where sessions have their calls take turns, those of N sessions end in waves of N.
     let explained = |batch: &&CallBatch<'_, '_>| !found.is_empty() && one_of_each_owner(batch);
@@ -99,6 +103,9 @@ pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
     let in_order = found.is_empty() && !behind_earlier(view, &served).is_empty();
     let held = by_name.iter().filter(|(tool, _)| !pools.contains(tool) && !is_serial && !in_order);
     found.extend(held.filter_map(|(_, stalls)| of_stalls(stalls, &served, &tools)));
+    if found.is_empty() && !in_order {
+        found.extend(blocked);
+    }
     found
 }
 
@@ -263,7 +270,8 @@ fn stall_wait(stall: &Stall<'_, '_>) -> HeldWait {
     HeldWait { request: request.at, asked: request.asked, released, answered: request.answered, time }
 }
 
-/// Calls whose reply's head comes only when another call ends, with the same number at work nearly each time.
+/// Calls whose reply's head comes only when another call ends, with the same number at work nearly each time: a blocked
+/// event loop where it is one, a pool of threads where it is more.
 fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
     let work = ToolWork::longest_work(served)?;
     let mut begins: Vec<Nanos> = tools.iter().map(|tool| tool.begun.at).collect();
@@ -278,10 +286,12 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
         let waited = tool.begun.at.since(tool.asked.at) >= LATE_HEAD;
         tool.http && waited && tool.begun.at + HEAD_APART <= tool.answered.at
     };
-    let (mut all, mut waits) = (0, Vec::new());
+    let (mut waits, mut unheld) = (Vec::new(), Vec::new());
     for call in tools.iter().filter(late) {
-        all += 1;
-        let Some(behind) = work.held_up(call, call.begun.at) else { continue };
+        let Some(behind) = work.held_up(call, call.begun.at) else {
+            unheld.push(call.begun.at);
+            continue;
+        };
         // Just before: the stamps of the end and of the head that it let go may cross.
         let size = at_work(behind.answered.at.min(call.begun.at).since(CROSSING));
         let time = behind.answered.at.since(call.asked.at);
@@ -291,11 +301,28 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
     let mut sizes: Vec<usize> = waits.iter().map(|(size, _)| *size).collect();
     sizes.sort_unstable();
     let size = *sizes.get(sizes.len() / 2)?;
+    let all = waits.len();
     waits.retain(|(one, _)| *one == size);
-    let plateau = size > 1 && waits.len() >= FEWEST_LATE && (all - waits.len()) * ONE_IN <= waits.len();
-    let (code, level, reason) = (Code::ThreadPoolSaturation, Level::High, Reason::NothingPassed);
-    let waits = waits.into_iter().map(|(_, wait)| wait).collect();
-    plateau.then_some(Episode { code, at_a_time: size, waits, level, reason, other: None })
+    let waits: Vec<HeldWait> = waits.into_iter().map(|(_, wait)| wait).collect();
+    let others = all - waits.len();
+    let (level, reason, other, code, fewest, others) = match size {
+        1 => {
+            // A loop that is free for a moment sends several heads. A session that has its requests take turns sends
+            // the heads at once.
+            let together = |at: Nanos| unheld.iter().filter(|other| at.0.abs_diff(other.0) <= HEAD_APART.0).count() > 1;
+            let alone = unheld.iter().filter(|at| !together(**at)).count();
+            let passed = tools.iter().filter(|call| call.http && work.head_passed(call, LATE_HEAD)).count();
+            let other = Some(Alternative::SERIAL_SESSION_BY_SESSION);
+            let (code, reason) = (Code::BlockedEventLoop, Reason::AnotherLooksAlike);
+            (Level::Medium, reason, other, code, FEWEST_HELD, others + alone + passed)
+        }
+        _ => {
+            let (code, reason) = (Code::ThreadPoolSaturation, Reason::NothingPassed);
+            (Level::High, reason, None, code, FEWEST_LATE, others + unheld.len())
+        }
+    };
+    let plateau = waits.len() >= fewest && others * ONE_IN <= waits.len();
+    plateau.then_some(Episode { code, at_a_time: size, waits, level, reason, other })
 }
 
 /// Sessions whose own calls ran one after another while the server ran others' beside them.

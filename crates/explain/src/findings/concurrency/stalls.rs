@@ -103,6 +103,14 @@ impl<'v, 'a> ToolWork<'v, 'a> {
         ended(request.answered.at + CROSSING) - ended(request.asked.at)
     }
 
+    /// Whether the head of the reply to `call` came in less than `late` while a tool was at work that had begun before.
+    pub(super) fn head_passed(&self, call: &Served<'a>, late: Nanos) -> bool {
+        let before = self.by_asking.partition_point(|tool| tool.asked.at + BEGUN <= call.asked.at);
+        let longest = before.checked_sub(1).map(|last| self.lasting[last]);
+        let beside = longest.is_some_and(|tool| tool.answered.at > call.begun.at + BEGUN);
+        beside && call.begun.at.since(call.asked.at) < late
+    }
+
     /// A tool that was at work while `request` was asked and answered, without any tool's end between.
     fn tool_passed(&self, request: &Served<'a>) -> Option<&'v Served<'a>> {
         let before = self.by_asking.partition_point(|tool| tool.asked.at + BEGUN <= request.asked.at);

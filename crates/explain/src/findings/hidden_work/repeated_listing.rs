@@ -3,13 +3,14 @@
 //!
 //! Counts listings of one session that bring what an earlier one brought, with no word of a change in between. A program
 //! that was asked to list (`list`, `connect`) lists; listings between a result and its return are `hidden-listing`'s.
+//! Sessions that a client begins only to list, and ends, count as one (fastmcp #1218).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use mcpace_record::{CallId, Digest, Nanos};
 
-use crate::findings::groups::Group;
+use crate::findings::groups::{Group, Groups};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, RepeatedListing, Severity};
@@ -50,9 +51,15 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let changes = list_changes(scene);
     let results = result_times(scene);
     let mut operations: ByOperation<'_, RepeatedListings<'_>> = ByOperation::new();
-    for (group, used) in Rc::clone(&scene.groups).iter() {
-        let repeats = find_repeats(scene, used, &changes, &results);
+    let groups = Rc::clone(&scene.groups);
+    let listing_sessions = listing_sessions(scene, &groups);
+    let all_calls = scene.view.exchanges.iter().filter(|e| e.requests("tools/call")).count() as u64;
+    let each_session = groups.iter().map(|(group, used)| {
         let tool_calls = used.iter().filter(|e| e.requests("tools/call")).count() as u64;
+        (used, tool_calls, matches!(group, Group::Session(_)))
+    });
+    for (used, tool_calls, named) in each_session.chain([(&listing_sessions, all_calls, false)]) {
+        let repeats = find_repeats(scene, used, &changes, &results);
         let count = repeats.len() as u64;
         let enough = match tool_calls {
             0 => FEWEST.1,
@@ -65,12 +72,36 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         for repeat in &repeats {
             let listings = operations.value_of(scene.operation_of(repeat.again));
             charge_repeat(scene, repeat, listings);
-            listings.named |= matches!(group, Group::Session(_));
+            listings.named |= named;
             // Each operation is told the sessions' calls, not its own: a session may list in one and call in another.
             listings.tool_calls = listings.tool_calls.max(tool_calls);
         }
     }
     operations.into_iter().map(|(operation, listings)| make_finding(scene, operation, listings)).collect()
+}
+
+/// Exchanges of the sessions that were begun, listed and ended, and called no tool, in a recording of a foreign client.
+fn listing_sessions<'s, 'a>(scene: &Scene<'s, 'a>, groups: &Groups<'s, 'a>) -> Vec<&'s Exchange<'a>> {
+    if !scene.view.calls.is_empty() {
+        return Vec::new();
+    }
+    let deleted = scene.view.exchanges.iter().filter(|exchange| exchange.method() == "DELETE");
+    let deleted: HashSet<&str> = deleted.filter_map(|exchange| exchange.session_sent()).collect();
+    let only_lists = |group: &Group<'_>, used: &[&Exchange<'a>]| {
+        let is_ended = matches!(group, Group::Session(session) if deleted.contains(session));
+        // A session with more listings is counted by itself.
+        is_ended
+            && !used.iter().any(|e| e.requests("tools/call"))
+            && used.iter().filter(|e| is_listing(e)).count() as u64 <= FEWEST.1
+    };
+    let mut exchanges: Vec<_> =
+        groups.iter().filter(|(group, used)| only_lists(group, used)).flat_map(|(_, used)| used).copied().collect();
+    exchanges.sort_by_key(|exchange| exchange.start.event);
+    exchanges
+}
+
+fn is_listing(exchange: &Exchange<'_>) -> bool {
+    LISTS.iter().any(|(method, _)| exchange.requests(method))
 }
 
 /// When a server said that a list had changed: positions of events, by the notification's name.

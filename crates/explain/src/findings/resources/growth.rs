@@ -14,8 +14,11 @@ const FEWEST_LOOKS: usize = 8;
 /// Counted things below which nothing is concluded.
 const FEWEST: u64 = 50;
 
-/// A rise below this is a process's usual unevenness.
+/// A rise below this is a process's usual unevenness, unless it is as straight as [`FIT_OF_SLIGHT`].
 const SMALLEST: u64 = 4 * 1024 * 1024;
+
+/// A rise below this is never growth.
+const SLIGHT: u64 = 1024 * 1024;
 
 /// From here on a rise is more than garbage that waits for its collection: so many bytes, and one part in so many of what the
 /// process had before.
@@ -28,6 +31,10 @@ const FIT: f64 = 0.9;
 /// Count and fit for a rise that is not large: a process that warms up rises as well.
 const FEWEST_OF_SMALL: u64 = 100;
 const FIT_OF_SMALL: f64 = 0.95;
+
+/// Count and fit for a slight rise.
+const FEWEST_OF_SLIGHT: u64 = 400;
+const FIT_OF_SLIGHT: f64 = 0.98;
 
 /// How steep the second half must be against the first.
 const GOES_ON: f64 = 0.6;
@@ -68,14 +75,18 @@ pub(super) fn process_growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth>
     let ((_, first), (count, last)) = (points.first()?, points.last()?);
     let count = count - points[0].0;
     let bytes = last.resident.checked_sub(first.resident)?;
-    if points.len() < FEWEST_LOOKS || count < FEWEST || bytes < SMALLEST {
+    if points.len() < FEWEST_LOOKS || count < FEWEST || bytes < SLIGHT {
         return None;
     }
     let (slope, fit) = fit_line(points);
     let middle = points.len() / 2;
     let (before, after) = (fit_line(&points[..=middle]).0, fit_line(&points[middle..]).0);
     let goes_on = before > 0.0 && after >= before * GOES_ON;
-    let (fewest, least_fit) = if bytes < LARGE { (FEWEST_OF_SMALL, FIT_OF_SMALL) } else { (FEWEST, FIT) };
+    let (fewest, least_fit) = match bytes {
+        0..SMALLEST => (FEWEST_OF_SLIGHT, FIT_OF_SLIGHT),
+        SMALLEST..LARGE => (FEWEST_OF_SMALL, FIT_OF_SMALL),
+        _ => (FEWEST, FIT),
+    };
     (count >= fewest && fit >= least_fit && slope > 0.0 && goes_on).then(|| Growth {
         first: **first,
         last: **last,

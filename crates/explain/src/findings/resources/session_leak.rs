@@ -1,5 +1,5 @@
-//! `session-leak`: the server's memory rises with the sessions that were begun and never ended (python-sdk #1283; mcp-go
-//! #724).
+//! `session-leak`: the server's memory rises with the sessions that were begun, whether they were never ended (python-sdk
+//! #1283; mcp-go #724) or ended and kept (python-sdk #3300).
 //!
 //! Most clients never end their sessions, so that alone is no finding: the memory must rise with them. Without session ids it
 //! is `task-leak`'s; where each call begins a session, the two can't be told apart.
@@ -20,7 +20,8 @@ const REQUESTS_EACH: u64 = 4;
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let sessions = RecordedSessions::from_view(scene.view);
     let servers = scene.view.usage.iter().filter(|usage| usage.of == Peer::Server);
-    let grown: Vec<Growth> = servers.filter_map(|usage| process_growth(usage, &sessions.left_open)).collect();
+    let counted = if sessions.left_open.is_empty() { &sessions.begun_at } else { &sessions.left_open };
+    let grown: Vec<Growth> = servers.filter_map(|usage| process_growth(usage, counted)).collect();
     grown.iter().map(|growth| make_finding(scene, &sessions, growth)).collect()
 }
 
@@ -28,6 +29,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 struct RecordedSessions {
     begun: u64,
     ended: u64,
+    /// When all began; sorted.
+    begun_at: Vec<Nanos>,
     /// When those began that nobody ended; sorted.
     left_open: Vec<Nanos>,
 }
@@ -36,22 +39,24 @@ impl RecordedSessions {
     fn from_view(view: &View<'_>) -> Self {
         let deleted = view.exchanges.iter().filter(|e| e.method() == "DELETE" && matches!(e.status, Some(200..=299)));
         let deleted: HashSet<&str> = deleted.filter_map(|exchange| exchange.session_sent()).collect();
-        let (mut begun, mut left_open) = (0, Vec::new());
+        let (mut begun_at, mut left_open) = (Vec::new(), Vec::new());
         for exchange in view.exchanges.iter().filter(|e| e.requests("initialize") && e.succeeded()) {
             let Some(session) = exchange.session_given() else { continue };
-            begun += 1;
+            begun_at.extend(exchange.completed().map(|stamp| stamp.at));
             if !deleted.contains(session) {
                 left_open.extend(exchange.completed().map(|stamp| stamp.at));
             }
         }
+        begun_at.sort_unstable();
         left_open.sort_unstable();
-        Self { begun, ended: begun - left_open.len() as u64, left_open }
+        let begun = begun_at.len() as u64;
+        Self { begun, ended: begun - left_open.len() as u64, begun_at, left_open }
     }
 }
 
 fn make_finding(scene: &Scene<'_, '_>, sessions: &RecordedSessions, growth: &Growth) -> Finding {
     let requests = scene.view.exchanges.iter().filter(|exchange| exchange.asks()).count() as u64;
-    let told_apart = requests >= sessions.begun.saturating_mul(REQUESTS_EACH);
+    let told_apart = sessions.ended == 0 && requests >= sessions.begun.saturating_mul(REQUESTS_EACH);
     let mut tally = Tally::default();
     tally.add_cost(None, Nanos::ZERO, 0, growth.bytes_each());
     tally.prove_events(&[
