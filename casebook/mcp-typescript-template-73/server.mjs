@@ -1,4 +1,4 @@
-// Serves the tool `echo` as the template does: before and after the handling of ended sessions.
+// Serves ten tools as an app of the template does: before and after the handling of ended sessions.
 import { randomUUID } from "node:crypto";
 
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
@@ -23,7 +23,10 @@ async function transportOf(request) {
   });
   const server = new McpServer({ name: "mcp-typescript-template", version: "1.0.0" });
   const echo = async ({ text }) => ({ content: [{ type: "text", text }] });
-  server.registerTool("echo", { description: "Returns the text.", inputSchema: { text: z.string() } }, echo);
+  for (let number = 0; number < 10; number++) {
+    const name = number ? `echo_${number}` : "echo";
+    server.registerTool(name, { description: "Returns the text.", inputSchema: { text: z.string() } }, echo);
+  }
   await server.connect(transport);
   return transport;
 }
