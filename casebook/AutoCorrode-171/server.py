@@ -8,7 +8,11 @@ from mcp.types import LATEST_PROTOCOL_VERSION
 if sys.argv[1] == "line-buffered":
     sys.stdout.reconfigure(line_buffering=True)
 
-SERVER = {"protocolVersion": LATEST_PROTOCOL_VERSION, "capabilities": {"tools": {}}, "serverInfo": {"name": "iq", "version": "1"}}
+SERVER = {
+    "protocolVersion": LATEST_PROTOCOL_VERSION,
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "iq", "version": "1"},
+}
 PROOF = "proof (prove)\ngoal (1 subgoal): " + "x \\<longrightarrow> x " * 40
 
 for line in sys.stdin:
