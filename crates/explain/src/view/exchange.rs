@@ -183,6 +183,12 @@ impl<'a> Exchange<'a> {
         self.reply.content_encoding
     }
 
+    /// Whether the client's request said `connection: close`.
+    #[must_use]
+    pub fn asks_to_close(&self) -> bool {
+        self.request.closes_connection
+    }
+
     /// Whether the server's reply said `connection: close`.
     #[must_use]
     pub fn closes_connection(&self) -> bool {

@@ -15,6 +15,7 @@ pub(super) struct RequestHead<'a> {
     pub(super) last_event_id: Option<&'a str>,
     pub(super) accepts_events: bool,
     pub(super) sends_form: bool,
+    pub(super) closes_connection: bool,
 }
 
 /// A reply's headers.
@@ -35,6 +36,7 @@ impl RequestHead<'static> {
         last_event_id: None,
         accepts_events: false,
         sends_form: false,
+        closes_connection: false,
     };
 }
 
@@ -68,6 +70,7 @@ impl<'a> Heads<'a> {
             accepts_events: find_header(headers, "accept").is_some_and(|value| value.contains("text/event-stream")),
             sends_form: find_header(headers, "content-type")
                 .is_some_and(|value| value.starts_with("application/x-www-form-urlencoded")),
+            closes_connection: closes_connection(headers),
         };
         self.requests.find_recent(|latest| *latest == head).unwrap_or_else(|| {
             let kept = RequestHead {
@@ -92,8 +95,7 @@ impl<'a> Heads<'a> {
         let head = ReplyHead {
             session_given: before.session_given.or_else(|| find_header(headers, "mcp-session-id")),
             content_encoding: before.content_encoding.or_else(|| find_header(headers, "content-encoding")),
-            closes_connection: before.closes_connection
-                || find_header(headers, "connection").is_some_and(|value| value.trim().eq_ignore_ascii_case("close")),
+            closes_connection: before.closes_connection || closes_connection(headers),
         };
         if head == *before {
             return before;
@@ -112,6 +114,11 @@ impl<'a> Heads<'a> {
 /// Whether a reply says that it is a stream of events.
 pub(super) fn is_event_stream(headers: &[Header]) -> bool {
     find_header(headers, "content-type").is_some_and(|value| value.starts_with("text/event-stream"))
+}
+
+/// Whether a request or a reply says `connection: close`.
+fn closes_connection(headers: &[Header]) -> bool {
+    find_header(headers, "connection").is_some_and(|value| value.trim().eq_ignore_ascii_case("close"))
 }
 
 fn find_header<'h>(headers: &'h [Header], name: &str) -> Option<&'h str> {

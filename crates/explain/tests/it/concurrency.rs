@@ -138,6 +138,37 @@ fn heads_that_come_at_once_beside_a_running_tool_acquit_the_loop() {
     assert_eq!(codes(&recorded(posts)), [""; 0]);
 }
 
+#[test]
+fn a_ping_that_always_takes_a_second_was_not_held_by_a_tool() {
+    // punkpeye/fastmcp #142: the server waits a second before it handles any request, without blocking.
+    let mut posts = vec![ping(100, None, 0.0, 1010.0)];
+    for number in 1..6 {
+        let at = number as f64 * 2000.0;
+        posts.push(call(number * 2, None, at, at + 1012.0));
+        posts.push(ping(number * 2 + 1, None, at + 2.0, at + 1013.0));
+    }
+    assert!(!codes(&recorded(posts)).contains(&"blocked-event-loop"));
+}
+
+#[test]
+fn a_ping_that_is_answered_just_before_the_tool_that_blocked_was_held_as_well() {
+    // mobile-mcp #438: the tool's answer is written last, 2.5 ms after the ping's.
+    let mut script = Script::stdio();
+    script.spawn(0.0, 1, "server");
+    for round in 0..3 {
+        let (at, id) = (10.0 + round as f64 * 2500.0, round * 3);
+        let tool = |id| Some(Post { content: Some(1), ..call_tool(0.0, id, Reply::Silence) });
+        let ping = |id| Some(request(0.0, id, "ping", Reply::Silence));
+        script.line(at, LineFrom::Client, tool(id + 1));
+        script.line(at + 0.1, LineFrom::Client, tool(id + 2));
+        script.line(at + 0.2, LineFrom::Client, ping(id + 3));
+        script.line(at + 1215.0, LineFrom::Server, tool(id + 1));
+        script.line(at + 2423.5, LineFrom::Server, ping(id + 3));
+        script.line(at + 2426.0, LineFrom::Server, tool(id + 2));
+    }
+    assert!(codes(&script.recording()).contains(&"blocked-event-loop"));
+}
+
 /// Over stdio there is one session only.
 pub(crate) fn blocked_stdio() -> Recording {
     let mut script = Script::stdio();

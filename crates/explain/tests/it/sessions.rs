@@ -139,6 +139,24 @@ fn fresh_credentials_need_discovery() {
 }
 
 #[test]
+fn a_session_that_is_refused_again_knows_the_metadata() {
+    let refusals = |sessions: [&'static str; 4]| {
+        let mut script = Script::recorder();
+        for (number, (session, token)) in (0..).zip(sessions.into_iter().zip(["t1", "t2", "t3", "t4"])) {
+            let (at, id) = (number as f64 * 100.0, number * 2);
+            let refused = call_tool(at, id, Reply::Json(at + 1.0, at + 2.0));
+            script.post(Post { session: Some(session), status: 401, ..refused });
+            script.fetch(7, at + 3.0, METADATA, at + 10.0, 200);
+            let again = call_tool(at + 20.0, id + 1, Reply::Json(at + 21.0, at + 22.0));
+            script.post(Post { session: Some(session), token: Some(token), ..again });
+        }
+        codes(&script.recording())
+    };
+    assert_eq!(refusals(["s"; 4]), ["discovery-repeated"]);
+    assert_eq!(refusals(["s1", "s2", "s3", "s4"]), [""; 0]);
+}
+
+#[test]
 fn one_connect_that_fetches_the_same_document_twice_is_named_unless_it_was_refused() {
     let connect = |refusal: bool| {
         let mut script = Script::recorder();

@@ -142,6 +142,22 @@ fn of_a_connection_that_is_reset_the_last_reply_alone_was_left_unread() {
 }
 
 #[test]
+fn a_connection_that_the_client_asks_to_close_could_have_been_used_again() {
+    let calls = |asks_to_close: bool| {
+        let mut script = Script::recorder();
+        for id in 1..7 {
+            let at = id as f64 * 100.0;
+            script.accept(id, at);
+            let call = call_tool(at + 1.0, id, json(at));
+            script.post(Post { conn: id, session: Some("s"), asks_to_close, ..call });
+            script.close(Side::Front, id, at + 10.0, Closer::Server);
+        }
+        codes(&script.recording())
+    };
+    assert_eq!((calls(true), calls(false)), (vec!["connection-per-request"], vec![]));
+}
+
+#[test]
 fn a_connection_for_each_call_is_named_with_what_it_costs() {
     insta::assert_json_snapshot!(found(&connection_per_request()));
 }

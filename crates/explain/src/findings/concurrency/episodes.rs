@@ -288,7 +288,7 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
     };
     let (mut waits, mut unheld) = (Vec::new(), Vec::new());
     for call in tools.iter().filter(late) {
-        let Some(behind) = work.held_up(call, call.begun.at) else {
+        let Some(behind) = work.held_up(call, call.begun.at, CROSSING) else {
             unheld.push(call.begun.at);
             continue;
         };

@@ -14,7 +14,7 @@ use super::full_buffer::behind_buffer;
 use super::held_reply::{FEWEST_HELD, HeldReply, SHORTEST_HOLD};
 use super::reply_order::{SHORTEST, TOGETHER, ToolEnds, behind_earlier};
 use super::served::{Served, served_requests};
-use super::stalls::ToolWork;
+use super::stalls::{CROSSING, ToolWork};
 use super::{HeadOfLine, ReleasedWith};
 use crate::findings::chance::exceeds_chance;
 use crate::findings::scene::Scene;
@@ -56,7 +56,7 @@ fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<HeldReply> {
         if call.tool.is_some() && call.answered.at.since(ready) >= SHORTEST_HOLD {
             by_chance += ends.expected_within(call.answered.at, TOGETHER.min(Nanos(own.0 / 2)));
         }
-        let slower = work.held_up(call, call.answered.at)?;
+        let slower = work.held_up(call, call.answered.at, CROSSING)?;
         let together = call.answered.at.since(slower.answered.at) <= TOGETHER.min(Nanos(own.0 / 2));
         // The slower one must take long by itself, or both waited for a third.
         let slower_own = own_time(slower, &usual)?;

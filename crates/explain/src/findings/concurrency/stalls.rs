@@ -14,6 +14,9 @@ const SHORTEST: Nanos = Nanos::from_millis(50);
 /// How soon after the tool's end a request that it held must be answered.
 const RELEASE: Nanos = Nanos::from_millis(20);
 
+/// One part in so many of its wait by which a reply may come before the answer of the tool that held it.
+const LATE_PART: u64 = 50;
+
 /// Tools that end within [`RELEASE`]: past so many, any of them speaks for all.
 const TOGETHER: usize = 64;
 
@@ -42,10 +45,16 @@ pub(super) struct Stall<'v, 'a> {
 pub(super) fn find_stalls<'v, 'a>(served: &'v [Served<'a>]) -> HashMap<&'a str, Stalls<'v, 'a>> {
     let mut found: HashMap<&str, Stalls<'_, '_>> = HashMap::new();
     let Some(work) = ToolWork::longest_work(served) else { return found };
+    let usual = work.usual_time(served);
     for request in served.iter().filter(|one| one.tool.is_none()) {
-        if let Some(behind) = work.held_up(request, request.begun.at) {
+        // A request that takes as long without any tool beside it was not held by one.
+        let slow = request.server_time().0 * 2 > usual.0 * 3;
+        // The tool's own answer may be written last: after replies that its end let go.
+        let slack = Nanos((request.server_time().0 / LATE_PART).clamp(CROSSING.0, RELEASE.0));
+        let held_up = |answered: Nanos| work.held_up(request, answered, slack).filter(|_| slow);
+        if let Some(behind) = held_up(request.begun.at) {
             found.entry(behind.tool.unwrap_or_default()).or_default().held.push(Stall { request, behind });
-        } else if let Some(behind) = work.held_up(request, request.answered.at) {
+        } else if let Some(behind) = held_up(request.answered.at) {
             let stalls = found.entry(behind.tool.unwrap_or_default()).or_default();
             // An event loop that is free for a moment between two tools sends the heads of all requests that wait.
             let late_head = request.begun.at.since(request.asked.at) >= SHORTEST;
@@ -83,10 +92,10 @@ impl<'v, 'a> ToolWork<'v, 'a> {
         Some(Self { by_end, by_asking, lasting })
     }
 
-    /// The tool with whose end `request`, which came while it ran, was answered at `answered`: of several that ended
-    /// together, one of the same session, and the one that was asked first.
-    pub(super) fn held_up(&self, request: &Served<'a>, answered: Nanos) -> Option<&'v Served<'a>> {
-        let ended = self.by_end.partition_point(|tool| tool.answered.at <= answered + CROSSING);
+    /// The tool with whose end `request`, which came while it ran, was answered at `answered`, or up to `slack` before: of
+    /// several that ended together, one of the same session, and the one that was asked first.
+    pub(super) fn held_up(&self, request: &Served<'a>, answered: Nanos, slack: Nanos) -> Option<&'v Served<'a>> {
+        let ended = self.by_end.partition_point(|tool| tool.answered.at <= answered + slack);
         let together = self.by_end[..ended].iter().rev().take(TOGETHER);
         let together = together.take_while(|tool| answered.since(tool.answered.at) <= RELEASE);
         let held = together.filter(|tool| {
@@ -95,6 +104,15 @@ impl<'v, 'a> ToolWork<'v, 'a> {
             tool.at != request.at && tool.asked.at <= request.asked.at + CROSSING && waited
         });
         held.min_by_key(|tool| (!tool.same_owner(request), tool.asked.at)).copied()
+    }
+
+    /// The shortest time of a request without a tool, while no tool was at work; zero where there is none.
+    fn usual_time(&self, served: &[Served<'_>]) -> Nanos {
+        let alone = served.iter().filter(|one| {
+            let before = self.by_asking.partition_point(|tool| tool.asked.at <= one.answered.at);
+            one.tool.is_none() && before.checked_sub(1).is_none_or(|last| self.lasting[last].answered.at < one.asked.at)
+        });
+        alone.map(Served::server_time).min().unwrap_or_default()
     }
 
     /// Tools that ended while `request` was held.

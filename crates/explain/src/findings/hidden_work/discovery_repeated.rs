@@ -1,10 +1,10 @@
 //! `discovery-repeated`: OAuth metadata fetched again though nothing had changed (typescript-sdk #1527).
 //!
 //! A fresh client must fetch it, and so may one whose token was refused. Needless is a fetch that brings the same document
-//! again while the same token is in use before and after it, or twice inside one call without a refusal in between. As many
-//! fetches as there were refusals may be needed, each by another client.
+//! again while the same token is in use before and after it, or twice inside one call without a refusal in between, or after
+//! a session's second refusal. As many fetches as there were other refusals may be needed, each by another client.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
@@ -40,6 +40,7 @@ fn needless_fetches<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<
     let tokens_after = tokens_after(exchanges);
     let (mut found, mut fetched) = (Vec::new(), HashMap::new());
     let (mut token, mut refused, mut refusals) = (None, 0, 0);
+    let (mut refused_sessions, mut refused_again) = (HashSet::new(), false);
     let mut fetches: HashMap<&str, usize> = HashMap::new();
     for (at, exchange) in exchanges.iter().enumerate() {
         if is_discovery(exchange) {
@@ -48,17 +49,19 @@ fn needless_fetches<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<
             // Each refusal may be that of another client, which has to find out for itself.
             let owed = *fetches < refusals;
             *fetches += 1;
-            let same_token = token.is_some() && token == tokens_after[at] && !owed;
+            let same_client = refused_again || (token.is_some() && token == tokens_after[at]);
             let unchanged = earlier.filter(|(before, first)| {
                 let same_call = first.call.is_some() && first.call == exchange.call;
                 let unrefused = refused <= *before;
-                first.reply_digest == exchange.reply_digest && (same_token || (same_call && unrefused))
+                first.reply_digest == exchange.reply_digest && ((same_client && !owed) || (same_call && unrefused))
             });
             found.extend(unchanged.map(|(_, first)| (first, exchange)));
         } else {
             token = exchange.authorization().or(token);
             if matches!(exchange.status, Some(401 | 403)) {
-                (refused, refusals) = (at, refusals + 1);
+                refused = at;
+                refused_again = exchange.session_sent().is_some_and(|session| !refused_sessions.insert(session));
+                refusals += usize::from(!refused_again);
             }
         }
     }

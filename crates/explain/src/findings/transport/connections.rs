@@ -4,7 +4,8 @@
 //! A new connection is needless where an earlier one of the same session carries nothing at that moment and the server had
 //! not closed it, and is never used again: pools open a second one where the first is about to be free, and then use both.
 //! One that carries an open stream is busy, so the usual second connection beside a GET is healthy. One whose
-//! reply the client broke off is lost to it: whether it had to be is for the rules to say.
+//! reply the client broke off is lost to it: whether it had to be is for the rules to say. One that the client asked the
+//! server to close could have been used again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -103,7 +104,7 @@ fn needless_connections<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -
     let mut found = Vec::new();
     let mut busy: HashMap<ConnectionId, i64> = HashMap::new();
     let mut free: Vec<(ConnectionId, &Exchange<'_>)> = Vec::new();
-    let mut lost: HashSet<ConnectionId> = HashSet::new();
+    let (mut lost, mut given_up) = (HashSet::new(), HashSet::new());
     for (event, mark) in connection_marks(view, used) {
         match mark {
             ConnectionMark::Opened(connection, exchange) => {
@@ -128,14 +129,16 @@ fn needless_connections<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -
                 // A client that leaves in mid-reply spoils a connection that the server may have kept.
                 let spoiled = left_early(view, exchange);
                 let kept = exchange.ending == Some(ReplyEnding::Complete) || spoiled;
-                if kept && !exchange.closes_connection() && *carried == 0 {
+                let asked = exchange.asks_to_close();
+                if kept && (asked || !exchange.closes_connection()) && *carried == 0 {
                     free.push((id, exchange));
+                    given_up.extend(asked.then_some(id));
                 } else {
                     lost.insert(id);
                 }
             }
             ConnectionMark::Closed(connection) => {
-                if connection.closed_by != Some(Closer::Client) {
+                if connection.closed_by != Some(Closer::Client) && !given_up.contains(&connection.id) {
                     lost.insert(connection.id);
                 }
             }

@@ -50,6 +50,8 @@ pub(crate) struct Post {
     pub(crate) tools: Option<u32>,
     /// Bytes of the reply, where they matter.
     pub(crate) bytes: Option<u64>,
+    /// The request says `connection: close`.
+    pub(crate) asks_to_close: bool,
 }
 
 /// Times at the server's side.
@@ -94,6 +96,7 @@ pub(crate) fn request(at: f64, id: u64, method: &'static str, reply: Reply) -> P
         result: None,
         tools: None,
         bytes: None,
+        asks_to_close: false,
     }
 }
 
@@ -210,6 +213,7 @@ impl Script {
             ("accept", Some("application/json, text/event-stream")),
             ("mcp-session-id", post.session),
             ("authorization", post.token),
+            ("connection", post.asks_to_close.then_some("close")),
         ]);
         let sent = Sent { ex, conn: post.conn, method: "POST", target: post.target };
         self.request(&sent, (post.at, post.at + post.sending), headers, vec![asked(&post)], &body(&post));
