@@ -81,8 +81,8 @@ def test_every_factor_is_tried_on_a_healthy_target_and_no_cause_is_named(tmp_pat
     assert tried <= set(found)
     assert all(one["cause"] is None for one in found.values())
     # On a busy machine some may not fit into the time; each says so then.
-    assert all(found[code]["slices"] >= 5 or found[code]["verdict"] == "left-out" for code in tried), found
-    assert found["connection"]["slices"] >= 5
+    assert all(found[code]["slices"] >= 4 or found[code]["verdict"] == "left-out" for code in tried), found
+    assert found["connection"]["slices"] >= 4
     assert found["connection"]["confidence"] == 0.99
 
 
@@ -233,7 +233,7 @@ def test_what_hangs_takes_no_more_than_its_share_of_the_budget(tmp_path: Path) -
     assert found["json"]["verdict"] == "refused"
     assert "within 2 s" in found["json"]["reason"], found["json"]
     # The others had their turns.
-    assert found["connection"]["slices"] >= 5, found
+    assert found["connection"]["slices"] >= 4, found
 
 
 def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
@@ -250,7 +250,7 @@ def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
     tried = [factors._Experiment(factors_catalogue.Variant(str(number), plan=plan)) for number in range(12)]
     left = cast(factors._Budget, SimpleNamespace(left_s=60.0, with_time_limit=lambda plan: plan))
     base = factors._Base(plan)
-    for number in range(factors.ROUNDS):
+    for number in range(factors.MOST_PAIRS):
         taken = 0
         factors._run_round(base, tried, 0.1, number, left, SilentProgress(), "t")
     return [factors._measured_factor(one) for one in tried]
@@ -258,7 +258,7 @@ def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
 
 def test_a_drift_of_the_target_is_no_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     found = drifting(monkeypatch, 1.01)
-    assert {one.slices for one in found} == {factors.ROUNDS}
+    assert all(one.slices in factors.LOOKS for one in found)
     assert [one.code for one in found if one.verdict in ("slower", "faster")] == []
 
 

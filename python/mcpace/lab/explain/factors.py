@@ -5,8 +5,9 @@
 In the base case, one user calls one tool sequentially over reused connections. Each variant changes one factor. Slices
 of the variants alternate in forward and reverse order, with the base case first and last in each round, so that drift
 of machine and target affects all alike. The time of a call counts from when its user was free to call until the reply,
-including connecting. Each slice gives one median. Slices are compared by ranks at 99 %: with a dozen factors, intervals
-of 95 % would often find an effect where there is none.
+including connecting. Each slice gives one median, and each round one pair of medians. A variant ends as soon as its
+answer is clear (:mod:`mcpace.lab.statistics.sequential_ratio`), and leaves its time to the others. The intervals are at
+99 %: with a dozen factors, intervals of 95 % would often find an effect where there is none.
 
 Over HTTP the load engine makes the calls. Over stdio each revision has one process for all slices
 (:mod:`mcpace.lab.explain.stdio_processes`). A slice begins after the process has answered, so that it includes no
@@ -39,7 +40,14 @@ from mcpace.lab.load.settings import LoadSettings
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.lab.progress import Progress
-from mcpace.lab.statistics import rank_interval
+from mcpace.lab.statistics.sequential_ratio import (
+    FEWEST_PAIRS,
+    LOOKS,
+    MOST_PAIRS,
+    NOTABLE,
+    SequentialRatio,
+    sequential_ratio,
+)
 from mcpace.lab.targets import Target
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.ladder import Ladder
@@ -50,19 +58,13 @@ BUDGET_S = 45.0
 """Default time for all slices together. Connecting and listing take additional time."""
 LADDER_SHARE = 0.25
 """Share of the budget for the ladder, whose requests locate the time of a call."""
-ROUNDS = 6
-"""Slices of each side: slightly more than an interval requires."""
+PLANNED_ROUNDS = 6
+"""Rounds that the budget is planned for. Clear answers take fewer; what time remains goes to the others."""
 SHORTEST_S, LONGEST_S = 0.1, 1.0
 CALLS_A_SLICE = 3
-LEAST_SLICES = 5
-"""Fewest slices of a side. With fewer, no distribution-free interval reaches CONFIDENCE."""
 CONFIDENCE = 0.99
 HANGS_S, HANGS_AFTER = 2.0, 20
 """A call hangs if it takes longer than HANGS_S, and longer than HANGS_AFTER calls of the base case."""
-NOTABLE = 0.05
-"""Smallest effect that is reported. A smaller one counts as none, even if its interval excludes 1."""
-
-
 NO_REASON = "no reason given"
 
 
@@ -120,11 +122,24 @@ class _Experiment:
     largest_effect_s: float | None = None
     """Largest possible effect, where it is too small to be worth a test."""
     last: Outcome | None = None
+    answer: SequentialRatio | None = None
+    """Clear answer, after which the variant is not measured again."""
 
     @property
     def is_active(self) -> bool:
         """Whether the variant has a slice in the next round."""
-        return not self.refusal and not self.is_left_out
+        return not self.refusal and not self.is_left_out and self.answer is None
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the slices suffice for an interval."""
+        return len(self.changed) >= FEWEST_PAIRS and min(*self.base, *self.changed) > 0
+
+    def look_for_answer(self) -> None:
+        """Ends the variant if a look is due and its answer is clear."""
+        if len(self.changed) in LOOKS and self.is_comparable:
+            found = sequential_ratio(self.changed, self.base, CONFIDENCE, is_last=False)
+            self.answer = found if found.verdict != "unclear" else None
 
 
 class _Budget:
@@ -229,14 +244,16 @@ def run(question: Question, progress: Progress) -> Run:
             _leave_out_negligible(experiments, result.ladder)
         going = [experiment for experiment in experiments if experiment.is_active]
         length_s, kept = _slice_length(first_s, len(going), max(budget.left_s, 0.0))
-        if result.ladder is not None and budget.left_s < LEAST_SLICES * 3 * first_s:
+        if result.ladder is not None and budget.left_s < FEWEST_PAIRS * 3 * first_s:
             kept = 0  # one variant and the base case around it don't reach the least number of slices
         for experiment in going[kept:]:
             experiment.is_left_out = True
-        progress.begin(ROUNDS * (kept + 2))
+        progress.begin(PLANNED_ROUNDS * (kept + 2))
         budget = _Budget(budget.left_s, limit_s)
         try:
-            for number in range(ROUNDS if kept else 0):
+            for number in range(MOST_PAIRS):
+                if not any(experiment.is_active for experiment in experiments):
+                    break
                 _drop_what_takes_too_long(experiments, base, number, budget.left_s)
                 _run_round(base, experiments, length_s, number, budget, progress, question.target.name)
         except KeyboardInterrupt:
@@ -272,9 +289,9 @@ def _leave_out_negligible(experiments: list[_Experiment], ladder: Ladder) -> Non
 def _slice_length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:
     """Length of a slice, and the number of variants that the budget allows."""
     wanted_s = min(max(SHORTEST_S, CALLS_A_SLICE * call_s), max(LONGEST_S, call_s))
-    kept = min(variants, max(1, int(budget_s / (ROUNDS * wanted_s)) - 2))
+    kept = min(variants, max(1, int(budget_s / (PLANNED_ROUNDS * wanted_s)) - 2))
     # The rest of the budget makes slices longer, and their medians more precise.
-    return min(LONGEST_S, max(wanted_s, budget_s / (ROUNDS * (kept + 2)) * 0.8)), kept
+    return min(LONGEST_S, max(wanted_s, budget_s / (PLANNED_ROUNDS * (kept + 2)) * 0.8)), kept
 
 
 def _drop_what_takes_too_long(experiments: list[_Experiment], base: _Base, rounds_done: int, left_s: float) -> None:
@@ -284,7 +301,8 @@ def _drop_what_takes_too_long(experiments: list[_Experiment], base: _Base, round
     going = sorted(
         (experiment for experiment in experiments if experiment.is_active), key=lambda experiment: experiment.spent_s
     )
-    to_come = (ROUNDS - rounds_done) / rounds_done
+    # Past the planned rounds, each further one is made if it fits.
+    to_come = max(PLANNED_ROUNDS - rounds_done, 1) / rounds_done
     planned_s = (base.spent_s + sum(experiment.spent_s for experiment in going)) * to_come
     while len(going) > 1 and planned_s > left_s:
         costliest = going.pop()
@@ -309,7 +327,7 @@ def _run_round(
         for experiment in experiments:
             experiment.is_left_out |= experiment.is_active
         return
-    where = f"{name} · round {number + 1}/{ROUNDS}"
+    where = f"{name} · round {number + 1}"
     progress.step(f"{where} · base")
     both = [base.measure_slice(length_s, budget)]
     slices: list[tuple[_Experiment, float, float | None]] = []
@@ -340,6 +358,7 @@ def _store_slices(slices: list[tuple[_Experiment, float, float | None]], base_s:
         if against is not None:
             experiment.base.append(against)
             experiment.changed.append(changed)
+            experiment.look_for_answer()
 
 
 def _measure_variant(
@@ -390,7 +409,7 @@ def _run_slice(plan: LoadPlan, length_s: float, experiment: _Experiment | None =
 def _measured_factor(experiment: _Experiment) -> Factor:
     variant = experiment.variant
     facts = _outcome_facts(experiment.last)
-    if experiment.is_left_out and len(experiment.changed) < LEAST_SLICES:
+    if experiment.is_left_out and len(experiment.changed) < FEWEST_PAIRS:
         limit_s = experiment.largest_effect_s
         facts = {} if limit_s is None else {"largest_effect_s": limit_s}
         return Factor(code=variant.code, detail=variant.detail, verdict="left-out", facts=facts)
@@ -407,16 +426,11 @@ def _measured_factor(experiment: _Experiment) -> Factor:
         facts=facts,
         confidence=CONFIDENCE,
     )
-    if len(experiment.changed) < LEAST_SLICES or min(*experiment.base, *experiment.changed) <= 0:
+    if not experiment.is_comparable:
         return found
     found.base_s, found.changed_s = statistics.median(experiment.base), statistics.median(experiment.changed)
-    found.ratio, found.low, found.high = rank_interval.ratio_interval(experiment.changed, experiment.base, CONFIDENCE)
-    if found.low <= 1 <= found.high:
-        found.verdict = "same" if found.high / found.low < (1 + NOTABLE) ** 2 else "unclear"
-    elif abs(found.ratio - 1) < NOTABLE:
-        found.verdict = "same"
-    else:
-        found.verdict = "slower" if found.ratio > 1 else "faster"
+    answer = experiment.answer or sequential_ratio(experiment.changed, experiment.base, CONFIDENCE, is_last=True)
+    found.ratio, found.low, found.high, found.verdict = answer.ratio, answer.low, answer.high, answer.verdict
     found.cause = factors_catalogue.proven_finding(found)
     return found
 

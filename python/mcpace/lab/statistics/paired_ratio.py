@@ -10,11 +10,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-# Student's t at 97.5 %, by degrees of freedom from 1 (any book of tables).
-STUDENT = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
+from mcpace.lab.statistics.student import student_quantile
 
 
 def paired_ratio(
@@ -30,13 +26,5 @@ def paired_ratio(
     mean = statistics.fmean(logs)
     if len(logs) < 2:
         return math.exp(mean), None, None, 1
-    spread = _student_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    spread = student_quantile(len(logs) - 1, 0.025) * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(mean), math.exp(mean - spread), math.exp(mean + spread), len(logs)
-
-
-def _student_quantile(freedom: int) -> float:
-    if freedom <= len(STUDENT):
-        return STUDENT[freedom - 1]
-    # Past the table, this approximation is within 0.3 % (Abramowitz and Stegun 26.7.5, first term).
-    normal = statistics.NormalDist().inv_cdf(0.975)
-    return normal + (normal**3 + normal) / (4 * freedom)

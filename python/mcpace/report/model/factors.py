@@ -23,10 +23,10 @@ class Factor(Model):
     """Median time of a call in the base case, in the slices that took turns with those of this factor."""
     changed_s: Number | None = None
     ratio: Number | None = None
-    """Changed over base, typical slice (Hodges–Lehmann)."""
+    """Changed over base: geometric mean of the rounds' ratios. Older runs have a median by ranks."""
     low: Number | None = None
     high: Number | None = None
-    """Interval of the ratio, over slices."""
+    """Interval of the ratio, over rounds; valid although the rounds end as soon as the answer is clear."""
     confidence: Number = Field(default=0.95, ge=0, le=1)
     """Confidence of the interval."""
     slices: Whole = 0

@@ -187,7 +187,12 @@ def _factors_method() -> Iterator[tuple[str, str]]:
         "It is the median of a slice, from when its user was free to call until the reply was there, connecting "
         "included.",
     )
-    yield "A ratio", f"It is a typical ratio of a changed slice to an unchanged one, {INTERVAL}."
+    yield (
+        "A ratio",
+        "It is the mean ratio of a changed slice to the unchanged ones around it, with a repeated confidence interval "
+        "(Student's t, its error spread over the looks): a change is measured until its answer is clear, and the "
+        "interval holds in spite of that. Where it includes 1 and reaches beyond 10 %, the answer is open.",
+    )
 
 
 def _two_runs_method() -> Iterator[tuple[str, str]]:
