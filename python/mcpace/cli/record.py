@@ -13,6 +13,7 @@ from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.atomic_write import PRIVATE, is_other, make_private, make_spare, replace_atomically
 from mcpace.cli.notes import inform, is_quiet, note
+from mcpace.cli.record_explain import LiveExplanation
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.explain import recording_run
@@ -45,6 +46,9 @@ def record(
             min=1,
         ),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Name causes of lost time on stderr as soon as the recording proves them.")
+    ] = False,
 ) -> None:
     """Record the traffic between a client and a server, over HTTP or stdio, until Ctrl-C or the server's end.
 
@@ -61,7 +65,7 @@ def record(
         command = targets.parse_target(upstream).command
         file = _create_file(out)
         # The server is the only child of this process.
-        with ProcessSamples(children_are="server") as samples:
+        with ProcessSamples(children_are="server") as samples, _explain_live(file, explain):
             code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
         if samples.has_processes:
             _add_samples(samples, file)
@@ -86,7 +90,7 @@ def record(
         raise LabError(f"cannot record to {file}: {problem}") from problem
     samples = ProcessSamples()
     try:
-        with contextlib.suppress(KeyboardInterrupt), samples:
+        with contextlib.suppress(KeyboardInterrupt), samples, _explain_live(file, explain):
             if watch is not None:
                 samples.watch_process("server", watch)
             recorded = targets.redact_url(upstream)
@@ -101,6 +105,15 @@ def record(
     inform(f"recorded {recorder.exchanges} exchanges in {file}")
     if recorder.exchanges:
         _inform_of_causes(file)
+
+
+def _explain_live(file: Path, explain: bool) -> contextlib.AbstractContextManager[object]:
+    """Names causes while the recording goes on, where that is asked for."""
+    if not explain or is_quiet():
+        return contextlib.nullcontext()
+    if is_other(file):
+        raise UsageProblem(f"--explain can't read the recording in {file}, which is a pipe or a device")
+    return LiveExplanation(file)
 
 
 def _inform_of_causes(file: Path) -> None:

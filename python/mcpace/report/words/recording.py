@@ -17,7 +17,7 @@ def sentences(run: Run) -> list[str]:
     """The causes that the recording proves, its requests, and its gaps."""
     groups = group_findings(run.cases)
     asked = _request_sentences(run)
-    told = [_sentence(group) for group in groups[:TOLD]]
+    told = [cause_sentence(group) for group in groups[:TOLD]]
     if len(groups) > TOLD:
         told.append(f"{count(len(groups) - TOLD, 'cause')} more below.")
     if not told:
@@ -48,7 +48,8 @@ def _request_sentences(run: Run) -> list[str]:
     return told
 
 
-def _sentence(group: Group) -> str:
+def cause_sentence(group: Group) -> str:
+    """The cause, and its cost where it has one."""
     finding = group.example
     clause = findings.clause_for(group.code)
     cost = finding.cost_s or finding.total_s
