@@ -137,6 +137,9 @@ def test_a_cause_is_named_while_an_http_server_is_recorded(tmp_path: Path) -> No
     assert ended.code == 0
     assert [number for number, _ in cause_lines(first)] == [6]
     assert not {cause for _, cause in cause_lines(first)} & {cause for _, cause in cause_lines(ended.stderr)}
+    # A report on the file names the live command that decides between the cause and its alternatives.
+    shown = commands.run("explain", "r.jsonl.zst", folder=tmp_path)
+    assert "To decide: mcpace explain TARGET --tool look" in " ".join(shown.stdout.split())
 
 
 def test_a_large_recording_is_not_explained_live(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

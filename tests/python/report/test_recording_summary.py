@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from test_session_figures import LAZY
 
-from mcpace.report.model.run import Run
+from mcpace.report.model.run import Finding, Run
 from mcpace.report.page.build import page_of
-from mcpace.report.verdict import verdict
+from mcpace.report.verdict import sentences, verdict
+from mcpace.report.words.disproofs import DISPROOFS
+from mcpace.report.words.recording import LIVE_EXPERIMENTS
 from support import commands
 
 ASKED = [
@@ -82,3 +86,65 @@ def test_a_run_of_an_older_release_says_what_it_has() -> None:
     run = Run.model_validate({**whole, "machine": machine, "recording": {"events": 20}, "cases": []})
     assert verdict(run) == "No cause of lost time was found in 20 events."
     assert page_of(run).tables == []
+
+
+def uncertain_run(tool: str, confidence: str, disproof: str, alternatives: list[dict[str, str]]) -> Run:
+    """A recording with one finding and one called tool."""
+    finding = Finding.model_validate(
+        {
+            "code": "serial-session",
+            "severity": "high",
+            "confidence": confidence,
+            "cost_s": 1.0,
+            "calls": 1,
+            "of_calls": 1,
+            "disproof": disproof,
+            "alternatives": alternatives,
+        }
+    )
+    sizes = {"request_bytes": 1, "reply_bytes": 1, "largest_reply_bytes": 1}
+    method = {"method": "tools/call", "name": tool, "requests": 1, "succeeded": 1, "failed": 0, **sizes}
+    case = {"subject": {"sdk": "recording"}, "target": "r", "operation": "call", "trials_s": [1.0], "errors": 0}
+    machine = {"system": "L", "architecture": "x", "cpu": "A", "cores": 2, "memory_bytes": 1, "python": "3.11"}
+    run = Run.model_validate(
+        {
+            "kind": "recording",
+            "started": "2026-01-01T00:00:00Z",
+            "mcpace": "0.1.0",
+            "machine": machine,
+            "recording": {"events": 20, "methods": [method]},
+            "cases": [case],
+        }
+    )
+    run.cases[0].findings.append(finding)
+    return run
+
+
+BLOCKED = {"code": "blocked-event-loop", "decided_by": "call-from-second-session"}
+
+
+@pytest.mark.parametrize("tool", ["look", "look up; rm -rf ~ '$(x)`"])
+@pytest.mark.parametrize(("disproof", "alternatives"), [("call-from-second-session", []), ("drain-replies", [BLOCKED])])
+def test_an_uncertain_finding_names_the_live_command_that_decides(
+    tool: str, disproof: str, alternatives: list[dict[str, str]]
+) -> None:
+    last = sentences(uncertain_run(tool, "medium", disproof, alternatives))[-1]
+    start = "To decide: "
+    assert last.startswith(start)
+    assert shlex.split(last.removeprefix(start)) == ["mcpace", "explain", "TARGET", "--tool", tool]
+    assert last in page_of(uncertain_run(tool, "low", disproof, alternatives)).head.verdict
+
+
+@pytest.mark.parametrize("tool", ["--out=x", "a\u202eb", "a\x1b[2Jb", "x" * 1000])
+def test_a_hostile_name_of_a_tool_is_no_part_of_the_command(tool: str) -> None:
+    run = uncertain_run(tool, "medium", "call-from-second-session", [])
+    assert sentences(run)[-1] == "To decide: mcpace explain TARGET"
+
+
+@pytest.mark.parametrize(("confidence", "disproof"), [("high", "call-from-second-session"), ("low", "drain-replies")])
+def test_no_command_is_named_where_it_decides_nothing(confidence: str, disproof: str) -> None:
+    assert "To decide" not in verdict(uncertain_run("look", confidence, disproof, []))
+
+
+def test_each_live_experiment_is_one_of_the_known_experiments() -> None:
+    assert set(DISPROOFS) >= LIVE_EXPERIMENTS

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 
 from mcpace.report.groups import Group, group_findings
-from mcpace.report.model.run import Run
+from mcpace.report.model.run import Finding, Run
 from mcpace.report.words import findings
 from mcpace.report.words.quantities import clean, count, duration
+
+LIVE_EXPERIMENTS = frozenset(
+    {
+        "acknowledge-at-once",
+        "ask-for-another-path",
+        "call-from-second-session",
+        "call-without-session",
+        "connect-by-address",
+        "ping-meanwhile",
+        "refuse-standalone-stream",
+    }
+)
+"""Codes of the deciding experiments that ``mcpace explain`` makes on a live target."""
+LONGEST_TOOL = 128
+"""Maximum length of a tool's name in a command."""
 
 TOLD = 3
 """Maximum number of causes that the verdict names. The report below it lists all."""
@@ -24,7 +40,29 @@ def sentences(run: Run) -> list[str]:
         seen = f" in {count(run.recording.events, 'event')}" if run.recording else ""
         told = [f"No cause of lost time was found{seen}."]
     # Findings come first; without findings, the summary of methods.
-    return [*told, *asked, *_gap_sentences(run)] if groups else [*asked, *told, *_gap_sentences(run)]
+    last = [*_gap_sentences(run), *_deciding_command(run, groups)]
+    return [*told, *asked, *last] if groups else [*asked, *told, *last]
+
+
+def _deciding_command(run: Run, groups: list[Group]) -> list[str]:
+    """The live command that would decide an uncertain finding; empty where no live experiment decides one."""
+    if not any(_is_decided_live(group.example) for group in groups):
+        return []
+    return [f"To decide: mcpace explain TARGET{_tool_option(run)}"]
+
+
+def _is_decided_live(finding: Finding) -> bool:
+    experiments = {finding.disproof, *(other.decided_by for other in finding.alternatives)}
+    return finding.confidence != "high" and not LIVE_EXPERIMENTS.isdisjoint(experiments)
+
+
+def _tool_option(run: Run) -> str:
+    """The option that names the slowest tool. Empty for a name that is no plain text or begins with a dash."""
+    tools = [one for one in run.recording.methods if one.method == "tools/call"] if run.recording else []
+    name = max(tools, key=lambda one: one.slowest_s or 0.0).name if tools else None
+    if not name or name.startswith("-") or clean(name, LONGEST_TOOL) != name:
+        return ""
+    return f" --tool {shlex.quote(name)}"
 
 
 def _request_sentences(run: Run) -> list[str]:
