@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs casebook bench-ledger bench-explain bench-explain-rates bench-recorder bench-serve bench-load bench-layers fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ bench-explain: $(VENV)/.tools ## Time and memory of explaining a recording of a 
 
 bench-explain-rates: $(VENV)/.tools ## How often explain names a cause that a recording has, and one that it has not
 	cargo bench --locked -p mcpace-explain --bench explain-rates
+
+bench-explain-live: build ## Whether live explain names the layer and the cause of servers whose time is known
+	$(BIN)/python benches/explain-live/run.py
 
 bench-recorder: $(VENV)/.tools ## Cost of the recorder: latency, exchanges a second, memory of open streams
 	cargo bench --locked -p mcpace-net --bench recorder

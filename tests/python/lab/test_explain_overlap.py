@@ -20,11 +20,11 @@ from mcpace.report.model.ladder import Ladder
 from mcpace.report.words.ladder import overlap_sentences
 
 CALL_S = 0.2
-Waiting = Literal["sleeps", "blocks", "locks", "locks-session"]
+Waiting = Literal["sleeps", "blocks", "blocks-before-replies", "locks", "locks-session"]
 
 
 class Server:
-    """An MCP server on one event loop, whose tool waits in one of four ways."""
+    """An MCP server on one event loop, whose tool waits in one of five ways."""
 
     def __init__(self, waiting: Waiting) -> None:
         self.waiting = waiting
@@ -73,6 +73,10 @@ class Server:
                 await asyncio.sleep(CALL_S)
             case "blocks":
                 time.sleep(CALL_S)
+            case "blocks-before-replies":
+                time.sleep(CALL_S)
+                for _ in range(10):  # the loop takes the other call before it sends this reply
+                    await asyncio.sleep(0)
             case "locks" | "locks-session":
                 async with self.locks[session if self.waiting == "locks-session" else ""]:
                     await asyncio.sleep(CALL_S)
@@ -120,6 +124,7 @@ def measure_ladder(url: str) -> Ladder:
         ("locks", ["serial", "serial"], None, "doesn't wait. The calls share a lock"),
         ("locks-session", ["serial", "parallel"], "serial-session", "In two sessions they run at the same time."),
         ("blocks", ["serial", "serial"], "blocked-event-loop", "the server answers nothing else while a tool runs."),
+        ("blocks-before-replies", ["shared", "shared"], "blocked-event-loop", "the server answers nothing else"),
     ],
 )
 def test_two_calls_show_what_waits(waiting: Waiting, orders: list[str], cause: str | None, words: str) -> None:

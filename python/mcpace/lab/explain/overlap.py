@@ -26,6 +26,8 @@ ALONE, TWICE = 1.4, 1.7
 """A call takes as long as alone up to ALONE times its median, and as long as two from TWICE times."""
 WAITED = 5
 """Fewest idle pings that a ping takes which waited. It also takes a quarter of a call."""
+TO_THE_END = 0.75
+"""Share of both calls that a ping takes which waited for their end. It is sent after an eighth of both."""
 
 
 def overlap_calls(plan: LoadPlan, ladder: Ladder, budget_s: float) -> None:
@@ -40,7 +42,7 @@ def overlap_calls(plan: LoadPlan, ladder: Ladder, budget_s: float) -> None:
         one = _measure_overlap([session, session], session, call_s, ping_s, until)
         ladder.overlaps.append(one)
         has_sessions = isinstance(plan.target, HttpTarget) and plan.revision < STATELESS_SINCE
-        if one.order == "serial" and has_sessions:
+        if one.order in ("serial", "shared") and has_sessions:
             # A ping in a session of its own waits only where the whole server does.
             others = [stack.enter_context(open_session(plan)) for _ in range(2)]
             ladder.overlaps.append(_measure_overlap([session, others[0]], others[1], call_s, ping_s, until))
@@ -49,9 +51,16 @@ def overlap_calls(plan: LoadPlan, ladder: Ladder, budget_s: float) -> None:
 
 def proven_cause(ladder: Ladder, *, is_http: bool) -> str | None:
     """Code of the finding that the overlaps prove. A server over stdio may read one message at a time by design."""
-    if not ladder.overlaps or ladder.overlaps[0].order != "serial" or not is_http:
+    if not ladder.overlaps or not is_http:
         return None
     last = ladder.overlaps[-1]
+    if ladder.overlaps[0].order == "shared":
+        # A loop that takes both calls before it sends a reply ends them together. Calls that share a processor end
+        # together too, but let a ping pass.
+        waited = all(one.order == "shared" and one.ping_s >= TO_THE_END * one.both_s for one in ladder.overlaps)
+        return "blocked-event-loop" if waited else None
+    if ladder.overlaps[0].order != "serial":
+        return None
     if last.sessions > 1 and last.order == "parallel" and not last.ping_waited:
         return "serial-session"
     return "blocked-event-loop" if last.order == "serial" and last.ping_waited else None
