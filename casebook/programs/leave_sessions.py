@@ -1,4 +1,4 @@
-"""Opens sessions over HTTP one after another and makes one call in each. Arguments: their number; `delete` to end them."""
+"""Opens sessions over HTTP one after another, with one call in each. Arguments: their number; `delete` to end them."""
 
 import os
 import sys
