@@ -57,7 +57,7 @@ def _session_leak_advice(context: SessionLeak) -> str:
 def _task_leak(finding: Finding, context: TaskLeak) -> str:
     requests = context.requests
     with_ = f"with {count(requests, 'request')}" if requests else "with each request"
-    return f"The memory of the server, which has no sessions, rose {with_}{_memory_rise(context)}, and did not stop."
+    return f"The memory of the server rose {with_}{_memory_rise(context)}, and did not stop."
 
 
 def _rebuilt_per_request(finding: Finding, context: RebuiltPerRequest) -> str:

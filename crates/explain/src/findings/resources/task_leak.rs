@@ -1,22 +1,34 @@
-//! `task-leak`: the memory of a server without sessions rises with each request (python-sdk #756: mcp 1.8 to 1.11, whose
-//! stateless mode leaves a task behind for each).
+//! `task-leak`: the memory of a server rises with each request, and not with its sessions (python-sdk #756: mcp 1.8 to 1.11,
+//! whose stateless mode leaves a task behind for each; typescript-sdk #2559).
+
+use std::collections::HashSet;
 
 use mcpace_record::{Nanos, Peer};
 
-use super::growth::process_growth;
+use super::growth::{Growth, process_growth};
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Cause, Disproof, Finding, ProofRole, Reason, Severity, TaskLeak};
+use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity, TaskLeak};
+
+/// Requests for each session from which on a rise with requests is none with sessions.
+const REQUESTS_EACH: usize = 50;
+
+/// Sessions below which a rise can't be theirs.
+const FEW_SESSIONS: usize = 20;
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    if scene.view.exchanges.iter().any(|exchange| exchange.session().is_some()) {
+    // A request that is refused may leave something behind as well.
+    let mut requests: Vec<Nanos> = scene.view.exchanges.iter().filter_map(|e| Some(e.completed()?.at)).collect();
+    requests.sort_unstable();
+    let sessions: HashSet<&str> = scene.view.exchanges.iter().filter_map(|exchange| exchange.session()).collect();
+    let few = sessions.len() < FEW_SESSIONS && sessions.len() * REQUESTS_EACH <= requests.len();
+    if !few {
         return Vec::new();
     }
-    let answered = scene.view.exchanges.iter().filter(|exchange| exchange.asks() && exchange.answer.is_some());
-    let mut requests: Vec<Nanos> = answered.filter_map(|exchange| Some(exchange.completed()?.at)).collect();
-    requests.sort_unstable();
     let servers = scene.view.usage.iter().filter(|usage| usage.of == Peer::Server);
-    let grown: Vec<_> = servers.filter_map(|usage| process_growth(usage, &requests)).collect();
+    // A small rise beside sessions may be theirs.
+    let is_sure = |growth: &Growth| sessions.is_empty() || growth.level() > Level::Low;
+    let grown: Vec<_> = servers.filter_map(|usage| process_growth(usage, &requests)).filter(is_sure).collect();
     let found = grown.iter().map(|growth| {
         let mut tally = Tally::default();
         tally.add_cost(None, Nanos::ZERO, 0, growth.bytes_each());
