@@ -67,6 +67,6 @@ def _codes(codes: Sequence[str]) -> str:
 
 
 def _not_reproduced() -> list[tuple[str, str]]:
-    """URL and reason of each report in the files ``not-reproduced*.toml``."""
-    files = [tomllib.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("not-reproduced*.toml")]
-    return sorted((report["url"], report["reason"]) for file in files for report in file.get("report", []))
+    """URL and reason of each report in ``not-reproduced.toml``."""
+    reports = tomllib.loads((FOLDER / "not-reproduced.toml").read_text(encoding="utf-8"))["report"]
+    return sorted((report["url"], report["reason"]) for report in reports)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typing import Any
 from mcpace.lab.adapters.adapter import Role
 from mcpace.lab.adapters.subject import resolve_subject
 from mcpace.lab.environments.environment import ensure_environment
+from mcpace.lab.processes.child_processes import run_child
 
 HERE = Path(__file__).parent
 TIMES_S = (0.001, 0.03, 0.3, 3.0)
@@ -32,6 +34,8 @@ FELT_S = 0.0007
 MOST = 0.5
 ANSWER_S = 45.0
 START_S = 60.0
+LIMIT_S = 300.0
+"""Seconds after which a run of explain is ended, and counts as no answer."""
 PYTHON, FASTMCP, TYPESCRIPT = "python@1.30.0", "fastmcp@3.4.11", "typescript@1.32.2"
 NONE, LOCK, LOOP = "none", "one after another", "blocked-event-loop"
 
@@ -154,7 +158,7 @@ def explain_case(kind: Kind, time_s: float) -> Answer:
         port = free.getsockname()[1]
     command = server_command(kind, time_s, port)
     if kind.is_stdio:
-        return ask_explain(kind, time_s, f"stdio:{' '.join(command)}")
+        return ask_explain(kind, time_s, f"stdio:{shlex.join(command)}")
     with running_server(command, port) as address:
         return ask_explain(kind, time_s, address)
 
@@ -163,10 +167,10 @@ def ask_explain(kind: Kind, time_s: float, target: str) -> Answer:
     """Runs ``mcpace explain`` and reads its answer."""
     start = time.monotonic()
     command = [str(Path(sys.executable).parent / "mcpace"), "explain", target, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_child(command, LIMIT_S)
     spent_s = time.monotonic() - start
-    if done.returncode:
-        print(done.stderr.strip(), file=sys.stderr)
+    if done.code:
+        print(done.stderr.strip() or f"no answer in {LIMIT_S:.0f} s", file=sys.stderr)
         return Answer(kind, time_s, "no answer", False, "no answer", False, spent_s)
     ladder = json.loads(done.stdout).get("ladder") or {"layers": [], "overlaps": [], "cause": None}
     layers = {one["code"]: one["seconds"] for one in ladder["layers"]}

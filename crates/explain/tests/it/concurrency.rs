@@ -141,13 +141,24 @@ fn heads_that_come_at_once_beside_a_running_tool_acquit_the_loop() {
 #[test]
 fn a_ping_that_always_takes_a_second_was_not_held_by_a_tool() {
     // punkpeye/fastmcp #142: the server waits a second before it handles any request, without blocking.
-    let mut posts = vec![ping(100, None, 0.0, 1010.0)];
+    let mut posts = vec![ping(100, None, 0.0, 1010.0), ping(101, None, 12_000.0, 13_010.0)];
     for number in 1..6 {
         let at = number as f64 * 2000.0;
         posts.push(call(number * 2, None, at, at + 1012.0));
         posts.push(ping(number * 2 + 1, None, at + 2.0, at + 1013.0));
     }
     assert!(!codes(&recorded(posts)).contains(&"blocked-event-loop"));
+}
+
+#[test]
+fn a_few_late_heads_among_calls_that_end_all_the_time_show_no_pool() {
+    // python-sdk #1221: a sound server, twenty calls at once; of 1,000 heads, six came late, just after an end.
+    let posts = (0..300).map(|number| {
+        let at = number as f64 * 5.0;
+        let head = if number % 60 == 30 { at + 55.5 } else { at + 1.0 };
+        streamed(number + 1, Some("s0"), at, head, at + 100.0)
+    });
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
 }
 
 #[test]

@@ -22,9 +22,10 @@ use super::batches::{CallBatch, find_batches};
 use super::full_buffer::behind_buffer;
 use super::held_reply;
 use super::load::{find_loaded, find_turns};
-use super::reply_order::behind_earlier;
+use super::reply_order::{ToolEnds, behind_earlier};
 use super::served::{Owner, Served, served_requests};
 use super::stalls::{CROSSING, Stall, Stalls, ToolWork, find_stalls};
+use crate::findings::chance::exceeds_chance;
 use crate::findings::{Alternative, Code, Level, Reason};
 use crate::view::{Stamp, View};
 
@@ -42,6 +43,9 @@ const LATE_HEAD: Nanos = Nanos::from_millis(50);
 
 /// From here on several tools ran at a time. The estimate is the shorter the more a tool's time varies.
 const AT_A_TIME: f64 = 1.3;
+
+/// Shortest time from an end to a late head that counts against chance.
+const CLOSE: Nanos = Nanos::from_micros(200);
 
 /// Waits for a head that prove a pool's size.
 const FEWEST_LATE: usize = 3;
@@ -286,12 +290,15 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
         let waited = tool.begun.at.since(tool.asked.at) >= LATE_HEAD;
         tool.http && waited && tool.begun.at + HEAD_APART <= tool.answered.at
     };
-    let (mut waits, mut unheld) = (Vec::new(), Vec::new());
+    let all_ends = ToolEnds::of_calls(served);
+    let (mut waits, mut unheld, mut by_chance) = (Vec::new(), Vec::new(), 0.0);
     for call in tools.iter().filter(late) {
         let Some(behind) = work.held_up(call, call.begun.at, CROSSING) else {
             unheld.push(call.begun.at);
             continue;
         };
+        // Where calls end all the time, an end just before a late head is chance.
+        by_chance += all_ends.expected_within(call.begun.at, call.begun.at.since(behind.answered.at).max(CLOSE));
         // Just before: the stamps of the end and of the head that it let go may cross.
         let size = at_work(behind.answered.at.min(call.begun.at).since(CROSSING));
         let time = behind.answered.at.since(call.asked.at);
@@ -302,6 +309,9 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
     sizes.sort_unstable();
     let size = *sizes.get(sizes.len() / 2)?;
     let all = waits.len();
+    if !exceeds_chance(all, by_chance) {
+        return None;
+    }
     waits.retain(|(one, _)| *one == size);
     let waits: Vec<HeldWait> = waits.into_iter().map(|(_, wait)| wait).collect();
     let others = all - waits.len();
@@ -309,14 +319,23 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
         1 => {
             // A loop that is free for a moment sends several heads. A session that has its requests take turns sends
             // the heads at once.
-            let together = |at: Nanos| unheld.iter().filter(|other| at.0.abs_diff(other.0) <= HEAD_APART.0).count() > 1;
-            let alone = unheld.iter().filter(|at| !together(**at)).count();
+            unheld.sort_unstable();
+            let alone = unheld.chunk_by(|one, next| next.since(*one) <= HEAD_APART).filter(|heads| heads.len() == 1);
+            let alone = alone.count();
             let passed = tools.iter().filter(|call| call.http && work.head_passed(call, LATE_HEAD)).count();
             let other = Some(Alternative::SERIAL_SESSION_BY_SESSION);
             let (code, reason) = (Code::BlockedEventLoop, Reason::AnotherLooksAlike);
             (Level::Medium, reason, other, code, FEWEST_HELD, others + alone + passed)
         }
         _ => {
+            // Calls that come while the pool is full wait, most of them.
+            let mut asked: Vec<Nanos> = tools.iter().map(|tool| tool.asked.at).collect();
+            asked.sort_unstable();
+            let under_way = |at: Nanos| asked.partition_point(|one| *one < at) - ends.partition_point(|end| *end < at);
+            let crowded = tools.iter().filter(|tool| under_way(tool.asked.at) >= size).count();
+            if crowded > waits.len() * ONE_IN {
+                return None;
+            }
             let (code, reason) = (Code::ThreadPoolSaturation, Reason::NothingPassed);
             (Level::High, reason, None, code, FEWEST_LATE, others + unheld.len())
         }

@@ -14,6 +14,12 @@ const SHORTEST: Nanos = Nanos::from_millis(50);
 /// How soon after the tool's end a request that it held must be answered.
 const RELEASE: Nanos = Nanos::from_millis(20);
 
+/// A request that takes at most this much longer than usual, or a quarter, was not held.
+const NOTABLE: Nanos = Nanos::from_millis(10);
+
+/// Requests from which the usual time is known. The first one of a server may take long by itself.
+const FEWEST_ALONE: usize = 2;
+
 /// One part in so many of its wait by which a reply may come before the answer of the tool that held it.
 const LATE_PART: u64 = 50;
 
@@ -48,7 +54,7 @@ pub(super) fn find_stalls<'v, 'a>(served: &'v [Served<'a>]) -> HashMap<&'a str, 
     let usual = work.usual_time(served);
     for request in served.iter().filter(|one| one.tool.is_none()) {
         // A request that takes as long without any tool beside it was not held by one.
-        let slow = request.server_time().0 * 2 > usual.0 * 3;
+        let slow = request.server_time() >= usual + NOTABLE.max(Nanos(usual.0 / 4));
         // The tool's own answer may be written last: after replies that its end let go.
         let slack = Nanos((request.server_time().0 / LATE_PART).clamp(CROSSING.0, RELEASE.0));
         let held_up = |answered: Nanos| work.held_up(request, answered, slack).filter(|_| slow);
@@ -106,13 +112,15 @@ impl<'v, 'a> ToolWork<'v, 'a> {
         held.min_by_key(|tool| (!tool.same_owner(request), tool.asked.at)).copied()
     }
 
-    /// The shortest time of a request without a tool, while no tool was at work; zero where there is none.
+    /// The shortest time of a request without a tool, while no tool was at work; zero where there are fewer than
+    /// [`FEWEST_ALONE`].
     fn usual_time(&self, served: &[Served<'_>]) -> Nanos {
         let alone = served.iter().filter(|one| {
             let before = self.by_asking.partition_point(|tool| tool.asked.at <= one.answered.at);
             one.tool.is_none() && before.checked_sub(1).is_none_or(|last| self.lasting[last].answered.at < one.asked.at)
         });
-        alone.map(Served::server_time).min().unwrap_or_default()
+        let times: Vec<Nanos> = alone.map(Served::server_time).collect();
+        if times.len() < FEWEST_ALONE { Nanos::ZERO } else { times.into_iter().min().unwrap_or_default() }
     }
 
     /// Tools that ended while `request` was held.
