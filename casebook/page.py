@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from case import FOLDER, read_cases
+from case import FOLDER
 
 from mcpace.report.words import findings
 
@@ -27,7 +27,7 @@ Each entry is a public report. Its programs are in `casebook/NAME/` and use the 
 
 def page_of(answers: Sequence[Answer], summary: str) -> str:
     """The page as Markdown."""
-    parts = [HEAD, f"Result for {len(answers)} of the {len(read_cases())} reports in the casebook: {summary}\n"]
+    parts = [HEAD, f"Result: {summary}\n"]
     for repository in sorted({answer.case.repository for answer in answers}, key=str.lower):
         parts.append(f"## {repository}\n")
         parts += [_entry(answer) for answer in answers if answer.case.repository == repository]
