@@ -232,8 +232,9 @@ def test_what_hangs_takes_no_more_than_its_share_of_the_budget(tmp_path: Path) -
         server.server_close()
     assert found["json"]["verdict"] == "refused"
     assert "within 2 s" in found["json"]["reason"], found["json"]
-    # The others had their turns.
-    assert found["connection"]["slices"] >= 4, found
+    # The factors beside the one that hangs are measured.
+    assert found["quick-ack"]["slices"] >= 4, found
+    assert found["sse"]["slices"] >= 4, found
 
 
 def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
