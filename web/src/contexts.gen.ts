@@ -112,6 +112,15 @@ export interface DiscoveryRepeated {
   targets?: string[];
 }
 
+/** Facts of ``distant-server``. The way to the server and back takes a notable part of each call. */
+export interface DistantServer {
+  call_ns?: number;
+  connections?: number;
+  of_calls?: number;
+  round_trip_ns?: number;
+  round_trips?: number;
+}
+
 /** Facts of ``duplicate-request``. A request is sent again though the first sending succeeded; the server executes it twice. */
 export interface DuplicateRequest {
   after_reply_end?: number;
@@ -176,6 +185,15 @@ export interface NoisyRun {
   late_ns?: number;
   of_ns?: number;
   times?: number;
+}
+
+/** Facts of ``packet-loss``. Segments that were lost on their way hold calls up until the kernel sends them again. */
+export interface PacketLoss {
+  of_exchanges?: number;
+  pause_ns?: number;
+  retransmitted?: number;
+  stalls?: number;
+  way?: "to-client" | "to-server";
 }
 
 /** Facts of ``rebuilt-per-request``. Processor time a request grows with the number of tools. */
@@ -268,6 +286,15 @@ export interface SessionPerCall {
   tool_calls?: number;
 }
 
+/** Facts of ``slow-reader``. The client does not read what the server sends. */
+export interface SlowReader {
+  largest?: number;
+  longest_ns?: number;
+  of_replies?: number;
+  replies?: number;
+  wait_ns?: number;
+}
+
 /** Facts of ``slow-start``. A server process takes long until it first answers. */
 export interface SlowStart {
   longest_ns?: number;
@@ -351,6 +378,8 @@ export interface Contexts {
   "superlinear-line": SuperlinearLine;
   "slow-start": SlowStart;
   "delayed-ack": DelayedAck | DelayedAckInLoad;
+  "packet-loss": PacketLoss;
+  "slow-reader": SlowReader;
   "buffered-stream": BufferedStream;
   "clustered-stream-lifetime": ClusteredStreamLifetime;
   "thread-pool-saturation": ThreadPoolSaturation;
@@ -359,6 +388,7 @@ export interface Contexts {
   "blocked-event-loop": BlockedEventLoop;
   "head-of-line": HeadOfLine;
   "constant-cost-per-request": ConstantCostPerRequest;
+  "distant-server": DistantServer;
   "recorder-limited": RecorderLimited;
   "noisy-run": NoisyRun;
   "late-delivery": LateDelivery;

@@ -66,6 +66,6 @@ pub use parts::{Part, Parts, Segment};
 pub use split::{Doubt, ServerSplit};
 pub use view::{
     Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, Stamp,
-    StreamEvent, Texts, Transport, Usage, View, exchanges_of_file, join_events,
+    StreamEvent, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,
 };
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, call_waterfall};

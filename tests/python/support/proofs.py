@@ -448,6 +448,39 @@ ROWS = (
         "none: it is the instrument's",
     ),
     Row(
+        "packet-loss",
+        hand(
+            "network",
+            "calls_that_wait_for_a_segment_to_be_sent_again_are_named",
+            "segments_that_are_sent_again_without_a_pause_are_no_loss",
+        ),
+        None,
+        None,
+        "none: it is the network's",
+    ),
+    Row(
+        "slow-reader",
+        hand(
+            "network",
+            "replies_that_wait_for_a_client_to_read_are_named",
+            "a_moment_for_which_a_large_reply_waits_is_no_slow_reader",
+        ),
+        None,
+        None,
+        "none known",
+    ),
+    Row(
+        "distant-server",
+        hand(
+            "network",
+            "a_round_trip_that_is_a_notable_part_of_each_call_is_named",
+            "a_near_server_whose_acknowledgements_are_delayed_is_not_distant",
+        ),
+        None,
+        None,
+        "none: it is the network's",
+    ),
+    Row(
         "noisy-run",
         hand(
             "measurement",

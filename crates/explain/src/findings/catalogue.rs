@@ -232,6 +232,10 @@ causes! {
         SlowStart = "slow-start" in Resources by resources::slow_start::find;
         /// A reply's second small write waits for the acknowledgement of the first.
         DelayedAck = "delayed-ack" in Transport by transport::delayed_ack::find;
+        /// Segments that were lost on their way hold calls up until the kernel sends them again.
+        PacketLoss = "packet-loss" in Transport by transport::packet_loss::find;
+        /// The client does not read what the server sends.
+        SlowReader = "slow-reader" in Transport by transport::slow_reader::find;
         /// Progress comes all at once, with the result.
         BufferedStream = "buffered-stream" in Transport by transport::buffered_stream::find;
         /// Streams end at one fixed age.
@@ -248,6 +252,8 @@ causes! {
         HeadOfLine = "head-of-line" in Concurrency by concurrency::head_of_line::find;
         /// Every request takes the same extra time, whatever it asks.
         ConstantCostPerRequest = "constant-cost-per-request" in HiddenWork by hidden_work::constant_cost_per_request::find;
+        /// The way to the server and back takes a notable part of each call.
+        DistantServer = "distant-server" in Transport by transport::distant_server::find;
         /// The recorder was too busy to stamp in time.
         RecorderLimited = "recorder-limited" in Measurement by measurement::recorder_limited::find;
         /// The instrument was kept from running: the machine had other things to do.

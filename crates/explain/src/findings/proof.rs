@@ -142,6 +142,8 @@ closed! {
         InstrumentBusy,
         /// The instrument's own threads were kept from running when they were late.
         InstrumentKept,
+        /// The kernel counted it on the connection.
+        CountedByKernel,
     }
 }
 
@@ -252,6 +254,10 @@ closed! {
         AnswerTaken,
         /// The instrument was late.
         InstrumentLate,
+        /// The kernel's statistics of the connection before.
+        TcpBefore,
+        /// The kernel's statistics of the connection after.
+        TcpAfter,
     }
 }
 
@@ -340,5 +346,9 @@ closed! {
         RepeatWithoutRecorder,
         /// Repeat on a machine that does nothing else: it is wrong if calls take as long.
         RepeatOnQuietMachine,
+        /// Repeat from a machine next to the peer: it is wrong if calls take as long.
+        RepeatBesidePeer,
+        /// Ask for the same with a client that reads at once: it is wrong if the reply takes as long.
+        AskWithAnotherClient,
     }
 }

@@ -1,6 +1,6 @@
 //! A transport connection, and a server process.
 
-use mcpace_record::{Closer, ConnectionId, ExchangeId, Nanos, Side};
+use mcpace_record::{Closer, ConnectionId, ExchangeId, Nanos, Side, TcpInfo};
 
 use super::Stamp;
 
@@ -35,6 +35,17 @@ pub struct Connection<'a> {
     pub first_exchange: Option<ExchangeId>,
     /// The last one.
     pub last_exchange: Option<ExchangeId>,
+    /// The kernel's statistics of it, earliest first; empty where they were not recorded.
+    pub samples: Vec<TcpSample>,
+}
+
+/// The kernel's statistics of a connection at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpSample {
+    /// When.
+    pub at: Stamp,
+    /// The statistics.
+    pub info: TcpInfo,
 }
 
 impl<'a> Connection<'a> {
@@ -54,6 +65,7 @@ impl<'a> Connection<'a> {
             tried_from: first.at,
             first_exchange: None,
             last_exchange: None,
+            samples: Vec::new(),
         }
     }
 

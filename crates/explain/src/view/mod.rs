@@ -27,7 +27,7 @@ use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError
 
 pub(crate) use bursts::Burst;
 pub use calls::{Call, PackedOutcome};
-pub use connection::{Connection, Process};
+pub use connection::{Connection, Process, TcpSample};
 pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
 pub use lateness::Late;
 pub use leg::Leg;

@@ -9,7 +9,7 @@ use super::leg::Fact;
 use super::positions::Positions;
 use super::stamp::PackedStamp;
 use super::texts::Keeper;
-use super::{Connection, Exchange, Note, ReplyShape, Stamp, StreamEvent, Transport};
+use super::{Connection, Exchange, Note, ReplyShape, Stamp, StreamEvent, TcpSample, Transport};
 
 #[derive(Default)]
 pub(super) struct WireJoin<'a> {
@@ -30,6 +30,7 @@ impl<'a> WireJoin<'a> {
             | EventKind::TlsReady { .. }
             | EventKind::ConnectFailed { .. }
             | EventKind::ConnectionClosed { .. } => self.connection_event(keeper, at, kind),
+            EventKind::TcpInfo { side, conn, info } => self.add_sample(*side, *conn, TcpSample { at, info: *info }),
             EventKind::RequestHead { .. } | EventKind::RequestEnd { .. } => self.join_request(keeper, at, kind),
             EventKind::ReplyHead { .. }
             | EventKind::ReplyBodyStart { .. }
@@ -81,6 +82,14 @@ impl<'a> WireJoin<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Statistics of a connection that was never opened, or of the other side's, are of no use.
+    fn add_sample(&mut self, side: Side, conn: ConnectionId, sample: TcpSample) {
+        let known = self.connection_index.get(conn.0).map(|place| &mut self.connections[place]);
+        if let Some(connection) = known.filter(|connection| connection.side == side) {
+            connection.samples.push(sample);
         }
     }
 

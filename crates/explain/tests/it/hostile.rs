@@ -261,10 +261,10 @@ fn other_event() -> impl Strategy<Value = EventKind> {
             .prop_map(|(ex, id)| { EventKind::ServerTiming { ex, id, timing: ServerTiming::default() } }),
         any::<u64>().prop_map(|count| EventKind::EventsLost { count }),
         (at(), at()).prop_map(|(by, busy)| EventKind::InstrumentLate { by, busy }),
-        (side(), conn(), at()).prop_map(|(side, conn, rtt)| EventKind::TcpInfo {
-            side,
-            conn,
-            info: TcpInfo { rtt, ..TcpInfo::default() }
+        (side(), conn(), at(), any::<u32>(), any::<u64>()).prop_map(|(side, conn, min_rtt, retransmitted, limited)| {
+            let (rwnd_limited, sndbuf_limited) = (Nanos(limited), Nanos(limited / 2));
+            let info = TcpInfo { min_rtt, retransmitted, rwnd_limited, sndbuf_limited, ..TcpInfo::default() };
+            EventKind::TcpInfo { side, conn, info }
         }),
     ]
 }

@@ -14,6 +14,7 @@ mod ledger;
 mod loops;
 mod measurement;
 mod methods;
+mod network;
 mod rates;
 mod repeated_listing;
 mod resources;
@@ -61,6 +62,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         concurrency::cases(),
         ways::cases(),
         streams::cases(),
+        network::cases(),
         measurement::cases(),
     ];
     let mut all: Vec<Finding> = cases.iter().flatten().flat_map(found).collect();

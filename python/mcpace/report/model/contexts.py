@@ -42,6 +42,9 @@ Storm = Literal["steady", "in-step"]
 Trigger = Literal["time-out", "at-once"]
 """The event that causes a second call."""
 
+Way = Literal["to-client", "to-server"]
+"""A way that the recorder's segments take."""
+
 
 class DuplicateRequest(Context):
     """Facts of ``duplicate-request``. A request is sent again though the first sending succeeded; the server executes
@@ -426,6 +429,39 @@ class DelayedAck(Context):
     """Replies with a pause of the kernel's size."""
 
 
+class PacketLoss(Context):
+    """Facts of ``packet-loss``. Segments that were lost on their way hold calls up until the kernel sends them
+    again."""
+
+    code: ClassVar[str] = "packet-loss"
+    of_exchanges: Whole | None = None
+    """Exchanges of the connections whose statistics are known."""
+    pause_ns: Whole | None = None
+    """The median pause."""
+    retransmitted: Whole | None = None
+    """Segments that were sent again meanwhile."""
+    stalls: Whole | None = None
+    """Exchanges that stood still because of it."""
+    way: Way | None = None
+    """The way on which segments were lost."""
+
+
+class SlowReader(Context):
+    """Facts of ``slow-reader``. The client does not read what the server sends."""
+
+    code: ClassVar[str] = "slow-reader"
+    largest: Whole | None = None
+    """Bytes of the largest of those that waited."""
+    longest_ns: Whole | None = None
+    """The longest wait."""
+    of_replies: Whole | None = None
+    """Replies of the connections whose statistics are known."""
+    replies: Whole | None = None
+    """Replies that waited for the client to read."""
+    wait_ns: Whole | None = None
+    """The median wait."""
+
+
 class BufferedStream(Context):
     """Facts of ``buffered-stream``. Progress comes all at once, with the result."""
 
@@ -530,6 +566,22 @@ class ConstantCostPerRequest(Context):
     """Requests and notifications that paid it."""
     without_ns: Whole | None = None
     """The time that the server took for a request without that part."""
+
+
+class DistantServer(Context):
+    """Facts of ``distant-server``. The way to the server and back takes a notable part of each call."""
+
+    code: ClassVar[str] = "distant-server"
+    call_ns: Whole | None = None
+    """The median call."""
+    connections: Whole | None = None
+    """Connections that were opened for calls."""
+    of_calls: Whole | None = None
+    """Calls that were looked at."""
+    round_trip_ns: Whole | None = None
+    """The shortest round-trip time to the server."""
+    round_trips: Whole | None = None
+    """Round trips of a typical call."""
 
 
 class RecorderLimited(Context):
@@ -645,6 +697,8 @@ CONTEXTS: dict[str, tuple[type[Context], ...]] = {
         DelayedAck,
         DelayedAckInLoad,
     ),
+    "packet-loss": (PacketLoss,),
+    "slow-reader": (SlowReader,),
     "buffered-stream": (BufferedStream,),
     "clustered-stream-lifetime": (ClusteredStreamLifetime,),
     "thread-pool-saturation": (ThreadPoolSaturation,),
@@ -653,6 +707,7 @@ CONTEXTS: dict[str, tuple[type[Context], ...]] = {
     "blocked-event-loop": (BlockedEventLoop,),
     "head-of-line": (HeadOfLine,),
     "constant-cost-per-request": (ConstantCostPerRequest,),
+    "distant-server": (DistantServer,),
     "recorder-limited": (RecorderLimited,),
     "noisy-run": (NoisyRun,),
     "late-delivery": (LateDelivery,),

@@ -66,6 +66,8 @@ DISPROOFS: dict[str, str] = {
     "end-each-session": "End each session with DELETE: wrong if memory rises as much.",
     "wait-and-look-again": "Wait for some minutes without requests and look again: wrong if the memory is given back.",
     "change-number-of-tools": "Repeat with another number of tools: wrong if processor time doesn't follow it.",
+    "repeat-beside-peer": "Repeat from a machine next to the peer: wrong if calls take as long.",
+    "ask-with-another-client": "Ask with a client that reads at once: wrong if the reply takes as long.",
     "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",
 }
 """For each experiment's code: the experiment, and the result that would disprove the finding."""

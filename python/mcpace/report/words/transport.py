@@ -12,7 +12,10 @@ from mcpace.report.model.contexts import (
     ConnectionPerRequest,
     DelayedAck,
     DelayedAckInLoad,
+    DistantServer,
+    PacketLoss,
     RedirectPerRequest,
+    SlowReader,
     TransportProbing,
 )
 from mcpace.report.model.run import Finding
@@ -156,6 +159,49 @@ def _connection_limit(finding: Finding, context: ConnectionLimit) -> str:
     return f"{replies}, and never more: {who} could send nothing until one ended{wait}{lost}."
 
 
+def _packet_loss(finding: Finding, context: PacketLoss) -> str:
+    stalls, pause, resent = context.stalls, seconds(context.pause_ns), context.retransmitted
+    way = {"to-server": " to the server", "to-client": " to the client"}.get(context.way or "", "")
+    exchanges = count(stalls, "exchange") if stalls else "Exchanges"
+    still = f" for {duration(pause)}" if pause else ""
+    segments = count(resent, "segment") if resent else "segments"
+    return (
+        f"{exchanges} stood still{still} while the recorder's kernel sent {segments}{way} again: segments were lost on "
+        "their way."
+    )
+
+
+def _packet_loss_advice(context: PacketLoss) -> str:
+    path = {"to-server": "between the recorder and the server", "to-client": "between the client and the recorder"}
+    way = path.get(context.way or "", "between the two")
+    return f"Look for the loss on the path {way}: a wireless link, a full queue, a tunnel with a smaller packet size."
+
+
+def _slow_reader(finding: Finding, context: SlowReader) -> str:
+    replies, wait, longest = context.replies, seconds(context.wait_ns), seconds(context.longest_ns)
+    who = count(replies, "reply", "replies") if replies else "Replies"
+    time = f" for {duration(wait)}" if wait else ""
+    most = f", {duration(longest)} at the longest" if longest and replies and replies > 1 else ""
+    return f"{who} waited{time}{most} because the client did not read: its receive window was full."
+
+
+def _distant_server(finding: Finding, context: DistantServer) -> str:
+    trip, trips, call = seconds(context.round_trip_ns), context.round_trips, seconds(context.call_ns)
+    far = f"A round trip to the server takes {duration(trip)} at the least" if trip else "The server is far away"
+    often = f", and a call makes {count(trips, 'round trip')}" if trips else ""
+    total = f"; the median call takes {duration(call)}" if call else ""
+    opened = context.connections
+    connects = f" {count(opened, 'connection was', 'connections were')} opened for calls." if opened else ""
+    return f"{far}{often}{total}.{connects}"
+
+
+def _distant_server_advice(context: DistantServer) -> str:
+    opened, calls = context.connections, context.of_calls
+    if opened and calls and opened * 2 > calls:
+        return "Keep connections open between calls, which saves a round trip each, or run the server nearer to them."
+    return "Run the server nearer to its clients, or make fewer calls that each do more."
+
+
 _DELAYED_ACK = (
     "Replies wait for a delayed acknowledgement",
     "the end of each reply waits for a delayed TCP acknowledgement",
@@ -211,6 +257,27 @@ WORDS: tuple[Words[Any], ...] = (
         "each request opens a connection of its own",
         _connection_per_request,
         _connection_per_request_advice,
+    ),
+    Words(
+        PacketLoss,
+        "Lost segments hold calls up",
+        "segments are lost on their way and sent again",
+        _packet_loss,
+        _packet_loss_advice,
+    ),
+    Words(
+        SlowReader,
+        "The client reads slowly",
+        "the client does not read what the server sends",
+        _slow_reader,
+        "Read each reply as it arrives and work on it in another task, and leave the receive buffer to the kernel.",
+    ),
+    Words(
+        DistantServer,
+        "The server is far away",
+        "the way to the server and back takes a notable part of each call",
+        _distant_server,
+        _distant_server_advice,
     ),
     Words(DelayedAck, *_DELAYED_ACK, _delayed_ack, _DELAYED_ACK_ADVICE),
     Words(DelayedAckInLoad, *_DELAYED_ACK, _delayed_ack_in_load, _DELAYED_ACK_ADVICE),

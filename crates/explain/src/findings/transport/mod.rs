@@ -7,10 +7,14 @@ pub(super) mod connection_limit;
 pub(super) mod connection_per_request;
 pub(super) mod connections;
 pub(super) mod delayed_ack;
+pub(super) mod distant_server;
+pub(super) mod packet_loss;
 pub(super) mod redirect_per_request;
+pub(super) mod slow_reader;
+pub(super) mod tcp_samples;
 pub(super) mod transport_probing;
 
-use mcpace_record::{Closer, Nanos};
+use mcpace_record::{Closer, Nanos, Side};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -145,4 +149,73 @@ pub struct ConnectionLimit {
     /// The longest wait.
     #[serde(rename = "longest_ns")]
     pub longest: Nanos,
+}
+
+/// See [`Cause::PacketLoss`](crate::Cause::PacketLoss).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct PacketLoss {
+    /// The way on which segments were lost.
+    pub way: Way,
+    /// Exchanges that stood still because of it.
+    pub stalls: u64,
+    /// Exchanges of the connections whose statistics are known.
+    pub of_exchanges: u64,
+    /// Segments that were sent again meanwhile.
+    pub retransmitted: u64,
+    /// The median pause.
+    #[serde(rename = "pause_ns")]
+    pub typical: Nanos,
+}
+
+/// A way that the recorder's segments take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Replies to the client.
+    ToClient,
+    /// Requests to the server.
+    ToServer,
+}
+
+impl From<Side> for Way {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Front => Way::ToClient,
+            Side::Back => Way::ToServer,
+        }
+    }
+}
+
+/// See [`Cause::SlowReader`](crate::Cause::SlowReader).
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct SlowReader {
+    /// Replies that waited for the client to read.
+    pub replies: u64,
+    /// Replies of the connections whose statistics are known.
+    pub of_replies: u64,
+    /// Bytes of the largest of those that waited.
+    pub largest: u64,
+    /// The median wait.
+    #[serde(rename = "wait_ns")]
+    pub typical: Nanos,
+    /// The longest wait.
+    #[serde(rename = "longest_ns")]
+    pub longest: Nanos,
+}
+
+/// See [`Cause::DistantServer`](crate::Cause::DistantServer).
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct DistantServer {
+    /// The shortest round-trip time to the server.
+    #[serde(rename = "round_trip_ns")]
+    pub round_trip: Nanos,
+    /// Round trips of a typical call.
+    pub round_trips: u64,
+    /// Connections that were opened for calls.
+    pub connections: u64,
+    /// Calls that were looked at.
+    pub of_calls: u64,
+    /// The median call.
+    #[serde(rename = "call_ns")]
+    pub typical: Nanos,
 }

@@ -40,6 +40,12 @@ fn by_recorder(dice: &mut Dice, habits: &mut Habits) {
     habits.wire = Wire::Http;
 }
 
+/// The recorder before a near server.
+fn by_near_recorder(dice: &mut Dice, habits: &mut Habits) {
+    by_recorder(dice, habits);
+    habits.round_trip = dice.magnitude(0.05, 1.0);
+}
+
 fn over_stdio(habits: &mut Habits) {
     habits.wire = Wire::Stdio;
     habits.hosts = 1;
@@ -300,6 +306,33 @@ pub(super) const CAUSES: &[SimulatedCause] = &[
         habits.token = true;
         faults.auth_deadlock = true;
     }),
+    timed(
+        "packet-loss",
+        |dice, habits, faults| {
+            by_near_recorder(dice, habits);
+            // The recorder's kernel counts its own segments only: a few of those must be lost.
+            faults.loss = Some(dice.magnitude(0.02, 0.3));
+            let lossy = (5.0 / faults.loss.unwrap_or(1.0)) as u64;
+            habits.calls = habits.calls.max(dice.count(lossy, 4 * lossy).div_ceil(habits.at_once));
+        },
+        |faults| faults.loss = None,
+    ),
+    timed(
+        "slow-reader",
+        |dice, habits, faults| {
+            by_near_recorder(dice, habits);
+            faults.slow_reader = Some(dice.magnitude(5.0, 3_000.0));
+        },
+        |faults| faults.slow_reader = None,
+    ),
+    timed(
+        "distant-server",
+        |dice, habits, faults| {
+            by_near_recorder(dice, habits);
+            faults.distance = Some(dice.magnitude(3.0, 400.0));
+        },
+        |faults| faults.distance = None,
+    ),
 ];
 
 /// Causes of which a scene can have any two.

@@ -46,6 +46,8 @@ pub(crate) struct Habits {
     pub(crate) processor: f64,
     /// Progress notifications of each call.
     pub(crate) progress: u32,
+    /// Whether the recorder notes the kernel's statistics of its connections.
+    pub(crate) tcp_samples: bool,
 }
 
 impl Habits {
@@ -77,7 +79,17 @@ impl Habits {
             tools: dice.count(1, 60) as u32,
             processor: dice.magnitude(0.1, 5.0),
             progress: if dice.chance(0.1) { 4 } else { 0 },
+            tcp_samples: false,
         }
+    }
+
+    /// Scenes of a network's causes have the kernel's statistics, and others often have them. A way to the server that takes
+    /// a notable part of a call is a cause, once the statistics show it, so that a scene without this cause has none then.
+    pub(crate) fn with_tcp_samples(self, faults: &Faults, dice: &mut Dice) -> Self {
+        let is_near = self.round_trip < 1.0 || self.round_trip < 3.0 && self.round_trip < self.tool / 80.0;
+        let shows_network = faults.loss.is_some() || faults.slow_reader.is_some() || faults.distance.is_some();
+        let is_sampled = shows_network || is_near && dice.chance(0.7);
+        Self { tcp_samples: self.wire == Wire::Http && is_sampled, ..self }
     }
 
     /// Client programs mark operations that follow on one another. Marks of calls that overlap belong to no program.
@@ -162,4 +174,10 @@ pub(crate) struct Faults {
     pub(crate) resume_loop: Option<f64>,
     pub(crate) stream_age: Option<f64>,
     pub(crate) auth_deadlock: bool,
+    /// Part of the requests and replies whose segment is lost once.
+    pub(crate) loss: Option<f64>,
+    /// Time that a client takes to read the reply to a call.
+    pub(crate) slow_reader: Option<f64>,
+    /// Round-trip time to the server, beside the usual one.
+    pub(crate) distance: Option<f64>,
 }

@@ -47,8 +47,10 @@ pub(crate) fn random_pair(seed: u64) -> [&'static str; 2] {
 /// A scene without a cause.
 pub(crate) fn healthy_scene(seed: u64) -> Scene {
     let mut dice = Dice::from_seed(seed);
-    let habits = Habits::random(&mut dice).without_ambiguous_marks();
     let faults = Faults::default();
+    let habits = Habits::random(&mut dice)
+        .without_ambiguous_marks()
+        .with_tcp_samples(&faults, &mut Dice::from_seed(seed ^ 0x7c9));
     finish(simulate(&habits, &faults, seed), &habits, &faults, &[])
 }
 
@@ -62,7 +64,7 @@ pub(crate) fn faulty_scene(codes: &[&str], seed: u64) -> Option<Scene> {
     for cause in &causes {
         (cause.adapt)(&mut dice, &mut habits, &mut faults);
     }
-    let habits = habits.without_ambiguous_marks();
+    let habits = habits.without_ambiguous_marks().with_tcp_samples(&faults, &mut Dice::from_seed(seed ^ 0x7c9));
     let traffic = simulate(&habits, &faults, seed);
     for cause in &causes {
         // The cost of a cause is the time that it adds to scenes that are the same without it.

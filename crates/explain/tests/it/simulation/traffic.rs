@@ -7,7 +7,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::LazyLock;
 
-use mcpace_record::{Closer, EventKind, LineFrom, MessageKind, MessageNote, Peer, Recording, ReplyEnding, Side};
+use mcpace_record::{
+    Closer, ConnectionId, EventKind, LineFrom, MessageKind, MessageNote, Peer, Recording, ReplyEnding, Side, TcpInfo,
+};
 
 use super::dice::Dice;
 use super::habits::{Concurrency, CostOf, Faults, Habits, Wire};
@@ -84,6 +86,17 @@ struct Server {
     replies: HashMap<usize, f64>,
 }
 
+/// The kernel's statistics of a front connection and of the one behind it.
+#[derive(Default)]
+struct Sockets {
+    sampled: Option<f64>,
+    resent: u32,
+    /// Segments that were sent again without a pause.
+    resent_early: u32,
+    unread: f64,
+    segments: u32,
+}
+
 /// Time spent, and what the server did.
 #[derive(Default)]
 pub(super) struct Totals {
@@ -103,6 +116,9 @@ pub(super) struct Traffic<'s> {
     connections: u64,
     /// Times at which the recorder's own connections stand.
     established: HashMap<u64, f64>,
+    sockets: HashMap<u64, Sockets>,
+    /// Chances of the network are drawn apart from all else.
+    network: Dice,
     sessions: usize,
     early_heads: bool,
     pub(super) totals: Totals,
@@ -139,6 +155,8 @@ impl<'s> Traffic<'s> {
             },
             connections: 0,
             established: HashMap::new(),
+            sockets: HashMap::new(),
+            network: Dice::from_seed(seed ^ 0x0071),
             sessions: 0,
             totals: Totals::default(),
             served: Vec::new(),
@@ -232,28 +250,28 @@ impl<'s> Traffic<'s> {
         }
         if self.faults.probing {
             let conn = self.free_connection(task, at);
-            let back = self.sent_on(conn.0, conn.1) + self.habits.round_trip + 2.0;
+            let back = self.sent_on(conn.0, conn.1) + self.round_trip() + 2.0;
             let refused = request(conn.1, 0, "initialize", Reply::Json(back, back + 0.2));
             self.script.post(Post { status: 405, conn: conn.0, ..refused });
             let tried = Stream { session: None, status: 405, content_type: "text/plain", ..stream(0.0, 0.0, None) };
             let from = back + 1.0;
-            let to = from + self.habits.round_trip + 2.0;
+            let to = from + self.round_trip() + 2.0;
             self.script.open(conn.0, Stream { at: from, head: to, end: Some(to + 0.1), ..tried });
             at = to + 0.5;
         }
         if self.habits.token {
             self.hosts[task.host].token = Some(NAMES[task.host].as_str());
             let (conn, from) = self.free_connection(task, at);
-            let back = self.sent_on(conn, from + 0.1) + self.habits.round_trip + 0.5;
+            let back = self.sent_on(conn, from + 0.1) + self.round_trip() + 0.5;
             let refused = request(from, 0, "initialize", Reply::Json(back, back + 0.1));
             self.script.post(Post { status: 401, conn, error: true, ..refused });
             at = self.fetch_metadata(back + 1.0, 4.0);
         }
         let (conn, from) = self.free_connection(task, at);
-        let arrival = self.sent_on(conn, from) + self.habits.round_trip / 2.0;
+        let arrival = self.sent_on(conn, from) + self.round_trip() / 2.0;
         let cost = self.faults.constant_cost.filter(|(_, of)| *of != CostOf::Sessions).map_or(0.0, |(cost, _)| cost);
         let (_, done) = self.serve(task.host, arrival, service + cost, false);
-        let done = done + self.habits.round_trip / 2.0;
+        let done = done + self.round_trip() / 2.0;
         let given = self.habits.session_ids.then_some(session);
         self.script.begin_with_token(conn, from, given, self.hosts[task.host].token, done);
         self.carry(task);
@@ -265,7 +283,7 @@ impl<'s> Traffic<'s> {
             (waits, _) => {
                 let conn = self.new_connection(ready);
                 let head = self.sent_on(conn.0, conn.1)
-                    + self.habits.round_trip
+                    + self.round_trip()
                     + waits.unwrap_or_else(|| self.dice.uniform(0.5, 3_000.0));
                 self.script.session_get(conn.0, conn.1, head, self.hosts[task.host].session);
                 if waits.is_some() { head + 0.5 } else { ready }
@@ -275,7 +293,7 @@ impl<'s> Traffic<'s> {
 
     fn end_session(&mut self, task: &mut Task, at: f64) -> f64 {
         let (conn, at) = self.free_connection(task, at);
-        let done = self.sent_on(conn, at) + self.habits.round_trip + 0.5;
+        let done = self.sent_on(conn, at) + self.round_trip() + 0.5;
         if let Some(session) = self.hosts[task.host].session {
             self.script.delete(conn, at, session, done);
         }
@@ -286,7 +304,7 @@ impl<'s> Traffic<'s> {
         let mut at = at;
         for target in METADATA {
             let (conn, from) = self.new_connection(at);
-            at = self.sent_on(conn, from) + self.habits.round_trip + time / 2.0;
+            at = self.sent_on(conn, from) + self.round_trip() + time / 2.0;
             self.script.fetch(conn, from, target, at, 200);
             at += PASS + 0.1;
         }
@@ -321,14 +339,56 @@ impl<'s> Traffic<'s> {
                 self.script.connect_fails(conn + 100_000, at, at + failing);
             }
             let from = at + failing + 0.02;
-            self.script.connect(conn, from, from + self.habits.round_trip, None);
-            return (conn, from + self.habits.round_trip + 0.05);
+            self.script.connect(conn, from, from + self.round_trip(), None);
+            return (conn, from + self.round_trip() + 0.05);
         }
         self.script.accept(conn, at);
-        let established = at + PASS + self.habits.round_trip;
+        let established = at + PASS + self.round_trip();
         self.script.connect(conn + 100, at + PASS, established, Some(conn));
         self.established.insert(conn, established);
         (conn, at + 0.1)
+    }
+
+    fn round_trip(&self) -> f64 {
+        self.habits.round_trip + self.faults.distance.unwrap_or(0.0)
+    }
+
+    /// Time for which a segment of a connection's request or reply is lost. Each loss of the same segment doubles the
+    /// kernel's time-out. The server's kernel counts the segments of replies.
+    fn lose_segment(&mut self, conn: u64, is_request: bool) -> f64 {
+        let Some(part) = self.faults.loss else { return 0.0 };
+        let (mut lost, mut timeout) = (0.0, 200.0 + self.round_trip());
+        while lost < 3_000.0 && self.network.chance(part) {
+            lost += timeout * self.network.uniform(1.0, 1.1);
+            timeout *= 2.0;
+            self.sockets.entry(conn).or_default().resent += u32::from(is_request);
+        }
+        lost
+    }
+
+    /// Samples both sockets of a front connection, at most ten times a second.
+    fn sample_sockets(&mut self, conn: u64, at: f64) {
+        if !self.habits.tcp_samples {
+            return;
+        }
+        let rtt = self.round_trip().max(0.03);
+        let delayed = self.network.uniform(0.0, 30.0);
+        let resends = self.network.chance(0.0005);
+        let sockets = self.sockets.entry(conn).or_default();
+        sockets.segments += 2;
+        sockets.resent_early += u32::from(resends);
+        if sockets.sampled.is_some_and(|last| at - last < 100.0) {
+            return;
+        }
+        sockets.sampled = Some(at);
+        let segments = sockets.segments;
+        let info = TcpInfo { segments_out: segments, segments_in: segments, ..TcpInfo::default() };
+        let front = TcpInfo { rtt: ms(0.05 + delayed), min_rtt: ms(0.03), rwnd_limited: ms(sockets.unread), ..info };
+        let retransmitted = sockets.resent + sockets.resent_early;
+        let back = TcpInfo { rtt: ms(rtt + delayed), min_rtt: ms(rtt), retransmitted, ..info };
+        for (side, conn, info) in [(Side::Front, conn, front), (Side::Back, conn + 100, back)] {
+            self.script.event(at, EventKind::TcpInfo { side, conn: ConnectionId(conn), info });
+        }
     }
 
     /// Time at which a request that is sent at `at` goes to the server.
@@ -410,7 +470,7 @@ impl<'s> Traffic<'s> {
             ..like
         };
         if self.faults.redirect {
-            let sent_on = self.sent_on(conn, at) + self.habits.round_trip + 0.3;
+            let sent_on = self.sent_on(conn, at) + self.round_trip() + 0.3;
             self.script.post(Post { at, status: 307, reply: Reply::Empty(sent_on), ..post.clone() });
             self.carry(task);
             at = sent_on + PASS + 0.1;
@@ -427,25 +487,34 @@ impl<'s> Traffic<'s> {
 
     /// Sends `post`, whose reply is still to be worked out.
     fn answered_post(&mut self, task: &mut Task, message: &Message, post: Post) -> f64 {
-        let trip = self.habits.round_trip;
-        let arrival = self.sent_on(post.conn, post.at + post.sending) + trip / 2.0;
+        let trip = self.round_trip();
+        let conn = post.conn;
+        let lost = self.lose_segment(conn, true);
+        let arrival = self.sent_on(conn, post.at + post.sending) + lost + trip / 2.0;
         let cost = self.cost_of(&post);
         let service = message.service + cost;
         let (start, done) = self.serve(task.host, arrival, service, message.is_tool());
-        let back = done + trip / 2.0;
+        let back = done + self.lose_segment(conn, false) + trip / 2.0;
+        let read = self.reading_time(message);
         self.carry(task);
         task.result = back + PASS;
         if message.is_notification {
             self.script.post(Post { reply: Reply::Empty(back), ..post });
+            self.sample_sockets(conn, back + 2.0 * PASS);
             return back + PASS;
         }
+        // Either the reply fits the kernel's buffer, and its end is there at once, or it comes as the client reads.
+        let (in_time, later) = if self.early_heads { (read, 0.0) } else { (0.0, read) };
         if !self.habits.event_streams {
             let waits = self.faults.delayed_ack && task.carried > 2;
             let last = back + if waits { self.dice.uniform(ACKNOWLEDGEMENT, ACKNOWLEDGEMENT + 3.0) } else { 0.05 };
-            self.script.post(Post { reply: Reply::Json(back, last), ..post });
-            return last + PASS;
+            let last = last + in_time;
+            let bytes = post.bytes.or_else(|| (read > 0.0).then_some(400_000));
+            self.script.post(Post { reply: Reply::Json(back, last), bytes, ..post });
+            return self.end_reply(conn, last, in_time, later);
         }
         let head = if self.early_heads { start + trip / 2.0 + 0.1 } else { back - 0.05 };
+        let back = back + in_time;
         let end = back + self.habits.stream_end;
         if self.faults.undrained {
             let left = back + 0.3;
@@ -455,7 +524,22 @@ impl<'s> Traffic<'s> {
         }
         let ex = self.script.post(Post { reply: Reply::Sse(head, back, Some(end)), ..post });
         self.add_progress(ex, message, start + trip / 2.0, back);
-        end + PASS
+        self.end_reply(conn, end, in_time, later)
+    }
+
+    fn reading_time(&mut self, message: &Message) -> f64 {
+        let reads = self.faults.slow_reader.filter(|_| message.is_tool());
+        reads.map_or(0.0, |time| time * self.network.uniform(0.7, 1.3))
+    }
+
+    /// The end of a reply, which the client took some time to read. Returns when it goes on.
+    fn end_reply(&mut self, conn: u64, end: f64, in_time: f64, later: f64) -> f64 {
+        // A client that reads at once leaves a large reply waiting for a moment.
+        let usual = self.network.uniform(0.0, 1.0);
+        self.sockets.entry(conn).or_default().unread += in_time * 0.95 + usual;
+        self.sample_sockets(conn, end + 2.0 * PASS);
+        self.sockets.entry(conn).or_default().unread += later * 0.95;
+        end + PASS + later
     }
 
     fn add_progress(&mut self, ex: mcpace_record::ExchangeId, message: &Message, from: f64, to: f64) {
@@ -557,7 +641,7 @@ impl<'s> Traffic<'s> {
         let (conn, mut at) = self.new_connection(self.end / 4.0 + 300.0);
         let session = self.hosts[0].session;
         for _ in 0..number {
-            let head = self.sent_on(conn, at) + self.habits.round_trip + 1.0;
+            let head = self.sent_on(conn, at) + self.round_trip() + 1.0;
             self.script.open(conn, Stream { session, ..stream(at, head, Some(head + 2.0)) });
             at += period.max(head + 5.0 - at) * self.dice.uniform(1.0, 1.01);
         }
@@ -572,7 +656,7 @@ impl<'s> Traffic<'s> {
         for _ in 0..number {
             let id = 100_000 + self.totals.exchanges;
             self.totals.exchanges += 1;
-            let back = self.sent_on(conn, at) + self.habits.round_trip + 1.0;
+            let back = self.sent_on(conn, at) + self.round_trip() + 1.0;
             let refused = Post {
                 status,
                 conn,
@@ -594,14 +678,14 @@ impl<'s> Traffic<'s> {
         let attempts = self.dice.count(4, 40);
         let (conn, at) = self.new_connection(self.end + 50.0);
         let session = self.hosts[0].session;
-        let head = self.sent_on(conn, at) + self.habits.round_trip + 1.0;
+        let head = self.sent_on(conn, at) + self.round_trip() + 1.0;
         let call = Post { conn, session, name: Some("greet"), ..request(at, 99_999, "tools/call", Reply::Empty(head)) };
         self.script.post(call);
         let mut next = head + period;
         for _ in 0..attempts {
-            let head = next + self.habits.round_trip + 1.0;
+            let head = next + self.round_trip() + 1.0;
             self.script.open(conn, Stream { session, after: Some("7"), ..stream(next, head, Some(head + 1.0)) });
-            next += period.max(self.habits.round_trip + 5.0);
+            next += period.max(self.round_trip() + 5.0);
         }
         if is_marked {
             self.script.failed_call("call", at - 1.0, next);
@@ -617,7 +701,7 @@ impl<'s> Traffic<'s> {
             let (conn, mut at) = self.new_connection(from);
             let host = (self.dice.count(1, self.habits.hosts) - 1) as usize;
             for _ in 0..2 {
-                let head = self.sent_on(conn, at) + self.habits.round_trip + 1.0;
+                let head = self.sent_on(conn, at) + self.round_trip() + 1.0;
                 let ex = self.script.session_get(conn, at, head, self.hosts[host].session);
                 let end = head + age * self.dice.uniform(1.0, 1.002);
                 self.script.reply_end(ex, end, ending, "", Vec::new());
@@ -631,7 +715,7 @@ impl<'s> Traffic<'s> {
     pub(super) fn stop_after_token(&mut self, is_marked: bool) {
         let (conn, at) = self.new_connection(self.end + 500.0);
         let session = self.hosts[0].session;
-        let trip = self.habits.round_trip;
+        let trip = self.round_trip();
         let back = self.sent_on(conn, at) + trip + 1.0;
         let refused = Post {
             status: 401,
@@ -677,6 +761,18 @@ impl<'s> Traffic<'s> {
         }
     }
 
+    /// Each connection is sampled when it is closed.
+    fn add_last_samples(&mut self) {
+        let mut open: Vec<u64> = self.sockets.keys().copied().collect();
+        open.sort_unstable();
+        for conn in open {
+            if let Some(sockets) = self.sockets.get_mut(&conn) {
+                sockets.sampled = None;
+            }
+            self.sample_sockets(conn, self.end + 1.0);
+        }
+    }
+
     fn add_lateness(&mut self) {
         let Some((by, busy)) = self.faults.instrument_late else { return };
         for at in std::mem::take(&mut self.served) {
@@ -686,6 +782,7 @@ impl<'s> Traffic<'s> {
 
     pub(super) fn recording(mut self) -> Recording {
         self.add_samples();
+        self.add_last_samples();
         self.add_lateness();
         self.script.recording()
     }
