@@ -17,7 +17,7 @@ from pathlib import Path
 
 # Programs that the tests run, and the packages that contain them.
 SERVERS = {"redis-server": "redis-server", "initdb": "postgresql"}
-PACKAGES = {**SERVERS, "chromium": "chromium"}
+PACKAGES = {**SERVERS, "chromium": "chromium", "ip": "iproute2", "nft": "nftables"}
 INSTALL_LIMIT_S = 600
 
 RUST = (1, 88)

@@ -163,21 +163,23 @@ async def body(receive: Receive) -> bytes:
 
 
 @contextmanager
-def serve_app(app: App, *, nodelay: bool = True) -> Iterator[str]:
-    """Serves ``app`` with uvicorn on a thread and yields its URL.
+def serve_app(app: App, *, nodelay: bool = True, listener: socket.socket | None = None) -> Iterator[str]:
+    """Serves ``app`` with uvicorn on a thread, on ``listener`` where given, and yields its URL.
 
     asyncio sets TCP_NODELAY only if the listening socket names its protocol, which the sockets of ``uvicorn --workers``
     and ``--fd`` don't.
     """
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none")
     server = uvicorn.Server(config)
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP if nodelay else 0)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(256)
+    if listener is None:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP if nodelay else 0)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(256)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        host, port = listener.getsockname()
+        yield f"http://{host}:{port}/mcp"
     finally:
         server.should_exit = server.force_exit = True
         thread.join(LIMIT_S)
