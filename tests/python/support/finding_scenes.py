@@ -103,17 +103,17 @@ async def waiting(arguments: dict[str, Any]) -> None:
     await asyncio.sleep(arguments.get("seconds", TOOL_S))
 
 
-async def blocking(_: dict[str, Any]) -> None:
-    """A tool that blocks the event loop."""
-    time.sleep(TOOL_S)
+async def blocking(arguments: dict[str, Any]) -> None:
+    """A tool that blocks the event loop, for ``seconds`` where given."""
+    time.sleep(arguments.get("seconds", TOOL_S))
 
 
 def in_threads(number: int) -> Callable[[dict[str, Any]], Awaitable[None]]:
-    """A tool that runs in a thread pool of this size."""
+    """A tool that runs in a thread pool of this size, for ``seconds`` where given."""
     pool = ThreadPoolExecutor(number)
 
-    async def tool(_: dict[str, Any]) -> None:
-        await asyncio.get_running_loop().run_in_executor(pool, time.sleep, TOOL_S)
+    async def tool(arguments: dict[str, Any]) -> None:
+        await asyncio.get_running_loop().run_in_executor(pool, time.sleep, arguments.get("seconds", TOOL_S))
 
     return tool
 

@@ -327,6 +327,33 @@ fn calls_that_take_longer_each_are_no_turns() {
 
 /// A pool of three: the head of a fourth reply comes only as one of the three ends, whatever each takes. Its stamp lies
 /// behind that end by `later`, of each of the three that wait.
+/// Four tasks of one host, each of which calls again as soon as it has its answer. The server works on so many calls at a time;
+/// the first takes long.
+fn busy_tasks(at_a_time: usize) -> Recording {
+    let (mut tasks, mut free) = ([0.0_f64; 4], vec![0.0_f64; at_a_time]);
+    let earliest = |times: &[f64]| (0..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])).unwrap();
+    let calls = (0..80_u32).map(|number| {
+        let (task, place) = (earliest(&tasks), earliest(&free));
+        let asked = tasks[task] + 1.0;
+        let service = if number == 0 { 90.0 } else { 15.0 + f64::from(number * number * 13 % 79) };
+        free[place] = asked.max(free[place]) + service;
+        tasks[task] = free[place] + 1.0;
+        call(u64::from(number), None, asked, free[place])
+    });
+    recorded(calls.collect::<Vec<_>>())
+}
+
+#[test]
+fn ends_that_never_come_close_though_the_times_vary_show_one_call_at_a_time() {
+    let named = named(&busy_tasks(1));
+    assert_eq!(named.iter().map(|(code, ..)| *code).collect::<Vec<_>>(), ["blocked-event-loop"]);
+}
+
+#[test]
+fn calls_of_varied_times_beside_each_other_end_close_to_each_other_now_and_then() {
+    assert_eq!(named(&busy_tasks(4)), []);
+}
+
 fn pool_by_heads_that_come(later: [f64; 3]) -> Recording {
     recorded([
         streamed(1, None, 0.0, 1.0, 300.0),
