@@ -252,8 +252,8 @@ ROWS = (
             "sessions_that_nobody_ends_are_no_leak_where_memory_stays",
         ),
         live("processes", "memory_that_rises_with_sessions_that_nobody_ends_is_named"),
-        release("mcp_1_9_keeps_sessions_that_nobody_ends"),
-        "python mcp 1.9.4 as server (control: the same, each session ended), by `mcpace record --watch`",
+        release("mcp_1_9_keeps_sessions_and_a_part_of_those_that_are_ended"),
+        "python mcp 1.9.4 as server, ended or not (control: 1.30.0, each session ended), by `mcpace record --watch`",
     ),
     Row(
         "task-leak",

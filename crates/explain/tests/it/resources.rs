@@ -1,6 +1,6 @@
 //! Processor time, memory and sizes.
 
-use mcpace_explain::{Cause, Code, Severity};
+use mcpace_explain::{Cause, Code, Disproof, Severity};
 use mcpace_record::{Peer, Recording};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, request};
@@ -92,6 +92,8 @@ fn memory_that_rises_with_ended_sessions_may_rise_with_requests_as_well() {
     let [finding] = found.as_slice() else { panic!("{found:?}") };
     let Cause::SessionLeak(context) = &finding.cause else { panic!("{finding:?}") };
     assert_eq!((context.begun, context.ended), (200, 200));
+    // That each session is ended would prove nothing.
+    assert_eq!(finding.disproof, Disproof::WaitAndLookAgain);
     assert_eq!(finding.alternatives.iter().map(|other| other.code).collect::<Vec<_>>(), [Code::TaskLeak]);
     assert_eq!(codes(&sessions(&ended, |_| 60)), [""; 0]);
 }

@@ -71,7 +71,8 @@ fn make_finding(scene: &Scene<'_, '_>, sessions: &RecordedSessions, growth: &Gro
         bytes_after: growth.last.resident,
     };
     let confidence = scene.confidence_for(growth.level(), Reason::RisesWithCount);
-    let finding =
-        tally.into_finding(Cause::SessionLeak(context), None, Severity::Medium, confidence, Disproof::EndEachSession);
+    let all_ended = sessions.ended == sessions.begun;
+    let disproof = if all_ended { Disproof::WaitAndLookAgain } else { Disproof::EndEachSession };
+    let finding = tally.into_finding(Cause::SessionLeak(context), None, Severity::Medium, confidence, disproof);
     if told_apart { finding } else { finding.or_alternative(Alternative::TASK_LEAK_BY_ONE_SESSION) }
 }
