@@ -98,10 +98,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1, help="servers that are explained at the same time")
     parser.add_argument("--times", type=float, nargs="*", default=TIMES_S, help="times of the tool, in seconds")
+    parser.add_argument("--kinds", nargs="*", help="names of the kinds of servers; all, if left out")
     options = parser.parse_args()
     for subject in (PYTHON, FASTMCP, TYPESCRIPT):
         environment_of(subject)
-    cases = [(kind, time_s) for time_s in options.times for kind in KINDS]
+    cases = [
+        (kind, time_s) for time_s in options.times for kind in KINDS if not options.kinds or kind.name in options.kinds
+    ]
     print(
         "| server | time | layer / expected | calls at once / expected | seconds |\n|---|---|---|---|---|", flush=True
     )

@@ -1,8 +1,8 @@
-"""How often ``explain`` names a cause in recordings of real sockets: random hosts and servers, with the recorder between.
+"""How often ``explain`` names a cause in recordings of real sockets: random hosts and servers, a recorder between.
 
-A host has some sessions, each with some calls at a time, pings and pauses. The server is uvicorn with one tool; a cause is
-a property of the server, of the host or of the network. A cause counts as named if a finding has its code, or lists it as
-what would look the same. In scenes with a cause, the cause costs at least 20 ms or a tenth of a call. The table is Markdown.
+A host has some sessions, each with some calls at a time, pings and pauses. The server is uvicorn with one tool. A cause
+is a property of the server, of the host or of the network. It counts as named if a finding has its code, or lists it
+as what would look the same. It costs at least 20 ms or a tenth of a call. The table is Markdown.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ import random
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "python"))
 
+from mcpace import _core
 from support import finding_scenes as scenes
 from support.finding_scenes import Endpoint, Recorded, serve_app, start_recorder
 from support.http_client import HttpClient
 from support.network import Road, connect_network
-
-from mcpace import _core
 
 SCENES, HEALTHY = 15, 75
 LIMIT_S = 60.0

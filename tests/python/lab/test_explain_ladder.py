@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mcpace.lab.explain.factors_catalogue import largest_effect
-from mcpace.lab.explain.ladder import climb_ladder, divide_call
+from mcpace.lab.explain.ladder import climb_ladder, divide_call, open_session
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation, StdioTarget
 from mcpace.lab.machine import new_run
 from mcpace.report.model.ladder import Ladder, Layer, Rung
@@ -105,6 +105,12 @@ def plan_of(target: HttpTarget | StdioTarget) -> LoadPlan:
     )  # fmt: skip
 
 
+def climb(target: HttpTarget | StdioTarget, budget_s: float = BUDGET_S) -> Ladder:
+    plan = plan_of(target)
+    with open_session(plan) as session:
+        return climb_ladder(plan, session, budget_s)
+
+
 def largest_layer(ladder: Ladder) -> str:
     return max(ladder.layers, key=lambda layer: layer.seconds).code
 
@@ -114,7 +120,7 @@ def largest_layer(ladder: Ladder) -> str:
 )
 def test_the_layer_that_takes_the_time_is_named(layer: str, seconds: float) -> None:
     with delayed_server(layer, seconds) as (url, _):
-        ladder = climb_ladder(plan_of(HttpTarget(url)), BUDGET_S)
+        ladder = climb(HttpTarget(url))
     assert largest_layer(ladder) == layer, ladder
     run = new_run("explain", {})
     run.ladder = ladder
@@ -127,7 +133,7 @@ def test_the_layer_that_takes_the_time_is_named(layer: str, seconds: float) -> N
 
 def test_a_slow_tool_is_called_a_few_times_only() -> None:
     with delayed_server("tool", 0.3) as (url, _):
-        ladder = climb_ladder(plan_of(HttpTarget(url)), BUDGET_S)
+        ladder = climb(HttpTarget(url))
     numbers = {rung.code: len(rung.samples_s) for rung in ladder.rungs}
     assert 2 <= numbers["tool"] <= 4
     assert numbers["ping"] == 15
@@ -135,14 +141,14 @@ def test_a_slow_tool_is_called_a_few_times_only() -> None:
 
 def test_each_request_is_tried_once_even_without_a_budget() -> None:
     with delayed_server("", 0.0) as (url, _):
-        ladder = climb_ladder(plan_of(HttpTarget(url)), 0.0)
+        ladder = climb(HttpTarget(url), budget_s=0.0)
     assert {rung.code for rung in ladder.rungs} == {"tcp", "http", "ping", "list", "unknown-tool", "tool"}
     assert {len(rung.samples_s) for rung in ladder.rungs if rung.code not in ("tcp", "http")} == {1}
 
 
 def test_the_path_that_does_not_exist_gets_no_token() -> None:
     with delayed_server("", 0.0) as (url, requests):
-        ladder = climb_ladder(plan_of(HttpTarget(url, [("authorization", "Bearer secret")])), BUDGET_S)
+        ladder = climb(HttpTarget(url, [("authorization", "Bearer secret")]))
     [http_rung] = [rung for rung in ladder.rungs if rung.code == "http"]
     assert http_rung.answer == "404 Not Found"
     assert {authorization for path, authorization in requests if path != "/mcp"} == {None}

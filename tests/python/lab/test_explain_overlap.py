@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import pytest
 
-from mcpace.lab.explain.ladder import climb_ladder
-from mcpace.lab.explain.overlap import overlap_calls
+from mcpace.lab.explain.ladder import climb_ladder, open_session
+from mcpace.lab.explain.overlap import overlap_calls, proven_cause
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
-from mcpace.report.model.ladder import Ladder
+from mcpace.report.model.ladder import Ladder, Overlap
 from mcpace.report.words.ladder import overlap_sentences
 
 CALL_S = 0.2
@@ -112,8 +112,9 @@ def measure_ladder(url: str) -> Ladder:
         target=HttpTarget(url), revision="2025-06-18", model=Closed(vus=1), duration_s=1.0, warm_up_s=0.0,
         timeout_s=10.0, operations=[Operation(name="t", kind="call", tool="t", arguments={})],
     )  # fmt: skip
-    ladder = climb_ladder(plan, 5.0)
-    overlap_calls(plan, ladder, 5.0)
+    with open_session(plan) as session:
+        ladder = climb_ladder(plan, session, 5.0)
+        overlap_calls(plan, session, ladder, 5.0)
     return ladder
 
 
@@ -134,3 +135,18 @@ def test_two_calls_show_what_waits(waiting: Waiting, orders: list[str], cause: s
     assert ladder.cause == cause, ladder.overlaps
     [sentence] = overlap_sentences(ladder)
     assert words in sentence
+
+
+def two_calls(order: Literal["serial", "shared"], ping_s: float, sessions: int = 1) -> Overlap:
+    return Overlap(
+        sessions=sessions, repeats=1, first_s=6.0 if order == "shared" else 3.0, both_s=6.0, ping_s=ping_s,
+        order=order, ping_waited=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("ping_s", "cause"), [(5.2, "blocked-event-loop"), (2.0, None)])
+def test_a_loop_that_ends_two_calls_together_now_and_then_is_blocked_where_each_ping_waits_for_the_end(
+    ping_s: float, cause: str | None
+) -> None:
+    ladder = Ladder(overlaps=[two_calls("serial", 5.2), two_calls("shared", ping_s, sessions=2)])
+    assert proven_cause(ladder, is_http=True) == cause

@@ -28,7 +28,7 @@ from mcpace import _core
 from mcpace.lab.errors import LabError
 from mcpace.lab.explain import factors_catalogue
 from mcpace.lab.explain.factors_catalogue import Variant
-from mcpace.lab.explain.ladder import climb_ladder
+from mcpace.lab.explain.ladder import climb_ladder, open_session
 from mcpace.lab.explain.overlap import overlap_calls
 from mcpace.lab.explain.stdio_processes import Processes
 from mcpace.lab.load import fold
@@ -52,10 +52,12 @@ from mcpace.lab.targets import Target
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.load import LoadSecond
-from mcpace.report.model.run import Case, Run, Subject
+from mcpace.report.model.run import Case, Run, Subject, Summary
 
-BUDGET_S = 45.0
-"""Default time for all slices together. Connecting and listing take additional time."""
+BUDGET_S = 42.0
+"""Default time of the experiment, in which connecting and listing are included. The command takes less than 45 s."""
+SLOW_S = 4.0
+"""Time of connecting and listing from which on a slice of the load engine would end before its first call."""
 LADDER_SHARE = 0.25
 """Share of the budget for the ladder, whose requests locate the time of a call."""
 PLANNED_ROUNDS = 6
@@ -168,6 +170,8 @@ class _Base:
     processes: Processes | None = None
     """Makes the calls of a target over stdio. For other targets, the load engine makes them."""
     slices: list[tuple[float, Outcome]] = field(default_factory=list)
+    calls_s: list[float] = field(default_factory=list)
+    """Calls of the ladder, which stand for the base case where it has no slices."""
     spent_s: float = 0.0
     failure: str = ""
     """Reason why no call of the last slice succeeded."""
@@ -194,6 +198,17 @@ class _Base:
 
     def median_case(self, target: str) -> Case:
         """Case of the median slice."""
+        if not self.slices:
+            subject = Subject(sdk="mcpace-client", mode=self.plan.revision)
+            tool, calls_s = self.plan.operations[0].tool, self.calls_s
+            return Case(
+                subject=subject,
+                target=target,
+                operation="call",
+                tool=tool,
+                trials_s=calls_s,
+                summary=Summary.of(calls_s),
+            )
         typical = sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
         return fold.load_case(Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical)
 
@@ -215,25 +230,30 @@ def run(question: Question, progress: Progress) -> Run:
         plan = _base_plan(plan_of(place.plan_target(token), question.settings, checked))
         processes = Processes(stack, place, question.settings, plan) if question.target.command else None
         base = _Base(plan, processes)
-        # Starting a process may take seconds, which count against the budget.
-        started_s = time.monotonic() - start if processes else 0.0
-        budget = _Budget(question.budget_s - started_s, question.settings.timeout_s)
-        first_s = base.measure_slice(SHORTEST_S, budget)
+        connected_s = time.monotonic() - start
+        budget = _Budget(question.budget_s - connected_s, question.settings.timeout_s)
+        is_slow = processes is None and connected_s >= SLOW_S
+        first_s = None if is_slow else base.measure_slice(SHORTEST_S, budget)
         if first_s is None and base.failure == NO_REASON:
             # On a busy machine, opening the session may take longer than the shortest slice, and no call starts.
             first_s = base.measure_slice(LONGEST_S, budget)
-        if first_s is None:
-            tool = plan.operations[0].name
-            raise LabError(
-                f"{question.target.name}: every call to {tool} failed, so there is no baseline: {base.failure}"
-            )
-        limit_s = min(question.settings.timeout_s, max(HANGS_S, HANGS_AFTER * first_s))
+        if first_s is None and not is_slow:
+            raise _no_baseline(question, plan, base.failure)
+        usual_s = connected_s if first_s is None else first_s
+        limit_s = min(question.settings.timeout_s, max(HANGS_S, HANGS_AFTER * usual_s))
         progress.preparing(f"locating the time of a call to {plan.operations[0].name}")
         with allow_interrupt(), suppress(LabError):
             # A target that refuses the ladder's own session may still answer the load engine.
             limited = replace(plan, timeout_s=limit_s)
-            result.ladder = climb_ladder(limited, question.budget_s * LADDER_SHARE)
-            overlap_calls(limited, result.ladder, question.budget_s * LADDER_SHARE)
+            with open_session(limited) as session:
+                result.ladder = climb_ladder(limited, session, question.budget_s * LADDER_SHARE)
+                left_s = min(question.budget_s * LADDER_SHARE, budget.left_s)
+                overlap_calls(limited, session, result.ladder, left_s)
+        if first_s is None:
+            tool = next((rung for rung in result.ladder.rungs if rung.code == "tool"), None) if result.ladder else None
+            if tool is None or tool.median_s is None:
+                raise _no_baseline(question, plan, tool.failure if tool else NO_REASON)
+            base.calls_s, first_s = tool.samples_s, tool.median_s
         caller = _Caller(
             place, replace(question.settings, timeout_s=min(limit_s, max(HANGS_S, question.budget_s))), token, stack
         )
@@ -264,6 +284,11 @@ def run(question: Question, progress: Progress) -> Run:
             )
             result.factors = [_measured_factor(experiment) for experiment in experiments]
     return result
+
+
+def _no_baseline(question: Question, plan: LoadPlan, reason: str) -> LabError:
+    tool = plan.operations[0].name
+    return LabError(f"{question.target.name}: every call to {tool} failed, so there is no baseline: {reason}")
 
 
 def _base_plan(plan: LoadPlan) -> LoadPlan:

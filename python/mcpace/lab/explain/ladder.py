@@ -38,20 +38,18 @@ Probe = Callable[[], str]
 """Makes one request and returns its answer, where that isn't a result."""
 
 
-def climb_ladder(plan: LoadPlan, budget_s: float) -> Ladder:
+def climb_ladder(plan: LoadPlan, session: Session, budget_s: float) -> Ladder:
     """Measures each rung of the plan's target. The repeats end with the budget; each rung is tried at least once."""
     until = time.monotonic() + budget_s
     rungs: dict[str, Rung] = {}
-    with open_session(plan) as session:
-        session.ping()  # the first request of a connection may cost more
-        probes = session.probes()
-        for number in range(REPEATS):
-            if isinstance(plan.target, HttpTarget):
-                _measure_connection(plan.target, rungs)
-            for code, probe in probes.items():
-                rung = rungs.setdefault(code, Rung(code=code))
-                if _has_turn(rung, number, until):
-                    _measure_probe(rung, probe)
+    probes = session.probes()
+    for number in range(REPEATS):
+        if isinstance(plan.target, HttpTarget):
+            _measure_connection(plan.target, rungs, plan.timeout_s)
+        for code, probe in probes.items():
+            rung = rungs.setdefault(code, Rung(code=code))
+            if _has_turn(rung, number, until):
+                _measure_probe(rung, probe)
     for rung in rungs.values():
         rung.median_s = statistics.median(rung.samples_s) if rung.samples_s else None
     found = [rung for rung in rungs.values() if rung.samples_s or rung.failure]
@@ -176,7 +174,7 @@ def _measure_probe(rung: Rung, probe: Probe) -> None:
         rung.samples_s.append(time.monotonic() - start)
 
 
-def _measure_connection(target: HttpTarget, rungs: dict[str, Rung]) -> None:
+def _measure_connection(target: HttpTarget, rungs: dict[str, Rung], limit_s: float) -> None:
     """Connects and makes a request that no MCP code sees, and adds a sample to each rung on the way."""
     parts = urlsplit(target.url)
     host, is_tls = parts.hostname or "", parts.scheme == "https"
@@ -206,6 +204,7 @@ def _measure_connection(target: HttpTarget, rungs: dict[str, Rung]) -> None:
             name = f"[{host}]" if ":" in host else host
             request = f"GET {PATH} HTTP/1.1\r\nhost: {name}:{port}\r\naccept: */*\r\nconnection: close\r\n\r\n"
             start = time.monotonic()
+            stream.settimeout(limit_s)
             stream.sendall(request.encode("ascii", "replace"))
             head = stream.recv(4096)
             spent_s = time.monotonic() - start

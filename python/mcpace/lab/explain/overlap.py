@@ -30,19 +30,21 @@ TO_THE_END = 0.75
 """Share of both calls that a ping takes which waited for their end. It is sent after an eighth of both."""
 
 
-def overlap_calls(plan: LoadPlan, ladder: Ladder, budget_s: float) -> None:
-    """Adds the overlaps and the cause that they prove to ``ladder``, if a call is long enough and fits the budget."""
+def overlap_calls(plan: LoadPlan, session: Session, ladder: Ladder, budget_s: float) -> None:
+    """Adds the overlaps and the cause that they prove to ``ladder``, if a call is long enough and fits the budget.
+
+    ``session`` makes the calls of one session, and is the first of two.
+    """
     medians = {rung.code: rung.median_s for rung in ladder.rungs if rung.median_s is not None}
     call_s, ping_s = medians.get("tool"), medians.get("ping")
     if call_s is None or ping_s is None or call_s < LEAST_CALL_S or 2 * call_s > budget_s:
         return
     until = time.monotonic() + budget_s
-    with ExitStack() as stack:
-        session = stack.enter_context(open_session(plan))
-        one = _measure_overlap([session, session], session, call_s, ping_s, until)
-        ladder.overlaps.append(one)
-        has_sessions = isinstance(plan.target, HttpTarget) and plan.revision < STATELESS_SINCE
-        if one.order in ("serial", "shared") and has_sessions:
+    one = _measure_overlap([session, session], session, call_s, ping_s, until)
+    ladder.overlaps.append(one)
+    has_sessions = isinstance(plan.target, HttpTarget) and plan.revision < STATELESS_SINCE
+    if one.order in ("serial", "shared") and has_sessions:
+        with ExitStack() as stack:
             # A ping in a session of its own waits only where the whole server does.
             others = [stack.enter_context(open_session(plan)) for _ in range(2)]
             ladder.overlaps.append(_measure_overlap([session, others[0]], others[1], call_s, ping_s, until))
@@ -54,10 +56,12 @@ def proven_cause(ladder: Ladder, *, is_http: bool) -> str | None:
     if not ladder.overlaps or not is_http:
         return None
     last = ladder.overlaps[-1]
-    if ladder.overlaps[0].order == "shared":
+    if any(one.order == "shared" for one in ladder.overlaps):
         # A loop that takes both calls before it sends a reply ends them together. Calls that share a processor end
         # together too, but let a ping pass.
-        waited = all(one.order == "shared" and one.ping_s >= TO_THE_END * one.both_s for one in ladder.overlaps)
+        waited = all(
+            one.order in ("serial", "shared") and one.ping_s >= TO_THE_END * one.both_s for one in ladder.overlaps
+        )
         return "blocked-event-loop" if waited else None
     if ladder.overlaps[0].order != "serial":
         return None
