@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::Parts;
 use crate::findings::Stalls;
 use crate::ledger::sweep_call;
-use crate::split::ServerSplit;
+use crate::server_split::ServerSplit;
 use crate::view::{Call, PackedOutcome, Positions, View};
 
 /// One call and where its time went.

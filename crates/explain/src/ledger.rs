@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::findings::{Stalls, proven_stalls};
 use crate::name::Names;
-use crate::split::{ServerSplit, split_server};
+use crate::server_split::{ServerSplit, split_server};
 use crate::view::{Call, Connection, Exchange, Leg, Texts, Transport, View, join_events};
 use crate::{Name, Part, Parts, Segment};
 

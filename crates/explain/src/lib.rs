@@ -52,7 +52,7 @@ mod ledger;
 mod methods;
 mod name;
 mod parts;
-mod split;
+mod server_split;
 mod view;
 mod waterfall;
 
@@ -63,7 +63,7 @@ pub use ledger::{Ledger, call_ledgers};
 pub use methods::Method;
 pub use name::Name;
 pub use parts::{Part, Parts, Segment};
-pub use split::{Doubt, ServerSplit};
+pub use server_split::{Doubt, ServerSplit};
 pub use view::{
     Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, Stamp,
     StreamEvent, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,

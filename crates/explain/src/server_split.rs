@@ -1,7 +1,7 @@
-//! The part `server` by the server's own layers, where it tells.
+//! Split of a call's `server` time by the layers that the server reports.
 //!
-//! The wire is seen, the layers are only told, so what is told has to fit into what was seen: the layers and the rest add up
-//! to `server` exactly, and what can't be true is marked and splits nothing.
+//! The wire is observed and the layers are only reported, so a report has to fit the wire: the layers and the rest add up to
+//! `server` exactly. A report that can't be true is marked and splits nothing.
 
 use std::collections::HashMap;
 
