@@ -81,6 +81,7 @@ impl<'a> Join<'a> {
             usage: self.usage.finish_usage(),
             late: self.late,
             bursts: lines.bursts,
+            notifying: lines.notifying,
             end: self.end,
             events: self.events as u64,
             lost: self.lost,

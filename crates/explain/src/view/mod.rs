@@ -34,6 +34,7 @@ pub use leg::Leg;
 pub use note::Note;
 pub(crate) use positions::Positions;
 pub use stamp::{EventIndex, Stamp};
+pub(crate) use stdio::NotifyingLine;
 pub use texts::Texts;
 pub use usage::{Look, Usage};
 
@@ -64,6 +65,8 @@ pub struct View<'a> {
     pub incomplete: bool,
     /// Reads of a server's stdout that brought several answers.
     pub(crate) bursts: Vec<Burst>,
+    /// Lines with which stdio servers notify their clients.
+    pub(crate) notifying: Vec<NotifyingLine<'a>>,
     connection_index: Positions,
     exchange_index: Positions,
     call_index: Positions,

@@ -19,6 +19,14 @@ pub(super) struct StdioLines<'a> {
     pub(super) exchanges: Vec<Exchange<'a>>,
     pub(super) processes: Vec<Process<'a>>,
     pub(super) bursts: Vec<Burst>,
+    pub(super) notifying: Vec<NotifyingLine<'a>>,
+}
+
+/// A line with which a server notifies its client.
+#[derive(Debug)]
+pub(crate) struct NotifyingLine<'a> {
+    pub(crate) read: Stamp,
+    pub(crate) messages: &'a [Note<'a>],
 }
 
 #[derive(Default)]
@@ -32,6 +40,7 @@ pub(super) struct StdioJoin<'a> {
     /// Positions in `exchanges` of the lines that each process was given.
     of_process: Vec<(usize, usize)>,
     bursts: Bursts,
+    notifying: Vec<NotifyingLine<'a>>,
 }
 
 struct StdioLine<'a> {
@@ -87,7 +96,7 @@ impl<'a> StdioJoin<'a> {
             self.processes[process].exchanges.push(id);
         }
         let bursts = self.bursts.finish_bursts(&self.exchanges);
-        StdioLines { exchanges: self.exchanges, processes: self.processes, bursts }
+        StdioLines { exchanges: self.exchanges, processes: self.processes, bursts, notifying: self.notifying }
     }
 
     fn program_started(&mut self, at: Stamp, pid: u32, program: &'a str) {
@@ -175,6 +184,9 @@ impl<'a> StdioJoin<'a> {
                 front.set_fact(Fact::End, Some(line.at));
             }
             return;
+        }
+        if line.messages.iter().any(|message| message.kind() == MessageKind::Notification) {
+            self.notifying.push(NotifyingLine { read: line.at, messages: line.messages });
         }
         let answered = line.messages.iter().filter(|message| message.answers());
         let mut index = None;

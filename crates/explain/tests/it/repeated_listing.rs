@@ -1,9 +1,9 @@
 //! Listings that bring what is known.
 
 use mcpace_explain::{Cause, RepeatedListing, Severity};
-use mcpace_record::{MessageKind, MessageNote, Recording};
+use mcpace_record::{LineFrom, MessageKind, MessageNote, Recording};
 
-use crate::script::{Post, Reply, Script, call_tool, note, request};
+use crate::script::{Post, Reply, Script, call_tool, note, notification, request};
 use crate::{codes, found};
 
 /// Recordings that show causes.
@@ -74,6 +74,33 @@ fn a_listing_after_the_server_said_that_it_changed_is_needed() {
         script.stream_event(stream, number, f64::from(number) * 100.0 + 90.0, vec![changed]);
     }
     assert_eq!(codes(&script.recording()), [""; 0]);
+}
+
+/// A host that lists anew over stdio before each call; the server announces a change before each listing or none
+/// (gemini-cli 0.61.0 with server-everything 2026.8.31).
+fn listed_over_stdio(announced: bool) -> Recording {
+    let mut script = Script::stdio();
+    script.spawn(0.0, 42, "server");
+    for number in 0..5 {
+        let at = number as f64 * 100.0 + 1.0;
+        if announced {
+            let changed = notification(0.0, "notifications/tools/list_changed", 0.0);
+            script.line(at, LineFrom::Server, Some(changed));
+        }
+        let list = || Some(listing(0.0, number * 2, 1));
+        script.line(at + 1.0, LineFrom::Client, list());
+        script.line(at + 3.0, LineFrom::Server, list());
+        let call = || Some(call(0.0, number * 2 + 1));
+        script.line(at + 50.0, LineFrom::Client, call());
+        script.line(at + 52.0, LineFrom::Server, call());
+    }
+    script.recording()
+}
+
+#[test]
+fn a_listing_after_a_stdio_server_said_that_it_changed_is_needed() {
+    assert_eq!(codes(&listed_over_stdio(false)), ["repeated-listing"]);
+    assert_eq!(codes(&listed_over_stdio(true)), [""; 0]);
 }
 
 #[test]

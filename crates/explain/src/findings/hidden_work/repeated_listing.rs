@@ -107,10 +107,12 @@ fn is_listing(exchange: &Exchange<'_>) -> bool {
 /// When a server said that a list had changed: positions of events, by the notification's name.
 fn list_changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<EventIndex>> {
     let mut changes: HashMap<&'static str, Vec<EventIndex>> = HashMap::new();
-    for event in scene.view.exchanges.iter().flat_map(|exchange| &exchange.events) {
-        let Some(read) = event.read() else { continue };
+    let streamed = scene.view.exchanges.iter().flat_map(|exchange| &exchange.events);
+    let streamed = streamed.filter_map(|event| Some((event.read()?, event.messages)));
+    let lines = scene.view.notifying.iter().map(|line| (line.read, line.messages));
+    for (read, messages) in streamed.chain(lines) {
         for (_, notification) in &LISTS {
-            if event.messages.iter().any(|message| message.notifies(notification)) {
+            if messages.iter().any(|message| message.notifies(notification)) {
                 changes.entry(notification).or_default().push(read.event);
             }
         }

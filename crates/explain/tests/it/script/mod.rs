@@ -289,7 +289,7 @@ impl Script {
         };
         let messages: Vec<MessageNote> = match from {
             LineFrom::Client => message.iter().map(asked).collect(),
-            _ => message.iter().map(answered).collect(),
+            _ => message.iter().map(|post| post.id.map_or_else(|| asked(post), |_| answered(post))).collect(),
         };
         // A reply is another text than its request.
         let digest = digest_bytes(format!("{from:?} {text}").as_bytes());
