@@ -3,7 +3,7 @@
 use mcpace_explain::{Cause, Level, Reason};
 use mcpace_record::{LineFrom, Recording};
 
-use crate::script::{Post, Reply, Script, call_tool, notification, request};
+use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
 use crate::{codes, found};
 
 /// Recordings that show causes.
@@ -107,6 +107,36 @@ fn a_bare_recording_shows_sessions_by_their_order() {
     assert_eq!(bare(6), ["session-per-call"]);
     assert_eq!(bare(1), [""; 0]);
     assert_eq!(bare(3), [""; 0]);
+}
+
+/// Three sessions that are begun at once, each for one tool call, and a fourth at `fourth`; `calls` in each
+/// (langchain-mcp-adapters 0.3.2 with parallel tool calls).
+fn parallel_sessions(fourth: f64, calls: u64) -> Recording {
+    let mut script = Script::recorder();
+    for (number, id) in (0..).zip(["a", "b", "c", "d"]) {
+        let at = if number < 3 { number as f64 } else { fourth };
+        script.begin(number, at, Some(id), at + 10.0);
+        for call in 0..calls {
+            let sent = at + 40.0 + 100.0 * call as f64;
+            let call = call_tool(sent, call + 1, Reply::Json(sent + 20.0, sent + 20.1));
+            script.post(Post { session: Some(id), conn: number, ..call });
+        }
+    }
+    script.recording()
+}
+
+#[test]
+fn sessions_begun_at_once_are_each_counted_for_their_own_call() {
+    let [finding] = found(&parallel_sessions(500.0, 1)).try_into().unwrap();
+    let Cause::SessionPerCall(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.tool_calls, context.sessions, finding.total.time), (4, 4, ms(160.0)));
+    assert_eq!(finding.confidence.level, Level::Low);
+    assert_eq!(codes(&parallel_sessions(500.0, 2)), [""; 0]);
+}
+
+#[test]
+fn sessions_that_all_begin_before_any_call_is_answered_are_several_clients() {
+    assert_eq!(codes(&parallel_sessions(3.0, 1)), [""; 0]);
 }
 
 #[test]

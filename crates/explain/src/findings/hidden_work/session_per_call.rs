@@ -4,9 +4,9 @@
 //! five times and calls five times is none. In a bare recording the order on the wire decides; there
 //! several runs of one program look the same, and these can't share a session.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use mcpace_record::ExchangeId;
+use mcpace_record::{ExchangeId, Nanos};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
@@ -74,19 +74,23 @@ fn session_in_call<'a>(
     tally.prove_events(&[(ProofRole::SessionBegun, Some(from)), (ProofRole::ToolCalled, Some(to))]);
 }
 
-/// A recording without operations: sessions and tool calls take turns.
+/// A recording without operations: each session's first tool call, by the session's id where it has one. Without ids,
+/// sessions and tool calls take turns. Sessions that are all begun before any call is answered are several clients'.
 fn sessions_without_calls(scene: &mut Scene<'_, '_>, sessions: &mut OperationSessions) {
-    let mut begun: Option<&Exchange<'_>> = None;
+    let mut begun: HashMap<Option<&str>, &Exchange<'_>> = HashMap::new();
+    let (mut first_result, mut last_begun) = (Nanos(u64::MAX), Nanos::ZERO);
     for exchange in &scene.view.exchanges {
         if scene.is_repeat(exchange) || exchange.answer.is_none() {
             continue;
         }
         if begins_session(exchange) {
-            begun = Some(exchange);
+            begun.insert(exchange.session(), exchange);
         } else if exchange.requests("tools/call") {
             sessions.context.tool_calls += 1;
-            let Some(begun) = begun.take() else { continue };
+            first_result = exchange.completed().map_or(first_result, |result| result.at.min(first_result));
+            let Some(begun) = begun.remove(&exchange.session_sent()) else { continue };
             sessions.context.sessions += 1;
+            last_begun = last_begun.max(begun.sent().at);
             let time = exchange.sent().at.since(begun.sent().at);
             sessions.tally.add_cost(None, time, 1, begun.bytes());
             sessions.tally.prove_events(&[
@@ -94,6 +98,9 @@ fn sessions_without_calls(scene: &mut Scene<'_, '_>, sessions: &mut OperationSes
                 (ProofRole::ToolCalled, Some(exchange.sent())),
             ]);
         }
+    }
+    if last_begun < first_result {
+        sessions.context.sessions = 0;
     }
     sessions.context.processes = scene.view.processes.len() as u64;
 }
