@@ -13,6 +13,7 @@ from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.atomic_write import PRIVATE, is_other, make_private, make_spare, replace_atomically
 from mcpace.cli.notes import inform, is_quiet, note
+from mcpace.cli.output import INTERRUPTED
 from mcpace.cli.record_explain import LiveExplanation
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
@@ -66,7 +67,10 @@ def record(
         file = _create_file(out)
         # The server is the only child of this process.
         with ProcessSamples(children_are="server") as samples, _explain_live(file, explain):
-            code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
+            try:
+                code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
+            except KeyboardInterrupt:  # Many hosts end their servers with a signal. The recording is complete.
+                code = INTERRUPTED
         if samples.has_processes:
             _add_samples(samples, file)
         _inform_of_causes(file)

@@ -226,6 +226,21 @@ def test_a_signal_to_the_stdio_recorder_ends_a_server_that_ignores_it(tmp_path: 
         os.kill(pid, 0)
 
 
+def test_a_stdio_recording_that_a_signal_ends_is_explained(tmp_path: Path) -> None:
+    server = 'read line; echo \'{"jsonrpc":"2.0","id":0,"result":{}}\'; while :; do sleep 0.05; done'
+    (tmp_path / "server.sh").write_text(server)
+    words = ["record", "--upstream", "stdio:sh server.sh", "--out", "r"]
+    with start_command(*words, folder=tmp_path, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write('{"jsonrpc":"2.0","id":0,"method":"ping"}\n')
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        ended = end(process)
+    assert ended.code == INTERRUPTED
+    assert "The client sent 1 request;" in ended.stderr and "mcpace explain r" in ended.stderr
+
+
 def test_a_server_that_breaks_off_leaves_what_was_measured(tmp_path: Path) -> None:
     calls = 0
 

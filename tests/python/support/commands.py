@@ -44,14 +44,14 @@ def run(*words: object, folder: Path, environment: Mapping[str, str] | None = No
 
 @contextmanager
 def start_command(
-    *words: object, folder: Path, environment: Mapping[str, str] | None = None
+    *words: object, folder: Path, environment: Mapping[str, str] | None = None, stdin: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[str]]:
     """Starts ``mcpace`` in ``folder``, in its own session. Kills the session where the test leaves early."""
     process = subprocess.Popen(
         [*COMMAND, *map(str, words)],
         cwd=folder,
         env={**os.environ, **(environment or {})},
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
