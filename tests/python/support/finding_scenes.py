@@ -68,20 +68,24 @@ class Endpoint:
         if asked["method"] == "tools/call":
             self.arrived.release()
         turn_to_leave = self.queue_up()
-        if self.events and not self.head_in_turn:
+        streams = self.events and "id" in asked
+        if streams and not self.head_in_turn:
             await head(send, 200, "text/event-stream")
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         turn = (
             self.turns(headers.get("mcp-session-id", ""), asked["method"]) if self.turns else contextlib.nullcontext()
         )
         async with turn:
-            if self.events and self.head_in_turn:
+            if streams and self.head_in_turn:
                 await head(send, 200, "text/event-stream")
             if asked["method"] == "tools/call":
                 await self.tool(asked["params"].get("arguments", {}))
         await self.leave(turn_to_leave)
+        if "id" not in asked:
+            await reply(send, 202, b"", "text/plain")
+            return
         answer = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}})
-        if self.events:
+        if streams:
             await send({"type": "http.response.body", "body": f"data: {answer}\n\n".encode()})
         else:
             await reply(send, 200, answer.encode(), "application/json")
