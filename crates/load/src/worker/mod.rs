@@ -1,14 +1,14 @@
 //! One thread of the engine: waits for sockets and for times, and has done what is to be done then.
 //!
-//! The way of a call: `users` (who calls when) → `connecting` → `sending` → `receiving` (a verdict) → `completing` (counted),
-//! and back to `users`. `seconds` and `ending` are the thread's own accounts.
+//! The way of a call: `users` (who calls when) → `connecting` → `sending` → `receiving` (a verdict) → `request_end`
+//! (counted), and back to `users`. `seconds` closes each second of the run, and `run_end` closes the run.
 //!
 //! Constraint: one system call to send, one to receive and one to wait; nothing on a call's way allocates or is shared.
 
-mod completing;
 mod connecting;
-mod ending;
 mod receiving;
+mod request_end;
+mod run_end;
 mod seconds;
 mod sending;
 mod users;

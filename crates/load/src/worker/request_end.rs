@@ -1,5 +1,10 @@
-//! The end of a request. Each request, successful or not, ends in [`LoadWorker::complete_request`], which counts it: a call that
+//! End of a request. Each request, successful or not, ends in [`LoadWorker::complete_request`], which counts it. A call that
 //! has begun ends exactly once.
+//!
+//! Constraint: the latency of a call counts from the time at which the call was due. In the open model this is the time in the
+//! schedule, so a call that is sent late because of earlier slow replies has this delay in its latency. In the closed model
+//! it is the time at which the user was free, or the time of sending where the call needs a session first. `service_ns`
+//! counts from the time of sending, as does the latency of the requests that open or end a session.
 
 use super::LoadWorker;
 use crate::judge::{ReplyFailure, Verdict};
@@ -13,7 +18,7 @@ use crate::user::{SentRequest, UserActivity};
 const GRACE_NS: u64 = 50_000_000;
 
 impl LoadWorker {
-    /// A request has ended, whatever way.
+    /// Counts a request that has ended in any way.
     pub(super) fn complete_request(&mut self, index: u32, verdict: Verdict, now: u64) {
         let user = &mut self.users[index as usize];
         let SentRequest { what, sent_ns, sent_bytes, received_bytes, .. } = user.request;

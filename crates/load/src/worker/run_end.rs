@@ -1,4 +1,4 @@
-//! How a run ends: no more calls begin, those under way have their time, sessions are closed, programs go.
+//! End of a run: no more calls begin, calls under way get their time, sessions are closed, and programs end.
 
 use super::{LoadWorker, SECOND_NS, STOPPED_DRAIN_NS};
 use crate::link::{end_program, is_running};
