@@ -16,7 +16,7 @@ use crate::catalogue::{
 };
 use crate::guard::{AuthorizationTurns, Limiter, MemoryLimiter, OnLimiterDown};
 use crate::limits::Limits;
-use crate::listeners::Listeners;
+use crate::open_subscriptions::OpenSubscriptions;
 use crate::push::SessionTransports;
 use crate::server::Server;
 use crate::server_state::{ServerState, random_key};
@@ -293,7 +293,7 @@ impl Builder {
             on_limiter_down,
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),
             closing: CancellationToken::new(),
-            listeners: Listeners::default(),
+            subscriptions: OpenSubscriptions::default(),
             tasks: Tasks::default(),
             delegate: OnceLock::new(),
             observer: OnceLock::new(),

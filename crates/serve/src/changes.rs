@@ -7,7 +7,7 @@ use mcpace_wire::mcp;
 
 use crate::build_error::BuildError;
 use crate::catalogue::{Definitions, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
-use crate::listeners::ListChange;
+use crate::open_subscriptions::ListChange;
 use crate::service::{
     Completed, CompletionRequest, Context, Handler, HandlerError, Prompt, Resource, ResourceTemplate, Tool,
 };

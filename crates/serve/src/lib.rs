@@ -43,7 +43,7 @@ mod headers;
 pub mod http;
 mod identity;
 mod limits;
-mod listeners;
+mod open_subscriptions;
 mod outlet;
 mod per_process;
 mod principal;

@@ -14,17 +14,17 @@ use crate::tasks::Running;
 
 /// All open subscriptions.
 #[derive(Default)]
-pub(crate) struct Listeners {
-    open: Arc<Mutex<Vec<Arc<ListenerEntry>>>>,
+pub(crate) struct OpenSubscriptions {
+    open: Arc<Mutex<Vec<Arc<SubscriptionEntry>>>>,
 }
 
-/// One of them; it ends when this is dropped.
-pub(crate) struct Listener {
-    entry: Arc<ListenerEntry>,
-    among: Arc<Mutex<Vec<Arc<ListenerEntry>>>>,
+/// One open subscription. It ends when this is dropped.
+pub(crate) struct OpenSubscription {
+    entry: Arc<SubscriptionEntry>,
+    among: Arc<Mutex<Vec<Arc<SubscriptionEntry>>>>,
 }
 
-struct ListenerEntry {
+struct SubscriptionEntry {
     /// `_meta` of each message: the listen request's id, its type kept.
     meta: Extra,
     tools: bool,
@@ -78,18 +78,18 @@ impl ListChange<'_> {
     }
 }
 
-impl Listeners {
-    /// Opens one: the acknowledgement is on its way when this returns. `None` where [`has_room`] says so.
-    pub(crate) fn open_listener(
+impl OpenSubscriptions {
+    /// Opens a subscription. The acknowledgement is on its way when this returns. `None` where [`has_room`] says so.
+    pub(crate) fn open_subscription(
         &self,
         id: Id<'static>,
         filter: SubscriptionFilter,
         outlet: Arc<dyn Outlet>,
         (subject, limit): (Option<&Arc<str>>, usize),
-    ) -> Option<Listener> {
+    ) -> Option<OpenSubscription> {
         let id = serde_json::to_value(&id).unwrap_or_default();
         let meta = Extra::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
-        let entry = Arc::new(ListenerEntry {
+        let entry = Arc::new(SubscriptionEntry {
             meta: meta.clone(),
             tools: filter.tools_list_changed == Some(true),
             prompts: filter.prompts_list_changed == Some(true),
@@ -112,27 +112,27 @@ impl Listeners {
         debug_assert!(written.is_ok());
         entry.send_message(message);
         open.push(Arc::clone(&entry));
-        Some(Listener { entry, among: Arc::clone(&self.open) })
+        Some(OpenSubscription { entry, among: Arc::clone(&self.open) })
     }
 
-    /// Tells everybody who wants to know.
-    pub(crate) fn notify_listeners(&self, change: ListChange<'_>) {
-        let listening: Vec<_> =
+    /// Notifies each subscription that wants this change.
+    pub(crate) fn notify_subscribers(&self, change: ListChange<'_>) {
+        let subscriptions: Vec<_> =
             lock_entries(&self.open).iter().filter(|entry| entry.wants_change(change)).cloned().collect();
-        for entry in listening {
+        for entry in subscriptions {
             entry.send_message(change.notification_message(Some(&entry.meta)));
         }
     }
 
-    /// Tells how a task is.
-    pub(crate) fn tell_task(&self, task: &Running) {
-        let listening: Vec<_> =
+    /// Notifies each subscription of this task.
+    pub(crate) fn notify_task_subscribers(&self, task: &Running) {
+        let subscriptions: Vec<_> =
             lock_entries(&self.open).iter().filter(|entry| entry.tasks.contains(&task.id)).cloned().collect();
-        if listening.is_empty() {
+        if subscriptions.is_empty() {
             return;
         }
         let task = task.current_task();
-        for entry in listening {
+        for entry in subscriptions {
             let params = Task { meta: Some(entry.meta.clone()), ..task.clone() };
             let mut message = Vec::with_capacity(256);
             let written = write_notification(&mut message, Method::TaskChanged.as_str(), Some(&params));
@@ -142,7 +142,7 @@ impl Listeners {
     }
 }
 
-impl Listener {
+impl OpenSubscription {
     /// When its client can't be reached any more.
     pub(crate) async fn wait_gone(&self) {
         self.entry.gone.cancelled().await;
@@ -154,13 +154,13 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for OpenSubscription {
     fn drop(&mut self) {
         lock_entries(&self.among).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
     }
 }
 
-impl ListenerEntry {
+impl SubscriptionEntry {
     fn wants_change(&self, change: ListChange<'_>) -> bool {
         match change {
             ListChange::Tools => self.tools,
@@ -177,7 +177,7 @@ impl ListenerEntry {
     }
 }
 
-fn lock_entries(open: &Mutex<Vec<Arc<ListenerEntry>>>) -> MutexGuard<'_, Vec<Arc<ListenerEntry>>> {
+fn lock_entries(open: &Mutex<Vec<Arc<SubscriptionEntry>>>) -> MutexGuard<'_, Vec<Arc<SubscriptionEntry>>> {
     // Nothing under the lock can leave the list half changed.
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,7 +14,7 @@ use crate::dispatch;
 use crate::exchange::{Handled, Incoming, Reply};
 use crate::guard::ComponentKind;
 use crate::limits::Limits;
-use crate::listeners::ListChange;
+use crate::open_subscriptions::ListChange;
 use crate::outlet::Outlet;
 use crate::principal::Principal;
 use crate::push::{NotifyError, SessionTransport, write_message};

@@ -14,7 +14,7 @@ use crate::build_error::BuildError;
 use crate::catalogue::{Catalogue, Tell};
 use crate::guard::{AuthorizationTurns, Limiter, OnLimiterDown};
 use crate::limits::Limits;
-use crate::listeners::{ListChange, Listeners};
+use crate::open_subscriptions::{ListChange, OpenSubscriptions};
 use crate::push::SessionTransports;
 use crate::service::Delegate;
 use crate::session_registry::SessionRegistry;
@@ -39,7 +39,7 @@ pub(crate) struct ServerState {
     /// Signs cursors and request states.
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
-    pub(crate) listeners: Listeners,
+    pub(crate) subscriptions: OpenSubscriptions,
     pub(crate) tasks: Tasks,
     pub(crate) delegate: OnceLock<Arc<dyn Delegate>>,
     pub(crate) observer: OnceLock<Arc<dyn Observer>>,
@@ -55,7 +55,7 @@ pub(crate) struct ServerState {
 impl ServerState {
     /// Tells this process's clients that something has changed: those that listen, and those with a standalone outlet.
     pub(crate) fn publish_change(&self, change: ListChange<'_>) {
-        self.listeners.notify_listeners(change);
+        self.subscriptions.notify_subscribers(change);
         let message = Bytes::from(change.notification_message(None));
         for session in self.session_registry.live_sessions() {
             if let ListChange::Resource(uri) = change

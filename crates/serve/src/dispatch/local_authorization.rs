@@ -107,7 +107,7 @@ impl RequestServer for ServerState {
     }
 
     fn publish_task(&self, task: &Running) {
-        self.listeners.tell_task(task);
+        self.subscriptions.notify_task_subscribers(task);
     }
 
     fn visible_names(

@@ -118,10 +118,10 @@ impl Call<'_> {
         let in_flight = InFlight::begin_request(self)?;
         let outlet = self.incoming.channel.open_outlet();
         let id = self.id().clone().into_owned();
-        let listener = self
+        let subscription = self
             .server
-            .listeners
-            .open_listener(id.clone(), filter, outlet, (subject.as_ref(), self.server.limits.subscriptions))
+            .subscriptions
+            .open_subscription(id.clone(), filter, outlet, (subject.as_ref(), self.server.limits.subscriptions))
             .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many subscriptions"))?;
         let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
         // Nobody listens for longer than he may ask.
@@ -130,14 +130,14 @@ impl Call<'_> {
             let over = async {
                 tokio::select! {
                     () = server.closing.cancelled() => {}
-                    () = listener.wait_gone() => {}
+                    () = subscription.wait_gone() => {}
                     () = wait_for(left) => {}
                 }
             };
             if in_flight.run_cancellable(over).await.is_none() {
                 return Refusal::Cancelled.into_reply(&id, revision);
             }
-            let meta = listener.result_meta();
+            let meta = subscription.result_meta();
             let mut end = ResultEnd::new(&server, revision, clocks.as_ref());
             end.meta = Some(&meta);
             end.close_complete(reply_head(&id))

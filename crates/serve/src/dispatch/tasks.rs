@@ -97,7 +97,7 @@ impl Call<'_> {
         let params: UpdateTaskParams = self.task_params()?;
         let task = self.find_task(&params.task_id)?;
         if task.take_answers(params.input_responses) {
-            self.server.listeners.tell_task(&task);
+            self.server.subscriptions.notify_task_subscribers(&task);
         }
         Ok(self.empty_reply())
     }
@@ -106,7 +106,7 @@ impl Call<'_> {
         let params: TaskIdParams = self.task_params()?;
         let task = self.find_task(&params.task_id)?;
         if task.end_task(TaskStatus::Cancelled, None) {
-            self.server.listeners.tell_task(&task);
+            self.server.subscriptions.notify_task_subscribers(&task);
         }
         task.cancellation.cancel();
         Ok(self.empty_reply())
@@ -352,7 +352,7 @@ async fn run_to_end(
     };
     drop(guard);
     if has_ended {
-        server.listeners.tell_task(task);
+        server.subscriptions.notify_task_subscribers(task);
     }
     if !is_over {
         over.await;

@@ -35,7 +35,7 @@ pub(crate) trait RequestServer: Send + Sync {
     /// The author's value of a type.
     fn user_value(&self, of: TypeId) -> Option<&Arc<dyn Any + Send + Sync>>;
 
-    /// Tells listeners that a task has changed.
+    /// Notifies subscribers that a task has changed.
     fn publish_task(&self, task: &Running);
 
     /// Whether a list for `request` would show these names, one by one.

@@ -68,7 +68,7 @@ fn listen(client: &Client, id: Value, filter: Value) -> Handled {
 }
 
 #[tokio::test(start_paused = true)]
-async fn listeners_are_told_what_they_asked_for() {
+async fn subscribers_are_notified_of_what_they_asked_for() {
     const ID: &str = "io.modelcontextprotocol/subscriptionId";
     let server = server();
     let client = Client::connect(&server, MODERN);
