@@ -35,7 +35,7 @@
 mod build_error;
 mod builder;
 mod catalogue;
-mod changes;
+mod catalogue_update;
 mod dispatch;
 mod exchange;
 pub mod guard;
@@ -60,7 +60,7 @@ pub mod telemetry;
 
 pub use build_error::BuildError;
 pub use builder::Builder;
-pub use changes::Changes;
+pub use catalogue_update::Changes;
 pub use exchange::{Challenge, Channel, Handled, Incoming, Peer, Reply, ReplyStatus, Timing, TransportKind};
 pub use headers::{Ends, Headers};
 pub use identity::Identity;

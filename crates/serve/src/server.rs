@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::build_error::BuildError;
 use crate::catalogue::Catalogue;
-use crate::changes::Changes;
+use crate::catalogue_update::Changes;
 use crate::dispatch;
 use crate::exchange::{Handled, Incoming, Reply};
 use crate::guard::ComponentKind;

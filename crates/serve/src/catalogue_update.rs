@@ -1,4 +1,4 @@
-//! Changing what is registered while clients are connected.
+//! Update of the catalogue while clients are connected: tools, resources and prompts are added, replaced and removed.
 
 use std::future::Future;
 use std::sync::Arc;
