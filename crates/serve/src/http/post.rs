@@ -261,21 +261,6 @@ impl HttpServer {
         Ok(Admitted { revision, http_session, ..Admitted::default() })
     }
 
-    /// The session that a request names, which it must where there are sessions.
-    pub(super) fn request_session(
-        &self,
-        fields: &Fields<'_>,
-        principal: Option<&Principal>,
-        now: Instant,
-    ) -> Result<Option<Arc<HttpSession>>, Rejection> {
-        if self.stateless {
-            return Ok(None);
-        }
-        let (_, id) = check_legacy(&fields.mcp, None, self.server.revisions())?;
-        let id = id.ok_or(Rejection::SessionMissing)?;
-        self.sessions.find_session(&id, principal, now).map(Some).ok_or(Rejection::SessionNotFound)
-    }
-
     fn admit_batch(
         &self,
         fields: &Fields<'_>,

@@ -1,36 +1,32 @@
-//! GET and DELETE of the legacy revisions: the standalone stream, resumption, the end of a session.
+//! GET of the legacy revisions: opens the standalone stream, or resumes the stream that `Last-Event-ID` names.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::StatusCode;
-use mcpace_wire::http::{Era, Field, Rejection, check_legacy};
+use mcpace_wire::http::{Field, Rejection, check_legacy};
 use mcpace_wire::jsonrpc::code;
-use mcpace_wire::mcp::ParamsOutline;
 
 use super::event_log::{LogReader, position_after};
 use super::event_stream::EventStream;
 use super::fields::Fields;
 use super::http_response::HttpResponse;
 use super::http_server::HttpServer;
-use super::http_session::HttpSession;
-use super::http_session::Standalone;
+use super::http_session::{HttpSession, Standalone};
 use super::reply_body::ReplyBody;
 use super::shared_sessions::{Remote, SharedSessions, Unreadable};
 use crate::outlet::Outlet;
-use crate::principal::Principal;
 use crate::store::{Cursor, Down};
 
 impl HttpServer {
     /// A stream for what belongs to no request; or, with `Last-Event-ID`, a lost one taken up again.
     pub(super) async fn handle_get(&self, fields: &Fields<'_>) -> Result<HttpResponse, HttpResponse> {
-        let (http_session, principal) = self.live_of_bodiless(fields).await?;
+        let (http_session, principal) = self.bodiless_session(fields).await?;
         if !fields.accepted_types().event_stream() {
             return Err(Rejection::NotAcceptable.into());
         }
         let stream = match &self.sharing {
-            Some(sharing) => self.get_shared(sharing, fields, http_session).await?,
-            None => self.get_own(fields, http_session)?,
+            Some(sharing) => self.shared_stream(sharing, fields, http_session).await?,
+            None => self.own_stream(fields, http_session)?,
         };
         // Nobody listens for longer than he may ask.
         let stream = stream.with_lifetime(principal.and_then(|principal| principal.remaining_time()));
@@ -38,7 +34,7 @@ impl HttpServer {
     }
 
     /// Opens or resumes a stream of this process.
-    fn get_own(&self, fields: &Fields<'_>, http_session: Arc<HttpSession>) -> Result<EventStream, HttpResponse> {
+    fn own_stream(&self, fields: &Fields<'_>, http_session: Arc<HttpSession>) -> Result<EventStream, HttpResponse> {
         let reader = match fields.mcp.last_event_id {
             Field::Absent => self.new_standalone(fields, &http_session)?,
             field => field.ascii().and_then(|id| http_session.streams.resume_stream(id)).ok_or_else(unknown_event)?,
@@ -62,7 +58,7 @@ impl HttpServer {
 
     /// Opens or resumes a stream that all processes share. The standalone stream is in the store; a reply's stream may be this
     /// process's own.
-    async fn get_shared(
+    async fn shared_stream(
         &self,
         sharing: &Arc<SharedSessions>,
         fields: &Fields<'_>,
@@ -115,34 +111,6 @@ impl HttpServer {
             }
             None => Arc::new(Standalone(Arc::downgrade(http_session))),
         }
-    }
-
-    /// The end of a session.
-    pub(super) async fn handle_delete(&self, fields: &Fields<'_>) -> Result<HttpResponse, HttpResponse> {
-        let (http_session, _) = self.live_of_bodiless(fields).await?;
-        match &self.sharing {
-            Some(sharing) => sharing.end_session(&http_session).await?,
-            None => self.sessions.end_session(&http_session),
-        }
-        Ok(HttpResponse::empty_response(StatusCode::NO_CONTENT))
-    }
-
-    /// The session of a request that is nothing without one, and who asks.
-    async fn live_of_bodiless(
-        &self,
-        fields: &Fields<'_>,
-    ) -> Result<(Arc<HttpSession>, Option<Principal>), HttpResponse> {
-        let principal = self.authenticate_request(fields).await?;
-        let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
-        let has_sessions = self.server.revisions().iter().any(|revision| revision.has_http_sessions());
-        if self.stateless || is_modern || !has_sessions {
-            return Err(self.method_not_allowed());
-        }
-        if let Some(sharing) = &self.sharing {
-            sharing.find_session(fields.mcp.session_id.ascii(), principal.as_ref(), Instant::now()).await?;
-        }
-        let http_session = self.request_session(fields, principal.as_ref(), Instant::now())?;
-        Ok((http_session.ok_or(Rejection::SessionMissing)?, principal))
     }
 }
 
