@@ -10,8 +10,8 @@ from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
-from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.clients.run_clients import run_clients
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
 
@@ -59,5 +59,5 @@ def clients(
     settings = Settings(trials, hold, options.checked_faults(fault, places), time_limit, recordings, calls)
     what = f"{', '.join(subjects)} at {', '.join(one.name for one in places)}"
     with show_progress() as display, journal.record_progress(display, out, "clients", what) as progress:
-        run = experiment.run(Plan(tuple(subjects), places, settings), progress)
+        run = run_clients(Plan(tuple(subjects), places, settings), progress)
     deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

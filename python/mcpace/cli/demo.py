@@ -10,8 +10,8 @@ from mcpace.cli import options
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import delayed_ack_demo, journal, targets
-from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.clients.run_clients import run_clients
 
 RELEASES = ("python@1.11.0", "python@1.12.1", "python@1.13.0", "python@1.14.0")
 TARGETS = ("profile:simple", "profile:notion", "profile:github")
@@ -33,7 +33,7 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
     """
     places = tuple(targets.parse_target(text) for text in TARGETS)
     with show_progress() as display, journal.record_progress(display, out, "demo", ", ".join(RELEASES)) as progress:
-        run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
+        run = run_clients(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
         if not run.partial:
             try:
                 run.cases += delayed_ack_demo.variant_cases(progress)

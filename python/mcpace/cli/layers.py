@@ -15,8 +15,7 @@ from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
 from mcpace.lab import journal
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.layers import experiment as lab
-from mcpace.lab.layers.experiment import LayersPlan
+from mcpace.lab.layers.run_layers import LayersPlan, run_layers
 from mcpace.lab.targets import Tool
 
 ROUNDS = 15
@@ -56,7 +55,7 @@ def layers(
     chosen = options.chosen_tool(tool, args) or Tool("")
     plan = LayersPlan(server, chosen, _interpreter_path(python), rounds, batch, warm_up)
     with show_progress() as display, journal.record_progress(display, out, "layers", plan.place) as progress:
-        run = lab.run(plan, progress)
+        run = run_layers(plan, progress)
     deliver_run(run, as_json=as_json, out=out, page=html)
 
 

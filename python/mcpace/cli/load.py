@@ -19,7 +19,7 @@ from mcpace.cli.times import parse_seconds
 from mcpace.lab import journal, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.load import experiment as lab
+from mcpace.lab.load.run_load import run_load
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.targets import Target
 
@@ -203,7 +203,7 @@ def load(
         with show_load() as display, journal.record_load(display, out, place.name) as watcher:
             for note in notes:
                 watcher.note(note)
-            run = lab.run(place, settings, watcher)
+            run = run_load(place, settings, watcher)
         from mcpace.cli.output import deliver_run
 
         deliver_run(run, as_json=as_json, out=out, page=html, also=exporter)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mcpace.cli.notes import inform, is_quiet
-from mcpace.lab.load.experiment import Watcher
+from mcpace.lab.load.run_load import Watcher
 
 if TYPE_CHECKING:
     from mcpace.report.model.load import LoadSecond

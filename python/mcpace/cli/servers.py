@@ -13,7 +13,6 @@ from mcpace.cli.times import parse_seconds
 from mcpace.lab import journal
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.processes.interruption import defer_interrupt
-from mcpace.lab.servers import experiment as lab
 from mcpace.lab.servers.plan import (
     DEFAULT_DURATION_S,
     DEFAULT_MEMORY,
@@ -25,6 +24,7 @@ from mcpace.lab.servers.plan import (
     REVISIONS,
     ServersPlan,
 )
+from mcpace.lab.servers.run_servers import run_servers
 from mcpace.lab.servers.workloads import NAMES
 
 SESSIONS = ("user", "call", "none")
@@ -112,7 +112,7 @@ def servers(
             show_progress() as display,
             journal.record_progress(display, out, "servers", ", ".join(subjects)) as progress,
         ):
-            run = lab.run(plan, progress)
+            run = run_servers(plan, progress)
         deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Literal
 
 from mcpace import _core
-from mcpace.lab.load import delayed_ack, fold
+from mcpace.lab.load import delayed_ack, outcome_to_case
 from mcpace.lab.load.delayed_ack import Experiment, LoadResult
-from mcpace.lab.load.drive import drive_load
+from mcpace.lab.load.engine import run_engine
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.server_under_test import Quiet, load_result_of
@@ -38,10 +38,10 @@ def _variant_case(name: str, faults: list[str], progress: Progress) -> Case:
     target = _core.Target("simple", response="sse", faults=faults)
     try:
         plan = _load_plan(target.url, USERS, quick_ack=False)
-        outcome = drive_load(plan, Quiet())
+        outcome = run_engine(plan, Quiet())
         if outcome.ended == "stopped":
             raise KeyboardInterrupt
-        result = fold.load_case(Subject(sdk="mcpace-load"), name, plan, outcome)
+        result = outcome_to_case.load_case(Subject(sdk="mcpace-load"), name, plan, outcome)
         seen = load_result_of([outcome], None)
         if delayed_ack.is_suspected(seen):
             progress.step(f"{name} · with TCP_QUICKACK")
@@ -62,7 +62,7 @@ def _quick_ack_experiment(url: str) -> Experiment:
 
 
 def _measure_load(plan: LoadPlan) -> LoadResult:
-    outcome = drive_load(plan, Quiet())
+    outcome = run_engine(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     return load_result_of([outcome], None)

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from mcpace import __version__
 
 if TYPE_CHECKING:
-    from mcpace.lab.load.experiment import Watcher
+    from mcpace.lab.load.run_load import Watcher
     from mcpace.lab.progress import Progress
     from mcpace.report.model.load import LoadSecond
 
@@ -171,7 +171,7 @@ class _JournalProgress:
 
 
 class _JournalWatcher:
-    """A :class:`mcpace.lab.load.experiment.Watcher` that writes the journal and forwards each event."""
+    """A :class:`mcpace.lab.load.run_load.Watcher` that writes the journal and forwards each event."""
 
     def __init__(self, progress: Watcher, lines: _Lines) -> None:
         self._progress, self._lines = progress, lines

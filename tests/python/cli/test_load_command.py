@@ -399,7 +399,7 @@ def test_little_is_loaded_before_the_first_request(tmp_path: Path) -> None:
     assert done.returncode == UNREACHABLE
     modules = set(re.findall(r"^import time: .*\| +([\w.]+)$", done.stderr, re.MULTILINE))
     assert "mcpace.lab.load.check" in modules
-    late = ("rich", "numpy", "mcpace.report.model.run", "mcpace.report.terminal.print_run", "mcpace.lab.load.drive")
+    late = ("rich", "numpy", "mcpace.report.model.run", "mcpace.report.terminal.print_run", "mcpace.lab.load.engine")
     assert [name for name in late if name in modules] == []
 
 

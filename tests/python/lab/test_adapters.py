@@ -16,8 +16,8 @@ from mcpace.lab.adapters.adapter import Role
 from mcpace.lab.adapters.subject import Resolved, parse_subject
 from mcpace.lab.adapters.toml_file import load_adapter, load_all
 from mcpace.lab.clients.client_program import ClientProgram
-from mcpace.lab.clients.experiment import TargetRun, prepare
 from mcpace.lab.clients.plan import Settings
+from mcpace.lab.clients.run_clients import TargetRun, prepare
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.environments.installers.built import copy_sources

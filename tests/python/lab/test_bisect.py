@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpace.lab.clients.experiment import Ready
 from mcpace.lab.clients.plan import Settings
+from mcpace.lab.clients.run_clients import Ready
 from mcpace.lab.compare import bisect
 from mcpace.lab.compare.bisect import Criterion, Inconclusive, _select_criterion, _summarize_cases, binary_search, run
 from mcpace.lab.environments.registries.release import Release

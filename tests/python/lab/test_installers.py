@@ -18,7 +18,7 @@ from mcpace.lab import paths
 from mcpace.lab.adapters import subject, toml_file
 from mcpace.lab.adapters.adapter import Adapter, Role
 from mcpace.lab.adapters.toml_file import load_adapter
-from mcpace.lab.clients.experiment import prepare
+from mcpace.lab.clients.run_clients import prepare
 from mcpace.lab.environments.environment import Environment, ensure_environment, environment_path
 from mcpace.lab.environments.installers.steps import ToolchainMissing
 from mcpace.lab.environments.releases import UnknownVersion, parse_selection

@@ -51,7 +51,7 @@ with defer_interrupt():
 
 LOADED = """
 from mcpace import _core
-from mcpace.lab.load.drive import drive_load
+from mcpace.lab.load.engine import run_engine
 from mcpace.lab.load.plan import Closed, HttpTarget, Operation, LoadPlan
 target = _core.Target("simple")
 class AtTheEnd:
@@ -64,7 +64,7 @@ class AtTheEnd:
 ping = Operation(name="ping", kind="ping")
 plan = LoadPlan(target=HttpTarget(url=target.url), revision="2025-06-18", model=Closed(vus=1), duration_s=60.0,
             warm_up_s=0.0, operations=[ping], timeout_s=5.0, max_calls=1)
-print(drive_load(plan, AtTheEnd()).ended)
+print(run_engine(plan, AtTheEnd()).ended)
 """
 
 

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcpace.lab import targets
-from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.clients.run_clients import run_clients
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
 from support.finding_scenes import Receive, Scope, Send, body, head, patient, reply
@@ -244,7 +244,7 @@ def test_mcp_1_30_asks_a_stream_to_go_on_without_end() -> None:
     subjects = ("python@1.30.0", "go@1.4.1")
     with asgi(Forgetful()) as url:
         plan = Plan(subjects, (targets.parse_target(url, tool=GREET_TOOL),), Settings(trials=1, time_limit_s=6))
-        found = by_subject(experiment.run(plan, Silent()))
+        found = by_subject(run_clients(plan, Silent()))
     assert "resume-loop" in found["python@1.30.0"]
     assert "resume-loop" not in found["go@1.4.1"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mcpace.lab import targets
-from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.clients.run_clients import run_clients
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
 from support.finding_scenes import Receive, Scope, Send, answer_request, patient
@@ -47,7 +47,7 @@ def test_python_mcp_checks_a_large_result_before_it_returns() -> None:
     slow, quick = "python@1.30.0", "typescript@1.32.2"
     with asgi(Reporting()) as url:
         plan = Plan((slow, quick), (targets.parse_target(url, tool=Tool("report")),), Settings(trials=4))
-        run = experiment.run(plan, Silent())
+        run = run_clients(plan, Silent())
     calls = {case.subject.label(): case for case in run.cases if case.operation == "call"}
     assert all(len(case.trials_s) == 4 for case in calls.values())
     found = {subject: {finding.code for finding in case.findings} for subject, case in calls.items()}

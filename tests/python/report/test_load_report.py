@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_fd_to_metric_families
 from rich.console import Console
 
-from mcpace.lab.load import fold
+from mcpace.lab.load import outcome_to_case
+from mcpace.lab.load.engine_outcome import Histogram
 from mcpace.lab.load.gate import check_threshold
 from mcpace.lab.load.histogram import combine_histograms, histogram_latencies, merge_buckets, quantile_seconds
-from mcpace.lab.load.outcome import Histogram
 from mcpace.lab.load.plan import HttpTarget
 from mcpace.lab.load.thresholds import parse_threshold
 from mcpace.report.metrics import figures, otlp, prometheus
@@ -275,7 +275,7 @@ def test_calls_near_forty_milliseconds_point_to_the_experiment(took_ms: int, reu
     operations = [SimpleNamespace(service=SimpleNamespace(buckets=buckets))]
     outcome = SimpleNamespace(connections=SimpleNamespace(opened=10, reused_requests=reused))
     plan = SimpleNamespace(target=HttpTarget("http://127.0.0.1/mcp"))
-    share = fold._acknowledgement_share(cast(Any, plan), cast(Any, outcome), cast(Any, operations))
+    share = outcome_to_case._acknowledgement_share(cast(Any, plan), cast(Any, outcome), cast(Any, operations))
     assert (share > 0) is pointed
     run = load()
     assert run.cases[0].load

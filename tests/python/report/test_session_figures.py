@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcpace.lab.clients import repeats
-from mcpace.lab.clients.fold import Trial
+from mcpace.lab.clients.trials_to_cases import Trial
 from mcpace.report.model.run import Run
 from mcpace.report.page.build import page_of
 from mcpace.report.tables import listing_words, tables, tokens_of

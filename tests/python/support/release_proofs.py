@@ -10,8 +10,8 @@ from pathlib import Path
 from mcpace import _core
 from mcpace.lab.adapters import subject as adapter_subject
 from mcpace.lab.adapters.adapter import Role
-from mcpace.lab.clients import experiment
 from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.clients.run_clients import run_clients
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.progress import Silent
 from mcpace.lab.servers.server_program import ServerProgram, State
@@ -27,7 +27,7 @@ def codes(
 ) -> dict[str, set[str]]:
     """Findings of each release. Every release must have a successful trial."""
     settings = Settings(trials=trials, hold_s=hold_s, faults=(fault,) if fault else ())
-    run = experiment.run(Plan(subjects, (target,), settings), Silent())
+    run = run_clients(Plan(subjects, (target,), settings), Silent())
     assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
     return by_subject(run)
 
@@ -67,7 +67,7 @@ def listening(command: Sequence[str], **options: object) -> Iterator[tuple[int, 
 def record_release(subject: str, target: Target, folder: Path, trials: int = 4) -> _core.Recording:
     """Records a release's trials at a target."""
     settings = Settings(trials=trials, keep_recordings=folder)
-    run = experiment.run(Plan((subject,), (target,), settings), Silent())
+    run = run_clients(Plan((subject,), (target,), settings), Silent())
     assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
     [name] = run.recordings.values()
     return _core.Recording.load(str(folder / name))

@@ -18,8 +18,8 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.clients import repeats
 from mcpace.lab.clients.client_program import Answer, ClientProgram
-from mcpace.lab.clients.fold import Facts, Trial, slowest_warm
 from mcpace.lab.clients.plan import Settings, operations_at
+from mcpace.lab.clients.trials_to_cases import Facts, Trial, slowest_warm
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import ProgramProblem, UnknownName, Unsupported
 from mcpace.lab.processes.process_samples import ProcessSamples

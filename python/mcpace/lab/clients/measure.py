@@ -13,8 +13,8 @@ from mcpace import _core
 from mcpace.lab import targets, tool_schema
 from mcpace.lab.clients import repeats
 from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
-from mcpace.lab.clients.fold import Facts, Trial, operation_cases, slowest_warm
 from mcpace.lab.clients.plan import Settings
+from mcpace.lab.clients.trials_to_cases import Facts, Trial, operation_cases, slowest_warm
 from mcpace.lab.errors import UnknownName, Unreachable, tool_error_text
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt

@@ -14,8 +14,8 @@ from packaging.version import Version
 
 from mcpace.lab.adapters import subject
 from mcpace.lab.adapters.adapter import Adapter
-from mcpace.lab.clients.experiment import TargetRun, note_environment, prepare
 from mcpace.lab.clients.plan import Settings, operations_at
+from mcpace.lab.clients.run_clients import TargetRun, note_environment, prepare
 from mcpace.lab.environments import releases
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.machine import new_run

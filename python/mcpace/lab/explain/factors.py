@@ -31,11 +31,11 @@ from mcpace.lab.explain.factors_catalogue import Variant
 from mcpace.lab.explain.ladder import climb_ladder, open_session
 from mcpace.lab.explain.overlap import overlap_calls
 from mcpace.lab.explain.stdio_processes import Processes
-from mcpace.lab.load import fold
-from mcpace.lab.load.drive import drive_load
-from mcpace.lab.load.experiment import Place, check_conversation, plan_of
-from mcpace.lab.load.outcome import Outcome
+from mcpace.lab.load import outcome_to_case
+from mcpace.lab.load.engine import run_engine
+from mcpace.lab.load.engine_outcome import Outcome
 from mcpace.lab.load.plan import LoadPlan
+from mcpace.lab.load.run_load import Place, check_conversation, plan_of
 from mcpace.lab.load.settings import LoadSettings
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
@@ -210,7 +210,9 @@ class _Base:
                 summary=Summary.of(calls_s),
             )
         typical = sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
-        return fold.load_case(Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical)
+        return outcome_to_case.load_case(
+            Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical
+        )
 
 
 def run(question: Question, progress: Progress) -> Run:
@@ -416,7 +418,7 @@ def _measure_changed(experiment: _Experiment, length_s: float, budget: _Budget) 
 def _run_slice(plan: LoadPlan, length_s: float, experiment: _Experiment | None = None) -> tuple[float, Outcome] | None:
     """Runs a slice and returns the median of its successful calls; ``None`` where no call succeeded."""
     with allow_interrupt():
-        outcome = drive_load(replace(plan, duration_s=length_s), _Nobody())
+        outcome = run_engine(replace(plan, duration_s=length_s), _Nobody())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     called = [one for one in outcome.operations if one.kind == "call"]

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from mcpace import _core
-from mcpace.lab.clients.fold import NANOS, Facts, Trial, operation_cases
+from mcpace.lab.clients.trials_to_cases import NANOS, Facts, Trial, operation_cases
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.machine import new_run
 from mcpace.report.model.recording import MethodFacts, RecordingFacts

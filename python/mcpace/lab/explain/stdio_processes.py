@@ -17,8 +17,8 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.errors import LabError, Unreachable, tool_error_text
 from mcpace.lab.explain.factors_catalogue import Variant
-from mcpace.lab.load.experiment import Place
 from mcpace.lab.load.plan import LoadPlan, Operation
+from mcpace.lab.load.run_load import Place
 from mcpace.lab.load.settings import LoadSettings
 from mcpace.report.model.run import Case, Subject, Summary
 

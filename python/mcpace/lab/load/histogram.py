@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mcpace.lab.load.outcome import Histogram
+from mcpace.lab.load.engine_outcome import Histogram
 from mcpace.report.model.load import Latencies
 
 Buckets = Sequence[tuple[int, int]]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from mcpace.lab.load.engine_outcome import Connections, Engine, OperationOutcome, Outcome, Second
 from mcpace.lab.load.histogram import combine_histograms
-from mcpace.lab.load.outcome import Connections, Engine, OperationOutcome, Outcome, Second
 
 NOTHING = Outcome(
     ended="done", started_ns=0, elapsed_s=0, measured_s=0, intended=0, begun=0, dropped=0, late=0, unfinished=0,

@@ -20,11 +20,11 @@ from mcpace import _core
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, Unsupported
 from mcpace.lab.load.delayed_ack import Experiment, LoadResult
-from mcpace.lab.load.drive import drive_load
-from mcpace.lab.load.fold import CALLS
+from mcpace.lab.load.engine import run_engine
+from mcpace.lab.load.engine_outcome import Outcome
 from mcpace.lab.load.histogram import merge_buckets
 from mcpace.lab.load.layers import LayerSampler
-from mcpace.lab.load.outcome import Outcome
+from mcpace.lab.load.outcome_to_case import CALLS
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open
 from mcpace.lab.load.settings import Session
 from mcpace.lab.processes.interruption import defer_interrupt
@@ -157,11 +157,11 @@ class ServerUnderTest:
 
     def _drive_round(self, plan: LoadPlan) -> Outcome:
         if not (self.conditions.server_timing and self.checked):
-            return drive_load(plan, Quiet())
+            return run_engine(plan, Quiet())
         with LayerSampler(
             self._layer_client, plan.operations, plan.data, plan.warm_up_s + self.conditions.round_s
         ) as sampler:
-            outcome = drive_load(plan, Quiet())
+            outcome = run_engine(plan, Quiet())
         self.layer_ledgers.append(sampler.ledger_sum())
         return outcome
 
@@ -315,7 +315,7 @@ def load_result_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Load
 
 def _drive_unless_interrupted(plan: LoadPlan) -> Outcome:
     """Runs a load whose results are dropped on Ctrl-C."""
-    outcome = drive_load(plan, Quiet())
+    outcome = run_engine(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     return outcome

@@ -11,8 +11,8 @@ from mcpace import _core
 from mcpace.lab.adapters import subject as adapter_subject
 from mcpace.lab.adapters import toml_file
 from mcpace.lab.clients.client_under_test import ClientUnderTest
-from mcpace.lab.clients.fold import Facts, Trial, operation_cases
 from mcpace.lab.clients.plan import Plan, Settings, operations_at
+from mcpace.lab.clients.trials_to_cases import Facts, Trial, operation_cases
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
@@ -37,7 +37,7 @@ class Ready:
     """Reason why this release can't have an environment: it isn't supported."""
 
 
-def run(plan: Plan, progress: Progress) -> Run:
+def run_clients(plan: Plan, progress: Progress) -> Run:
     """Measures every subject at every target. Ctrl-C ends the experiment early; the run is then marked partial.
 
     Raises :class:`LabError` for a plan that can't be carried out (unknown SDK, version or target).

@@ -67,7 +67,7 @@ class _Layer:
         return self.unsupported is None and self.error is None
 
 
-def run(plan: LayersPlan, progress: Progress) -> Run:
+def run_layers(plan: LayersPlan, progress: Progress) -> Run:
     """Measures the layers. Ctrl-C ends the measurement early; the run is then marked partial.
 
     Raises :class:`LabError` where the server can't be loaded, or a call of the tool fails.

@@ -12,8 +12,9 @@ import pytest
 
 from mcpace import _core
 from mcpace.lab import targets
-from mcpace.lab.clients import experiment, measure
+from mcpace.lab.clients import measure
 from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.clients.run_clients import run_clients
 from mcpace.lab.compare import bisect
 from mcpace.lab.progress import Silent
 from mcpace.report.model.run import Case, Run
@@ -50,7 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     settings = Settings(trials=2, hold_s=HOLD_S, time_limit_s=10.0, keep_recordings=recordings)
     places = tuple(targets.parse_target(f"profile:{name}") for name in ("simple", "notion", "github"))
     steps = Steps()
-    result = experiment.run(Plan(("python@1.11.0", "python@1.12.1"), places, settings), steps)
+    result = run_clients(Plan(("python@1.11.0", "python@1.12.1"), places, settings), steps)
     result.options["folder"] = str(recordings)
     result.options["steps"] = steps.told
     return result
@@ -113,7 +114,7 @@ def test_a_kept_recording_explains_itself_again_and_holds_no_secret(run: Run) ->
 def test_a_target_that_nobody_listens_at_is_named_and_not_our_recorder() -> None:
     port = closed_port()
     place = targets.parse_target(f"http://127.0.0.1:{port}/mcp")
-    made = experiment.run(Plan(("python@1.12.1",), (place,), SETTINGS), Silent())
+    made = run_clients(Plan(("python@1.12.1",), (place,), SETTINGS), Silent())
     for one in made.cases:
         assert one.error is not None
         assert one.error.startswith(f"connect: could not connect to 127.0.0.1:{port}: ")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mcpace import _core
-from mcpace.lab.clients.fold import Facts, Trial, operation_cases, slowest_warm
+from mcpace.lab.clients.trials_to_cases import Facts, Trial, operation_cases, slowest_warm
 from mcpace.report.model.run import ServerSplit, Subject
 from mcpace.report.words.findings import cost_of
 from mcpace.report.words.labels import split_words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mcpace.lab.load import delayed_ack, generator_limited, merge
+from mcpace.lab.load.engine_outcome import OperationOutcome, Outcome, Second
 from mcpace.lab.load.histogram import combine_histograms, histogram_latencies, merge_buckets
-from mcpace.lab.load.outcome import OperationOutcome, Outcome, Second
 from mcpace.lab.load.plan import HttpTarget, LoadPlan
 from mcpace.report.model.load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
 from mcpace.report.model.run import Case, Subject
@@ -25,7 +25,7 @@ def load_case(subject: Subject, target: str, plan: LoadPlan, outcome: Outcome) -
     loaded = loaded or [one for one in ended if one.name in asked]
     calls = {one.name: _load_operation(one, outcome.measured_s) for one in loaded}
     others = [one for one in ended if one.name not in calls and one.count]
-    folded = Case(
+    case = Case(
         subject=subject,
         target=target,
         operation="call",
@@ -56,9 +56,9 @@ def load_case(subject: Subject, target: str, plan: LoadPlan, outcome: Outcome) -
             engine=LoadEngine(**outcome.engine.model_dump()),
         ),
     )
-    limited = generator_limited.limited_finding(folded)
-    folded.findings = [limited] if limited else []
-    return folded
+    limited = generator_limited.limited_finding(case)
+    case.findings = [limited] if limited else []
+    return case
 
 
 def _acknowledgement_share(plan: LoadPlan, outcome: Outcome, loaded: list[OperationOutcome]) -> float:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcpace.lab.clients.fold import mean_ledger
-from mcpace.lab.load import fold, merge
-from mcpace.lab.load.fold import CALLS
+from mcpace.lab.clients.trials_to_cases import mean_ledger
+from mcpace.lab.load import merge, outcome_to_case
+from mcpace.lab.load.engine_outcome import Outcome
 from mcpace.lab.load.histogram import combine_histograms
-from mcpace.lab.load.outcome import Outcome
+from mcpace.lab.load.outcome_to_case import CALLS
 from mcpace.lab.load.plan import LoadPlan
 from mcpace.lab.servers.server_under_test import Round, ServerUnderTest
 from mcpace.lab.statistics.paired_ratio import paired_ratio
@@ -21,7 +21,7 @@ def server_case(server: ServerUnderTest, target: str, plan: LoadPlan) -> Case:
     facts = server.facts
     facts.rounds = [_server_round(one) for one in server.rounds]
     if server.rounds:
-        result = fold.load_case(
+        result = outcome_to_case.load_case(
             server.subject, target, plan, merge.merge_outcomes(one.outcome for one in server.rounds)
         )
         facts.cpu_s_per_call = _per_call(server.rounds)

@@ -1,4 +1,4 @@
-"""Drives the load engine (``crates/load``): runs a plan, reports its progress to a watcher, and returns the outcome.
+"""Runs a plan in the load engine (``crates/load``), reports its progress to a watcher, and returns the outcome.
 
 The engine runs on its own threads without the GIL; this module polls it. Ctrl-C is handled only while this module
 waits, so measurements are never lost half-way.
@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from mcpace import _core
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.load import fold
-from mcpace.lab.load.outcome import Outcome, Second
+from mcpace.lab.load import outcome_to_case
+from mcpace.lab.load.engine_outcome import Outcome, Second
 from mcpace.lab.load.plan import LoadPlan
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.report.model.load import LoadSecond
@@ -35,7 +35,7 @@ class Watcher(Protocol):
         """Another second of the load has ended."""
 
 
-def drive_load(plan: LoadPlan, watcher: Watcher) -> Outcome:
+def run_engine(plan: LoadPlan, watcher: Watcher) -> Outcome:
     """Runs a plan to its end. Ctrl-C ends it early, with ``stopped`` in the outcome.
 
     Raises :class:`UsageProblem` for a plan that can't be run.
@@ -66,7 +66,7 @@ def drive_load(plan: LoadPlan, watcher: Watcher) -> Outcome:
 
 def _report_seconds(engine: _core.Load, watcher: Watcher) -> None:
     for second in SECONDS.validate_json(engine.progress()):
-        watcher.second(fold.load_second(second))
+        watcher.second(outcome_to_case.load_second(second))
 
 
 def _await_end(engine: _core.Load, limit_s: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from mcpace.lab.load import merge
-from mcpace.lab.load.outcome import (
+from mcpace.lab.load.engine_outcome import (
     Connections,
     Engine,
     Histogram,
@@ -19,7 +19,7 @@ from mcpace.lab.load.outcome import (
     Second,
 )
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
-from mcpace.lab.servers import fold
+from mcpace.lab.servers import rounds_to_case
 from mcpace.lab.servers.server_under_test import Conditions, Round, ServerUnderTest
 from mcpace.lab.statistics.paired_ratio import paired_ratio
 from mcpace.report.model.run import Run, Subject
@@ -86,7 +86,7 @@ def test_several_rounds_are_one_distribution() -> None:
 
 
 def test_errors_are_counted_apart_and_kept() -> None:
-    told = fold.server_case(stand(Round(outcome([1, 2], failed=3), 0.5, 100)), "workload:echo", PLAN)
+    told = rounds_to_case.server_case(stand(Round(outcome([1, 2], failed=3), 0.5, 100)), "workload:echo", PLAN)
     assert told.errors == 3
     assert told.throughput_rps == 1.0
     assert told.by_tool is not None
@@ -98,7 +98,7 @@ def test_errors_are_counted_apart_and_kept() -> None:
 
 
 def test_processor_time_is_shared_by_the_warm_up_calls_too() -> None:
-    told = fold.server_case(
+    told = rounds_to_case.server_case(
         stand(Round(outcome([1] * 10), 0.4, 100), Round(outcome([1] * 30), 0.6, 300)), "workload:echo", PLAN
     )
     assert told.server is not None
@@ -111,7 +111,7 @@ def test_processor_time_is_shared_by_the_warm_up_calls_too() -> None:
 def test_a_server_that_never_ran_is_a_case_with_its_error() -> None:
     broken = stand()
     broken.error = "it could not be built"
-    told = fold.server_case(broken, "workload:echo", PLAN)
+    told = rounds_to_case.server_case(broken, "workload:echo", PLAN)
     assert (told.error, told.throughput_rps) == ("it could not be built", None)
     again = Run.model_validate({**RUN, "cases": [told.model_dump(by_alias=True)]})
     assert again.cases[0].error == told.error

@@ -49,7 +49,7 @@ class Watcher(Protocol):
         """Another second of the load has ended."""
 
 
-def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
+def run_load(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
     """Puts load on ``target``. Ctrl-C ends it early; the run is then marked partial and has the measurements so far.
 
     Raises :class:`LabError` where the target can't be reached or called, or the load can't be run.
@@ -64,7 +64,7 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
                 watcher.note(note)
             thresholds.check_thresholds(settings.thresholds, [operation.name for operation in checked.operations])
         make_layer_client = partial(place.layer_client, settings, token) if settings.server_timing else None
-        return _drive_load(
+        return _run_plan(
             target, settings, plan_of(place.plan_target(token), settings, checked), watcher, make_layer_client
         )
 
@@ -77,16 +77,16 @@ def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:
     return replace(settings, arguments={own.name: own.arguments, **settings.arguments})
 
 
-def _drive_load(
+def _run_plan(
     target: Target,
     settings: LoadSettings,
     plan: LoadPlan,
     watcher: Watcher,
     make_layer_client: Callable[[], _core.Client] | None,
 ) -> Run:
-    from mcpace.lab.clients.fold import mean_ledger
-    from mcpace.lab.load import fold, gate
-    from mcpace.lab.load.drive import drive_load
+    from mcpace.lab.clients.trials_to_cases import mean_ledger
+    from mcpace.lab.load import gate, outcome_to_case
+    from mcpace.lab.load.engine import run_engine
     from mcpace.lab.machine import new_run
     from mcpace.report.model.run import Subject
 
@@ -95,10 +95,10 @@ def _drive_load(
         sampler = (
             stack.enter_context(_layer_sampler(make_layer_client, plan)) if make_layer_client is not None else None
         )
-        outcome = drive_load(plan, watcher)
+        outcome = run_engine(plan, watcher)
     result.partial = outcome.ended == "stopped"
     if not result.partial or outcome.seconds or any(one.count for one in outcome.operations):
-        case = fold.load_case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
+        case = outcome_to_case.load_case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
         assert case.load is not None, "a case of load"
         case.load.thresholds = [gate.check_threshold(threshold, case) for threshold in settings.thresholds]
         if sampler is not None:

@@ -27,7 +27,7 @@ from mcpace.lab.processes import limits
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.lab.processes.limits import Cap
 from mcpace.lab.progress import Progress
-from mcpace.lab.servers import fold
+from mcpace.lab.servers import rounds_to_case
 from mcpace.lab.servers.plan import REVISION, ServersPlan
 from mcpace.lab.servers.server_under_test import (
     DRAIN_S,
@@ -45,7 +45,7 @@ READY_LIMIT_S = 60.0
 FLOOR = "floor"
 
 
-def run(plan: ServersPlan, progress: Progress) -> Run:
+def run_servers(plan: ServersPlan, progress: Progress) -> Run:
     """Compares the servers. Ctrl-C ends the comparison early; the run is then marked partial.
 
     Raises :class:`LabError` for a plan that can't be carried out, and where a program that the workload needs is
@@ -73,7 +73,7 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
         except KeyboardInterrupt:
             result.partial = True
         result.cases = bench.server_cases()
-        result.servers.floor = fold.null_floor(bench.floor, bench.plan)
+        result.servers.floor = rounds_to_case.null_floor(bench.floor, bench.plan)
     return result
 
 
@@ -126,7 +126,7 @@ class _Bench:
                     if server.error:
                         progress.note(f"{server.subject.label()}: {server.error}")
                     for one in server.rounds[rounds:]:
-                        rate = fold.throughput(one.outcome)
+                        rate = rounds_to_case.throughput(one.outcome)
                         progress.sample("calls a second", server.subject.label(), rate, "per second")
 
     def run_experiments(self, progress: Progress) -> None:
@@ -142,7 +142,7 @@ class _Bench:
         """The case of each server. All but the first have their ratio to the first."""
         cases = []
         for index, server in enumerate(self.servers):
-            case = fold.server_case(server, f"workload:{self.conditions.workload.name}", self.plan)
+            case = rounds_to_case.server_case(server, f"workload:{self.conditions.workload.name}", self.plan)
             seen = server.load_result()
             if seen is not None:
                 finding = delayed_ack.suspected_finding(seen, self._experiments.get(index))
@@ -150,7 +150,7 @@ class _Bench:
             cases.append(case)
         for case in cases[1:]:
             assert case.server is not None, "every case has its server's facts"
-            case.server.ratio = fold.throughput_ratio(case, cases[0])
+            case.server.ratio = rounds_to_case.throughput_ratio(case, cases[0])
         return cases
 
     def close(self) -> None:
