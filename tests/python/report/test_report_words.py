@@ -167,6 +167,15 @@ def test_a_client_that_leaves_replies_is_told_so() -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    ["connection-per-request", "discovery-repeated", "redirect-per-request", "session-per-call", "stream-not-drained"],
+)
+def test_a_recording_without_marked_calls_has_no_cost_for_a_call(code: str) -> None:
+    text = findings.explanation_for(finding(code, SHOWN.get(code, {}), calls=0, of_calls=0, cost_s=0.0, total_s=0.25))
+    assert "250\N{NO-BREAK SPACE}ms in all" in text and "a call" not in text.replace("for a call", "")
+
+
+@pytest.mark.parametrize(
     ("replies", "said"), [("json", "JSON replies"), ("sse", "event streams as replies"), ("later", "")]
 )
 def test_connections_are_told_with_what_came_back_on_them(replies: str, said: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from mcpace.report.model.context import Context
 from mcpace.report.model.run import Finding
-from mcpace.report.words.quantities import count
+from mcpace.report.words.quantities import count, duration
 
 Facts = TypeVar("Facts", bound=Context)
 
@@ -29,6 +29,11 @@ class Words(Generic[Facts]):
     """Returns one or two sentences that describe the observation, with figures."""
     advise: str | Callable[[Facts], str]
     """One sentence of advice, or a function of the context where the advice depends on it."""
+
+
+def cost_words(finding: Finding) -> str:
+    """``3 ms a call``; ``9 ms in all`` where the recording has no marked calls."""
+    return f"{duration(finding.cost_s)} a call" if finding.calls else f"{duration(finding.total_s)} in all"
 
 
 def calls(finding: Finding, verb: str = "") -> str:

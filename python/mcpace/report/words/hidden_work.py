@@ -16,7 +16,7 @@ from mcpace.report.model.contexts import (
     SessionPerCall,
 )
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Words, calls, seconds, seconds_between
+from mcpace.report.words.context import Words, calls, cost_words, seconds, seconds_between
 from mcpace.report.words.quantities import clean, count, duration, join_words, size
 
 
@@ -62,7 +62,7 @@ def _discovery_repeated(finding: Finding, context: DiscoveryRepeated) -> str:
     often = f" {count(repeats, 'time')}" if repeats else ""
     return (
         f"The OAuth metadata under /.well-known was fetched again{often} although nothing had changed: "
-        f"{duration(finding.cost_s)} a call."
+        f"{cost_words(finding)}."
     )
 
 

@@ -19,7 +19,7 @@ from mcpace.report.model.contexts import (
     TransportProbing,
 )
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Words, seconds
+from mcpace.report.words.context import Words, cost_words, seconds
 from mcpace.report.words.quantities import clean, count, duration, share
 
 REPLIES = {
@@ -42,10 +42,10 @@ def _connection_per_request(finding: Finding, context: ConnectionPerRequest) -> 
     if left:
         return (
             f"{seen}: the client broke off {count(left, 'reply', 'replies')} before the end, after which a connection "
-            f"can't be used again. Setting up new ones took {duration(finding.cost_s)} a call."
+            f"can't be used again. Setting up new ones took {cost_words(finding)}."
         )
     why = f"{closer} closed those that could have been used again" if closer else "open ones stayed unused"
-    return f"{seen}, though {why}: {duration(finding.cost_s)} a call for setting them up again."
+    return f"{seen}, though {why}: {cost_words(finding)} for setting them up again."
 
 
 def _connection_per_request_advice(context: ConnectionPerRequest) -> str:
@@ -88,7 +88,7 @@ def _redirect_per_request(finding: Finding, context: RedirectPerRequest) -> str:
         seen = f"{redirects:.0f} of {count(served, 'request')} were sent on to another path first"
     source, target = clean(context.from_ or "", 60), clean(context.to or "", 60)
     way = f" ({source} to {target})" if source and target else ""
-    return f"{seen}{way}: {duration(finding.cost_s)} a call."
+    return f"{seen}{way}: {cost_words(finding)}."
 
 
 def _redirect_per_request_advice(context: RedirectPerRequest) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcpace.report.model.contexts import AuthDeadlock, LateDelivery, StreamNotDrained, WaitsForGet
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Words, seconds, seconds_between
+from mcpace.report.words.context import Words, cost_words, seconds, seconds_between
 from mcpace.report.words.quantities import count, duration
 
 
@@ -55,7 +55,7 @@ def _stream_not_drained(finding: Finding, context: StreamNotDrained) -> str:
     used = f": {count(connections, 'connection')} for {count(requests, 'request')}" if connections and requests else ""
     return (
         f"The client broke off {broke} once it had the result, after which a connection can't be used again{used}, "
-        f"{duration(finding.cost_s)} a call for setting them up."
+        f"{cost_words(finding)} for setting them up."
     )
 
 
