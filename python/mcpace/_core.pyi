@@ -319,6 +319,10 @@ class Explained:
     """The client's requests by method, in the order in which methods first occur."""
     starts: list[float]
     """Seconds from each server process's start to its first answer."""
+    exits: list[dict[str, Any]]
+    """How each server process ended: ``code``, ``signal``, ``answered`` and ``unanswered`` requests."""
+    serial_calls: dict[str, int]
+    """Tool calls that a foreign client made one after another in one turn: ``calls``, ``time_ns``, ``at_once_ns``."""
     events: int
     lost: int
     """Events that could not be kept."""

@@ -4,9 +4,10 @@ use mcpace_record::{CallId, CallOutcome, Events, Nanos, RecordError, Recording};
 
 use crate::findings::{causes_of_view, proven_stalls};
 use crate::methods::{Method, count_methods};
+use crate::process_exits::process_exits;
 use crate::view::{Process, Texts, View, exchanges_of_file, join_events};
 use crate::waterfall::waterfall_of;
-use crate::{Accounts, Finding, Waterfall};
+use crate::{Accounts, Finding, ProcessExit, SerialCalls, Waterfall};
 
 /// Where the time of a recording's calls went, and why.
 #[derive(Debug)]
@@ -22,6 +23,10 @@ pub struct Explained {
     pub methods: Vec<Method>,
     /// How long each server process took from its start to its first answer, where it was answered by one.
     pub starts: Vec<Nanos>,
+    /// How each server process ended.
+    pub exits: Vec<ProcessExit>,
+    /// Tool calls that a foreign client made one after another within one turn.
+    pub serial_calls: SerialCalls,
     /// How many events it has.
     pub events: u64,
     /// How many the instrument could not keep.
@@ -59,6 +64,8 @@ fn explain_view(view: &View<'_>, behind: Option<&Recording>) -> Explained {
         waterfalls,
         methods: count_methods(view),
         starts,
+        exits: process_exits(view),
+        serial_calls: SerialCalls::from_view(view),
         events: view.events,
         lost: view.lost,
         partial: view.partial,

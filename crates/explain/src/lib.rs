@@ -52,6 +52,8 @@ mod ledger;
 mod methods;
 mod name;
 mod parts;
+mod process_exits;
+mod serial_calls;
 mod server_split;
 mod view;
 mod waterfall;
@@ -63,6 +65,8 @@ pub use ledger::{Ledger, call_ledgers};
 pub use methods::Method;
 pub use name::Name;
 pub use parts::{Part, Parts, Segment};
+pub use process_exits::ProcessExit;
+pub use serial_calls::SerialCalls;
 pub use server_split::{Doubt, ServerSplit};
 pub use view::{
     Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, Stamp,

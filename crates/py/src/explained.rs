@@ -66,6 +66,18 @@ impl Explained {
         self.told.starts.iter().map(|start| start.as_secs_f64()).collect()
     }
 
+    /// How each server process ended.
+    #[getter]
+    fn exits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.told.exits)
+    }
+
+    /// Tool calls that a foreign client made one after another within one turn.
+    #[getter]
+    fn serial_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.told.serial_calls)
+    }
+
     /// How many events there are.
     #[getter]
     fn events(&self) -> u64 {

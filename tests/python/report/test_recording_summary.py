@@ -88,6 +88,45 @@ def test_a_run_of_an_older_release_says_what_it_has() -> None:
     assert page_of(run).tables == []
 
 
+def told_of(**facts: object) -> list[str]:
+    """The sentences on a recording of these facts."""
+    machine = {"system": "L", "architecture": "x", "cpu": "A", "cores": 2, "memory_bytes": 1, "python": "3.11"}
+    whole = {"kind": "recording", "started": "2026-01-01T00:00:00Z", "mcpace": "0.1.0", "machine": machine}
+    run = Run.model_validate({**whole, "recording": {"events": 20, **facts}, "cases": []})
+    return [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in sentences(run)]
+
+
+NOTHING_FOUND = "No cause of lost time was found in 20 events."
+
+
+@pytest.mark.parametrize(
+    ("ended", "sentence"),
+    [
+        ({"signal": 9, "answered": 3, "unanswered": 1}, "was ended by signal 9 and left 1 request without an answer."),
+        ({"code": 0, "answered": 3, "unanswered": 2}, "ended with code 0 and left 2 requests without an answer."),
+        ({"code": 3, "answered": 0, "unanswered": 0}, "ended with code 3 before it answered anything."),
+    ],
+)
+def test_a_process_that_ended_too_soon_is_told(ended: dict[str, int], sentence: str) -> None:
+    assert told_of(exits=[ended]) == [f"The server's process {sentence}", NOTHING_FOUND]
+    assert told_of(exits=[ended] * 5)[3:] == ["So did 2 more.", NOTHING_FOUND]
+
+
+@pytest.mark.parametrize(
+    "ended", [{"signal": 15, "answered": 3}, {"code": 0, "answered": 0}, {"code": 1, "answered": 1}]
+)
+def test_a_process_that_answered_or_was_not_asked_is_not_told(ended: dict[str, int]) -> None:
+    assert told_of(exits=[{**ended, "unanswered": 0}]) == [NOTHING_FOUND]
+
+
+def test_calls_in_turn_are_told_where_calls_at_once_would_save_time() -> None:
+    serial = {"calls": 3, "time_s": 2.01, "at_once_s": 1.0}
+    told = told_of(serial_calls=serial)
+    assert told[0].startswith("The client made 3 tool calls one after another without a pause between them, in 2.01 s:")
+    assert told[0].endswith("they would take 1.01 s less.") and told[1:] == [NOTHING_FOUND]
+    assert told_of(serial_calls={**serial, "at_once_s": 1.95}) == [NOTHING_FOUND]
+
+
 def uncertain_run(tool: str, confidence: str, disproof: str, alternatives: list[dict[str, str]]) -> Run:
     """A recording with one finding and one called tool."""
     finding = Finding.model_validate(
@@ -118,6 +157,15 @@ def uncertain_run(tool: str, confidence: str, disproof: str, alternatives: list[
     )
     run.cases[0].findings.append(finding)
     return run
+
+
+def test_a_slow_start_is_told_once() -> None:
+    run = uncertain_run("look", "high", "start-again-warm", [])
+    assert run.recording is not None
+    run.recording.starts_s, run.cases[0].trials_s = [1.5], []
+    assert sum("start" in sentence for sentence in sentences(run)) == 1
+    run.cases[0].findings[0].code = "slow-start"
+    assert [sentence for sentence in sentences(run) if "start" in sentence] == sentences(run)[:1]
 
 
 BLOCKED = {"code": "blocked-event-loop", "decided_by": "call-from-second-session"}

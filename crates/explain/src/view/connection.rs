@@ -93,6 +93,10 @@ pub struct Process<'a> {
     pub started: Stamp,
     /// Ended.
     pub exited: Option<Stamp>,
+    /// Its exit code, where it exited.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, where one did.
+    pub exit_signal: Option<i32>,
     /// Its first line on stdout.
     pub first_output: Option<Stamp>,
     /// Its first line on stderr.

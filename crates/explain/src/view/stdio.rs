@@ -58,10 +58,10 @@ impl<'a> StdioJoin<'a> {
     pub(super) fn join_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
             EventKind::ProcessStarted { pid, program } => self.program_started(at, *pid, keeper.keep_text(program)),
-            EventKind::ProcessExited { pid, .. } => {
+            EventKind::ProcessExited { pid, code, signal } => {
                 let process = self.processes.iter_mut().rfind(|p| p.pid == *pid);
-                if let Some(process) = process {
-                    process.exited.get_or_insert(at);
+                if let Some(process) = process.filter(|process| process.exited.is_none()) {
+                    (process.exited, process.exit_code, process.exit_signal) = (Some(at), *code, *signal);
                 }
             }
             EventKind::StdioLine { side, from, began, bytes, digest, messages, blocked, .. } => {
@@ -108,6 +108,8 @@ impl<'a> StdioJoin<'a> {
             program,
             started: at,
             exited: None,
+            exit_code: None,
+            exit_signal: None,
             first_output: None,
             first_stderr: None,
             exchanges: Vec::new(),

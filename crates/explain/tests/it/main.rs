@@ -20,6 +20,7 @@ mod repeated_listing;
 mod resources;
 mod retried_execution;
 mod script;
+mod serial_calls;
 mod sessions;
 mod simulation;
 mod slow_start;

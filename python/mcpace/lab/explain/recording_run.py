@@ -15,7 +15,7 @@ from mcpace import _core
 from mcpace.lab.clients.trials_to_cases import NANOS, Facts, Trial, operation_cases
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.machine import new_run
-from mcpace.report.model.recording import MethodFacts, RecordingFacts
+from mcpace.report.model.recording import ExitFacts, MethodFacts, RecordingFacts, SerialCallFacts
 from mcpace.report.model.run import Operation, Run, Subject
 
 TIMES = ("median", "slowest")
@@ -64,8 +64,17 @@ def _explained_run(explained: _core.Explained, file: Path, behind: Sequence[Path
         cut_off=explained.partial,
         methods=[_method_facts(one) for one in explained.methods],
         starts_s=explained.starts,
+        exits=[ExitFacts.model_validate(one) for one in explained.exits],
+        serial_calls=_serial_calls(explained.serial_calls),
     )
     return run
+
+
+def _serial_calls(serial: dict[str, int]) -> SerialCallFacts | None:
+    if not serial["calls"]:
+        return None
+    seconds = {f"{key}_s": serial[f"{key}_ns"] / NANOS for key in ("time", "at_once")}
+    return SerialCallFacts.model_validate({"calls": serial["calls"], **seconds})
 
 
 def _method_facts(explained: dict[str, Any]) -> MethodFacts:

@@ -28,6 +28,25 @@ class MethodFacts(Model):
     largest_reply_bytes: Whole
 
 
+class ExitFacts(Model):
+    """The end of one server process."""
+
+    code: int | None = None
+    signal: int | None = None
+    answered: Whole
+    unanswered: Whole
+    """Requests without an answer, without those that the client cancelled."""
+
+
+class SerialCallFacts(Model):
+    """Tool calls that followed one another at once, after a pause of the client."""
+
+    calls: Whole
+    time_s: Number
+    at_once_s: Number
+    """Time that they would have taken with the calls of each turn at once."""
+
+
 class RecordingFacts(Model):
     """Summary of one recording, or of several that are read as one."""
 
@@ -40,3 +59,7 @@ class RecordingFacts(Model):
     """The client's requests by method, in the order in which methods first occur."""
     starts_s: list[Number] = []
     """Time from the start of each server process to its first answer."""
+    exits: list[ExitFacts] = []
+    """The ends of the server processes."""
+    serial_calls: SerialCallFacts | None = None
+    """Tool calls that a foreign client made one after another within one turn."""

@@ -6,6 +6,7 @@ import shlex
 import statistics
 
 from mcpace.report.groups import Group, group_findings
+from mcpace.report.model.recording import RecordingFacts
 from mcpace.report.model.run import Finding, Run
 from mcpace.report.words import findings
 from mcpace.report.words.quantities import clean, count, duration
@@ -25,6 +26,9 @@ LIVE_EXPERIMENTS = frozenset(
 LONGEST_TOOL = 128
 """Maximum length of a tool's name in a command."""
 
+SHORTEST_SAVING_S = 0.1
+"""The verdict mentions tool calls in turn where calls at the same time save at least this."""
+
 TOLD = 3
 """Maximum number of causes that the verdict names. The report below it lists all."""
 
@@ -32,7 +36,7 @@ TOLD = 3
 def sentences(run: Run) -> list[str]:
     """The causes that the recording proves, its requests, and its gaps."""
     groups = group_findings(run.cases)
-    asked = _request_sentences(run)
+    asked = _request_sentences(run, {group.code for group in groups[:TOLD]})
     told = [cause_sentence(group) for group in groups[:TOLD]]
     if len(groups) > TOLD:
         told.append(f"{count(len(groups) - TOLD, 'cause')} more below.")
@@ -65,14 +69,14 @@ def _tool_option(run: Run) -> str:
     return f" --tool {shlex.quote(name)}"
 
 
-def _request_sentences(run: Run) -> list[str]:
-    """The requests of a foreign client, and the slowest one. Empty where the recording has marked operations, which the
-    trials cover."""
+def _request_sentences(run: Run, causes: set[str]) -> list[str]:
+    """The requests of a foreign client, and the slowest one, beside the sentences on ``causes``. Empty where the
+    recording has marked operations, which the trials cover."""
     facts = run.recording
     if facts is None or any(case.trials_s for case in run.cases):
         return []
     told = []
-    if facts.starts_s:
+    if facts.starts_s and "slow-start" not in causes:
         each = f" ({count(len(facts.starts_s), 'start')}, the median)" if len(facts.starts_s) > 1 else ""
         told.append(f"The server takes {duration(statistics.median(facts.starts_s))} to start{each}.")
     # The handshake with a new process is part of its start, which the sentence above covers.
@@ -83,7 +87,31 @@ def _request_sentences(run: Run) -> list[str]:
         name = clean(f"{slowest.method} {slowest.name}" if slowest.name else slowest.method, 60)
         requests = count(sum(one.requests for one in facts.methods), "request")
         told.append(f"The client sent {requests}; the slowest was {name}, {duration(slowest.slowest_s or 0.0)}.")
-    return told
+    return [*_exit_sentences(facts), *told, *_serial_sentences(facts)]
+
+
+def _exit_sentences(facts: RecordingFacts) -> list[str]:
+    """Server processes that ended without the answers that the client waited for, or that failed before any answer."""
+    told = []
+    for one in facts.exits:
+        how = f"was ended by signal {one.signal}" if one.signal is not None else f"ended with code {one.code}"
+        if one.unanswered:
+            told.append(f"The server's process {how} and left {count(one.unanswered, 'request')} without an answer.")
+        elif one.code and not one.answered:
+            told.append(f"The server's process {how} before it answered anything.")
+    return told if len(told) <= TOLD else [*told[:TOLD], f"So did {len(told) - TOLD:,} more."]
+
+
+def _serial_sentences(facts: RecordingFacts) -> list[str]:
+    """Tool calls in turn, where making them at once would save time that is felt."""
+    serial = facts.serial_calls
+    if serial is None or serial.time_s - serial.at_once_s < SHORTEST_SAVING_S:
+        return []
+    saved = duration(serial.time_s - serial.at_once_s)
+    return [
+        f"The client made {count(serial.calls, 'tool call')} one after another without a pause between them, "
+        f"in {duration(serial.time_s)}: at the same time, if none needs another's result, they would take {saved} less."
+    ]
 
 
 def cause_sentence(group: Group) -> str:
