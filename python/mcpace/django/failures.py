@@ -35,7 +35,7 @@ from rest_framework_services.exceptions import (
 from mcpace.django.limits import LimitExceeded, Uncounted
 from mcpace.django.permissions import Forbidden
 from mcpace.server.calls.content import failure_json
-from mcpace.server.core.handlers import Answer, protocol_answer
+from mcpace.server.core.failures import Answer, protocol_answer
 from mcpace.server.errors import (
     InvalidArguments,
     MCPError,

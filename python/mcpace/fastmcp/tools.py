@@ -23,7 +23,8 @@ from mcpace.fastmcp.schemas import (
     parse_docstring,
 )
 from mcpace.server.calls.content import failure_json, text_json
-from mcpace.server.core.handlers import Answer, HandlerPlan, protocol_answer
+from mcpace.server.core.failures import Answer, protocol_answer
+from mcpace.server.core.handlers import HandlerPlan
 from mcpace.server.errors import (
     InputRequired,
     InvalidArguments,

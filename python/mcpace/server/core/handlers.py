@@ -9,27 +9,16 @@ without the compiled part. Modules for resources and prompts are loaded with the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
-from mcpace.server.calls.content import encodable, failure_json
 from mcpace.server.calls.context import Context
 from mcpace.server.calls.invocation import call_function
-from mcpace.server.errors import (
-    InputRequired,
-    ResourceError,
-    is_protocol_error,
-    log_tool_failure,
-    logger,
-    resource_answer,
-    tool_exception,
-)
+from mcpace.server.core.failures import Answer, plain_failure, prompt_failure, resource_failure, tool_failure
 from mcpace.server.registration.context_use_scan import find_names
-from mcpace.types import INTERNAL_ERROR, wire
 
 if TYPE_CHECKING:
     from mcpace import _core
@@ -37,9 +26,6 @@ if TYPE_CHECKING:
     from mcpace.server.registration.output import Data, PlainValue
     from mcpace.server.registration.prompts import Prompt
     from mcpace.server.registration.tools import Tool
-
-Answer = bytes | tuple[int, str, str | None]
-"""A whole result as JSON, which may ask the client questions, or ``(code, message, data)`` of a protocol error."""
 
 _WAYS = frozenset({"get_context"})
 """Names by which a function finds its context without a parameter."""
@@ -148,79 +134,6 @@ def completion_plan(binding: CoreBinding) -> HandlerPlan:
         return await completion_json(binding.registry, _context.params)
 
     return _finished_plan(binding, "completion/complete", complete, plain_failure("completion/complete"))
-
-
-def tool_failure(name: str) -> Callable[[BaseException], Answer]:
-    """Turns a tool's exception into an answer. A crash is logged with its traceback; the client reads the tool's name
-    only."""
-
-    def fail(error: BaseException) -> Answer:
-        told = tool_exception(name, error)
-        known = protocol_answer(told)
-        if known is not None:
-            return known
-        log_tool_failure(name, told)
-        return failure_json(str(told))
-
-    return fail
-
-
-def resource_failure(uri: str | None) -> Callable[[BaseException], Answer]:
-    """Turns an exception of reading a resource into an answer."""
-
-    def fail(error: BaseException) -> Answer:
-        known = protocol_answer(error)
-        if known is not None:
-            return known
-        if isinstance(error, ResourceError):
-            return error_answer(resource_answer(uri or "", error))
-        return plain_failure("resources/read")(error)
-
-    return fail
-
-
-def prompt_failure(prompt: Prompt) -> Callable[[BaseException], Answer]:
-    """Turns an exception of a prompt into an answer, which names the prompt or the missing argument."""
-    from mcpace.server.core.requests import prompt_failure as prompt_answer
-
-    def fail(error: BaseException) -> Answer:
-        known = protocol_answer(error)
-        if known is not None:
-            return known
-        code, message = prompt_answer(prompt.name, error)
-        if code == INTERNAL_ERROR:
-            logger.error("Prompt %r raised an unexpected exception", prompt.name, exc_info=error)
-        return (code, message, None)
-
-    return fail
-
-
-def plain_failure(method: str) -> Callable[[BaseException], Answer]:
-    """Turns an unexpected exception into an answer that tells the client nothing about it."""
-
-    def fail(error: BaseException) -> Answer:
-        known = protocol_answer(error)
-        if known is not None:
-            return known
-        logger.error("%s raised an unexpected exception", method, exc_info=error)
-        return (INTERNAL_ERROR, "Internal server error", None)
-
-    return fail
-
-
-def protocol_answer(error: BaseException) -> Answer | None:
-    """The answer to a protocol error or to questions for the client; ``None`` for any other exception."""
-    if isinstance(error, InputRequired):
-        # The standard library's encoder writes lone surrogates, which a client may have sent, as escapes.
-        return json.dumps(wire(error.result)).encode()
-    return error_answer(error) if is_protocol_error(error) else None
-
-
-def error_answer(error: Any) -> tuple[int, str, str | None]:
-    """A protocol error, mcpace's or the official SDK's, in the form that the compiled part takes."""
-    data = error.error.data
-    told = None if data is None else to_json(data, fallback=str).decode()
-    return (error.error.code, encodable(error.error.message), told)
 
 
 def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -27,7 +27,8 @@ from mcpace.server.auth.principal import TRUSTED, checked_principal, remember
 from mcpace.server.calls.content import failure_json, text_json
 from mcpace.server.calls.context import Context, ReadResourceContents
 from mcpace.server.calls.invocation import call_function
-from mcpace.server.core.handlers import Answer, HandlerPlan
+from mcpace.server.core.failures import Answer
+from mcpace.server.core.handlers import HandlerPlan
 from mcpace.server.errors import MCPError, ToolError, is_protocol_error
 from mcpace.server.sdk_compat.shared_types import shared
 from mcpace.types import (

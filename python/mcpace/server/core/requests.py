@@ -14,6 +14,7 @@ from pydantic_core import to_json
 
 from mcpace.server.calls.context import Context, ReadResourceContents, RequestContext
 from mcpace.server.calls.invocation import call_function
+from mcpace.server.core.failures import prompt_error
 from mcpace.server.errors import (
     InputRequired,
     MCPError,
@@ -100,13 +101,6 @@ async def prompt_json(prompt: Prompt, arguments: Mapping[str, Any] | None, conte
     return messages_json(prompt.description, rendered)
 
 
-def prompt_failure(prompt: str, error: BaseException) -> tuple[int, str]:
-    """The code and the message of the error that answers a failed prompt."""
-    if isinstance(error, ValueError) and error.__cause__ is None:
-        return INVALID_PARAMS, str(error)
-    return INTERNAL_ERROR, f"Error rendering prompt {prompt}"
-
-
 async def completion_json(registry: Registry, params: Mapping[str, Any]) -> bytes:
     """Proposed completions, as a client gets them: the members of ``completion``."""
     function = registry.completion
@@ -159,7 +153,7 @@ async def _answer_request(
         try:
             return await prompt_json(prompt, params.get("arguments"), context)
         except ValueError as error:
-            code, message = prompt_failure(prompt.name, error)
+            code, message = prompt_error(prompt.name, error)
             if code == INTERNAL_ERROR:
                 logger.error("Prompt %r raised an unexpected exception", prompt.name, exc_info=error)
             raise MCPError(code, message) from error
