@@ -180,14 +180,14 @@ class _Base:
         """Measures another slice and returns its median; ``None`` where no call succeeded."""
         start = time.monotonic()
         try:
-            return self.processes.measure_base(length_s) if self.processes else self._drive_slice(length_s, budget)
+            return self.processes.measure_base(length_s) if self.processes else self._measure_slice(length_s, budget)
         except (_core.ClientProblem, LabError) as problem:
             self.failure = str(problem)
             return None
         finally:
             self.spent_s += time.monotonic() - start
 
-    def _drive_slice(self, length_s: float, budget: _Budget) -> float | None:
+    def _measure_slice(self, length_s: float, budget: _Budget) -> float | None:
         experiment = _Experiment(Variant("base"))
         found = _run_slice(budget.with_time_limit(self.plan), length_s, experiment)
         if found is None:

@@ -8,7 +8,7 @@ The experiment repeats the load with TCP_QUICKACK on the client's sockets, which
 the hill vanishes, calls waited for acknowledgements. The experiment is also made with one connection, where calls can't
 wait for each other.
 
-Design constraint: These functions are pure. The caller drives the load and passes its results.
+Design constraint: These functions are pure. The caller runs the load and passes its results.
 """
 
 from __future__ import annotations

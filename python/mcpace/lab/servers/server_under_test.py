@@ -125,7 +125,7 @@ class ServerUnderTest:
             if usage is not None:
                 self.facts.rss_idle_bytes, self.facts.processes = usage.rss_bytes, usage.processes
             if self.conditions.warm_up_s:
-                _drive_unless_interrupted(self._load_plan(self.conditions.warm_up_s, seed=0))
+                _run_unless_interrupted(self._load_plan(self.conditions.warm_up_s, seed=0))
             self._pause_program(program)
         except Unsupported as problem:
             self.unsupported = str(problem)
@@ -142,7 +142,7 @@ class ServerUnderTest:
             with defer_interrupt():
                 with UsageWatch(program.pid) as watch:
                     plan = self._load_plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
-                    outcome = self._drive_round(plan)
+                    outcome = self._run_load_round(plan)
                 # A round that was interrupted in its warm-up has no measurements.
                 if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
                     self.rounds.append(Round(outcome, watch.cpu_s, watch.rss_bytes))
@@ -155,7 +155,7 @@ class ServerUnderTest:
         except LabError as problem:
             self._give_up(str(problem))
 
-    def _drive_round(self, plan: LoadPlan) -> Outcome:
+    def _run_load_round(self, plan: LoadPlan) -> Outcome:
         if not (self.conditions.server_timing and self.checked):
             return run_engine(plan, Quiet())
         with LayerSampler(
@@ -292,7 +292,7 @@ class ServerUnderTest:
         )
 
     def _measure_load(self, program: ServerProgram, plan: LoadPlan) -> LoadResult:
-        outcome = _drive_unless_interrupted(plan)
+        outcome = _run_unless_interrupted(plan)
         if outcome.ended == "failed":
             raise program.exit_error() or LabError(outcome.failure or "the load failed")
         return load_result_of([outcome], None)
@@ -313,7 +313,7 @@ def load_result_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Load
     )
 
 
-def _drive_unless_interrupted(plan: LoadPlan) -> Outcome:
+def _run_unless_interrupted(plan: LoadPlan) -> Outcome:
     """Runs a load whose results are dropped on Ctrl-C."""
     outcome = run_engine(plan, Quiet())
     if outcome.ended == "stopped":
