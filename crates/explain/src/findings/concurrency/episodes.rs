@@ -22,6 +22,7 @@ use super::batches::{CallBatch, find_batches};
 use super::full_buffer::behind_buffer;
 use super::held_reply;
 use super::load::{find_loaded, find_turns};
+use super::queue_model::find_queue;
 use super::reply_order::{ToolEnds, behind_earlier};
 use super::served::{Owner, Served, served_requests};
 use super::stalls::{CROSSING, Stall, Stalls, ToolWork, find_stalls};
@@ -89,6 +90,12 @@ pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
     let batches = find_batches(&tools);
     let own = shortest_work(&served, &tools);
     let mut found = of_sessions(&tools, own);
+    let queue = find_queue(&tools, shortest_way(&served));
+    if found.is_empty()
+        && let Some(queue) = queue.as_ref().filter(|queue| queue.by_session)
+    {
+        found.push(of_session_queue(&queue.batch));
+    }
     if found.is_empty() {
         found = pool.into_iter().collect();
     }
@@ -96,7 +103,8 @@ pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
     let explained = |batch: &&CallBatch<'_, '_>| !found.is_empty() && one_of_each_owner(batch);
     let mut others: Vec<&CallBatch<'_, '_>> = batches.iter().filter(|batch| !explained(batch)).collect();
     let is_open = found.is_empty() && others.is_empty() && behind_buffer(view).len() < held_reply::FEWEST_HELD;
-    let loaded = if is_open { find_loaded(&tools).or_else(|| find_turns(&tools, own)) } else { None };
+    let queue = queue.filter(|queue| !queue.by_session).map(|queue| queue.batch);
+    let loaded = if is_open { find_loaded(&tools).or_else(|| find_turns(&tools, own)).or(queue) } else { None };
     others.extend(&loaded);
     let pools: Vec<&str> = others.iter().filter(|b| b.at_a_time > 1).filter_map(|b| b.calls[0].tool).collect();
     let is_serial = found.iter().any(|episode| episode.code == Code::SerialSession);
@@ -357,20 +365,16 @@ fn of_sessions(tools: &[&Served<'_>], own: Nanos) -> Vec<Episode> {
     let all_in_turns = find_turns(tools, own).is_some();
     let waves = sessions.values().flat_map(|calls| find_batches(calls)).filter(|batch| beside.others_ran(batch));
     let turns = sessions.values().filter_map(|calls| find_turns(calls, own)).filter(|_| !all_in_turns);
-    let mut found: Vec<Episode> = waves
-        .chain(turns)
-        .filter(|batch| batch.at_a_time == 1)
-        .map(|batch| Episode {
-            code: Code::SerialSession,
-            at_a_time: 1,
-            waits: batch_waits(&batch),
-            level: Level::High,
-            reason: Reason::NothingPassed,
-            other: None,
-        })
-        .collect();
+    let mut found: Vec<Episode> =
+        waves.chain(turns).filter(|batch| batch.at_a_time == 1).map(|batch| of_session_queue(&batch)).collect();
     found.sort_by_key(|episode| episode.waits.first().map(|wait| wait.asked.event));
     found
+}
+
+/// Calls of sessions that each had their calls take turns.
+fn of_session_queue(batch: &CallBatch<'_, '_>) -> Episode {
+    let (level, reason) = (Level::High, Reason::NothingPassed);
+    Episode { code: Code::SerialSession, at_a_time: 1, waits: batch_waits(batch), level, reason, other: None }
 }
 
 /// Ends of all tools, to see whether others' fell among a session's own.
@@ -392,8 +396,12 @@ impl Beside {
     }
 }
 
-/// The shortest time that a tool took, without the way to the server and back: requests that need no tool take about that.
+/// The shortest time that a tool took, without the way to the server and back.
 fn shortest_work(served: &[Served<'_>], tools: &[&Served<'_>]) -> Nanos {
-    let way = served.iter().filter(|one| one.tool.is_none()).map(Served::server_time).min().unwrap_or_default();
-    tools.iter().map(|tool| tool.server_time()).min().unwrap_or_default().since(way)
+    tools.iter().map(|tool| tool.server_time()).min().unwrap_or_default().since(shortest_way(served))
+}
+
+/// The time to the server and back: requests that need no tool take about that.
+fn shortest_way(served: &[Served<'_>]) -> Nanos {
+    served.iter().filter(|one| one.tool.is_none()).map(Served::server_time).min().unwrap_or_default()
 }

@@ -10,6 +10,7 @@ mod full_buffer;
 pub(super) mod head_of_line;
 mod held_reply;
 mod load;
+mod queue_model;
 mod reply_order;
 pub(super) mod serial_session;
 mod served;
