@@ -3,6 +3,9 @@
 /// Chance may bring as much evidence in one healthy recording of ten thousand.
 const RARE: f64 = 1e-4;
 
+/// Advantage in the logarithm of the likelihood of a model that is far likelier than another: ten thousand to one.
+pub(super) const FAR_LIKELIER: f64 = 9.2;
+
 /// Whether chance, which brings `expected` observations on average, hardly ever brings as many as `observed`: the upper tail
 /// of the Poisson distribution.
 pub(super) fn exceeds_chance(observed: usize, expected: f64) -> bool {

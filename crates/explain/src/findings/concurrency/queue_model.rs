@@ -12,15 +12,13 @@ use mcpace_record::Nanos;
 
 use super::batches::CallBatch;
 use super::served::{Owner, Served};
+use crate::findings::chance::FAR_LIKELIER;
 
 /// Calls that are looked at: the first ones of a larger recording.
 const MOST_CALLS: usize = 4_096;
 
 /// The largest limit that is tried.
 const LARGEST: usize = 32;
-
-/// Advantage of a queue over calls that run beside each other: e^10 is 22,000 to 1.
-const NEEDED: f64 = 10.0;
 
 /// Part of the calls' time that they must have waited.
 const WAITED: f64 = 0.1;
@@ -56,7 +54,7 @@ pub(super) fn find_queue<'v, 'a>(tools: &[&'v Served<'a>], way: Nanos) -> Option
         (limit, false, starts)
     });
     let of_sessions = has_sessions.then(|| (1, true, starts_by_session(tools, way)));
-    let least = likelihood(tools, &beside) + NEEDED;
+    let least = likelihood(tools, &beside) + FAR_LIKELIER;
     let models = limits.chain(of_sessions).map(|(limit, by_session, starts)| {
         let found = likelihood(tools, &starts);
         (limit, by_session, starts, found)
@@ -66,14 +64,6 @@ pub(super) fn find_queue<'v, 'a>(tools: &[&'v Served<'a>], way: Nanos) -> Option
         return None;
     }
     let batch = divide_calls(tools, &beside, &starts, limit)?;
-    if std::env::var("DBG").is_ok() {
-        println!(
-            "QUEUE {limit} {by_session} {:.1} n={} once={at_once} time={:?}",
-            found - least + NEEDED,
-            tools.len(),
-            batch.time
-        );
-    }
     Some(Queue { batch, by_session })
 }
 

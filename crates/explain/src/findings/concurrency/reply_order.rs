@@ -7,7 +7,7 @@ use mcpace_record::Nanos;
 use super::held_reply::HeldReply;
 use super::served::{Owner, Served};
 use super::stalls::CROSSING;
-use crate::findings::chance::exceeds_chance;
+use crate::findings::chance::{FAR_LIKELIER, exceeds_chance};
 use crate::view::View;
 
 /// A call's own time must be this long to tell a reply that was held from a call that began late.
@@ -34,7 +34,8 @@ pub(super) fn behind_earlier(view: &View<'_>, served: &[Served<'_>]) -> Vec<Held
     let ends = ToolEnds::of_calls(served);
     let shortest = served.iter().filter(|call| call.tool.is_some()).map(Served::server_time).min().unwrap_or_default();
     let alike = share_of_equal_times(served);
-    let (mut late, mut by_chance) = (Vec::new(), 0.0);
+    let scatter = scatter_of_times(served);
+    let (mut late, mut by_chance, mut advantage) = (Vec::new(), 0.0, 0.0);
     let (mut in_order, mut overtaken) = (0_usize, 0_usize);
     for calls in callers.values() {
         let pairs = calls.windows(2).map(|pair| (pair[0], pair[1]));
@@ -49,6 +50,9 @@ pub(super) fn behind_earlier(view: &View<'_>, served: &[Served<'_>]) -> Vec<Held
             let ready = (call.asked.at + shortest).min(call.answered.at);
             let is_held = call.answered.at.since(ready) >= SHORTEST;
             if is_held && call.answered.at.since(before.answered.at) <= CROSSING {
+                // Density of the ends: in order, all within the crossing of stamps; else over the scatter of the time.
+                let spread = call.server_time().0 as f64 * scatter / CROSSING.0 as f64;
+                advantage += if asked_together { spread.min(1.0 / alike).ln().max(0.0) } else { spread.ln() };
                 late.push(HeldReply {
                     exchange: view.exchanges[call.at].id,
                     asked: call.asked,
@@ -60,7 +64,7 @@ pub(super) fn behind_earlier(view: &View<'_>, served: &[Served<'_>]) -> Vec<Held
         }
     }
     let ordered = overtaken * 10 <= in_order;
-    if !ordered || !exceeds_chance(late.len(), by_chance) {
+    if !ordered || !exceeds_chance(late.len(), by_chance) && advantage < FAR_LIKELIER {
         return Vec::new();
     }
     late.sort_by_key(|held| held.answered.at);
@@ -80,6 +84,15 @@ fn ends_in_waves(late: &[HeldReply], served: &[Served<'_>]) -> bool {
     sizes.sort_unstable();
     let commonest = sizes.chunk_by(|one, next| one == next).map(<[usize]>::len).max().unwrap_or(0);
     commonest >= FEWEST_WAVES && commonest * 4 >= sizes.len() * 3
+}
+
+/// The mean deviation of the logarithms of the times that calls took.
+fn scatter_of_times(served: &[Served<'_>]) -> f64 {
+    let tools = served.iter().filter(|call| call.tool.is_some());
+    let mut logarithms: Vec<f64> = tools.map(|call| (call.server_time().0.max(1) as f64).ln()).collect();
+    logarithms.sort_by(f64::total_cmp);
+    let Some(usual) = logarithms.get(logarithms.len() / 2) else { return 0.0 };
+    logarithms.iter().map(|one| (one - usual).abs()).sum::<f64>() / logarithms.len() as f64
 }
 
 /// Share of the pairs of calls that took equally long, among pairs of calls that did not run together.
