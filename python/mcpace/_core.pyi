@@ -320,7 +320,8 @@ class Explained:
     starts: list[float]
     """Seconds from each server process's start to its first answer."""
     exits: list[dict[str, Any]]
-    """How each server process ended: ``code``, ``signal``, ``answered`` and ``unanswered`` requests."""
+    """How each server process ended: ``code``, ``signal``, ``answered`` and ``unanswered`` requests; ``only_call_ns``
+    is the time of its tool call, where it was started for one call."""
     serial_calls: dict[str, int]
     """Tool calls that a foreign client made one after another in one turn: ``calls``, ``time_ns``, ``at_once_ns``."""
     events: int

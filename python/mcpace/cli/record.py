@@ -22,6 +22,7 @@ from mcpace.lab.headers import parse_headers
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples, read_sample
 from mcpace.report.verdict import sentences
+from mcpace.report.words.quantities import count
 
 
 def register(app: typer.Typer) -> None:
@@ -106,7 +107,7 @@ def record(
         raise LabError(f"the recording in {file} is incomplete: writing failed (is the disk full?)")
     if watch is not None:
         _add_samples(samples, file)
-    inform(f"recorded {recorder.exchanges} exchanges in {file}")
+    inform(f"recorded {count(recorder.exchanges, 'exchange')} in {file}")
     if recorder.exchanges:
         _inform_of_causes(file)
 

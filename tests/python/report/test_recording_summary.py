@@ -119,6 +119,35 @@ def test_a_process_that_answered_or_was_not_asked_is_not_told(ended: dict[str, i
     assert told_of(exits=[{**ended, "unanswered": 0}]) == [NOTHING_FOUND]
 
 
+def method(name: str, succeeded: int, failed: int, unanswered: int = 0) -> dict[str, object]:
+    """Facts on the requests of a method."""
+    sizes = {"request_bytes": 1, "reply_bytes": 1, "largest_reply_bytes": 1}
+    times = {"median_s": 0.002, "slowest_s": 0.002} if succeeded or failed else {}
+    counts = {"requests": succeeded + failed + unanswered, "succeeded": succeeded, "failed": failed}
+    return {"method": name, **counts, **times, **sizes}
+
+
+def test_failed_requests_are_told_and_a_refused_discovery_is_none() -> None:
+    discover, called = method("server/discover", 0, 1), method("tools/call", 2, 0)
+    assert told_of(methods=[called, discover])[0].startswith("The client sent 3 requests; the slowest was tools/call")
+    called = method("tools/call", 2, 3)
+    told = told_of(methods=[called, discover])
+    assert told[0].startswith("The client sent 6 requests, 3 of which failed; the slowest was tools/call")
+
+
+def test_a_server_that_never_answers_is_told() -> None:
+    told = told_of(methods=[method("initialize", 0, 0, unanswered=3)])
+    assert told == ["The client sent 3 requests; none was answered.", NOTHING_FOUND]
+
+
+def test_a_process_for_one_call_is_told_where_its_start_takes_longer() -> None:
+    ended = {"code": 0, "answered": 2, "unanswered": 0, "only_call_s": 0.004}
+    told = told_of(exits=[ended], starts_s=[0.2])
+    assert told[1].startswith("The server's process was started for one tool call, which took 4.00 ms.")
+    assert len(told_of(exits=[{**ended, "only_call_s": 0.3}], starts_s=[0.2])) == len(told) - 1
+    assert len(told_of(exits=[{**ended, "only_call_s": None}], starts_s=[0.2])) == len(told) - 1
+
+
 def test_calls_in_turn_are_told_where_calls_at_once_would_save_time() -> None:
     serial = {"calls": 3, "time_s": 2.01, "at_once_s": 1.0}
     told = told_of(serial_calls=serial)
@@ -141,8 +170,7 @@ def uncertain_run(tool: str, confidence: str, disproof: str, alternatives: list[
             "alternatives": alternatives,
         }
     )
-    sizes = {"request_bytes": 1, "reply_bytes": 1, "largest_reply_bytes": 1}
-    method = {"method": "tools/call", "name": tool, "requests": 1, "succeeded": 1, "failed": 0, **sizes}
+    called = {**method("tools/call", 1, 0), "name": tool}
     case = {"subject": {"sdk": "recording"}, "target": "r", "operation": "call", "trials_s": [1.0], "errors": 0}
     machine = {"system": "L", "architecture": "x", "cpu": "A", "cores": 2, "memory_bytes": 1, "python": "3.11"}
     run = Run.model_validate(
@@ -151,7 +179,7 @@ def uncertain_run(tool: str, confidence: str, disproof: str, alternatives: list[
             "started": "2026-01-01T00:00:00Z",
             "mcpace": "0.1.0",
             "machine": machine,
-            "recording": {"events": 20, "methods": [method]},
+            "recording": {"events": 20, "methods": [called]},
             "cases": [case],
         }
     )

@@ -1,7 +1,7 @@
 //! Tool calls that a foreign client makes one after another, and processes that leave requests without an answer.
 
 use mcpace_explain::{ProcessExit, SerialCalls, explain_recording};
-use mcpace_record::{EventKind, LineFrom};
+use mcpace_record::{EventKind, LineFrom, Nanos};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, request};
 
@@ -66,8 +66,39 @@ fn ended_process(cancels: bool, code: Option<i32>, signal: Option<i32>) -> Vec<P
 
 #[test]
 fn a_process_that_ends_leaves_requests_without_an_answer() {
-    let left = ProcessExit { code: None, signal: Some(9), answered: 1, unanswered: 1 };
+    let left = ProcessExit { code: None, signal: Some(9), answered: 1, unanswered: 1, only_call: None };
     assert_eq!(ended_process(false, None, Some(9)), [left]);
-    let cancelled = ProcessExit { code: Some(0), signal: None, answered: 1, unanswered: 0 };
+    let cancelled = ProcessExit { code: Some(0), signal: None, answered: 1, unanswered: 0, only_call: None };
     assert_eq!(ended_process(true, Some(0), None), [cancelled]);
+}
+
+/// A process that answers one call, `gap` after its start, and ends `end` after that (langchain-mcp-adapters 0.3.2).
+fn only_call(calls: u64, gap: f64, end: f64) -> Option<Nanos> {
+    let mut script = Script::stdio();
+    script.spawn(0.0, 42, "server");
+    let initialize = || Some(request(0.0, 0, "initialize", Reply::Silence));
+    script.line(1.0, LineFrom::Client, initialize());
+    script.line(200.0, LineFrom::Server, initialize());
+    let mut at = 200.0 + gap;
+    for id in 1..=calls {
+        let call = || Some(call_tool(0.0, id, Reply::Silence));
+        script.line(at, LineFrom::Client, call());
+        script.line(at + 4.0, LineFrom::Server, call());
+        at += 4.0;
+    }
+    let list = || Some(request(0.0, 9, "tools/list", Reply::Silence));
+    script.line(at + 1.0, LineFrom::Client, list());
+    script.line(at + 3.0, LineFrom::Server, list());
+    script.event(at + 3.0 + end, EventKind::ProcessExited { pid: 42, code: Some(0), signal: None });
+    let [exit] = explain_recording(&script.recording(), None).exits.try_into().unwrap();
+    exit.only_call
+}
+
+#[test]
+fn a_process_that_is_started_for_one_call_is_told_from_one_that_waits() {
+    let took = only_call(1, 2.0, 12.0).unwrap();
+    assert!(took >= ms(4.0) && took < ms(5.0), "{took:?}");
+    assert_eq!(only_call(2, 2.0, 12.0), None);
+    assert_eq!(only_call(1, 3_000.0, 12.0), None);
+    assert_eq!(only_call(1, 2.0, 900.0), None);
 }

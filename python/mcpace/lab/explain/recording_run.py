@@ -64,10 +64,15 @@ def _explained_run(explained: _core.Explained, file: Path, behind: Sequence[Path
         cut_off=explained.partial,
         methods=[_method_facts(one) for one in explained.methods],
         starts_s=explained.starts,
-        exits=[ExitFacts.model_validate(one) for one in explained.exits],
+        exits=[_exit_facts(one) for one in explained.exits],
         serial_calls=_serial_calls(explained.serial_calls),
     )
     return run
+
+
+def _exit_facts(ended: dict[str, Any]) -> ExitFacts:
+    took = ended["only_call_ns"]
+    return ExitFacts.model_validate({**ended, "only_call_s": None if took is None else took / NANOS})
 
 
 def _serial_calls(serial: dict[str, int]) -> SerialCallFacts | None:

@@ -36,6 +36,8 @@ class ExitFacts(Model):
     answered: Whole
     unanswered: Whole
     """Requests without an answer, without those that the client cancelled."""
+    only_call_s: Number | None = None
+    """Time of the tool call, where the process was started for one call and ended after it."""
 
 
 class SerialCallFacts(Model):

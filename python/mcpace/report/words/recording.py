@@ -82,12 +82,18 @@ def _request_sentences(run: Run, causes: set[str]) -> list[str]:
     # The handshake with a new process is part of its start, which the sentence above covers.
     skipped = {"initialize", "server/discover"} if facts.starts_s else set()
     timed = [one for one in facts.methods if one.slowest_s is not None and one.method not in skipped]
-    if timed:
+    sent = f"The client sent {count(sum(one.requests for one in facts.methods), 'request')}"
+    # A client that knows newer revisions asks for them, and a server that does not refuses.
+    failed = sum(one.failed for one in facts.methods if one.method != "server/discover")
+    if failed:
+        sent += f", {failed:,} of which failed"
+    if facts.methods and not any(one.succeeded or one.failed for one in facts.methods):
+        told.append(f"{sent}; none was answered.")
+    elif timed:
         slowest = max(timed, key=lambda one: one.slowest_s or 0.0)
         name = clean(f"{slowest.method} {slowest.name}" if slowest.name else slowest.method, 60)
-        requests = count(sum(one.requests for one in facts.methods), "request")
-        told.append(f"The client sent {requests}; the slowest was {name}, {duration(slowest.slowest_s or 0.0)}.")
-    return [*_exit_sentences(facts), *told, *_serial_sentences(facts)]
+        told.append(f"{sent}; the slowest was {name}, {duration(slowest.slowest_s or 0.0)}.")
+    return [*_exit_sentences(facts), *told, *_only_call_sentences(facts), *_serial_sentences(facts)]
 
 
 def _exit_sentences(facts: RecordingFacts) -> list[str]:
@@ -100,6 +106,19 @@ def _exit_sentences(facts: RecordingFacts) -> list[str]:
         elif one.code and not one.answered:
             told.append(f"The server's process {how} before it answered anything.")
     return told if len(told) <= TOLD else [*told[:TOLD], f"So did {len(told) - TOLD:,} more."]
+
+
+def _only_call_sentences(facts: RecordingFacts) -> list[str]:
+    """A process that was started for one tool call, which took less time than the start."""
+    if len(facts.exits) != 1 or len(facts.starts_s) != 1:
+        return []
+    took = facts.exits[0].only_call_s
+    if took is None or took >= facts.starts_s[0]:
+        return []
+    return [
+        f"The server's process was started for one tool call, which took {duration(took)}. If the client starts one "
+        "for each call, let it keep one for all calls."
+    ]
 
 
 def _serial_sentences(facts: RecordingFacts) -> list[str]:
