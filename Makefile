@@ -81,8 +81,9 @@ bench-ledger: build ## Accuracy of the ledger: delays injected into each layer i
 bench-explain: $(VENV)/.tools ## Time and memory of explaining a recording of a million exchanges
 	cargo bench --locked -p mcpace-explain --bench explain
 
-bench-explain-rates: $(VENV)/.tools ## How often explain names a cause that a recording has, and one that it has not
+bench-explain-rates: build ## How often explain names a cause that a recording has, and one that it has not
 	cargo bench --locked -p mcpace-explain --bench explain-rates
+	$(BIN)/python benches/explain-rates/sockets.py
 
 bench-explain-live: build ## Whether live explain names the layer and the cause of servers whose time is known
 	$(BIN)/python benches/explain-live/run.py

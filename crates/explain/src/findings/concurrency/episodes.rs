@@ -21,7 +21,6 @@ use super::BEGUN;
 use super::batches::{CallBatch, find_batches};
 use super::full_buffer::behind_buffer;
 use super::held_reply;
-use super::load::{find_loaded, find_turns};
 use super::queue_model::find_queue;
 use super::reply_order::{ToolEnds, behind_earlier};
 use super::served::{Owner, Served, served_requests};
@@ -88,24 +87,19 @@ pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
         other => (None, other),
     };
     let batches = find_batches(&tools);
-    let own = shortest_work(&served, &tools);
-    let mut found = of_sessions(&tools, own);
-    let queue = find_queue(&tools, shortest_way(&served));
-    if found.is_empty()
-        && let Some(queue) = queue.as_ref().filter(|queue| queue.by_session)
-    {
-        found.push(of_session_queue(&queue.batch));
-    }
+    let (of_sessions, of_all) = match find_queue(&tools, shortest_way(&served)) {
+        Some(queue) if queue.by_session => (Some(queue.batch), None),
+        queue => (None, queue.map(|queue| queue.batch)),
+    };
+    let mut found: Vec<Episode> = of_sessions.iter().map(of_session_queue).collect();
     if found.is_empty() {
-        found = pool.into_iter().collect();
+        found.extend(pool);
     }
     // Where sessions have their calls take turns, those of N sessions end in waves of N.
     let explained = |batch: &&CallBatch<'_, '_>| !found.is_empty() && one_of_each_owner(batch);
     let mut others: Vec<&CallBatch<'_, '_>> = batches.iter().filter(|batch| !explained(batch)).collect();
     let is_open = found.is_empty() && others.is_empty() && behind_buffer(view).len() < held_reply::FEWEST_HELD;
-    let queue = queue.filter(|queue| !queue.by_session).map(|queue| queue.batch);
-    let loaded = if is_open { find_loaded(&tools).or_else(|| find_turns(&tools, own)).or(queue) } else { None };
-    others.extend(&loaded);
+    others.extend(of_all.iter().filter(|_| is_open));
     let pools: Vec<&str> = others.iter().filter(|b| b.at_a_time > 1).filter_map(|b| b.calls[0].tool).collect();
     let is_serial = found.iter().any(|episode| episode.code == Code::SerialSession);
     found.extend(others.iter().map(|batch| of_batch(batch, stalls_of(batch, &stalls))));
@@ -352,53 +346,10 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
     plateau.then_some(Episode { code, at_a_time: size, waits, level, reason, other })
 }
 
-/// Sessions whose own calls ran one after another while the server ran others' beside them.
-fn of_sessions(tools: &[&Served<'_>], own: Nanos) -> Vec<Episode> {
-    let mut sessions: HashMap<Owner<'_>, Vec<&Served<'_>>> = HashMap::new();
-    for tool in tools.iter().filter(|tool| matches!(tool.owner, Owner::Session(_))) {
-        sessions.entry(tool.owner).or_default().push(tool);
-    }
-    if sessions.len() < 2 {
-        return Vec::new();
-    }
-    let beside = Beside::other_requests(tools);
-    let all_in_turns = find_turns(tools, own).is_some();
-    let waves = sessions.values().flat_map(|calls| find_batches(calls)).filter(|batch| beside.others_ran(batch));
-    let turns = sessions.values().filter_map(|calls| find_turns(calls, own)).filter(|_| !all_in_turns);
-    let mut found: Vec<Episode> =
-        waves.chain(turns).filter(|batch| batch.at_a_time == 1).map(|batch| of_session_queue(&batch)).collect();
-    found.sort_by_key(|episode| episode.waits.first().map(|wait| wait.asked.event));
-    found
-}
-
 /// Calls of sessions that each had their calls take turns.
 fn of_session_queue(batch: &CallBatch<'_, '_>) -> Episode {
     let (level, reason) = (Level::High, Reason::NothingPassed);
     Episode { code: Code::SerialSession, at_a_time: 1, waits: batch_waits(batch), level, reason, other: None }
-}
-
-/// Ends of all tools, to see whether others' fell among a session's own.
-struct Beside(Vec<Nanos>);
-
-impl Beside {
-    fn other_requests(tools: &[&Served<'_>]) -> Self {
-        let mut ends: Vec<Nanos> = tools.iter().map(|tool| tool.answered.at).collect();
-        ends.sort_unstable();
-        Self(ends)
-    }
-
-    /// Whether more calls ended in the batch's time than could have run in it one after another.
-    fn others_ran(&self, batch: &CallBatch<'_, '_>) -> bool {
-        let by_end = batch.by_end();
-        let (first, last) = (by_end[0].answered.at, by_end[by_end.len() - 1].answered.at);
-        let among = self.0.partition_point(|end| *end <= last) - self.0.partition_point(|end| *end <= first);
-        among as f64 * batch.time.0 as f64 >= AT_A_TIME * last.since(first).0 as f64
-    }
-}
-
-/// The shortest time that a tool took, without the way to the server and back.
-fn shortest_work(served: &[Served<'_>], tools: &[&Served<'_>]) -> Nanos {
-    tools.iter().map(|tool| tool.server_time()).min().unwrap_or_default().since(shortest_way(served))
 }
 
 /// The time to the server and back: requests that need no tool take about that.

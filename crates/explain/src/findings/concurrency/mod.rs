@@ -9,7 +9,6 @@ mod episodes;
 mod full_buffer;
 pub(super) mod head_of_line;
 mod held_reply;
-mod load;
 mod queue_model;
 mod reply_order;
 pub(super) mod serial_session;

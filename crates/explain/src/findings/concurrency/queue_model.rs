@@ -32,6 +32,15 @@ const NOISE: Nanos = Nanos::from_micros(300);
 /// Requests that come so close to each other may be taken in another order.
 const TOLERANCE: Nanos = Nanos::from_millis(2);
 
+/// The least sum of the deviations of the logarithms: few calls may take equal times by chance.
+const LEAST_SCATTER: f64 = 1.2;
+
+/// Calls below which nothing is concluded.
+const FEWEST: usize = 6;
+
+/// Advantage that a queue for each session may lack: hardly any other queue serves sessions in turns.
+const SESSIONS: f64 = 3.0;
+
 /// Probability with which a call is seen in an order that the queue doesn't have.
 const DISORDER: f64 = 0.01;
 
@@ -46,9 +55,10 @@ pub(super) struct Queue<'v, 'a> {
 pub(super) fn find_queue<'v, 'a>(tools: &[&'v Served<'a>], way: Nanos) -> Option<Queue<'v, 'a>> {
     let tools = &tools[..tools.len().min(MOST_CALLS)];
     let beside = starts_beside(tools, way);
-    let at_once = most_at_once(tools);
+    let at_once = if tools.len() < FEWEST { 0 } else { most_at_once(tools) };
     let sessions: HashSet<Owner<'_>> = tools.iter().map(|call| call.owner).collect();
-    let has_sessions = sessions.len() > 1 && sessions.iter().all(|owner| matches!(owner, Owner::Session(_)));
+    let has_sessions =
+        at_once > 1 && sessions.len() > 1 && sessions.iter().all(|owner| matches!(owner, Owner::Session(_)));
     let limits = (1..at_once.min(LARGEST + 1)).map(|limit| {
         let starts = if limit == 1 { starts_in_turn(tools, way) } else { starts_in_order(tools, limit, way) };
         (limit, false, starts)
@@ -57,7 +67,7 @@ pub(super) fn find_queue<'v, 'a>(tools: &[&'v Served<'a>], way: Nanos) -> Option
     let least = likelihood(tools, &beside) + FAR_LIKELIER;
     let models = limits.chain(of_sessions).map(|(limit, by_session, starts)| {
         let found = likelihood(tools, &starts);
-        (limit, by_session, starts, found)
+        (limit, by_session, starts, found + if by_session { SESSIONS } else { 0.0 })
     });
     let (limit, by_session, starts, found) = models.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
     if found < least.max(likelihood_of_ordered_replies(tools, has_sessions, way)) {
@@ -103,6 +113,8 @@ fn serve_in_turn(tools: &[&Served<'_>], numbers: &[usize], starts: &mut Starts) 
     by_end.sort_by_key(|number| (tools[*number].answered.at, tools[*number].answered.event));
     let mut is_done = HashSet::new();
     let (mut oldest, mut free) = (0, Nanos::ZERO);
+    // How often the oldest call is next, by those before.
+    let (mut choices, mut oldest_chosen) = (2.0, 1.0);
     for (done, number) in by_end.into_iter().enumerate() {
         let asked = tools[number].asked.at;
         let known = numbers.partition_point(|other| tools[*other].asked.at <= free + TOLERANCE);
@@ -114,7 +126,13 @@ fn serve_in_turn(tools: &[&Served<'_>], numbers: &[usize], starts: &mut Starts) 
         starts.order += match waiting {
             0 => 0.0,
             _ if asked > free + TOLERANCE => DISORDER.ln(),
-            _ => (f64::from(u8::from(is_oldest)) / 2.0 + 0.5 / waiting as f64).ln(),
+            1 => 0.0,
+            _ => {
+                let in_order = oldest_chosen / choices;
+                let chosen = f64::from(u8::from(is_oldest));
+                (choices, oldest_chosen) = (choices + 1.0, oldest_chosen + chosen);
+                (in_order * chosen + (1.0 - in_order) / waiting as f64).ln()
+            }
         };
         starts.begun[number] = starts.begun[number].max(free);
         free = tools[number].answered.at;
@@ -122,7 +140,7 @@ fn serve_in_turn(tools: &[&Served<'_>], numbers: &[usize], starts: &mut Starts) 
     }
 }
 
-/// So many calls at a time, in the order of their asking: each begins when fewer of those before it are unanswered.
+/// A limit of calls at a time, in the order of their asking: each begins when fewer of those before it are unanswered.
 fn starts_in_order(tools: &[&Served<'_>], limit: usize, way: Nanos) -> Starts {
     let mut starts = starts_beside(tools, way);
     // The latest ends of the calls before.
@@ -149,7 +167,7 @@ fn likelihood(tools: &[&Served<'_>], starts: &Starts) -> f64 {
         + likelihood_of_times(tools.iter().zip(times).map(|(call, time)| (call.tool.unwrap_or_default(), time)))
 }
 
-/// The same, if the calls run beside each other and their replies leave in the order of the requests: a reply that was ready
+/// This likelihood, if the calls run beside each other and their replies leave in the order of the requests: a reply that was ready
 /// leaves right after the one that held it.
 fn likelihood_of_ordered_replies(tools: &[&Served<'_>], by_session: bool, way: Nanos) -> f64 {
     let mut latest: HashMap<Option<Owner<'_>>, Nanos> = HashMap::new();
@@ -183,7 +201,8 @@ fn likelihood_of_times<'a>(times: impl Iterator<Item = (&'a str, Nanos)>) -> f64
         sum += logarithms.iter().sum::<f64>();
         scatter += logarithms.iter().map(|one| (one - usual).abs().max(NOISE.0 as f64 / usual.exp())).sum::<f64>();
     }
-    -sum - number * ((2.0 * scatter / f64::max(number, 1.0)).ln() + 1.0)
+    let scale = scatter.max(LEAST_SCATTER) / f64::max(number, 1.0);
+    -sum - number * (2.0 * scale).ln() - scatter / scale
 }
 
 fn own_times(tools: &[&Served<'_>], starts: &Starts) -> Vec<Nanos> {
