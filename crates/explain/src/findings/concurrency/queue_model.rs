@@ -167,8 +167,8 @@ fn likelihood(tools: &[&Served<'_>], starts: &Starts) -> f64 {
         + likelihood_of_times(tools.iter().zip(times).map(|(call, time)| (call.tool.unwrap_or_default(), time)))
 }
 
-/// This likelihood, if the calls run beside each other and their replies leave in the order of the requests: a reply that was ready
-/// leaves right after the one that held it.
+/// This likelihood, if the calls run beside each other and their replies leave in the order of the requests: a reply that was
+/// ready leaves right after the one that held it.
 fn likelihood_of_ordered_replies(tools: &[&Served<'_>], by_session: bool, way: Nanos) -> f64 {
     let mut latest: HashMap<Option<Owner<'_>>, Nanos> = HashMap::new();
     let (mut own, mut held, mut disorder) = (Vec::new(), 0.0, 0.0);
@@ -212,8 +212,10 @@ fn own_times(tools: &[&Served<'_>], starts: &Starts) -> Vec<Nanos> {
 fn most_at_once(tools: &[&Served<'_>]) -> usize {
     let mut ends: Vec<Nanos> = tools.iter().map(|call| call.answered.at).collect();
     ends.sort_unstable();
-    let at_once =
-        tools.iter().enumerate().map(|(number, call)| number + 1 - ends.partition_point(|end| *end <= call.asked.at));
+    let at_once = tools
+        .iter()
+        .enumerate()
+        .map(|(number, call)| (number + 1).saturating_sub(ends.partition_point(|end| *end <= call.asked.at)));
     at_once.max().unwrap_or_default()
 }
 
