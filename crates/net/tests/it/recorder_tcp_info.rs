@@ -1,5 +1,7 @@
 //! The kernel's statistics of both connections stand in the recording.
 
+use std::time::Duration;
+
 use mcpace_record::{ConnectionId, Event, EventKind, Side, TcpInfo};
 use tokio::net::TcpSocket;
 
@@ -54,7 +56,12 @@ async fn a_client_with_a_small_receive_window_limits_the_front_connection() {
     let mut server = Peer::accept(&listener).await;
     server.message().await;
     let reply = json_reply(&"x".repeat(1 << 20));
-    let ((), (_, body)) = tokio::join!(server.send(&reply), client.message());
+    // The kernel counts the time in ticks of up to 10 ms: a client that reads at once may not be seen.
+    let read_late = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        client.message().await
+    };
+    let ((), (_, body)) = tokio::join!(server.send(&reply), read_late);
     assert_eq!(body.len(), 1 << 20);
     recorder.stop().unwrap();
     let recording = recorder.sink().recording();
