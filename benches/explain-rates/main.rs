@@ -110,7 +110,7 @@ fn print_row(cause: &str, tally: &Tally) {
     );
 }
 
-/// Prints the scenes of a cause in which it is not named.
+/// Prints the scenes of a cause in which it is not named; of `healthy`, those in which something is.
 fn print_misses(cause: &str) {
     if cause == "healthy" {
         for seed in HALVES[0].1 + 800_000_000..HALVES[0].1 + 800_000_000 + HEALTHY {

@@ -28,7 +28,7 @@ from mcpace import _core
 from support import finding_scenes as scenes
 from support.finding_scenes import Endpoint, Recorded, serve_app, start_recorder
 from support.http_client import HttpClient
-from support.network import Road, connect_network
+from support.network import NEEDS, Road, connect_network, has_namespaces
 
 SCENES, HEALTHY = 20, 80
 LIMIT_S = 60.0
@@ -55,7 +55,6 @@ class Host:
     lists_first: bool
     lists_each: bool = False
     new_connections: bool = False
-    reads_slowly: bool = False
 
 
 @dataclass
@@ -86,41 +85,40 @@ def random_setup(dice: random.Random) -> Setup:
     return Setup(host, Endpoint(scenes.waiting, events=dice.random() < 0.5))
 
 
-def make_busy(setup: Setup, dice: random.Random, limit: int = 1, *, sessions: int = 1) -> None:
+def make_busy(setup: Setup, limit: int = 1) -> None:
     """Makes more calls at a time than the server's limit, of a notable time."""
     host = setup.host
     host.tool_s = max(host.tool_s, NOTABLE_S)
-    host.sessions = max(host.sessions, sessions)
     host.at_once = max(host.at_once, 2 * limit)
     host.calls = max(3, min(host.calls, int(MOST_S * limit / (host.tool_s * host.at_once * host.sessions))))
 
 
 def block_loop(setup: Setup, dice: random.Random) -> None:
-    make_busy(setup, dice)
+    make_busy(setup)
     setup.endpoint.tool = scenes.blocking
 
 
 def serialize_sessions(setup: Setup, dice: random.Random) -> None:
-    make_busy(setup, dice)
+    make_busy(setup)
     setup.endpoint.turns = scenes.one_of_a_session()
 
 
 def limit_tools(setup: Setup, dice: random.Random) -> None:
     limit = dice.randint(2, 4)
-    make_busy(setup, dice, limit)
+    make_busy(setup, limit)
     setup.endpoint.tool = scenes.in_threads(limit)
 
 
 def limit_requests(setup: Setup, dice: random.Random) -> None:
     limit = dice.randint(2, 4)
-    make_busy(setup, dice, limit)
+    make_busy(setup, limit)
     setup.host.pings = True
     setup.endpoint.turns = scenes.so_many_at_a_time(limit)
     setup.endpoint.head_in_turn = dice.random() < 0.5
 
 
 def order_replies(setup: Setup, dice: random.Random) -> None:
-    make_busy(setup, dice)
+    make_busy(setup)
     setup.host.spread = 1.0
     setup.endpoint.ordered = True
 
@@ -283,6 +281,8 @@ def main() -> None:
     parser.add_argument("causes", nargs="*", help="only these causes; prints each miss")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if not has_namespaces():
+        sys.exit(f"explain-rates: {NEEDS}")
     chosen = [cause for cause in CAUSES if not options.causes or cause.code in options.causes]
     tallies: dict[str, Tally] = {}
     for cause in chosen:

@@ -27,9 +27,7 @@ from support.finding_scenes import (
     waiting,
 )
 from support.http_client import LIMIT_S
-from support.network import Road, connect_network, needs_namespaces
-
-pytestmark = needs_namespaces
+from support.network import NEEDS, Road, connect_network, has_namespaces
 
 CALLS = 400
 SEGMENTS_TO_A_LOSS = 40
@@ -43,6 +41,8 @@ SMALL_BUFFER = 16 << 10
 @contextmanager
 def record_far_server(app: App, road: Road | None = None, loss_each: int | None = None) -> Iterator[Recorded]:
     """A recorder before a server in the far namespace; each so many segments of the requests are lost."""
+    if not has_namespaces():
+        pytest.skip(NEEDS)
     with connect_network(road) as network, network.listen() as listener:
         if loss_each is not None:
             network.drop_requests(listener.getsockname()[1], loss_each)

@@ -10,6 +10,7 @@ import collections
 import contextlib
 import ctypes
 import fcntl
+import functools
 import itertools
 import os
 import selectors
@@ -26,8 +27,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
-
 from support.commands import LIMIT_S
 
 T = TypeVar("T")
@@ -38,6 +37,7 @@ LARGEST_PACKET = 65_536
 TOOLS = {
     name: shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for name in ("ip", "nft")
 }
+NEEDS = "network namespaces need root, /dev/net/tun, ip and nft"
 _numbers = itertools.count()
 
 
@@ -177,6 +177,7 @@ def run_tool(*words: str) -> None:
     subprocess.run(words, check=True, capture_output=True, text=True, timeout=LIMIT_S)
 
 
+@functools.cache
 def has_namespaces() -> bool:
     """Whether this machine lets us make namespaces, TUN devices and rules of nftables."""
     if os.geteuid() != 0 or not os.access("/dev/net/tun", os.W_OK) or not all(TOOLS.values()):
@@ -187,8 +188,3 @@ def has_namespaces() -> bool:
     except (OSError, subprocess.SubprocessError):
         return False
     return True
-
-
-needs_namespaces = pytest.mark.skipif(
-    not has_namespaces(), reason="network namespaces need root, /dev/net/tun, ip and nft"
-)

@@ -55,7 +55,7 @@ from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run, Subject, Summary
 
 BUDGET_S = 42.0
-"""Default time of the experiment, in which connecting and listing are included. The command takes less than 45 s."""
+"""Default time of the experiment, in which connecting and listing are included."""
 SLOW_S = 4.0
 """Time of connecting and listing from which on a slice of the load engine would end before its first call."""
 LADDER_SHARE = 0.25

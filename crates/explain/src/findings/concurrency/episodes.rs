@@ -79,7 +79,7 @@ pub(super) struct HeldWait {
 /// All episodes of a recording.
 pub(in crate::findings) fn find_episodes(view: &View<'_>) -> Vec<Episode> {
     let served = served_requests(view);
-    let tools: Vec<&Served<'_>> = served.iter().filter(|one| one.tool.is_some() && !one.refused).collect();
+    let tools: Vec<&Served<'_>> = served.iter().filter(|one| one.tool.is_some() && !one.failed).collect();
     let stalls = find_stalls(&served);
     let late_heads = late_heads(&served, &tools);
     let (blocked, pool) = match late_heads {

@@ -6,7 +6,7 @@
 //! logarithms; a model must be far more likely than calls that run beside each other.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use mcpace_record::Nanos;
 
@@ -60,10 +60,10 @@ pub(super) fn find_queue<'v, 'a>(tools: &[&'v Served<'a>], way: Nanos) -> Option
     let has_sessions =
         at_once > 1 && sessions.len() > 1 && sessions.iter().all(|owner| matches!(owner, Owner::Session(_)));
     let limits = (1..at_once.min(LARGEST + 1)).map(|limit| {
-        let starts = if limit == 1 { starts_in_turn(tools, way) } else { starts_in_order(tools, limit, way) };
+        let starts = if limit == 1 { starts_in_turn(tools, false, way) } else { starts_in_order(tools, limit, way) };
         (limit, false, starts)
     });
-    let of_sessions = has_sessions.then(|| (1, true, starts_by_session(tools, way)));
+    let of_sessions = has_sessions.then(|| (1, true, starts_in_turn(tools, true, way)));
     let least = likelihood(tools, &beside) + FAR_LIKELIER;
     let models = limits.chain(of_sessions).map(|(limit, by_session, starts)| {
         let found = likelihood(tools, &starts);
@@ -88,22 +88,14 @@ fn starts_beside(tools: &[&Served<'_>], way: Nanos) -> Starts {
     Starts { begun: tools.iter().map(|call| call.asked.at + way).collect(), order: 0.0 }
 }
 
-/// One call after another, in any order: each begins when the one before it ends.
-fn starts_in_turn(tools: &[&Served<'_>], way: Nanos) -> Starts {
-    let numbers: Vec<usize> = (0..tools.len()).collect();
-    let mut starts = starts_beside(tools, way);
-    serve_in_turn(tools, &numbers, &mut starts);
-    starts
-}
-
-/// One call of each session after another.
-fn starts_by_session(tools: &[&Served<'_>], way: Nanos) -> Starts {
-    let mut sessions: HashMap<Owner<'_>, Vec<usize>> = HashMap::new();
+/// One call after another, in any order, of the server or of each session: each begins when the one before it ends.
+fn starts_in_turn(tools: &[&Served<'_>], by_session: bool, way: Nanos) -> Starts {
+    let mut queues: HashMap<Option<Owner<'_>>, Vec<usize>> = HashMap::new();
     for (number, call) in tools.iter().enumerate() {
-        sessions.entry(call.owner).or_default().push(number);
+        queues.entry(by_session.then_some(call.owner)).or_default().push(number);
     }
     let mut starts = starts_beside(tools, way);
-    sessions.values().for_each(|numbers| serve_in_turn(tools, numbers, &mut starts));
+    queues.values().for_each(|numbers| serve_in_turn(tools, numbers, &mut starts));
     starts
 }
 
@@ -111,7 +103,7 @@ fn starts_by_session(tools: &[&Served<'_>], way: Nanos) -> Starts {
 fn serve_in_turn(tools: &[&Served<'_>], numbers: &[usize], starts: &mut Starts) {
     let mut by_end = numbers.to_vec();
     by_end.sort_by_key(|number| (tools[*number].answered.at, tools[*number].answered.event));
-    let mut is_done = HashSet::new();
+    let mut is_done = vec![false; tools.len()];
     let (mut oldest, mut free) = (0, Nanos::ZERO);
     // How often the oldest call is next, by those before.
     let (mut choices, mut oldest_chosen) = (2.0, 1.0);
@@ -119,7 +111,7 @@ fn serve_in_turn(tools: &[&Served<'_>], numbers: &[usize], starts: &mut Starts) 
         let asked = tools[number].asked.at;
         let known = numbers.partition_point(|other| tools[*other].asked.at <= free + TOLERANCE);
         let waiting = known.saturating_sub(done);
-        while oldest < numbers.len() && is_done.contains(&numbers[oldest]) {
+        while oldest < numbers.len() && is_done[numbers[oldest]] {
             oldest += 1;
         }
         let is_oldest = numbers.get(oldest) == Some(&number);
@@ -136,7 +128,7 @@ fn serve_in_turn(tools: &[&Served<'_>], numbers: &[usize], starts: &mut Starts) 
         };
         starts.begun[number] = starts.begun[number].max(free);
         free = tools[number].answered.at;
-        is_done.insert(number);
+        is_done[number] = true;
     }
 }
 
@@ -189,7 +181,7 @@ fn likelihood_of_ordered_replies(tools: &[&Served<'_>], by_session: bool, way: N
 
 /// Logarithm of the likelihood of tools' own times.
 fn likelihood_of_times<'a>(times: impl Iterator<Item = (&'a str, Nanos)>) -> f64 {
-    let mut by_tool: HashMap<&str, Vec<f64>> = HashMap::new();
+    let mut by_tool: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (tool, time) in times {
         by_tool.entry(tool).or_default().push((time.0 as f64).ln());
     }

@@ -28,8 +28,8 @@ pub(super) struct Served<'a> {
     pub(super) told: Option<Nanos>,
     /// Whether it came over HTTP.
     pub(super) http: bool,
-    /// Whether HTTP refused it, so that no tool ran.
-    pub(super) refused: bool,
+    /// Whether its answer is no result: an error, or a refusal over HTTP. Its time is no tool's.
+    pub(super) failed: bool,
 }
 
 /// To whom a request belongs.
@@ -93,6 +93,6 @@ fn served_request<'a>(at: usize, exchange: &Exchange<'a>) -> Option<Served<'a>> 
         answered,
         told: exchange.told().filter(|told| !told.malformed).map(|told| told.total()),
         http: exchange.transport == Transport::Http,
-        refused: exchange.transport == Transport::Http && !exchange.succeeded(),
+        failed: !exchange.succeeded(),
     })
 }
