@@ -42,9 +42,13 @@ fn main() -> Outcome<()> {
 fn latency() -> Outcome<()> {
     let upstream = peer::null_server()?;
     let folder = tempfile::tempdir()?;
-    let kinds = [("kept in memory", true, None), ("written to a file", false, Some(folder.path().join("recording")))];
-    for (name, keep, file) in kinds {
-        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() })?;
+    let kinds = [
+        ("kept in memory", true, None, None),
+        ("written to a file", false, Some(folder.path().join("recording")), None),
+        ("kept in memory, with processor time", true, None, Some(std::process::id())),
+    ];
+    for (name, keep, file, watch) in kinds {
+        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() }, watch)?;
         let mut direct = Caller::connect(&upstream)?;
         let mut recorded = Caller::connect(recorder.url())?;
         let (mut without, mut with) = (Vec::new(), Vec::new());
@@ -72,12 +76,13 @@ fn throughput() -> Outcome<()> {
     let upstream = peer::null_server()?;
     let folder = tempfile::tempdir()?;
     let kinds = [
-        ("recorded, discarded", false, None),
-        ("recorded, written to a file", false, Some(folder.path().join("recording"))),
+        ("recorded, discarded", false, None, None),
+        ("recorded, written to a file", false, Some(folder.path().join("recording")), None),
+        ("recorded with processor time, written", false, Some(folder.path().join("other")), Some(std::process::id())),
     ];
-    for (name, keep, file) in kinds {
+    for (name, keep, file, watch) in kinds {
         let direct = peer::closed_loop(&upstream, 32, THROUGHPUT_TIME)?;
-        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() })?;
+        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() }, watch)?;
         let recorded = peer::closed_loop(recorder.url(), 32, THROUGHPUT_TIME)?;
         recorder.stop()?;
         println!("throughput, {name}: direct {direct:.0}/s, recorded {recorded:.0}/s ({:.2} x)", recorded / direct);
@@ -101,7 +106,7 @@ fn streams(count: usize) -> Outcome<()> {
     let mut told = BufReader::new(child.stdout.take().ok_or("the peer has no output")?);
     let mut line = String::new();
     told.read_line(&mut line)?;
-    let recorder = record(line.trim(), SinkOptions::default())?;
+    let recorder = record(line.trim(), SinkOptions::default(), None)?;
     let before = resident_bytes()?;
     writeln!(child.stdin.as_mut().ok_or("the peer has no input")?, "{}", recorder.url())?;
     line.clear();
@@ -119,7 +124,7 @@ fn streams(count: usize) -> Outcome<()> {
     Ok(())
 }
 
-fn record(upstream: &str, options: SinkOptions) -> Outcome<Recorder> {
+fn record(upstream: &str, options: SinkOptions, watch: Option<u32>) -> Outcome<Recorder> {
     let head = RecordingHead {
         instrument: Instrument::Recorder,
         started: String::new(),
@@ -128,7 +133,7 @@ fn record(upstream: &str, options: SinkOptions) -> Outcome<Recorder> {
         upstream: upstream.to_owned(),
     };
     let sink: Arc<Sink> = Sink::new(head, options)?;
-    Ok(Recorder::start(RecorderOptions::new(upstream.parse()?), sink)?)
+    Ok(Recorder::start(RecorderOptions { watch, ..RecorderOptions::new(upstream.parse()?) }, sink)?)
 }
 
 /// One kept-alive connection with blocking calls, the cheapest possible client.

@@ -222,9 +222,10 @@ class Recorder:
         extra_root: str | None = None,
         quickack: bool = False,
         headers: list[tuple[str, str]] = ...,
+        watch: int | None = None,
     ) -> Recorder:
         """``headers`` are added to each request to ``upstream``; they replace a client's headers of the same names and
-        are not recorded."""
+        are not recorded. ``watch``: process id of the server, whose processor time is read at each exchange."""
     def recording(self) -> Recording:
         """The recording so far, if it is kept."""
     def wait(self) -> None:

@@ -77,7 +77,7 @@ export interface ConnectionPerRequest {
 /** Facts of ``constant-cost-per-request``. Every request takes the same extra time, whatever it asks. */
 export interface ConstantCostPerRequest {
   floor_ns?: number;
-  follows?: "token" | "session" | "everything";
+  follows?: "token" | "session" | "everything" | "processor-time";
   kinds?: number;
   requests?: number;
   without_ns?: number;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Parts;
 use crate::findings::Stalls;
-use crate::ledger::sweep_call;
+use crate::ledger::{processor_time, sweep_call};
 use crate::server_split::ServerSplit;
 use crate::view::{Call, PackedOutcome, Positions, View};
 
@@ -27,6 +27,7 @@ pub struct Account {
     /// The split. Adds up to `end - start`, exactly.
     pub parts: Parts,
     layers: Option<Box<(ServerTiming, ServerSplit)>>,
+    processor: Option<Nanos>,
     operation: u32,
     outcome: u32,
 }
@@ -52,6 +53,7 @@ impl Accounts {
                 end: swept.end,
                 parts: Parts::of(&swept.segments),
                 layers: swept.server_layers(view, call).map(Box::new),
+                processor: processor_time(view, call),
                 operation: operations.number_of(call.operation),
                 outcome: outcomes.number_of(call.outcome),
             }
@@ -124,12 +126,25 @@ pub struct AccountSum {
     /// All that it told of those.
     #[serde(rename = "doubted_ns")]
     pub doubted_time: Nanos,
+    /// Number of calls for which the processor time of the server's process is known.
+    pub processor_calls: u64,
+    /// The server's part of those calls.
+    #[serde(rename = "processor_wall_ns")]
+    pub processor_wall: Nanos,
+    /// Processor time of the server's process in those calls.
+    #[serde(rename = "processor_ns")]
+    pub processor: Nanos,
 }
 
 impl AccountSum {
     fn add_account(&mut self, account: &Account) {
         self.calls += 1;
         self.parts = self.parts + account.parts;
+        if let Some(processor) = account.processor {
+            self.processor_calls += 1;
+            self.processor_wall = self.processor_wall + account.parts.server;
+            self.processor = self.processor + processor;
+        }
         let Some((told, split)) = account.layers.as_deref() else {
             self.layers.rest = self.layers.rest + account.parts.server;
             return;

@@ -41,6 +41,9 @@ pub struct Ledger {
     pub told: Option<ServerTiming>,
     /// `parts.server` by layer, as far as `told` can be true. Adds up to it, exactly.
     pub split: Option<ServerSplit>,
+    /// Processor time of the server's process in the call's exchanges, where it is known for each.
+    #[serde(rename = "processor_ns")]
+    pub processor: Option<Nanos>,
     /// The sweep behind `parts`: adjacent stretches that tile the window.
     pub segments: Vec<Segment>,
     /// The exchanges that started in the window.
@@ -72,10 +75,18 @@ fn call_ledger<'a>(view: &View<'a>, stalls: &Stalls, call: &Call<'a>, names: &mu
         parts: Parts::of(&swept.segments),
         told,
         split,
+        processor: processor_time(view, call),
         segments: swept.segments,
         exchanges: call.exchanges.to_vec(),
         in_flight: call.in_flight.to_vec(),
     }
+}
+
+/// Processor time of the server's process in the call's exchanges, where it is known for each that got a reply.
+pub(crate) fn processor_time(view: &View<'_>, call: &Call<'_>) -> Option<Nanos> {
+    let asked = call.exchanges.iter().filter_map(|id| view.exchange(*id)).filter(|exchange| exchange.asks());
+    let times: Option<Vec<Nanos>> = asked.map(|exchange| view.processor_time(exchange)).collect();
+    times.filter(|times| !times.is_empty()).map(|times| times.into_iter().fold(Nanos::ZERO, |sum, time| sum + time))
 }
 
 /// A call's window by stretches. A recording has millions of calls, so that it is made anew where it is asked for.

@@ -29,6 +29,9 @@ pub struct Method {
     /// The longest such time.
     #[serde(rename = "slowest_ns")]
     pub slowest: Option<Nanos>,
+    /// The median processor time that the server's process spent on a request, over those for which it is known.
+    #[serde(rename = "processor_ns")]
+    pub processor: Option<Nanos>,
     /// Bytes of all requests' bodies.
     pub request_bytes: u64,
     /// Bytes of all replies' bodies.
@@ -40,7 +43,7 @@ pub struct Method {
 /// The requests of the client by method, in the order in which methods first occur.
 pub(crate) fn count_methods(view: &View<'_>) -> Vec<Method> {
     let mut known: HashMap<(&str, Option<&str>), usize> = HashMap::new();
-    let mut found: Vec<(Method, Vec<Nanos>)> = Vec::new();
+    let mut found: Vec<(Method, Times)> = Vec::new();
     for exchange in &view.exchanges {
         let Some(request) = exchange.messages.iter().find(|message| message.kind() == MessageKind::Request) else {
             continue;
@@ -50,15 +53,29 @@ pub(crate) fn count_methods(view: &View<'_>) -> Vec<Method> {
         let at = known.get(&key).copied().unwrap_or_else(|| {
             if found.len() < METHODS {
                 let name = request.name().map(str::to_owned);
-                found.push((Method { method: method.to_owned(), name, ..Method::default() }, Vec::new()));
+                found.push((Method { method: method.to_owned(), name, ..Method::default() }, Times::default()));
             }
             known.insert(key, found.len() - 1);
             found.len() - 1
         });
         let (entry, times) = &mut found[at];
-        entry.add_exchange(exchange, times);
+        entry.add_exchange(exchange, &mut times.answered);
+        times.processor.extend(view.processor_time(exchange));
     }
     found.into_iter().map(|(method, times)| method.with_times(times)).collect()
+}
+
+/// Times of one method's requests.
+#[derive(Default)]
+struct Times {
+    answered: Vec<Nanos>,
+    processor: Vec<Nanos>,
+}
+
+/// Sorts the times. Of two in the middle, the shorter one.
+fn lower_median(times: &mut [Nanos]) -> Option<Nanos> {
+    times.sort_unstable();
+    times.get(times.len().saturating_sub(1) / 2).copied()
 }
 
 impl Method {
@@ -76,10 +93,10 @@ impl Method {
         }
     }
 
-    fn with_times(mut self, mut times: Vec<Nanos>) -> Self {
-        times.sort_unstable();
-        self.median = times.get(times.len().saturating_sub(1) / 2).copied();
-        self.slowest = times.last().copied();
+    fn with_times(mut self, mut times: Times) -> Self {
+        self.median = lower_median(&mut times.answered);
+        self.slowest = times.answered.last().copied();
+        self.processor = lower_median(&mut times.processor);
         self
     }
 }

@@ -3,16 +3,18 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mcpace_record::{
-    CallId, ConnectionId, Event, EventKind, ExchangeId, Nanos, RecordError, Recording, RecordingHead, Redactor, Writer,
+    CallId, ConnectionId, Event, EventKind, ExchangeId, LineFrom, Nanos, Peer, RecordError, Recording, RecordingHead,
+    Redactor, Side, Writer,
 };
 
 use crate::lock::lock_mutex;
 use crate::private::create_private;
+use crate::processor_clock::ProcessorClock;
 use crate::{NetError, monotonic_now};
 
 /// How long events may wait before the writer thread takes them: what a kill can lose.
@@ -48,6 +50,8 @@ pub struct Sink {
     connections: AtomicU64,
     exchanges: AtomicU64,
     calls: AtomicU64,
+    /// Processes whose processor time is read at each exchange.
+    clocks: RwLock<Vec<ProcessorClock>>,
     writer: Mutex<Option<JoinHandle<Result<(), RecordError>>>>,
 }
 
@@ -157,6 +161,7 @@ impl Sink {
             connections: AtomicU64::new(1),
             exchanges: AtomicU64::new(1),
             calls: AtomicU64::new(1),
+            clocks: RwLock::default(),
             writer: Mutex::new(writer),
         }))
     }
@@ -168,8 +173,30 @@ impl Sink {
         at
     }
 
-    /// Appends an event that happened at `at`.
+    /// Appends an event that happened at `at`, and the processor time of the watched processes where it is the end of a
+    /// request or of a reply.
     pub fn note_at(&self, at: Nanos, kind: EventKind) {
+        let is_boundary = is_exchange_boundary(&kind);
+        self.push_event(at, kind);
+        if is_boundary {
+            self.note_processor_times();
+        }
+    }
+
+    /// Reads the processor time of a server's process at each exchange from now on.
+    pub fn watch_process(&self, pid: u32) {
+        self.clocks.write().unwrap_or_else(PoisonError::into_inner).push(ProcessorClock::new(pid));
+    }
+
+    fn note_processor_times(&self) {
+        for clock in self.clocks.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            if let Some((at, cpu)) = clock.read_time() {
+                self.push_event(at, EventKind::ProcessorTime { of: Peer::Server, pid: clock.pid(), cpu });
+            }
+        }
+    }
+
+    fn push_event(&self, at: Nanos, kind: EventKind) {
         let event = Event { at, kind };
         // Every thread that is measured takes this lock: what can be done before is done before.
         let size = event.size();
@@ -257,6 +284,16 @@ impl Drop for Sink {
     fn drop(&mut self) {
         // A sink that is dropped without being finished reports no write error; the file is completed all the same.
         let _ = self.finish();
+    }
+}
+
+/// Whether an event is the end of a request to the server, or brings a part of its reply.
+fn is_exchange_boundary(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::RequestEnd { side, .. } => *side == Side::Back,
+        EventKind::ReplyEvent { .. } | EventKind::ReplyEnd { .. } => true,
+        EventKind::StdioLine { from, .. } => *from != LineFrom::ServerStderr,
+        _ => false,
     }
 }
 

@@ -13,6 +13,7 @@ mod headers;
 mod lock;
 mod observe;
 mod private;
+mod processor_clock;
 pub mod recorder;
 mod stdio_lines;
 pub mod stdio_recorder;

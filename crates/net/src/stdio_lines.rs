@@ -24,7 +24,10 @@ pub(crate) fn start_server(
     let sink = Arc::clone(sink);
     ChildProcess::spawn(command, descendants, &Handle::current(), move |event| {
         sink.note(match event {
-            ProcessEvent::Started { pid, program } => EventKind::ProcessStarted { pid, program },
+            ProcessEvent::Started { pid, program } => {
+                sink.watch_process(pid);
+                EventKind::ProcessStarted { pid, program }
+            }
             ProcessEvent::Ended { pid, end } => EventKind::ProcessExited { pid, code: end.code, signal: end.signal },
         });
     })

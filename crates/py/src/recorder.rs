@@ -28,7 +28,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     #[new]
     #[pyo3(signature = (upstream, *, file=None, keep=true, port=0, body_limit=65536, extra_root=None, quickack=false,
-                        headers=Vec::new()))]
+                        headers=Vec::new(), watch=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -40,6 +40,7 @@ impl Recorder {
         extra_root: Option<String>,
         quickack: bool,
         headers: Vec<(String, String)>,
+        watch: Option<u32>,
     ) -> PyResult<Self> {
         let url = parse_url(upstream)?;
         let mut options = RecorderOptions::new(url);
@@ -47,6 +48,7 @@ impl Recorder {
         options.extra_root = extra_root;
         options.quickack = quickack;
         options.headers = parse_headers(&headers)?;
+        options.watch = watch;
         py.detach(|| {
             let sink =
                 Sink::new(recording_head(Instrument::Recorder, upstream), SinkOptions { keep, file, body_limit })?;

@@ -358,6 +358,15 @@ pub enum EventKind {
         /// Threads that it has.
         threads: u32,
     },
+    /// Processor time of a process and its descendants up to now, read as a request went to it or as its reply came.
+    ProcessorTime {
+        /// Whose process.
+        of: Peer,
+        /// Its process id.
+        pid: u32,
+        /// Processor time since its start, all threads.
+        cpu: Nanos,
+    },
     /// The client's program starts an operation; its own stamp.
     CallStart {
         /// The operation's id.

@@ -75,6 +75,7 @@ impl<'e> EventNumbers<'e> {
             | EventKind::ProcessStarted { .. }
             | EventKind::ProcessExited { .. }
             | EventKind::ProcessSample { .. }
+            | EventKind::ProcessorTime { .. }
             | EventKind::InstrumentLate { .. }
             | EventKind::EventsLost { .. } => {}
         }

@@ -90,6 +90,7 @@ def record(
             body_limit=body_limit,
             extra_root=certificate,
             headers=list(added),
+            watch=watch,
         )
     except _core.EnvironmentProblem as problem:
         raise LabError(f"cannot record to {file}: {problem}") from problem

@@ -118,17 +118,19 @@ def _method_table(run: Run) -> Iterator[Table]:
     facts = run.recording
     if facts is None or not (facts.methods or facts.starts_s):
         return
+    is_watched = any(one.processor_s is not None for one in facts.methods)
+    empty = ("",) * (3 if is_watched else 2)
     rows: list[tuple[str, ...]] = []
     if facts.starts_s:
         median, slowest = statistics.median(facts.starts_s), max(facts.starts_s)
-        rows.append(("start of the server", f"{len(facts.starts_s):,}", duration(median), duration(slowest), "", ""))
+        rows.append(("start of the server", f"{len(facts.starts_s):,}", duration(median), duration(slowest), *empty))
     for one in facts.methods[:MOST_METHODS]:
         name = clean(f"{one.method} {one.name}" if one.name else one.method, 60)
-        times = [duration(value) if value is not None else "–" for value in (one.median_s, one.slowest_s)]
+        values = (one.median_s, one.slowest_s, *((one.processor_s,) if is_watched else ()))
+        times = [duration(value) if value is not None else "–" for value in values]
         failed = one.requests - one.succeeded
         number = f"{one.requests:,}" + (f", {failed:,} failed" if failed else "")
         rows.append((name, number, *times, size(one.request_bytes), size(one.reply_bytes)))
+    columns = ("method", "requests", "median", "slowest", *(("processor",) if is_watched else ()), "sent", "received")
     notes = [f"{len(facts.methods) - MOST_METHODS} more methods."] if len(facts.methods) > MOST_METHODS else []
-    yield Table(
-        "What the client asked", ("method", "requests", "median", "slowest", "sent", "received"), rows, notes=notes
-    )
+    yield Table("What the client asked", columns, rows, notes=notes)

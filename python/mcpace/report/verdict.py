@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mcpace.report.groups import Group, group_findings, order_operations, targets
 from mcpace.report.model.run import Bisection, Case, Run, Subject
 from mcpace.report.words import comparison, factors, findings, layers, load, recording, servers, start
-from mcpace.report.words.labels import part_words
+from mcpace.report.words.labels import computing_words, part_words
 from mcpace.report.words.quantities import clean, count, duration, join_words, share, times
 from mcpace.report.words.standing import Standing, standing
 
@@ -209,8 +209,16 @@ def _call_time(measured: list[Case], *, whole: bool) -> str:
     if case.ledger_s and case.ledger_s.total() > 0:
         name, most = max(case.ledger_s.parts().items(), key=lambda part: part[1])
         if most >= COVERING * case.ledger_s.total():
-            told.append(f"{share(most, case.ledger_s.total())} of it {part_words(name)}")
+            told.append(f"{share(most, case.ledger_s.total())} of it {part_words(name)}{_computing(case, name)}")
     return f"{', '.join([text, *reversed(told)])}."
+
+
+def _computing(case: Case, part: str) -> str:
+    """How much of the server's time its process computed, where that was measured."""
+    processor = case.ledger_s.server_processor if case.ledger_s else None
+    if part != "server" or processor is None or case.operation == "connect":
+        return ""
+    return f" ({computing_words(processor.processor_s, processor.wall_s)})"
 
 
 def _failure_sentences(run: Run) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import LIMIT_S
+from support.commands import LIMIT_S, run
 from support.finding_scenes import patient
 from support.release_proofs import listening
 from support.watched_process import explained_codes, record_process
@@ -100,6 +100,19 @@ def test_processor_time_that_grows_with_the_tools_is_named(rebuilds: str, tmp_pa
     assert ("rebuilt-per-request" in explained_codes(few, "--beside", many.name)) is (rebuilds == "rebuilds")
 
 
+def record_lines(upstream: str, file: Path, requests: list[dict[str, object]]) -> None:
+    """Sends requests to a stdio server through ``mcpace record``, each after the answer to the one before."""
+    command = [sys.executable, "-m", "mcpace", "record", "--upstream", f"stdio:{upstream}", "--out", str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdin is not None and recorder.stdout is not None
+        for number, request in enumerate(requests):
+            recorder.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, **request}) + "\n")
+            recorder.stdin.flush()
+            assert recorder.stdout.readline()
+        recorder.stdin.close()
+        assert recorder.wait(LIMIT_S) == 0
+
+
 # A server of stdio that keeps a part of each call, or nothing.
 STDIO = """
 import json, os, sys, time
@@ -112,6 +125,34 @@ for asked in map(json.loads, sys.stdin):
 """
 
 
+# A server of stdio that takes 20 ms for each request: it computes all the time, or sleeps.
+STEADY = """
+import json, sys, time
+for asked in map(json.loads, sys.stdin):
+    until = time.process_time() + 0.02
+    while sys.argv[1] == "computes" and time.process_time() < until:
+        pass
+    if sys.argv[1] == "sleeps":
+        time.sleep(0.02)
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"tools": []}}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("habit", ["computes", "sleeps"])
+@patient
+def test_processor_time_tells_a_server_that_computes_from_one_that_waits(habit: str, tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(STEADY)
+    upstream = shlex.join([sys.executable, "-S", str(tmp_path / "server.py"), habit])
+    file = tmp_path / "recording.jsonl.zst"
+    record_lines(upstream, file, [{"method": method} for method in ("tools/list", "ping") * 10])
+    done = run("explain", file.name, "--json", folder=tmp_path)
+    methods = {one["method"]: one for one in json.loads(done.stdout)["recording"]["methods"]}
+    for one in methods.values():
+        assert (one["processor_s"] > 0.7 * one["median_s"]) is (habit == "computes"), one
+        assert (one["processor_s"] < 0.2 * one["median_s"]) is (habit == "sleeps"), one
+    assert ("constant-cost-per-request" in explained_codes(file)) is (habit == "computes")
+
+
 @pytest.mark.parametrize("leaks", ["leaks", "keeps nothing"])
 @patient
 def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> None:
@@ -120,17 +161,7 @@ def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> N
     file = tmp_path / "recording.jsonl.zst"
     # Somebody's, and none of the recorder's business.
     (tmp_path / f"{file.name}.part").mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "mcpace", "record", "--upstream", f"stdio:{upstream}", "--out", str(file)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
-        assert recorder.stdin is not None and recorder.stdout is not None
-        for number in range(ROUNDS):
-            params = {"name": "work", "arguments": {}}
-            recorder.stdin.write(
-                json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}) + "\n"
-            )
-            recorder.stdin.flush()
-            assert recorder.stdout.readline()
-        recorder.stdin.close()
-        assert recorder.wait(LIMIT_S) == 0
+    call = {"method": "tools/call", "params": {"name": "work", "arguments": {}}}
+    record_lines(upstream, file, [call] * ROUNDS)
     assert len(list(tmp_path.iterdir())) == 3
     assert ("task-leak" in explained_codes(file)) is (leaks == "leaks")

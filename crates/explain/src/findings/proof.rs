@@ -118,6 +118,8 @@ closed! {
         ControlIsQuick,
         /// Connecting to the same server took a small part of the time.
         ConnectsQuickly,
+        /// The processor time of the server's process was read at each request.
+        ProcessorTimeRead,
         /// Behind what stands between, the same came one by one.
         SpreadBehind,
         /// The gateway had only this request while it sent those on.
@@ -340,6 +342,8 @@ closed! {
         ChangeNumberOfTools,
         /// Count the listing's tokens with the model's own tokenizer: it is wrong if they are few.
         CountTokens,
+        /// Profile the server's process while it answers: it is wrong if the time is spent in what the requests ask for.
+        ProfileServer,
         /// Send the same amount in several lines: it is wrong if the client takes as long.
         SplitAnswer,
         /// Repeat without the recorder, by the client's own clock: it is wrong if calls take as long.

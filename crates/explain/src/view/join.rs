@@ -4,6 +4,7 @@ use mcpace_record::{Event, EventKind, Nanos};
 
 use super::calls::CallJoin;
 use super::positions::Positions;
+use super::processor::ProcessorJoin;
 use super::stdio::StdioJoin;
 use super::texts::{Keeper, Texts};
 use super::usage::UsageJoin;
@@ -16,6 +17,7 @@ pub(super) struct Join<'a> {
     stdio: StdioJoin<'a>,
     calls: CallJoin<'a>,
     usage: UsageJoin,
+    processor: ProcessorJoin,
     late: Vec<Late>,
     events: usize,
     lost: u64,
@@ -30,6 +32,7 @@ impl<'a> Join<'a> {
             stdio: StdioJoin::default(),
             calls: CallJoin::default(),
             usage: UsageJoin::default(),
+            processor: ProcessorJoin::default(),
             late: Vec::new(),
             events: 0,
             lost: 0,
@@ -48,6 +51,7 @@ impl<'a> Join<'a> {
             | EventKind::ProcessExited { .. }
             | EventKind::ServerTiming { ex: None, .. } => self.stdio.join_event(keeper, at, kind),
             EventKind::ProcessSample { .. } => self.usage.join_event(at, kind),
+            EventKind::ProcessorTime { .. } => self.processor.join_event(event.at, kind),
             EventKind::InstrumentLate { by, busy } => self.late.push(Late { at, by: *by, busy: *busy }),
             EventKind::EventsLost { count } => self.lost = self.lost.saturating_add(*count),
             _ => self.wire.join_event(keeper, at, kind),
@@ -68,9 +72,11 @@ impl<'a> Join<'a> {
         }
         late_answers::attach_answers(&mut exchanges);
         let calls = self.calls.finish_calls(&keeper, &mut exchanges, &connections);
+        let processor_times = self.processor.finish_times(&exchanges, &lines.processes);
         let connection_index: Positions = connections.iter().map(|connection| connection.id.0).collect();
         note_exchanges(&mut connections, &connection_index, &exchanges);
         View {
+            processor_times,
             connection_index,
             exchange_index: exchanges.iter().map(|exchange| exchange.id.0).collect(),
             call_index: calls.iter().map(|call| call.id.0).collect(),

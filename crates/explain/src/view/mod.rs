@@ -17,11 +17,14 @@ mod lateness;
 mod leg;
 mod note;
 mod positions;
+mod processor;
 mod stamp;
 mod stdio;
 mod texts;
 mod usage;
 mod wire;
+
+use std::collections::HashMap;
 
 use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError, Recording};
 
@@ -67,6 +70,7 @@ pub struct View<'a> {
     pub(crate) bursts: Vec<Burst>,
     /// Lines with which stdio servers notify their clients.
     pub(crate) notifying: Vec<NotifyingLine<'a>>,
+    processor_times: HashMap<ExchangeId, Nanos>,
     connection_index: Positions,
     exchange_index: Positions,
     call_index: Positions,
@@ -110,6 +114,12 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn call(&self, id: CallId) -> Option<&Call<'a>> {
         self.call_index.get(id.0).map(|at| &self.calls[at])
+    }
+
+    /// Processor time that the server's process spent on `exchange`, where it was watched and served nothing else.
+    #[must_use]
+    pub fn processor_time(&self, exchange: &Exchange<'_>) -> Option<Nanos> {
+        self.processor_times.get(&exchange.id).copied()
     }
 
     /// When `call` returned; the recording's end where that was not seen. Never before its start.

@@ -1,14 +1,14 @@
 //! `constant-cost-per-request`: an equal extra time on every request.
 
 use mcpace_explain::{Cause, Follows, Level};
-use mcpace_record::Recording;
+use mcpace_record::{EventKind, Peer, Recording};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
 use crate::{codes, found};
 
 /// Recordings that show causes.
 pub(crate) fn cases() -> Vec<Recording> {
-    vec![with_token(), with_session(), with_everything()]
+    vec![with_token(), with_session(), with_everything(), with_processor_time(8.0)]
 }
 
 /// Every request takes 60 ms, and connecting 0.3 ms.
@@ -31,6 +31,33 @@ fn a_cost_of_every_request_is_named_beside_a_quick_connect() {
     let Cause::ConstantCostPerRequest(context) = &finding.cause else { panic!("{finding:?}") };
     assert_eq!((context.follows, finding.confidence.level), (Follows::Everything, Level::Medium));
     assert_eq!(context.without, ms(0.3));
+}
+
+/// Listings, calls and pings of 20 ms, each of which costs the server's process `each` ms of processor time.
+fn with_processor_time(each: f64) -> Recording {
+    let mut script = Script::recorder();
+    script.accept(1, 0.0);
+    script.connect(101, 0.1, 15.0, Some(1));
+    let mut used = 500.0;
+    for (number, method) in ["tools/list", "tools/call", "ping"].into_iter().cycle().take(12).enumerate() {
+        let at = 100.0 * (number + 1) as f64;
+        script.post(request(at, number as u64, method, Reply::Json(at + 20.0, at + 20.1)));
+        for (moment, cost) in [(at + 0.2, 0.0), (at + 20.2, each)] {
+            used += cost;
+            script.event(moment, EventKind::ProcessorTime { of: Peer::Server, pid: 7, cpu: ms(used) });
+        }
+    }
+    script.recording()
+}
+
+#[test]
+fn processor_time_of_every_request_is_named_and_a_wait_is_not() {
+    let found = found(&with_processor_time(8.0));
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::ConstantCostPerRequest(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.follows, finding.confidence.level), (Follows::ProcessorTime, Level::High));
+    assert_eq!((context.floor, context.requests, context.kinds), (ms(8.0), 12, 3));
+    assert_eq!(codes(&with_processor_time(1.0)), [""; 0]);
 }
 
 /// Time that a server takes for a request with a token, for one in a session, and for any request.

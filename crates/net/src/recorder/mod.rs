@@ -72,6 +72,8 @@ pub struct RecorderOptions {
     /// Headers that are added to each request to the upstream, in the place of the client's of the same names. The
     /// recording has the client's own headers only.
     pub headers: HeaderMap,
+    /// Process id of the server, whose processor time is then read at each exchange.
+    pub watch: Option<u32>,
     /// Threads that serve connections.
     pub threads: usize,
 }
@@ -92,6 +94,7 @@ impl RecorderOptions {
             extra_root: None,
             quickack: false,
             headers: HeaderMap::new(),
+            watch: None,
             threads: std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2)),
         }
     }
@@ -122,6 +125,9 @@ impl Recorder {
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let url = front_url(address, &options.upstream);
+        if let Some(pid) = options.watch {
+            sink.watch_process(pid);
+        }
         let stopping = Arc::new(AtomicBool::new(false));
         let unreachable = Arc::default();
         let threads = options.threads.max(1);

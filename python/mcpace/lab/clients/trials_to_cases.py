@@ -16,6 +16,7 @@ from mcpace.report.model.run import (
     Ledger,
     Operation,
     Phase,
+    ServerProcessor,
     ServerSplit,
     Subject,
     Summary,
@@ -161,7 +162,22 @@ def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
     if not calls:
         return None
     parts = {name: sum(one["parts"][name] for one in sums) / calls / NANOS for name in sums[0]["parts"]}
-    return Ledger.model_validate({**parts, "server_split": _server_split(sums, calls)})
+    return Ledger.model_validate(
+        {**parts, "server_split": _server_split(sums, calls), "server_processor": _server_processor(sums, calls)}
+    )
+
+
+def _server_processor(sums: Sequence[dict[str, Any]], calls: int) -> ServerProcessor | None:
+    """Mean processor time of the calls for which it is known; ``None`` where it is known for none."""
+    known = sum(one["processor_calls"] for one in sums)
+    if not known:
+        return None
+    return ServerProcessor(
+        processor_s=sum(one["processor_ns"] for one in sums) / known / NANOS,
+        wall_s=sum(one["processor_wall_ns"] for one in sums) / known / NANOS,
+        calls=known,
+        of_calls=calls,
+    )
 
 
 def _server_split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:

@@ -18,7 +18,7 @@ from mcpace.lab.machine import new_run
 from mcpace.report.model.recording import ExitFacts, MethodFacts, RecordingFacts, SerialCallFacts
 from mcpace.report.model.run import Operation, Run, Subject
 
-TIMES = ("median", "slowest")
+TIMES = ("median", "slowest", "processor")
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 WORDS = {
     "tool-error": "the tool answered with an error",

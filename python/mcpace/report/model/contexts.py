@@ -15,7 +15,7 @@ Closer = Literal["client", "server", "instrument"]
 CountedFrom = Literal["beginning", "last-event"]
 """The event that a time-out counts from."""
 
-Follows = Literal["token", "session", "everything"]
+Follows = Literal["token", "session", "everything", "processor-time"]
 """The part of a request that a constant cost depends on."""
 
 GeneratorLimit = Literal["late-starts", "threads-busy"]

@@ -22,6 +22,9 @@ class MethodFacts(Model):
     median_s: Number | None = None
     """Median time of the answered requests, from a request's first byte to the last byte of its answer."""
     slowest_s: Number | None = None
+    processor_s: Number | None = None
+    """Median processor time that the server's process spent on a request, where the process was watched and served
+    nothing else."""
     request_bytes: Whole
     reply_bytes: Whole
     """Bytes of all replies."""

@@ -107,6 +107,8 @@ class Ledger(Model):
     """The recorder's own forwarding time, and time that could not be attributed."""
     server_split: ServerSplit | None = None
     """``server`` by layer, where the server reports its layers."""
+    server_processor: ServerProcessor | None = None
+    """Processor time of the server's process, where the process is watched."""
 
     def total(self) -> float:
         """Sum of the parts."""
@@ -123,6 +125,20 @@ class Ledger(Model):
             "client.receive": self.client_receive,
             "unaccounted": self.unaccounted,
         }
+
+
+class ServerProcessor(Model):
+    """Processor time of the server's process beside its wall time: means over the calls for which it is known, in
+    seconds. It is known where the process served one request at a time."""
+
+    processor_s: Number
+    """Processor time of all threads, and of the process's descendants."""
+    wall_s: Number
+    """The ledger's ``server`` of the same calls."""
+    calls: Whole
+    """Number of these calls."""
+    of_calls: Whole
+    """Number of all calls."""
 
 
 class ServerSplit(Model):

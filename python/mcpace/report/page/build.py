@@ -17,7 +17,7 @@ from mcpace.report.page.call_pairs import pairs
 from mcpace.report.page.model import CaseShown, Head, Page, Part, Share, SummaryShown, TableShown
 from mcpace.report.tables import tables
 from mcpace.report.verdict import sentences
-from mcpace.report.words.labels import LAYERS, PARTS, PHASES, split_parts, split_words
+from mcpace.report.words.labels import LAYERS, PARTS, PHASES, server_notes, split_parts
 from mcpace.report.words.quantities import clean, join_words, round_digits, times
 from mcpace.report.words.standing import Standing, change_words, standing, state_words
 
@@ -115,7 +115,7 @@ def _case_view(case: Case, most: int) -> CaseShown:
         reason=clean(case.unsupported or case.error or next(iter(case.failures), "")),
         ledger=list(_ledger_shares(case)),
         split=list(_split_shares(case)),
-        split_words=split_words(case.ledger_s.server_split) if case.ledger_s and case.ledger_s.server_split else "",
+        split_words="; ".join(server_notes(case)),
     )
 
 

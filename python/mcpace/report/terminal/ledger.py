@@ -15,7 +15,7 @@ from mcpace.report.groups import cases_at, operations, targets
 from mcpace.report.model.run import Case, Ledger, Run
 from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_indented
 from mcpace.report.words.comparison import second_side_suffix
-from mcpace.report.words.labels import split_words
+from mcpace.report.words.labels import server_notes
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share
 
 # Colours of the 256 palette that are distinguishable on dark and light grounds, and characters for output without
@@ -55,9 +55,8 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
             cases = [case for case in cases_at(run, target, operation) if case.ledger_s]
             for number, case in enumerate(cases):
                 yield _row(case, fit_cell("" if number else operation, first), subject, width, coloured)
-                if case.ledger_s and case.ledger_s.server_split:
-                    told = Text(split_words(case.ledger_s.server_split), style="dim")
-                    yield from wrap_indented(told, width, first + 2, first + 2)
+                for told in server_notes(case):
+                    yield from wrap_indented(Text(told, style="dim"), width, first + 2, first + 2)
 
 
 def _row(case: Case, operation: str, subject: int, width: int, coloured: bool) -> Text:

@@ -68,6 +68,7 @@ DISPROOFS: dict[str, str] = {
     "change-number-of-tools": "Repeat with another number of tools: wrong if processor time doesn't follow it.",
     "repeat-beside-peer": "Repeat from a machine next to the peer: wrong if calls take as long.",
     "ask-with-another-client": "Ask with a client that reads at once: wrong if the reply takes as long.",
+    "profile-server": "Profile the server while it answers: wrong if the time goes into what the requests ask for.",
     "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",
 }
 """For each experiment's code: the experiment, and the result that would disprove the finding."""

@@ -135,6 +135,8 @@ def _constant_cost_per_request(finding: Finding, context: ConstantCostPerRequest
     seen = f"Every request{what}{any_} takes the server"
     if floor is None or without is None:
         return f"{seen} the same extra time, notifications included."
+    if context.follows == "processor-time":
+        return f"Every request{any_} costs the server at least {duration(floor)} of processor time."
     if context.follows == "everything":
         return f"{seen} at least {duration(floor)}; connecting to the server takes {duration(without)}."
     return f"{seen} at least {duration(floor)}, notifications included; one without takes {duration(without)}."
@@ -143,7 +145,7 @@ def _constant_cost_per_request(finding: Finding, context: ConstantCostPerRequest
 def _constant_cost_per_request_advice(context: ConstantCostPerRequest) -> str:
     if context.follows == "session":
         return "Make sessions cheap to find at the server or proxy: look at how their ids are signed, opened or stored."
-    if context.follows == "everything":
+    if context.follows in ("everything", "processor-time"):
         return "Look at what the server or a proxy before it does for each request: middleware, logging, a lookup."
     return "Verify tokens at the server itself, or keep what the authorization server said of one for a short while."
 

@@ -5,7 +5,7 @@ Every table is tolerant: an unknown key, from a newer release, is shown unchange
 
 from __future__ import annotations
 
-from mcpace.report.model.run import ServerSplit
+from mcpace.report.model.run import Case, ServerProcessor, ServerSplit
 from mcpace.report.words.quantities import clean, duration
 
 PARTS: dict[str, str] = {
@@ -117,6 +117,7 @@ REASONS: dict[str, str] = {
     "stream-compressed": "the stream was compressed on its way",
     "control-is-quick": "requests to the same server without it came back much sooner",
     "connects-quickly": "connecting to the same server took a small part of the time",
+    "processor-time-read": "the processor time of the server's process was read at each request",
     "spread-behind": "behind the proxy the same events came one by one",
     "alone-at-gateway": "the gateway had only this request while it sent the others",
     "others-end-promptly": "other streams of the recording ended right after their result",
@@ -174,6 +175,38 @@ def split_parts(split: ServerSplit) -> dict[str, float]:
     """The layers by name. Runs of older releases have no ``rest``."""
     parts = {"transport": split.transport, "dispatch": split.dispatch, "service": split.service}
     return parts if split.rest is None else {**parts, "rest": split.rest}
+
+
+WAITING_SHARE = 0.2
+COMPUTING_SHARE = 0.8
+"""Shares of the wall time below and above which a process is said to wait and to compute."""
+
+
+def computing_words(processor_s: float, wall_s: float) -> str:
+    """``its process computed for 2.1 ms and waited otherwise``; ``it computed all the time`` from a large share on."""
+    if processor_s >= COMPUTING_SHARE * wall_s:
+        return f"its process computed nearly all the time ({duration(processor_s)})"
+    rest = " and waited otherwise" if processor_s <= WAITING_SHARE * wall_s else ""
+    return f"its process computed for {duration(processor_s)}{rest}"
+
+
+def processor_words(processor: ServerProcessor) -> str:
+    """``the server's process computed for 2.1 ms of 305 ms``, and the number of calls where it is known for some only."""
+    seldom = (
+        "" if processor.calls == processor.of_calls else f" (known of {processor.calls} of {processor.of_calls} calls)"
+    )
+    return (
+        f"the server's process computed for {duration(processor.processor_s)} of {duration(processor.wall_s)}{seldom}"
+    )
+
+
+def server_notes(case: Case) -> list[str]:
+    """Sentences on the server's part of a case: its layers, and its processor time."""
+    ledger = case.ledger_s
+    if ledger is None:
+        return []
+    split = [split_words(ledger.server_split)] if ledger.server_split else []
+    return split + ([processor_words(ledger.server_processor)] if ledger.server_processor else [])
 
 
 def split_words(split: ServerSplit) -> str:

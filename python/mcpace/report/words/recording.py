@@ -9,6 +9,7 @@ from mcpace.report.groups import Group, group_findings
 from mcpace.report.model.recording import RecordingFacts
 from mcpace.report.model.run import Finding, Run
 from mcpace.report.words import findings
+from mcpace.report.words.labels import computing_words
 from mcpace.report.words.quantities import clean, count, duration
 
 LIVE_EXPERIMENTS = frozenset(
@@ -93,6 +94,9 @@ def _request_sentences(run: Run, causes: set[str]) -> list[str]:
         slowest = max(timed, key=lambda one: one.slowest_s or 0.0)
         name = clean(f"{slowest.method} {slowest.name}" if slowest.name else slowest.method, 60)
         told.append(f"{sent}; the slowest was {name}, {duration(slowest.slowest_s or 0.0)}.")
+        if slowest.processor_s is not None and slowest.median_s:
+            computing = computing_words(slowest.processor_s, slowest.median_s)
+            told.append(f"In the server, {computing} (medians of {name}, {duration(slowest.median_s)}).")
     return [*_exit_sentences(facts), *told, *_only_call_sentences(facts), *_serial_sentences(facts)]
 
 

@@ -5,6 +5,9 @@
 //! the same recording: requests to the same server without a token, or without a session, that come back much sooner. Where
 //! every request has both, connecting is the control: it takes one way to the server and back, and no server code. Only
 //! messages that found no other one at the server count there.
+//!
+//! Processor time needs no control: the way to the server has no part in it, and no request is served without some.
+//! A beginning does not count, because programs load code then.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -23,6 +26,9 @@ const SURE_CONTROLS: usize = 3;
 
 /// Requests and kinds of them that are enough where the time to connect is known.
 const FEWEST_BESIDE_CONNECT: (usize, usize) = (3, 2);
+
+/// Requests with which sessions begin.
+const BEGINNINGS: [&str; 2] = ["initialize", "server/discover"];
 
 /// A difference below this is the server's usual unevenness.
 const SHORTEST: Nanos = Nanos::from_millis(5);
@@ -53,8 +59,8 @@ struct Cost<'w, 's, 'a> {
     control: Nanos,
     kinds: usize,
     dear: Vec<&'w ServerWait<'s, 'a>>,
-    /// Begin and end of the control.
-    quick: [(ProofRole, Stamp); 2],
+    /// Begin and end of the control, where there is one.
+    quick: Option<[(ProofRole, Stamp); 2]>,
     level: Level,
 }
 
@@ -66,7 +72,11 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let cost = compare_waits(scene.view, &waits, Follows::Session, session)
         .or_else(|| compare_waits(scene.view, &waits, Follows::Token, token))
         .or_else(|| compare_connects(scene.view, &waits));
-    cost.map_or_else(Vec::new, |cost| make_findings(scene, &cost))
+    if let Some(cost) = cost {
+        return make_findings(scene, &cost);
+    }
+    let timed: Vec<ServerWait<'_, '_>> = scene.view.exchanges.iter().filter_map(timed_wait).collect();
+    processor_cost(scene.view, &timed).map_or_else(Vec::new, |cost| make_findings(scene, &cost))
 }
 
 fn server_wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<ServerWait<'s, 'a>> {
@@ -76,6 +86,33 @@ fn server_wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<ServerWait<'s, 'a>>
     // A head that comes before its result says nothing of the time that the server takes.
     let head = if exchange.asks() { leg.result_start.or(leg.reply_head)? } else { leg.reply_head? };
     Some(ServerWait { exchange, received: leg.request_end?, head })
+}
+
+/// The wait of a request that was answered, over HTTP or stdio, and that does not begin a session.
+fn timed_wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<ServerWait<'s, 'a>> {
+    let begins = BEGINNINGS.iter().any(|method| exchange.requests(method));
+    let leg = exchange.back().filter(|_| exchange.asks() && exchange.succeeded() && !begins)?;
+    Some(ServerWait { exchange, received: leg.request_end?, head: leg.result_start? })
+}
+
+/// Whether requests of all kinds cost the server's process processor time.
+fn processor_cost<'w, 's, 'a>(view: &View<'a>, waits: &'w [ServerWait<'s, 'a>]) -> Option<Cost<'w, 's, 'a>> {
+    let timed = waits.iter().filter_map(|wait| Some((wait, view.processor_time(wait.exchange)?)));
+    let timed: Vec<(&ServerWait<'_, '_>, Nanos)> = timed.collect();
+    let floor = timed.iter().map(|(_, time)| *time).min()?;
+    let kinds: HashSet<&str> = timed.iter().filter_map(|(wait, _)| wait.method()).collect();
+    let enough_kinds = kinds.len() >= FEWEST.1 || (kinds.contains("ping") && kinds.len() >= FEWEST_BESIDE_CONNECT.1);
+    let level = if kinds.contains("ping") { Level::High } else { Level::Medium };
+    let proven = timed.len() >= FEWEST.0 && enough_kinds && floor >= SHORTEST;
+    proven.then(|| Cost {
+        follows: Follows::ProcessorTime,
+        floor,
+        control: Nanos::ZERO,
+        kinds: kinds.len(),
+        dear: timed.into_iter().map(|(wait, _)| wait).collect(),
+        quick: None,
+        level,
+    })
 }
 
 /// Whether messages that have something take a time that those without don't.
@@ -105,7 +142,7 @@ fn compare_waits<'w, 's, 'a>(
         _ => Level::Medium,
     };
     let control = quick.wait_time();
-    let quick = [(ProofRole::ControlReceived, quick.received), (ProofRole::ControlReplyHead, quick.head)];
+    let quick = Some([(ProofRole::ControlReceived, quick.received), (ProofRole::ControlReplyHead, quick.head)]);
     let proven = level_kinds >= FEWEST.1 && notifies && is_dearer(floor, control);
     proven.then_some(Cost { follows, floor, control, kinds, dear, quick, level })
 }
@@ -122,7 +159,7 @@ fn compare_connects<'w, 's, 'a>(view: &View<'a>, waits: &'w [ServerWait<'s, 'a>]
     let alone = waits_alone(&dear);
     let CommonFloor { floor, kinds, level_kinds, notifies } = common_floor(&alone)?;
     let many = alone.len() >= FEWEST_BESIDE_CONNECT.0 && level_kinds >= FEWEST_BESIDE_CONNECT.1;
-    let quick = [(ProofRole::ConnectTried, connecting), (ProofRole::ConnectionOpened, opened)];
+    let quick = Some([(ProofRole::ConnectTried, connecting), (ProofRole::ConnectionOpened, opened)]);
     let (follows, level) = (Follows::Everything, Level::Medium);
     let proven = many && notifies && is_dearer(floor, control);
     proven.then_some(Cost { follows, floor, control, kinds, dear, quick, level })
@@ -197,11 +234,14 @@ fn make_findings(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Find
         Follows::Token => (Disproof::CallWithoutToken, Reason::ControlIsQuick),
         Follows::Session => (Disproof::CallWithoutSession, Reason::ControlIsQuick),
         Follows::Everything => (Disproof::AskForAnotherPath, Reason::ConnectsQuickly),
+        Follows::ProcessorTime => (Disproof::ProfileServer, Reason::ProcessorTimeRead),
     };
     operations
         .into_iter()
         .map(|(operation, mut tally)| {
-            tally.prove_events(&cost.quick.map(|(role, stamp)| (role, Some(stamp))));
+            for (role, stamp) in cost.quick.into_iter().flatten() {
+                tally.prove_events(&[(role, Some(stamp))]);
+            }
             let severity = tally.median_severity();
             let confidence = scene.confidence_for(cost.level, reason);
             tally.into_finding(

@@ -162,4 +162,6 @@ pub enum Follows {
     Session,
     /// Nothing: every request takes it, though the way to the server is short.
     Everything,
+    /// Nothing: every request costs the server's process that much processor time.
+    ProcessorTime,
 }
