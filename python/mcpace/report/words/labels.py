@@ -191,7 +191,7 @@ def computing_words(processor_s: float, wall_s: float) -> str:
 
 
 def processor_words(processor: ServerProcessor) -> str:
-    """``the server's process computed for 2.1 ms of 305 ms``, and the number of calls where it is known for some only."""
+    """``the server's process computed for 2.1 ms of 305 ms``, and of how many calls it is known."""
     seldom = (
         "" if processor.calls == processor.of_calls else f" (known of {processor.calls} of {processor.of_calls} calls)"
     )
