@@ -277,6 +277,8 @@ export interface SessionLeak {
   bytes_before?: number;
   bytes_each?: number;
   ended?: number;
+  least_bytes_each?: number;
+  most_bytes_each?: number;
 }
 
 /** Facts of ``session-per-call``. Each call begins a session of its own. */
@@ -326,6 +328,8 @@ export interface TaskLeak {
   bytes_after?: number;
   bytes_before?: number;
   bytes_each?: number;
+  least_bytes_each?: number;
+  most_bytes_each?: number;
   requests?: number;
   threads?: number;
 }

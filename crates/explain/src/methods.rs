@@ -72,7 +72,7 @@ struct Times {
     processor: Vec<Nanos>,
 }
 
-/// Sorts the times. Of two in the middle, the shorter one.
+/// Sorts the times, and returns the shorter one of two in the middle.
 fn lower_median(times: &mut [Nanos]) -> Option<Nanos> {
     times.sort_unstable();
     times.get(times.len().saturating_sub(1) / 2).copied()

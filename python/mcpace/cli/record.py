@@ -44,7 +44,8 @@ def record(
         typer.Option(
             "--watch",
             metavar="PID",
-            help="The server's process: sample its memory and processor time. Over stdio this is always done.",
+            help="The server's process: sample its memory, and its processor time at each exchange. Over stdio this is "
+            "always done.",
             min=1,
         ),
     ] = None,

@@ -18,6 +18,7 @@ from mcpace.lab.clients.trials_to_cases import Facts, Trial, operation_cases, sl
 from mcpace.lab.errors import UnknownName, Unreachable, tool_error_text
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.processes.process_samples import ProcessSamples
 from mcpace.lab.progress import Progress
 from mcpace.lab.targets import Target, Tool
 from mcpace.report.model.run import Case, Operation, Run, Subject
@@ -102,6 +103,8 @@ class Session:
             headers=list(target.headers),
         )
         stack.callback(self._client.disconnect)
+        # The server is the only child of this process.
+        self._samples = stack.enter_context(ProcessSamples(children_are="server")) if target.command else None
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
         self.facts.starts_process = bool(target.command)
@@ -166,6 +169,9 @@ class Session:
 
     def _explain_recording(self, progress: Progress) -> Facts:
         recording = self._client.recording()
+        if self._samples is not None:
+            self._samples.close()
+            self._samples.add_to(recording)
         keep = self._settings.recording_of(f"measure-{self.facts.target}")
         if keep is not None:
             try:

@@ -331,6 +331,10 @@ class SessionLeak(Context):
     """Bytes of memory for each that was left."""
     ended: Whole | None = None
     """Sessions that the client ended."""
+    least_bytes_each: Whole | None = None
+    """The least that the interval of the slope allows for each."""
+    most_bytes_each: Whole | None = None
+    """The most that the interval of the slope allows for each."""
 
 
 class TaskLeak(Context):
@@ -343,6 +347,10 @@ class TaskLeak(Context):
     """The server's memory at the beginning."""
     bytes_each: Whole | None = None
     """Bytes of memory for each."""
+    least_bytes_each: Whole | None = None
+    """The least that the interval of the slope allows for each."""
+    most_bytes_each: Whole | None = None
+    """The most that the interval of the slope allows for each."""
     requests: Whole | None = None
     """Requests that memory rose with."""
     threads: Whole | None = None

@@ -37,7 +37,9 @@ def _slow_start_advice(context: SlowStart) -> str:
 def _memory_rise(context: SessionLeak | TaskLeak) -> str:
     before, after, each = context.bytes_before, context.bytes_after, context.bytes_each
     rose = f" from {size(before)} to {size(after)}" if before and after else ""
-    apiece = f", {size(each)} for each" if each else ""
+    least, most = context.least_bytes_each, context.most_bytes_each
+    interval = f" (between {size(least)} and {size(most)})" if least and most and size(least) != size(most) else ""
+    apiece = f", {size(each)} for each{interval}" if each else ""
     return f"{rose}{apiece}"
 
 

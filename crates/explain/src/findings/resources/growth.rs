@@ -1,7 +1,9 @@
 //! Whether a process's memory rises with a count of something, all the time and for good.
 //!
-//! Memory rises for many reasons: caches fill, garbage waits for its collection. So a rise counts only where it follows the
-//! count closely and goes on in the second half as in the first. A small rise counts as well, with less confidence.
+//! Memory rises for many reasons: caches fill, garbage waits for its collection. So a rise counts only where its slope is
+//! certain and where it goes on in the second half as in the first. The slope is that of a line by least squares. Its interval
+//! takes into account that neighbouring samples err alike (a first-order autoregression; Chatfield, The Analysis of Time
+//! Series): a curve that a line doesn't fit has errors of the same sign for long, and so a wide interval.
 
 use mcpace_record::Nanos;
 
@@ -14,27 +16,25 @@ const FEWEST_LOOKS: usize = 8;
 /// Counted things below which nothing is concluded.
 const FEWEST: u64 = 50;
 
-/// A rise below this is a process's usual unevenness, unless it is as straight as [`FIT_OF_SLIGHT`].
-const SMALLEST: u64 = 4 * 1024 * 1024;
+/// Counted things below which a rise that is not large is a process that warms up.
+const FEWEST_OF_SMALL: u64 = 100;
 
-/// A rise below this is never growth.
-const SLIGHT: u64 = 1024 * 1024;
+/// A rise below this is never growth: allocators take memory from the system in pieces of that size.
+const SMALLEST: u64 = 1024 * 1024;
 
 /// From here on a rise is more than garbage that waits for its collection: so many bytes, and one part in so many of what the
 /// process had before.
 const LARGE: u64 = 32 * 1024 * 1024;
 const PART_OF_BEFORE: u64 = 4;
 
-/// How much of the variance the line must explain.
-const FIT: f64 = 0.9;
+/// Standard errors on either side of a slope in its interval: of a healthy process, one in some ten thousand is beyond.
+const STANDARD_ERRORS: f64 = 4.0;
 
-/// Count and fit for a rise that is not large: a process that warms up rises as well.
-const FEWEST_OF_SMALL: u64 = 100;
-const FIT_OF_SMALL: f64 = 0.95;
+/// The interval's lower end must be this part of the slope at least.
+const NARROW: f64 = 0.7;
 
-/// Count and fit for a slight rise.
-const FEWEST_OF_SLIGHT: u64 = 400;
-const FIT_OF_SLIGHT: f64 = 0.98;
+/// A higher correlation of neighbouring errors can't be told from 1 with so few samples.
+const HIGHEST_CORRELATION: f64 = 0.9;
 
 /// How steep the second half must be against the first.
 const GOES_ON: f64 = 0.6;
@@ -48,6 +48,8 @@ pub(super) struct Growth {
     pub(super) count: u64,
     /// Bytes for each of them.
     pub(super) bytes_each: u64,
+    /// The interval of the slope, in bytes for each.
+    pub(super) bytes_each_range: (u64, u64),
     /// Threads that came in between.
     pub(super) threads: u32,
 }
@@ -75,37 +77,56 @@ pub(super) fn process_growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth>
     let ((_, first), (count, last)) = (points.first()?, points.last()?);
     let count = count - points[0].0;
     let bytes = last.resident.checked_sub(first.resident)?;
-    if points.len() < FEWEST_LOOKS || count < FEWEST || bytes < SLIGHT {
+    let fewest = if bytes < LARGE { FEWEST_OF_SMALL } else { FEWEST };
+    if points.len() < FEWEST_LOOKS || count < fewest || bytes < SMALLEST {
         return None;
     }
-    let (slope, fit) = fit_line(points);
+    let slope = Slope::fit_line(points);
     let middle = points.len() / 2;
-    let (before, after) = (fit_line(&points[..=middle]).0, fit_line(&points[middle..]).0);
+    let (before, after) = (Slope::fit_line(&points[..=middle]).each, Slope::fit_line(&points[middle..]).each);
     let goes_on = before > 0.0 && after >= before * GOES_ON;
-    let (fewest, least_fit) = match bytes {
-        0..SMALLEST => (FEWEST_OF_SLIGHT, FIT_OF_SLIGHT),
-        SMALLEST..LARGE => (FEWEST_OF_SMALL, FIT_OF_SMALL),
-        _ => (FEWEST, FIT),
-    };
-    (count >= fewest && fit >= least_fit && slope > 0.0 && goes_on).then(|| Growth {
+    (slope.is_certain() && goes_on).then(|| Growth {
         first: **first,
         last: **last,
         count,
         bytes_each: bytes / count,
+        bytes_each_range: slope.byte_range(),
         threads: last.threads.saturating_sub(first.threads),
     })
 }
 
-/// Slope and share of the variance that is explained, by least squares.
-fn fit_line(points: &[(u64, &Look)]) -> (f64, f64) {
-    let number = points.len() as f64;
-    let mean = |value: &dyn Fn(&(u64, &Look)) -> f64| points.iter().map(value).sum::<f64>() / number;
-    let (x, y) = (|point: &(u64, &Look)| point.0 as f64, |point: &(u64, &Look)| point.1.resident as f64);
-    let (mean_x, mean_y) = (mean(&x), mean(&y));
-    let xx = mean(&|point| (x(point) - mean_x).powi(2));
-    let yy = mean(&|point| (y(point) - mean_y).powi(2));
-    let xy = mean(&|point| (x(point) - mean_x) * (y(point) - mean_y));
-    if xx <= 0.0 || yy <= 0.0 { (0.0, 0.0) } else { (xy / xx, xy * xy / (xx * yy)) }
+/// Bytes for each counted thing, and half the width of its interval.
+struct Slope {
+    each: f64,
+    margin: f64,
+}
+
+impl Slope {
+    fn fit_line(points: &[(u64, &Look)]) -> Self {
+        let number = points.len() as f64;
+        let (x, y) = (|point: &(u64, &Look)| point.0 as f64, |point: &(u64, &Look)| point.1.resident as f64);
+        let mean_x = points.iter().map(x).sum::<f64>() / number;
+        let mean_y = points.iter().map(y).sum::<f64>() / number;
+        let xx: f64 = points.iter().map(|point| (x(point) - mean_x).powi(2)).sum();
+        if xx <= 0.0 {
+            return Self { each: 0.0, margin: f64::INFINITY };
+        }
+        let each = points.iter().map(|point| (x(point) - mean_x) * (y(point) - mean_y)).sum::<f64>() / xx;
+        let errors: Vec<f64> = points.iter().map(|point| y(point) - mean_y - each * (x(point) - mean_x)).collect();
+        let squares: f64 = errors.iter().map(|error| error * error).sum();
+        let neighbours: f64 = errors.windows(2).map(|pair| pair[0] * pair[1]).sum();
+        let correlation = if squares > 0.0 { (neighbours / squares).clamp(0.0, HIGHEST_CORRELATION) } else { 0.0 };
+        let independent = (number * (1.0 - correlation) / (1.0 + correlation) - 2.0).max(1.0);
+        Self { each, margin: STANDARD_ERRORS * (squares / number / independent / (xx / number)).sqrt() }
+    }
+
+    fn is_certain(&self) -> bool {
+        self.each - self.margin >= self.each * NARROW && self.each > 0.0
+    }
+
+    fn byte_range(&self) -> (u64, u64) {
+        (((self.each - self.margin).max(0.0)) as u64, (self.each + self.margin) as u64)
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +154,14 @@ mod tests {
     fn a_line_is_growth_and_tells_what_each_takes() {
         let growth = grown(&[50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150]).unwrap();
         assert_eq!((growth.count, growth.bytes_each), (100, 1024 * 1024));
+        assert_eq!(growth.bytes_each_range, (1024 * 1024, 1024 * 1024));
+    }
+
+    #[test]
+    fn the_interval_of_an_uneven_rise_contains_its_slope() {
+        let growth = grown(&[50, 59, 72, 79, 91, 99, 111, 120, 128, 141, 149]).unwrap();
+        let (low, high) = growth.bytes_each_range;
+        assert!(low < 1024 * 1024 && 1024 * 1024 < high && high < 2 * low, "{low} {high}");
     }
 
     #[test]
@@ -164,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_small_or_a_short_rise_is_none() {
-        assert!(grown(&[50, 50, 50, 51, 51, 51, 52, 52, 52, 53, 53]).is_none());
+        assert!(grown(&[50, 50, 50, 50, 50, 50, 51, 51, 51, 51, 51]).is_none());
         assert!(grown(&[50, 80, 110, 140, 170]).is_none());
     }
 }

@@ -40,6 +40,10 @@ pub struct SessionLeak {
     pub ended: u64,
     /// Bytes of memory for each that was left.
     pub bytes_each: u64,
+    /// The least that the interval of the slope allows for each.
+    pub least_bytes_each: u64,
+    /// The most that the interval of the slope allows for each.
+    pub most_bytes_each: u64,
     /// The server's memory at the beginning.
     pub bytes_before: u64,
     /// The server's memory afterwards.
@@ -53,6 +57,10 @@ pub struct TaskLeak {
     pub requests: u64,
     /// Bytes of memory for each.
     pub bytes_each: u64,
+    /// The least that the interval of the slope allows for each.
+    pub least_bytes_each: u64,
+    /// The most that the interval of the slope allows for each.
+    pub most_bytes_each: u64,
     /// The server's memory at the beginning.
     pub bytes_before: u64,
     /// The server's memory afterwards.

@@ -67,6 +67,8 @@ fn make_finding(scene: &Scene<'_, '_>, sessions: &RecordedSessions, growth: &Gro
         begun: sessions.begun,
         ended: sessions.ended,
         bytes_each: growth.bytes_each,
+        least_bytes_each: growth.bytes_each_range.0,
+        most_bytes_each: growth.bytes_each_range.1,
         bytes_before: growth.first.resident,
         bytes_after: growth.last.resident,
     };

@@ -39,6 +39,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let context = TaskLeak {
             requests: growth.count,
             bytes_each: growth.bytes_each,
+            least_bytes_each: growth.bytes_each_range.0,
+            most_bytes_each: growth.bytes_each_range.1,
             bytes_before: growth.first.resident,
             bytes_after: growth.last.resident,
             threads: growth.threads,
