@@ -153,6 +153,16 @@ def test_processor_time_tells_a_server_that_computes_from_one_that_waits(habit: 
     assert ("constant-cost-per-request" in explained_codes(file)) is (habit == "computes")
 
 
+@patient
+def test_the_processor_time_of_a_watched_server_is_known_over_http(tmp_path: Path) -> None:
+    with listening(scripted("nothing")) as (port, pid), record_process(port, pid, tmp_path) as (asking, file):
+        asking.repeat_call(20)
+    done = run("explain", file.name, "--json", folder=tmp_path)
+    [method] = [one for one in json.loads(done.stdout)["recording"]["methods"] if one["method"] == "tools/call"]
+    # The server sleeps in its tool.
+    assert 0 < method["processor_s"] < method["median_s"]
+
+
 @pytest.mark.parametrize("leaks", ["leaks", "keeps nothing"])
 @patient
 def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> None:

@@ -30,6 +30,13 @@ const FEWEST_BESIDE_CONNECT: (usize, usize) = (3, 2);
 /// Requests with which sessions begin.
 const BEGINNINGS: [&str; 2] = ["initialize", "server/discover"];
 
+/// Requests whose processor time is known. Each is a measurement of its own, so that few are enough.
+const FEWEST_TIMED: usize = 4;
+
+/// Kinds of requests whose processor time is compared: with a ping or with equal times, and without.
+const FEW_KINDS: usize = 2;
+const MANY_KINDS: usize = 3;
+
 /// A difference below this is the server's usual unevenness.
 const SHORTEST: Nanos = Nanos::from_millis(5);
 
@@ -99,16 +106,25 @@ fn timed_wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<ServerWait<'s, 'a>> 
 fn processor_cost<'w, 's, 'a>(view: &View<'a>, waits: &'w [ServerWait<'s, 'a>]) -> Option<Cost<'w, 's, 'a>> {
     let timed = waits.iter().filter_map(|wait| Some((wait, view.processor_time(wait.exchange)?)));
     let timed: Vec<(&ServerWait<'_, '_>, Nanos)> = timed.collect();
-    let floor = timed.iter().map(|(_, time)| *time).min()?;
-    let kinds: HashSet<&str> = timed.iter().filter_map(|(wait, _)| wait.method()).collect();
-    let enough_kinds = kinds.len() >= FEWEST.1 || (kinds.contains("ping") && kinds.len() >= FEWEST_BESIDE_CONNECT.1);
-    let level = if kinds.contains("ping") { Level::High } else { Level::Medium };
-    let proven = timed.len() >= FEWEST.0 && enough_kinds && floor >= SHORTEST;
+    let mut floors: BTreeMap<&str, Nanos> = BTreeMap::new();
+    for (wait, time) in &timed {
+        let floor = floors.entry(wait.method()?).or_insert(*time);
+        *floor = (*floor).min(*time);
+    }
+    let (floor, kinds) = (*floors.values().min()?, floors.len());
+    let is_level = floors.values().all(|time| is_near(*time, floor));
+    let level = match (floors.contains_key("ping"), kinds) {
+        (true, FEW_KINDS..) => Level::High,
+        (false, MANY_KINDS..) => Level::Medium,
+        (false, FEW_KINDS) if is_level => Level::Low,
+        _ => return None,
+    };
+    let proven = timed.len() >= FEWEST_TIMED && floor >= SHORTEST;
     proven.then(|| Cost {
         follows: Follows::ProcessorTime,
         floor,
         control: Nanos::ZERO,
-        kinds: kinds.len(),
+        kinds,
         dear: timed.into_iter().map(|(wait, _)| wait).collect(),
         quick: None,
         level,
@@ -187,6 +203,11 @@ fn is_dearer(floor: Nanos, control: Nanos) -> bool {
     floor.since(control) >= SHORTEST && floor.0 >= control.0.saturating_mul(TIMES_CONTROL)
 }
 
+/// Whether a time is near the shortest one.
+fn is_near(time: Nanos, floor: Nanos) -> bool {
+    time.0 <= floor.0.saturating_add(floor.0 / 2)
+}
+
 /// Shortest time of any message.
 struct CommonFloor {
     floor: Nanos,
@@ -205,9 +226,8 @@ fn common_floor(waits: &[&ServerWait<'_, '_>]) -> Option<CommonFloor> {
         floor.0 = floor.0.min(wait.wait_time());
     }
     let floor = floors.values().map(|(floor, _)| *floor).min()?;
-    let near = |time: Nanos| time.0 <= floor.0.saturating_add(floor.0 / 2);
-    let level_kinds = floors.values().filter(|(time, _)| near(*time)).count();
-    let notifies = floors.values().any(|(time, does_nothing)| *does_nothing && near(*time));
+    let level_kinds = floors.values().filter(|(time, _)| is_near(*time, floor)).count();
+    let notifies = floors.values().any(|(time, does_nothing)| *does_nothing && is_near(*time, floor));
     Some(CommonFloor { floor, kinds: floors.len(), level_kinds, notifies })
 }
 

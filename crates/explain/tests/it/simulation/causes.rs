@@ -258,11 +258,17 @@ pub(super) const CAUSES: &[SimulatedCause] = &[
         |dice, habits, faults| {
             over_http(dice, habits);
             habits.round_trip = dice.magnitude(0.05, 2.0);
-            let of = dice.pick(&[CostOf::Tokens, CostOf::Sessions, CostOf::All]);
+            let of = dice.pick(&[CostOf::Tokens, CostOf::Sessions, CostOf::All, CostOf::Processor]);
             match of {
                 CostOf::Tokens => habits.token = true,
                 CostOf::Sessions => habits.session_ids = true,
                 CostOf::All => {}
+                CostOf::Processor => {
+                    over_stdio(habits);
+                    // Nobody knows how the processor time of requests at the same time is divided.
+                    (habits.at_once, habits.calls) = (1, habits.calls.max(8));
+                    habits.sampled = Some(500.0);
+                }
             }
             habits.ping_every.get_or_insert(2_000.0);
             faults.constant_cost = Some((dice.magnitude(5.0, 800.0), of));

@@ -134,6 +134,8 @@ pub(crate) enum CostOf {
     Tokens,
     Sessions,
     All,
+    /// All requests of a server over stdio, whose processor time is read.
+    Processor,
 }
 
 /// Causes that a scene has. All are off by default. Times are in milliseconds.

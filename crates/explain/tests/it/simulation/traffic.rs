@@ -124,6 +124,8 @@ pub(super) struct Traffic<'s> {
     pub(super) totals: Totals,
     /// Times at which requests were served, and at which sessions began.
     served: Vec<f64>,
+    /// Lines with requests over stdio: sent, answered, and the processor time that they cost the server.
+    lines: Vec<(f64, f64, f64)>,
     begun: Vec<f64>,
     pub(super) end: f64,
 }
@@ -160,6 +162,7 @@ impl<'s> Traffic<'s> {
             sessions: 0,
             totals: Totals::default(),
             served: Vec::new(),
+            lines: Vec::new(),
             begun: Vec::new(),
             end: 0.0,
         }
@@ -589,7 +592,9 @@ impl<'s> Traffic<'s> {
         if message.is_notification {
             return at + 2.0 * PASS;
         }
-        let (_, done) = self.serve(task.host, at + 0.1, message.service, message.is_tool());
+        let cost = self.faults.constant_cost.filter(|(_, of)| *of == CostOf::Processor).map_or(0.0, |(cost, _)| cost);
+        let (_, done) = self.serve(task.host, at + 0.1, message.service + cost, message.is_tool());
+        self.lines.push((at + PASS, done, cost + self.habits.processor.min(message.service)));
         let size = if is_list { self.listing_bytes() } else { 200 };
         self.script.sized_line(done, LineFrom::Server, Some(post), size);
         task.result = done + PASS;
@@ -758,6 +763,25 @@ impl<'s> Traffic<'s> {
             self.script
                 .event(at, EventKind::ProcessSample { of: Peer::Server, pid: SERVER, cpu, resident, threads: 4 });
             at += period;
+        }
+        self.add_processor_times();
+    }
+
+    /// Processor time of a server over stdio, read as each line passes. A request costs its time when it is answered.
+    fn add_processor_times(&mut self) {
+        self.lines.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut readings = vec![(0.0, 200.0)];
+        let mut used = 200.0;
+        for (_, done, cost) in &self.lines {
+            used += cost;
+            readings.push((*done, used));
+        }
+        let used_at = |at: f64| readings[readings.partition_point(|(moment, _)| *moment <= at) - 1].1;
+        for (at, done, _) in std::mem::take(&mut self.lines) {
+            for moment in [at, done] {
+                let cpu = ms(used_at(moment));
+                self.script.event(moment + 0.01, EventKind::ProcessorTime { of: Peer::Server, pid: SERVER, cpu });
+            }
         }
     }
 
