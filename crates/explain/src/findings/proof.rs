@@ -69,6 +69,7 @@ alternatives! {
     COMPLETION_WAVES_BY_PING = CompletionWaves by PingMeanwhile;
     COMPLETION_WAVES_BY_SESSION = CompletionWaves by CallFromSecondSession;
     CONNECTION_PER_REQUEST_BY_DRAINING = ConnectionPerRequest by DrainReplies;
+    REBUILT_PER_REQUEST_BY_TOOLS = RebuiltPerRequest by ChangeNumberOfTools;
     SERIAL_SESSION_BY_SESSION = SerialSession by CallFromSecondSession;
     SERIAL_SESSION_BY_WAITING_TOOL = SerialSession by CallToolThatOnlyWaits;
     STREAM_NOT_DRAINED_BY_DRAINING = StreamNotDrained by DrainReplies;

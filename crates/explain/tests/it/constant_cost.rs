@@ -1,6 +1,6 @@
 //! `constant-cost-per-request`: an equal extra time on every request.
 
-use mcpace_explain::{Cause, Follows, Level};
+use mcpace_explain::{Cause, Code, Follows, Level};
 use mcpace_record::{EventKind, Peer, Recording};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
@@ -57,6 +57,7 @@ fn processor_time_of_every_request_is_named_and_a_wait_is_not() {
     let Cause::ConstantCostPerRequest(context) = &finding.cause else { panic!("{finding:?}") };
     assert_eq!((context.follows, finding.confidence.level), (Follows::ProcessorTime, Level::High));
     assert_eq!((context.floor, context.requests, context.kinds), (ms(8.0), 12, 3));
+    assert_eq!(finding.alternatives.iter().map(|other| other.code).collect::<Vec<_>>(), [Code::RebuiltPerRequest]);
     assert_eq!(codes(&with_processor_time(1.0)), [""; 0]);
 }
 

@@ -84,6 +84,7 @@ DECISIONS: dict[tuple[str, str], str] = {
     ("connection-per-request", "drain-replies"): "connections stay as many when each reply is read to its end",
     ("stream-not-drained", "drain-replies"): "connections become fewer when each reply is read to its end",
     ("blocked-event-loop", "bypass-proxy"): "the stream is the same when the server is asked directly",
+    ("rebuilt-per-request", "change-number-of-tools"): "processor time follows the number of tools",
     ("task-leak", "hold-one-session"): "memory rises as much when all calls are made in one session",
 }
 """For each alternative cause and the deciding experiment: the result that would support the alternative."""

@@ -15,7 +15,9 @@ use mcpace_record::Nanos;
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, ConstantCostPerRequest, Disproof, Finding, Follows, Level, ProofRole, Reason};
+use crate::findings::{
+    Alternative, Cause, ConstantCostPerRequest, Disproof, Finding, Follows, Level, ProofRole, Reason,
+};
 use crate::view::{Exchange, Stamp, Transport, View};
 
 /// Requests, and kinds of them, below which nothing is concluded.
@@ -264,13 +266,13 @@ fn make_findings(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Find
             }
             let severity = tally.median_severity();
             let confidence = scene.confidence_for(cost.level, reason);
-            tally.into_finding(
-                Cause::ConstantCostPerRequest(context.clone()),
-                operation,
-                severity,
-                confidence,
-                disproof,
-            )
+            let cause = Cause::ConstantCostPerRequest(context.clone());
+            let finding = tally.into_finding(cause, operation, severity, confidence, disproof);
+            // One recording has one catalogue: whether the cost grows with it, another one would show.
+            match cost.follows {
+                Follows::ProcessorTime => finding.or_alternative(Alternative::REBUILT_PER_REQUEST_BY_TOOLS),
+                Follows::Token | Follows::Session | Follows::Everything => finding,
+            }
         })
         .collect()
 }
