@@ -183,7 +183,7 @@ COMPUTING_SHARE = 0.8
 
 
 def computing_words(processor_s: float, wall_s: float) -> str:
-    """``its process computed for 2.1 ms and waited otherwise``; ``its process computed nearly all the time, 51.7 ms``."""
+    """``its process computed for 2.1 ms and waited otherwise``, or ``nearly all the time, 51.7 ms``."""
     if processor_s >= COMPUTING_SHARE * wall_s:
         return f"its process computed nearly all the time, {duration(processor_s)}"
     rest = " and waited otherwise" if processor_s <= WAITING_SHARE * wall_s else ""
