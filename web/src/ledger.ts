@@ -49,11 +49,11 @@ function drawn(one: Band, shares: boolean, words: ReadonlyMap<string, string>): 
       who: names[index] ?? "",
       plot: bar(shown, shares ? total(shown.ledger) : longest, words),
       figure: duration(total(shown.ledger)),
-      tip: shown.split_words ? `${names[index]}: ${shown.split_words}` : (names[index] ?? ""),
+      tip: shown.server_notes ? `${names[index]}: ${shown.server_notes}` : (names[index] ?? ""),
     }));
     const told = roving(panel(title, rows, shares ? null : horizontal(linear(longest))), "svg.bar");
     cases.forEach((shown, index) => {
-      if (shown.split_words) told.append(h("p", { class: "said" }, `${names[index]}: ${shown.split_words}`));
+      if (shown.server_notes) told.append(h("p", { class: "said" }, `${names[index]}: ${shown.server_notes}`));
     });
     return told;
   };
@@ -147,5 +147,5 @@ function total(parts: readonly Share[]): number {
 
 function told(shown: CaseShown): string {
   const parts = shown.ledger.map((part) => `${part.key} ${duration(part.seconds)}`).join("; ");
-  return shown.split_words ? `${parts}; ${shown.split_words}` : parts;
+  return shown.server_notes ? `${parts}; ${shown.server_notes}` : parts;
 }

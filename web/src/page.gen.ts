@@ -27,7 +27,7 @@ export interface CaseShown {
   reason: string;
   ledger: Share[];
   split: Share[];
-  split_words: string;
+  server_notes: string;
   call?: Call;
   better?: number;
   codes: number[];

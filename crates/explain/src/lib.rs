@@ -49,6 +49,7 @@ mod duplicates;
 mod explained;
 mod findings;
 mod ledger;
+mod median;
 mod methods;
 mod name;
 mod parts;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use mcpace_record::{MessageKind, Nanos};
 use serde::Serialize;
 
+use crate::median::lower_median;
 use crate::view::{Exchange, View};
 
 /// Methods told apart; a hostile recording may name many, and then shares the last entry.
@@ -70,12 +71,6 @@ pub(crate) fn count_methods(view: &View<'_>) -> Vec<Method> {
 struct Times {
     answered: Vec<Nanos>,
     processor: Vec<Nanos>,
-}
-
-/// Sorts the times, and returns the shorter one of two in the middle.
-fn lower_median(times: &mut [Nanos]) -> Option<Nanos> {
-    times.sort_unstable();
-    times.get(times.len().saturating_sub(1) / 2).copied()
 }
 
 impl Method {

@@ -184,8 +184,13 @@ impl Sink {
     }
 
     /// Reads the processor time of a server's process at each exchange from now on.
-    pub fn watch_process(&self, pid: u32) {
+    pub(crate) fn watch_process(&self, pid: u32) {
         self.clocks.write().unwrap_or_else(PoisonError::into_inner).push(ProcessorClock::new(pid));
+    }
+
+    /// Ends the readings of a process that has ended.
+    pub(crate) fn forget_process(&self, pid: u32) {
+        self.clocks.write().unwrap_or_else(PoisonError::into_inner).retain(|clock| clock.pid() != pid);
     }
 
     fn note_processor_times(&self) {
@@ -290,8 +295,9 @@ impl Drop for Sink {
 /// Whether an event is the end of a request to the server, or brings a part of its reply.
 fn is_exchange_boundary(kind: &EventKind) -> bool {
     match kind {
-        EventKind::RequestEnd { side, .. } => *side == Side::Back,
-        EventKind::ReplyEvent { .. } | EventKind::ReplyEnd { .. } => true,
+        EventKind::RequestEnd { side, .. } | EventKind::ReplyEvent { side, .. } | EventKind::ReplyEnd { side, .. } => {
+            *side == Side::Back
+        }
         EventKind::StdioLine { from, .. } => *from != LineFrom::ServerStderr,
         _ => false,
     }

@@ -28,7 +28,10 @@ pub(crate) fn start_server(
                 sink.watch_process(pid);
                 EventKind::ProcessStarted { pid, program }
             }
-            ProcessEvent::Ended { pid, end } => EventKind::ProcessExited { pid, code: end.code, signal: end.signal },
+            ProcessEvent::Ended { pid, end } => {
+                sink.forget_process(pid);
+                EventKind::ProcessExited { pid, code: end.code, signal: end.signal }
+            }
         });
     })
 }

@@ -100,8 +100,12 @@ def test_processor_time_that_grows_with_the_tools_is_named(rebuilds: str, tmp_pa
     assert ("rebuilt-per-request" in explained_codes(few, "--beside", many.name)) is (rebuilds == "rebuilds")
 
 
-def record_lines(upstream: str, file: Path, requests: list[dict[str, object]]) -> None:
-    """Sends requests to a stdio server through ``mcpace record``, each after the answer to the one before."""
+def record_lines(folder: Path, program: str, habit: str, requests: list[dict[str, object]]) -> Path:
+    """Sends requests to a stdio server through ``mcpace record``, each after the answer to the one before. Returns the
+    recording's file."""
+    (folder / "server.py").write_text(program)
+    upstream = shlex.join([sys.executable, "-S", str(folder / "server.py"), habit])
+    file = folder / "recording.jsonl.zst"
     command = [sys.executable, "-m", "mcpace", "record", "--upstream", f"stdio:{upstream}", "--out", str(file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
         assert recorder.stdin is not None and recorder.stdout is not None
@@ -111,6 +115,7 @@ def record_lines(upstream: str, file: Path, requests: list[dict[str, object]]) -
             assert recorder.stdout.readline()
         recorder.stdin.close()
         assert recorder.wait(LIMIT_S) == 0
+    return file
 
 
 # A server of stdio that keeps a part of each call, or nothing.
@@ -141,10 +146,7 @@ for asked in map(json.loads, sys.stdin):
 @pytest.mark.parametrize("habit", ["computes", "sleeps"])
 @patient
 def test_processor_time_tells_a_server_that_computes_from_one_that_waits(habit: str, tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(STEADY)
-    upstream = shlex.join([sys.executable, "-S", str(tmp_path / "server.py"), habit])
-    file = tmp_path / "recording.jsonl.zst"
-    record_lines(upstream, file, [{"method": method} for method in ("tools/list", "ping") * 10])
+    file = record_lines(tmp_path, STEADY, habit, [{"method": method} for method in ("tools/list", "ping") * 10])
     done = run("explain", file.name, "--json", folder=tmp_path)
     methods = {one["method"]: one for one in json.loads(done.stdout)["recording"]["methods"]}
     for one in methods.values():
@@ -166,12 +168,9 @@ def test_the_processor_time_of_a_watched_server_is_known_over_http(tmp_path: Pat
 @pytest.mark.parametrize("leaks", ["leaks", "keeps nothing"])
 @patient
 def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(STDIO)
-    upstream = shlex.join([sys.executable, "-S", str(tmp_path / "server.py"), leaks])
-    file = tmp_path / "recording.jsonl.zst"
     # Somebody's, and none of the recorder's business.
-    (tmp_path / f"{file.name}.part").mkdir(exist_ok=True)
-    call = {"method": "tools/call", "params": {"name": "work", "arguments": {}}}
-    record_lines(upstream, file, [call] * ROUNDS)
+    (tmp_path / "recording.jsonl.zst.part").mkdir(exist_ok=True)
+    call: dict[str, object] = {"method": "tools/call", "params": {"name": "work", "arguments": {}}}
+    file = record_lines(tmp_path, STDIO, leaks, [call] * ROUNDS)
     assert len(list(tmp_path.iterdir())) == 3
     assert ("task-leak" in explained_codes(file)) is (leaks == "leaks")

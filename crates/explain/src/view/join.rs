@@ -72,13 +72,14 @@ impl<'a> Join<'a> {
         }
         late_answers::attach_answers(&mut exchanges);
         let calls = self.calls.finish_calls(&keeper, &mut exchanges, &connections);
-        let processor_times = self.processor.finish_times(&exchanges, &lines.processes);
+        let exchange_index: Positions = exchanges.iter().map(|exchange| exchange.id.0).collect();
+        let processor_times = self.processor.finish_times(&exchanges, &exchange_index, &lines.processes);
         let connection_index: Positions = connections.iter().map(|connection| connection.id.0).collect();
         note_exchanges(&mut connections, &connection_index, &exchanges);
         View {
             processor_times,
             connection_index,
-            exchange_index: exchanges.iter().map(|exchange| exchange.id.0).collect(),
+            exchange_index,
             call_index: calls.iter().map(|call| call.id.0).collect(),
             connections,
             exchanges,

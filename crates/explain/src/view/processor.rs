@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use mcpace_record::{EventKind, ExchangeId, Nanos, Peer};
 
-use super::{Exchange, Process};
+use super::{Exchange, Positions, Process};
 
 /// A reading this long after the moment that it is for says nothing of that moment.
 const SOON: Nanos = Nanos::from_millis(1);
@@ -38,6 +38,7 @@ impl ProcessorJoin {
     pub(super) fn finish_times(
         self,
         exchanges: &[Exchange<'_>],
+        index: &Positions,
         processes: &[Process<'_>],
     ) -> HashMap<ExchangeId, Nanos> {
         let mut times = HashMap::new();
@@ -49,9 +50,8 @@ impl ProcessorJoin {
             }
             let mut stays: Vec<Stay> = match own {
                 Some(process) => {
-                    let ids =
-                        process.exchanges.iter().filter_map(|id| exchanges.binary_search_by_key(id, |e| e.id).ok());
-                    ids.filter_map(|at| Stay::of_exchange(&exchanges[at])).collect()
+                    let own = process.exchanges.iter().filter_map(|id| index.get(id.0));
+                    own.filter_map(|at| Stay::of_exchange(&exchanges[at])).collect()
                 }
                 None => exchanges.iter().filter_map(Stay::of_exchange).collect(),
             };

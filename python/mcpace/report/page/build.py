@@ -115,7 +115,7 @@ def _case_view(case: Case, most: int) -> CaseShown:
         reason=clean(case.unsupported or case.error or next(iter(case.failures), "")),
         ledger=list(_ledger_shares(case)),
         split=list(_split_shares(case)),
-        split_words="; ".join(server_notes(case)),
+        server_notes="; ".join(server_notes(case)),
     )
 
 

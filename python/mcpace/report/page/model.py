@@ -121,7 +121,7 @@ class CaseShown(Model):
     ledger: list[Share] = []
     split: list[Share] = []
     """The server's part by layer, as the server reports it."""
-    split_words: str = ""
+    server_notes: str = ""
     call: Call | None = None
     better: int | None = None
     """Index of a faster case whose call is shown for comparison."""

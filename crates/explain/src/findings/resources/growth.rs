@@ -55,13 +55,13 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    pub(super) fn bytes_each(&self) -> u64 {
+    pub(super) fn total_bytes(&self) -> u64 {
         self.last.resident.saturating_sub(self.first.resident)
     }
 
     /// How sure it is that the rise stays.
     pub(super) fn level(&self) -> Level {
-        let large = self.bytes_each() >= LARGE && self.bytes_each() >= self.first.resident / PART_OF_BEFORE;
+        let large = self.total_bytes() >= LARGE && self.total_bytes() >= self.first.resident / PART_OF_BEFORE;
         if large { Level::Medium } else { Level::Low }
     }
 }

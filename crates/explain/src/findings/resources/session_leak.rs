@@ -58,7 +58,7 @@ fn make_finding(scene: &Scene<'_, '_>, sessions: &RecordedSessions, growth: &Gro
     let requests = scene.view.exchanges.iter().filter(|exchange| exchange.asks()).count() as u64;
     let told_apart = sessions.ended == 0 && requests >= sessions.begun.saturating_mul(REQUESTS_EACH);
     let mut tally = Tally::default();
-    tally.add_cost(None, Nanos::ZERO, 0, growth.bytes_each());
+    tally.add_cost(None, Nanos::ZERO, 0, growth.total_bytes());
     tally.prove_events(&[
         (ProofRole::MemoryBefore, Some(growth.first.at)),
         (ProofRole::MemoryAfter, Some(growth.last.at)),

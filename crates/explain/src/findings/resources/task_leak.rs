@@ -31,7 +31,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let grown: Vec<_> = servers.filter_map(|usage| process_growth(usage, &requests)).filter(is_sure).collect();
     let found = grown.iter().map(|growth| {
         let mut tally = Tally::default();
-        tally.add_cost(None, Nanos::ZERO, 0, growth.bytes_each());
+        tally.add_cost(None, Nanos::ZERO, 0, growth.total_bytes());
         tally.prove_events(&[
             (ProofRole::MemoryBefore, Some(growth.first.at)),
             (ProofRole::MemoryAfter, Some(growth.last.at)),

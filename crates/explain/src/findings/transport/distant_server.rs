@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, HashMap};
 use mcpace_record::{CallId, ExchangeId, Nanos, Side};
 
 use super::DistantServer;
-use super::tcp_samples::lower_median;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
+use crate::median::lower_median;
 use crate::view::{Exchange, Stamp, View};
 
 /// A shorter way stays in the building.

@@ -11,13 +11,14 @@ use std::collections::HashMap;
 use mcpace_record::{Nanos, Side};
 
 use super::tcp_samples::{
-    RequestKind, SampleInterval, SampledConnection, SampledExchange, lower_median, request_kind, sampled_connections,
+    RequestKind, SampleInterval, SampledConnection, SampledExchange, request_kind, sampled_connections,
 };
 use super::{PacketLoss, Way};
 use crate::findings::chance::chance_of_many;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
+use crate::median::lower_median;
 use crate::view::{Stamp, View};
 
 /// The kernel's shortest time-out is 200 ms; the rest is the scatter of the exchange.

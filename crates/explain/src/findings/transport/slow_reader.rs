@@ -6,10 +6,11 @@
 use mcpace_record::{Nanos, Side};
 
 use super::SlowReader;
-use super::tcp_samples::{SampleInterval, SampledConnection, lower_median, sampled_connections};
+use super::tcp_samples::{SampleInterval, SampledConnection, sampled_connections};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason};
+use crate::median::lower_median;
 use crate::view::{Exchange, Stamp, View};
 
 /// A wait of this length counts, whatever part of the exchange it is.

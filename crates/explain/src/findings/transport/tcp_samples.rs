@@ -89,9 +89,3 @@ pub(super) fn request_kind<'a>(exchange: &Exchange<'a>) -> Option<RequestKind<'a
     let request = exchange.messages.first()?;
     Some((request.method()?, request.name()))
 }
-
-/// The median; the lower of the two in the middle.
-pub(super) fn lower_median(times: &mut [Nanos]) -> Option<Nanos> {
-    times.sort_unstable();
-    times.get(times.len().checked_sub(1)? / 2).copied()
-}
