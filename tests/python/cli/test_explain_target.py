@@ -232,8 +232,8 @@ def test_what_hangs_takes_no_more_than_its_share_of_the_budget(tmp_path: Path) -
         server.server_close()
     assert found["json"]["verdict"] == "refused"
     assert "within 2 s" in found["json"]["reason"], found["json"]
-    # The factors beside the one that hangs are measured.
-    assert found["quick-ack"]["slices"] >= 4, found
+    # The other factors are measured. On a busy machine, one that cannot matter or does not fit is left out.
+    assert found["quick-ack"]["slices"] >= 4 or found["quick-ack"]["verdict"] == "left-out", found
     assert found["sse"]["slices"] >= 4, found
 
 
