@@ -30,14 +30,16 @@ const PART_OF_BEFORE: u64 = 4;
 /// Standard errors on either side of a slope in its interval: of a healthy process, one in some ten thousand is beyond.
 const STANDARD_ERRORS: f64 = 4.0;
 
-/// The interval's lower end must be this part of the slope at least.
+/// The interval's lower end must be this part of the slope at least; less of it where the rise is large, because a runtime that
+/// takes memory in steps has a wide interval and still never rises that far without a cause.
 const NARROW: f64 = 0.7;
+const NARROW_OF_LARGE: f64 = 0.1;
 
 /// A higher correlation of neighbouring errors can't be told from 1 with so few samples.
 const HIGHEST_CORRELATION: f64 = 0.9;
 
 /// How steep the second half must be against the first.
-const GOES_ON: f64 = 0.6;
+const GOES_ON: f64 = 0.5;
 
 /// A rise of memory with a count.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +63,11 @@ impl Growth {
 
     /// How sure it is that the rise stays.
     pub(super) fn level(&self) -> Level {
-        let large = self.total_bytes() >= LARGE && self.total_bytes() >= self.first.resident / PART_OF_BEFORE;
-        if large { Level::Medium } else { Level::Low }
+        if self.is_large() { Level::Medium } else { Level::Low }
+    }
+
+    fn is_large(&self) -> bool {
+        self.total_bytes() >= LARGE && self.total_bytes() >= self.first.resident / PART_OF_BEFORE
     }
 }
 
@@ -85,14 +90,16 @@ pub(super) fn process_growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth>
     let middle = points.len() / 2;
     let (before, after) = (Slope::fit_line(&points[..=middle]).each, Slope::fit_line(&points[middle..]).each);
     let goes_on = before > 0.0 && after >= before * GOES_ON;
-    (slope.is_certain() && goes_on).then(|| Growth {
+    let growth = Growth {
         first: **first,
         last: **last,
         count,
         bytes_each: bytes / count,
         bytes_each_range: slope.byte_range(),
         threads: last.threads.saturating_sub(first.threads),
-    })
+    };
+    let narrow = if growth.is_large() { NARROW_OF_LARGE } else { NARROW };
+    (slope.is_certain(narrow) && goes_on).then_some(growth)
 }
 
 /// Bytes for each counted thing, and half the width of its interval.
@@ -120,8 +127,8 @@ impl Slope {
         Self { each, margin: STANDARD_ERRORS * (squares / number / independent / (xx / number)).sqrt() }
     }
 
-    fn is_certain(&self) -> bool {
-        self.each - self.margin >= self.each * NARROW && self.each > 0.0
+    fn is_certain(&self, narrow: f64) -> bool {
+        self.each - self.margin >= self.each * narrow && self.each > 0.0
     }
 
     fn byte_range(&self) -> (u64, u64) {
@@ -169,6 +176,15 @@ mod tests {
         let level = |mebibytes: &[u64]| grown(mebibytes).unwrap().level();
         assert_eq!(level(&[50, 54, 58, 62, 66, 70, 74, 78, 82, 86, 90]), Level::Medium);
         assert_eq!(level(&[50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60]), Level::Low);
+    }
+
+    /// As a server in Node rises (typescript-sdk #2559): in steps, and more steeply while it warms up.
+    #[test]
+    fn a_large_rise_in_steps_is_growth() {
+        let leak = [72, 94, 116, 129, 137, 137, 151, 173, 189, 189, 189, 201, 224, 248, 251, 251, 251];
+        assert_eq!(grown(&leak).unwrap().level(), Level::Medium);
+        let warm_up = [72, 90, 116, 125, 118, 119, 136, 130, 130, 146, 133, 133, 158, 134, 143, 135, 138];
+        assert!(grown(&warm_up).is_none());
     }
 
     #[test]
