@@ -6,6 +6,7 @@
 
 pub mod client;
 mod clock;
+mod descendants;
 mod dial;
 mod error;
 mod event_sink;
@@ -15,6 +16,8 @@ mod observe;
 mod private;
 mod processor_clock;
 pub mod recorder;
+mod span_receiver;
+mod stack_sampler;
 mod stdio_lines;
 pub mod stdio_recorder;
 mod tap;
@@ -25,3 +28,5 @@ pub use error::NetError;
 pub use event_sink::{Sink, SinkOptions};
 pub(crate) use observe::{ReplyObserver, RequestObserver};
 pub use private::create_private;
+pub use span_receiver::SpanReceiver;
+pub use stack_sampler::StackSampler;

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 
 use mcpace_record::Nanos;
 
+use crate::descendants::child_pids;
 use crate::lock::lock_mutex;
 use crate::monotonic_now;
 
@@ -101,7 +102,7 @@ impl ClockState {
             if process.ended {
                 continue;
             }
-            for pid in clock::child_pids(process.pid) {
+            for pid in child_pids(process.pid) {
                 let is_new = self.processes.iter().all(|known| known.pid != pid);
                 if is_new && self.processes.len() < MOST_PROCESSES {
                     self.processes.push(ProcessTime { pid, used: Nanos::ZERO, ended: false });
@@ -113,35 +114,14 @@ impl ClockState {
 
 #[cfg(target_os = "linux")]
 mod clock {
-    use std::fs;
-    use std::io::Read;
-
     use mcpace_record::Nanos;
     use nix::time::{clock_getcpuclockid, clock_gettime};
     use nix::unistd::Pid;
-
-    /// Threads of a process whose children are read, and bytes of the list of one thread's children, at most.
-    const MOST_THREADS: usize = 64;
-    const LONGEST_LIST: u64 = 4096;
 
     pub(super) fn process_time(pid: u32) -> Option<Nanos> {
         let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
         let time = clock_gettime(clock).ok()?;
         Some(Nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs()))
-    }
-
-    /// Children of all threads of the process; empty where the system doesn't list them.
-    pub(super) fn child_pids(pid: u32) -> Vec<u32> {
-        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-        let lists = threads.flatten().take(MOST_THREADS).filter_map(|thread| {
-            let file = fs::File::open(thread.path().join("children")).ok()?;
-            let mut list = String::new();
-            file.take(LONGEST_LIST).read_to_string(&mut list).ok()?;
-            Some(list)
-        });
-        let pids =
-            |list: String| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>();
-        lists.flat_map(pids).collect()
     }
 }
 
@@ -151,10 +131,6 @@ mod clock {
 
     pub(super) fn process_time(_: u32) -> Option<Nanos> {
         None
-    }
-
-    pub(super) fn child_pids(_: u32) -> Vec<u32> {
-        Vec::new()
     }
 }
 
@@ -200,7 +176,7 @@ mod tests {
         let mut child = shell("echo; read line");
         await_line(&mut child);
         // Tests run on threads of their own.
-        assert!(clock::child_pids(std::process::id()).contains(&child.id()));
+        assert!(child_pids(std::process::id()).contains(&child.id()));
         end(child);
     }
 

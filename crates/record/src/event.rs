@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::{MessageNote, Nanos, ServerTiming, TcpInfo};
+use crate::{MessageNote, Nanos, ServerTiming, Span, StackFrame, StackId, TcpInfo};
 
 /// One thing that was seen, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,10 @@ impl Event {
             | EventKind::ReplyEvent { messages, body, .. }
             | EventKind::ReplyEnd { messages, body, .. }
             | EventKind::StdioLine { messages, body, .. } => (&[][..], messages.as_slice(), body.as_ref()),
+            EventKind::Span(span) => return size_of::<Self>() + span.memory_size(),
+            EventKind::StackSeen { frames, .. } => {
+                return size_of::<Self>() + frames.iter().map(StackFrame::memory_size).sum::<usize>();
+            }
             _ => (&[][..], &[][..], None),
         };
         let headers: usize =
@@ -121,6 +125,16 @@ pub enum Peer {
     Client,
     /// The MCP server's.
     Server,
+}
+
+/// A source of evidence about the inside of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvidenceSource {
+    /// Spans that the program reports.
+    Spans,
+    /// Stacks of its threads.
+    Stacks,
 }
 
 /// How an operation of the client's program ended.
@@ -366,6 +380,36 @@ pub enum EventKind {
         pid: u32,
         /// Processor time since its start, all threads.
         cpu: Nanos,
+    },
+    /// A span that a program reported ended now.
+    Span(Box<Span>),
+    /// A stack that samples name; it comes before the first of them.
+    StackSeen {
+        /// Its number, unique in its recording.
+        stack: StackId,
+        /// Its frames, the innermost first.
+        frames: Vec<StackFrame>,
+    },
+    /// The stack of one thread now, sampled from outside.
+    StackSample {
+        /// The process.
+        pid: u32,
+        /// The thread, as its interpreter names it.
+        thread: u64,
+        /// The stack.
+        stack: StackId,
+        /// Whether the thread was running, not waiting.
+        running: bool,
+    },
+    /// A source of evidence about the inside of a program gives none.
+    SourceMissing {
+        /// The source.
+        source: EvidenceSource,
+        /// The process that it is about, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// The reason: the words of the system or of the library.
+        reason: String,
     },
     /// The client's program starts an operation; its own stamp.
     CallStart {

@@ -18,6 +18,8 @@ mod reading;
 mod recording;
 mod redact;
 mod secret_names;
+mod span;
+mod stack;
 mod tcp_info;
 mod time;
 mod timing;
@@ -25,14 +27,16 @@ mod timing;
 pub use digest::{Digest, Digester, digest_bytes};
 pub use error::RecordError;
 pub use event::{
-    Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, Peer, ReplyEnding,
-    Side,
+    Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, EvidenceSource, ExchangeId, Header, LineFrom,
+    Peer, ReplyEnding, Side,
 };
 pub use file::{FORMAT, Writer};
 pub use message::{MessageKind, MessageNote};
 pub use reading::{Events, Reader};
 pub use recording::{Instrument, Recording, RecordingHead};
 pub use redact::Redactor;
+pub use span::{Span, SpanKind};
+pub use stack::{StackFrame, StackId};
 pub use tcp_info::TcpInfo;
 pub use time::Nanos;
 pub use timing::ServerTiming;

@@ -1,4 +1,4 @@
-//! The numbers of connections, exchanges and operations in a list of events, so that two lists can stand in one.
+//! The numbers of connections, exchanges, operations and stacks in a list of events, so that two lists can stand in one.
 
 use crate::{Event, EventKind};
 
@@ -7,6 +7,7 @@ pub(crate) struct Numbers {
     connections: u64,
     exchanges: u64,
     calls: u64,
+    stacks: u64,
 }
 
 /// The numbers that an event names.
@@ -15,12 +16,13 @@ struct EventNumbers<'e> {
     connections: [Option<&'e mut u64>; 2],
     exchange: Option<&'e mut u64>,
     call: Option<&'e mut u64>,
+    stack: Option<&'e mut u64>,
 }
 
 impl Numbers {
     /// Past all those that `events` name; changes nothing.
     pub(crate) fn past_all(events: &mut [Event]) -> Self {
-        let mut past = Self { connections: 0, exchanges: 0, calls: 0 };
+        let mut past = Self { connections: 0, exchanges: 0, calls: 0, stacks: 0 };
         for event in events {
             let named = EventNumbers::of(&mut event.kind);
             let after = |most: u64, number: Option<&mut u64>| number.map_or(most, |n| most.max(n.saturating_add(1)));
@@ -28,6 +30,7 @@ impl Numbers {
             past.connections = after(after(past.connections, first), second);
             past.exchanges = after(past.exchanges, named.exchange);
             past.calls = after(past.calls, named.call);
+            past.stacks = after(past.stacks, named.stack);
         }
         past
     }
@@ -45,6 +48,7 @@ impl Numbers {
         shift(second, self.connections);
         shift(named.exchange, self.exchanges);
         shift(named.call, self.calls);
+        shift(named.stack, self.stacks);
     }
 }
 
@@ -71,11 +75,16 @@ impl<'e> EventNumbers<'e> {
             | EventKind::ReplyEnd { ex, .. } => named.exchange = Some(&mut ex.0),
             EventKind::ServerTiming { ex, .. } => named.exchange = ex.as_mut().map(|ex| &mut ex.0),
             EventKind::CallStart { call, .. } | EventKind::CallEnd { call, .. } => named.call = Some(&mut call.0),
+            EventKind::StackSeen { stack, .. } | EventKind::StackSample { stack, .. } => {
+                named.stack = Some(&mut stack.0)
+            }
             EventKind::StdioLine { .. }
             | EventKind::ProcessStarted { .. }
             | EventKind::ProcessExited { .. }
             | EventKind::ProcessSample { .. }
             | EventKind::ProcessorTime { .. }
+            | EventKind::Span(_)
+            | EventKind::SourceMissing { .. }
             | EventKind::InstrumentLate { .. }
             | EventKind::EventsLost { .. } => {}
         }

@@ -6,6 +6,7 @@
 //! Names decide what counts as a secret: see `secret_names`. OAuth's are RFC 6749's, RFC 7636's and RFC 7591's.
 
 mod json;
+mod statement;
 mod url;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use mcpace_wire::http::MediaType;
 use serde_json::Value;
 
 use self::json::Names;
+use self::statement::without_literals;
 use crate::secret_names::{is_secret_header, may_hold_secret, names_a_secret};
 use crate::{Body, MessageNote};
 
@@ -62,6 +64,15 @@ impl Redactor {
                 Cow::Owned(format!("{scheme} {}", self.mask_secret(rest)))
             }
             _ => Cow::Owned(self.mask_secret(value)),
+        }
+    }
+
+    /// The value of a span's attribute as it may be recorded: like a header's, and a statement without its literals.
+    #[must_use]
+    pub fn attribute<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
+        match name {
+            "db.statement" | "db.query.text" => Cow::Owned(without_literals(value)),
+            _ => self.header(name, value),
         }
     }
 
@@ -201,6 +212,18 @@ mod tests {
         assert_eq!(REDACTOR.header("cookie", "a"), REDACTOR.header("cookie", "a"));
         assert_ne!(REDACTOR.header("cookie", "a"), REDACTOR.header("cookie", "b"));
         assert_ne!(REDACTOR.header("cookie", "a"), Redactor::new(43).header("cookie", "a"));
+    }
+
+    #[test]
+    fn attributes_of_spans_lose_their_secrets() {
+        for (name, value) in [
+            ("http.url", "http://u:PLANTED@h/a?token=PLANTED&b=1"),
+            ("db.statement", "SELECT 'PLANTED'"),
+            ("http.request.header.authorization", "Bearer PLANTED"),
+        ] {
+            let recorded = REDACTOR.attribute(name, value);
+            assert!(!recorded.contains("PLANTED"), "{name}: {recorded}");
+        }
     }
 
     #[test]

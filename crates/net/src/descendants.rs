@@ -1,0 +1,21 @@
+//! Child processes of a process, as the system lists them.
+
+use std::fs;
+use std::io::Read;
+
+/// Threads of a process whose children are read, and bytes of the list of one thread's children, at most.
+const MOST_THREADS: usize = 64;
+const LONGEST_LIST: u64 = 4096;
+
+/// Children of all threads of the process; empty where the system doesn't list them.
+pub(crate) fn child_pids(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = threads.flatten().take(MOST_THREADS).filter_map(|thread| {
+        let file = fs::File::open(thread.path().join("children")).ok()?;
+        let mut list = String::new();
+        file.take(LONGEST_LIST).read_to_string(&mut list).ok()?;
+        Some(list)
+    });
+    let pids = |list: String| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>();
+    lists.flat_map(pids).collect()
+}

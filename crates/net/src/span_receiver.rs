@@ -1,0 +1,197 @@
+//! Receives the spans that programs on this machine report, over OTLP/HTTP on loopback.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use mcpace_record::{EventKind, EvidenceSource, Instrument, Recording, RecordingHead};
+use mcpace_spans::{Encoding, WallClock, decode_otlp};
+use tokio::sync::{Semaphore, watch};
+
+use crate::{NetError, Sink, SinkOptions, monotonic_now};
+
+/// Bytes of one request, connections at one time, and the time that a request's head and body may take.
+const BODY_LIMIT: usize = 16 << 20;
+const MOST_CONNECTIONS: usize = 64;
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+
+/// Spans that are taken in all.
+const MOST_SPANS: u64 = 1_000_000;
+
+/// Time for the thread to end.
+const STOP_LIMIT: Duration = Duration::from_secs(1);
+
+/// A running receiver. Dropping it closes its port.
+pub struct SpanReceiver {
+    address: SocketAddr,
+    sink: Arc<Sink>,
+    stop: watch::Sender<bool>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+struct Received {
+    sink: Arc<Sink>,
+    spans: std::sync::atomic::AtomicU64,
+}
+
+impl SpanReceiver {
+    /// Listens on a free port of loopback.
+    ///
+    /// # Errors
+    /// [`NetError::Listen`] or [`NetError::Io`] where the system refuses.
+    pub fn start() -> Result<Self, NetError> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let refused = |reason| NetError::Listen { address: address.to_string(), reason };
+        let listener = TcpListener::bind(address).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let sink = Sink::new(RecordingHead::bare(Instrument::Client), SinkOptions::default())?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("mcpace-spans")
+            .enable_all()
+            .build()
+            .map_err(|reason| NetError::Io { what: "could not start the receiver's runtime", reason })?;
+        let (stop, stopped) = watch::channel(false);
+        let received = Arc::new(Received { sink: Arc::clone(&sink), spans: std::sync::atomic::AtomicU64::new(0) });
+        runtime.spawn(accept_connections(listener, received, stopped));
+        Ok(Self { address, sink, stop, runtime: Some(runtime) })
+    }
+
+    /// Base URL for `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Closes the port and returns the spans.
+    #[must_use]
+    pub fn stop(mut self) -> Recording {
+        self.close();
+        // Without a file, finishing cannot fail.
+        let _ = self.sink.finish();
+        self.sink.recording()
+    }
+
+    fn close(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(STOP_LIMIT);
+        }
+    }
+}
+
+impl Drop for SpanReceiver {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+async fn accept_connections(listener: TcpListener, received: Arc<Received>, mut stopped: watch::Receiver<bool>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let accepted = tokio::select! {
+            _ = stopped.changed() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // A connection past the limit is closed at once; exporters try again.
+        let Ok(permit) = Arc::clone(&connections).try_acquire_owned() else { continue };
+        let received = Arc::clone(&received);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| answer_request(Arc::clone(&received), request));
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(REQUEST_LIMIT);
+            // A connection that breaks loses only the spans that it was about to bring.
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn answer_request(
+    received: Arc<Received>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
+    Ok(receive_spans(&received, request).await.unwrap_or_else(|status| {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = status;
+        response
+    }))
+}
+
+async fn receive_spans(received: &Received, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, StatusCode> {
+    if request.method() != Method::POST {
+        return Err(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let is_traces = request.uri().path() == "/v1/traces";
+    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let encoding = match content_type.and_then(|value| value.split(';').next()).map(str::trim) {
+        Some("application/json") => Encoding::Json,
+        Some("application/x-protobuf") => Encoding::Protobuf,
+        _ => return Err(StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    };
+    // A page of another origin can send no such request without asking first, and is refused then.
+    if request.headers().contains_key(header::ORIGIN) {
+        return Err(StatusCode::FORBIDDEN);
+    }
+    if request.headers().contains_key(header::CONTENT_ENCODING) {
+        return Err(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+    let body = tokio::time::timeout(REQUEST_LIMIT, Limited::new(request.into_body(), BODY_LIMIT).collect())
+        .await
+        .map_err(|_| StatusCode::REQUEST_TIMEOUT)?
+        .map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?
+        .to_bytes();
+    if is_traces {
+        received.add_spans(&body, encoding)?;
+    }
+    // Metrics and logs are taken and dropped, so that the program's exporter has nothing to complain about.
+    let (content_type, empty) = match encoding {
+        Encoding::Json => ("application/json", "{}"),
+        Encoding::Protobuf => ("application/x-protobuf", ""),
+    };
+    let mut response = Response::new(Full::new(Bytes::from_static(empty.as_bytes())));
+    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    Ok(response)
+}
+
+impl Received {
+    fn add_spans(&self, body: &[u8], encoding: Encoding) -> Result<(), StatusCode> {
+        use std::sync::atomic::Ordering;
+        let spans = decode_otlp(body, encoding, self.sink.redactor(), wall_clock()).map_err(|error| {
+            let reason = error.to_string();
+            self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Spans, pid: None, reason });
+            StatusCode::BAD_REQUEST
+        })?;
+        for (ended, span) in spans {
+            if self.spans.fetch_add(1, Ordering::Relaxed) >= MOST_SPANS {
+                return Err(StatusCode::TOO_MANY_REQUESTS);
+            }
+            self.sink.note_at(ended, EventKind::Span(Box::new(span)));
+        }
+        Ok(())
+    }
+}
+
+/// This moment on both clocks.
+fn wall_clock() -> WallClock {
+    let before = monotonic_now();
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let after = monotonic_now();
+    WallClock {
+        unix_ns: u64::try_from(unix).unwrap_or(u64::MAX),
+        at: before + mcpace_record::Nanos(after.since(before).0 / 2),
+    }
+}
