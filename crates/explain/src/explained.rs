@@ -1,13 +1,14 @@
 //! All that a recording tells at once: its events are joined a single time.
 
-use mcpace_record::{CallId, CallOutcome, Events, Nanos, RecordError, Recording};
+use mcpace_record::{CallId, CallOutcome, Events, EvidenceSource, Nanos, RecordError, Recording};
 
 use crate::findings::{causes_of_view, proven_stalls};
+use crate::inside::{missing_sources, tool_times};
 use crate::methods::{Method, count_methods};
 use crate::process_exits::process_exits;
 use crate::view::{Process, Texts, View, exchanges_of_file, join_events};
 use crate::waterfall::waterfall_of;
-use crate::{Accounts, Finding, ProcessExit, SerialCalls, Waterfall};
+use crate::{Accounts, Finding, ProcessExit, SerialCalls, ToolTime, Waterfall};
 
 /// Where the time of a recording's calls went, and why.
 #[derive(Debug)]
@@ -27,6 +28,10 @@ pub struct Explained {
     pub exits: Vec<ProcessExit>,
     /// Tool calls that a foreign client made one after another within one turn.
     pub serial_calls: SerialCalls,
+    /// Where the time inside each tool went, where the server's programs were looked into.
+    pub tool_times: Vec<ToolTime>,
+    /// Sources of evidence about the inside of the server that gave nothing, with the reason.
+    pub missing_sources: Vec<(EvidenceSource, String)>,
     /// How many events it has.
     pub events: u64,
     /// How many the instrument could not keep.
@@ -66,6 +71,8 @@ fn explain_view(view: &View<'_>, behind: Option<&Recording>) -> Explained {
         starts,
         exits: process_exits(view),
         serial_calls: SerialCalls::from_view(view),
+        tool_times: tool_times(view),
+        missing_sources: missing_sources(view),
         events: view.events,
         lost: view.lost,
         partial: view.partial,

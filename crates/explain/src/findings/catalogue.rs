@@ -96,6 +96,8 @@ closed! {
         Concurrency,
         /// Processor time, memory, start-up.
         Resources,
+        /// The code of a tool, and what it waits for.
+        Inside,
         /// The instrument was measured, not the target.
         Measurement,
     }
@@ -180,6 +182,16 @@ pub fn catalogue() -> FindingCatalogue {
 
 causes! {
     recordings {
+        /// A tool builds a client of a library, a session or a connection in each call.
+        ClientBuiltPerCall = "client-built-per-call" in Inside by inside::client_built_per_call::find;
+        /// A tool asks the same thing again and again within one call.
+        RepeatedDependencyCall = "repeated-dependency-call" in Inside by inside::repeated_dependency_call::find;
+        /// A tool sends its requests one after another, though none waits for another's answer as far as can be seen.
+        SerialDependencies = "serial-dependencies" in Inside by inside::serial_dependencies::find;
+        /// A tool blocks the thread that runs the event loop.
+        BlockingCallInEventLoop = "blocking-call-in-event-loop" in Inside by inside::blocking_call_in_event_loop::find;
+        /// A tool waits for one dependency most of its time.
+        SlowDependency = "slow-dependency" in Inside by inside::slow_dependency::find;
         /// A request is sent again though the first sending succeeded; the server executes it twice.
         DuplicateRequest = "duplicate-request" in HiddenWork by hidden_work::duplicate_request::find;
         /// A tool is called again with the same arguments while the first call may be running still.

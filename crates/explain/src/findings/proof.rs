@@ -147,6 +147,10 @@ closed! {
         InstrumentKept,
         /// The kernel counted it on the connection.
         CountedByKernel,
+        /// The stacks of the server's threads were sampled.
+        StacksSampled,
+        /// The server's program reported each of its requests.
+        RequestsReported,
     }
 }
 
@@ -355,5 +359,13 @@ closed! {
         RepeatBesidePeer,
         /// Ask for the same with a client that reads at once: it is wrong if the reply takes as long.
         AskWithAnotherClient,
+        /// Build the client once, when the server starts: it is wrong if calls take as long.
+        ShareClient,
+        /// Ask for all of it in one request: it is wrong if calls take as long.
+        AskOnceForAll,
+        /// Send the requests together: it is wrong if one of them needs another's answer.
+        SendTogether,
+        /// Ask the dependency from a shell on the same machine: it is wrong if it answers much sooner.
+        AskDependencyDirectly,
     }
 }

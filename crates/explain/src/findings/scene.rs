@@ -10,6 +10,7 @@ use super::concurrency::{Episode, find_episodes};
 use super::groups::{Groups, group_exchanges};
 use super::{Confidence, Level, Reason, Severity, Stalls, proven_stalls};
 use crate::duplicates::{Duplicate, find_duplicates};
+use crate::inside::{WarmCalls, split_tool_calls};
 use crate::view::{Call, Exchange, View};
 
 pub(super) struct Scene<'s, 'a> {
@@ -25,6 +26,8 @@ pub(super) struct Scene<'s, 'a> {
     episodes: OnceCell<Vec<Episode>>,
     /// The messages and standalone streams of each client; shared, since rules walk through them while they claim time.
     pub(super) groups: Rc<Groups<'s, 'a>>,
+    /// The calls of tools whose inside is known; shared for the same reason.
+    pub(super) warm_calls: Rc<Vec<WarmCalls<'s, 'a>>>,
 }
 
 impl<'s, 'a> Scene<'s, 'a> {
@@ -40,6 +43,7 @@ impl<'s, 'a> Scene<'s, 'a> {
             claims: HashMap::new(),
             episodes: OnceCell::new(),
             groups: Rc::new(group_exchanges(view)),
+            warm_calls: Rc::new(WarmCalls::of_tools(split_tool_calls(view).calls)),
         }
     }
 

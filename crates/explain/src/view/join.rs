@@ -3,6 +3,7 @@
 use mcpace_record::{Event, EventKind, Nanos};
 
 use super::calls::CallJoin;
+use super::inside::InsideJoin;
 use super::positions::Positions;
 use super::processor::ProcessorJoin;
 use super::stdio::StdioJoin;
@@ -18,6 +19,7 @@ pub(super) struct Join<'a> {
     calls: CallJoin<'a>,
     usage: UsageJoin,
     processor: ProcessorJoin,
+    inside: InsideJoin<'a>,
     late: Vec<Late>,
     events: usize,
     lost: u64,
@@ -33,6 +35,7 @@ impl<'a> Join<'a> {
             calls: CallJoin::default(),
             usage: UsageJoin::default(),
             processor: ProcessorJoin::default(),
+            inside: InsideJoin::default(),
             late: Vec::new(),
             events: 0,
             lost: 0,
@@ -52,6 +55,10 @@ impl<'a> Join<'a> {
             | EventKind::ServerTiming { ex: None, .. } => self.stdio.join_event(keeper, at, kind),
             EventKind::ProcessSample { .. } => self.usage.join_event(at, kind),
             EventKind::ProcessorTime { .. } => self.processor.join_event(event.at, kind),
+            EventKind::Span(_)
+            | EventKind::StackSeen { .. }
+            | EventKind::StackSample { .. }
+            | EventKind::SourceMissing { .. } => self.inside.join_event(keeper, at, kind),
             EventKind::InstrumentLate { by, busy } => self.late.push(Late { at, by: *by, busy: *busy }),
             EventKind::EventsLost { count } => self.lost = self.lost.saturating_add(*count),
             _ => self.wire.join_event(keeper, at, kind),
@@ -78,6 +85,7 @@ impl<'a> Join<'a> {
         note_exchanges(&mut connections, &connection_index, &exchanges);
         View {
             processor_times,
+            inside: self.inside.finish_evidence(),
             connection_index,
             exchange_index,
             call_index: calls.iter().map(|call| call.id.0).collect(),

@@ -11,6 +11,7 @@ mod calls;
 mod connection;
 mod exchange;
 mod head;
+mod inside;
 mod join;
 mod late_answers;
 mod lateness;
@@ -32,6 +33,8 @@ pub(crate) use bursts::Burst;
 pub use calls::{Call, PackedOutcome};
 pub use connection::{Connection, Process, TcpSample};
 pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
+pub use inside::DependencyKind;
+pub(crate) use inside::{InsideEvidence, ProgramSpan, SampledStack, SampledThread, StackCall};
 pub use lateness::Late;
 pub use leg::Leg;
 pub use note::Note;
@@ -70,6 +73,8 @@ pub struct View<'a> {
     pub(crate) bursts: Vec<Burst>,
     /// Lines with which stdio servers notify their clients.
     pub(crate) notifying: Vec<NotifyingLine<'a>>,
+    /// Spans and stacks of the server's programs.
+    pub(crate) inside: InsideEvidence<'a>,
     processor_times: HashMap<ExchangeId, Nanos>,
     connection_index: Positions,
     exchange_index: Positions,

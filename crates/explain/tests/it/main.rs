@@ -9,6 +9,7 @@ mod gateway;
 mod healthy;
 mod hidden_listing;
 mod hostile;
+mod inside;
 mod late_delivery;
 mod ledger;
 mod loops;
@@ -65,6 +66,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         streams::cases(),
         network::cases(),
         measurement::cases(),
+        inside::cases(),
     ];
     let mut all: Vec<Finding> = cases.iter().flatten().flat_map(found).collect();
     all.extend(gateway::shown());

@@ -1,0 +1,151 @@
+//! `client-built-per-call`: a tool builds a client, a session or an engine of a library in each of its calls.
+//!
+//! Seen in sampled stacks: the server's own code calls a constructor of a library, whose name says that it is made for many
+//! requests. Building one loads certificates, opens connections or compiles patterns, which all later requests could share.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use mcpace_record::Nanos;
+
+use super::tool_finding::make_finding;
+use super::{CallTimes, ClientBuiltPerCall};
+use crate::SourceLine;
+use crate::findings::scene::Scene;
+use crate::findings::{Cause, Disproof, Finding, Level, Reason};
+use crate::inside::frames::{Origin, origin_of, own_call};
+use crate::inside::sum_times;
+use crate::inside::{Doing, Stretch, ToolCall};
+use crate::view::{SampledStack, StackCall};
+
+/// Endings of the names of classes whose objects serve many requests.
+const CLASSES: [&str; 12] = [
+    "client",
+    "session",
+    "engine",
+    "pool",
+    "connection",
+    "context",
+    "redis",
+    "transport",
+    "connector",
+    "manager",
+    "driver",
+    "cluster",
+];
+
+/// Functions that make such objects.
+const FUNCTIONS: [&str; 9] = [
+    "create_engine",
+    "create_async_engine",
+    "create_default_context",
+    "create_ssl_context",
+    "create_pool",
+    "create_client",
+    "connect",
+    "from_url",
+    "client",
+];
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for tool in Rc::clone(&scene.warm_calls).iter() {
+        // Sums by what is built and by the line that builds it.
+        let mut built: HashMap<(String, StackCall<'_>), Nanos> = HashMap::new();
+        let stretches = tool.calls.iter().flat_map(|call| &call.stretches);
+        for (stretch, (client, own)) in stretches.filter_map(|stretch| Some((stretch, client_of(stretch)?))) {
+            let sum = built.entry((client, own)).or_default();
+            *sum = *sum + stretch.time();
+        }
+        let most = built.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.0.cmp(&a.0.0)));
+        let Some(((client, own), cause)) = most.filter(|(_, cause)| tool.is_notable(*cause)) else { continue };
+        let builds =
+            |stretch: &Stretch<'_, '_>| client_of(stretch).is_some_and(|(name, line)| name == client && line == own);
+        let context = ClientBuiltPerCall {
+            tool: tool.tool.to_owned(),
+            built: tool.calls.iter().map(|call| count_builds(call, builds)).max().unwrap_or(1),
+            line: SourceLine::of_call(&own),
+            slowest_function: slowest_function(
+                tool.calls.iter().flat_map(|call| &call.stretches).filter(|s| builds(s)),
+            ),
+            times: CallTimes::of_calls(tool, cause, cause),
+            client: client.clone(),
+        };
+        let proof = (Level::High, Reason::StacksSampled);
+        findings.push(make_finding(
+            scene,
+            &tool.calls,
+            Cause::ClientBuiltPerCall(context),
+            proof,
+            Disproof::ShareClient,
+            |call| {
+                call.stretches
+                    .iter()
+                    .filter(|stretch| builds(stretch))
+                    .map(|stretch| (stretch.from, stretch.to))
+                    .collect()
+            },
+        ));
+    }
+    findings
+}
+
+/// What a stretch builds, and the own call that has it built.
+fn client_of<'a>(stretch: &Stretch<'_, 'a>) -> Option<(String, StackCall<'a>)> {
+    let (Doing::Running(stack) | Doing::Waiting { stack, .. }) = stretch.doing else { return None };
+    let own = own_call(stack)?;
+    let client = stack[..own].iter().rev().find_map(built_client)?;
+    Some((client, stack[own]))
+}
+
+/// Name of the class or the function where a call builds a client.
+fn built_client(call: &StackCall<'_>) -> Option<String> {
+    let package = match origin_of(call.file) {
+        Origin::Library(package) | Origin::Standard(package) => package,
+        Origin::Own => return None,
+    };
+    let (class, function) = call.function.rsplit_once('.').unwrap_or(("", call.function));
+    if matches!(function, "__init__" | "__new__" | "__aenter__" | "__call__") {
+        // Before Python 3.11 the class is not told: the file's name stands for it.
+        let stem = call.file.rsplit('/').next().and_then(|file| file.strip_suffix(".py")).unwrap_or_default();
+        let name = if class.is_empty() { stem.trim_start_matches('_') } else { class };
+        let lower = name.to_ascii_lowercase();
+        let is_client =
+            (function == "__init__" || function == "__new__") && CLASSES.iter().any(|end| lower.ends_with(end));
+        return is_client.then(|| format!("{package}.{name}"));
+    }
+    FUNCTIONS.contains(&function).then(|| match class {
+        "" => format!("{package}.{function}"),
+        class => format!("{package}.{class}.{function}"),
+    })
+}
+
+/// How often a call builds it, at least: stretches apart, with different requests before them, are different builds. A quick
+/// one may fall between two samples.
+fn count_builds(call: &ToolCall<'_, '_>, builds: impl Fn(&Stretch<'_, '_>) -> bool) -> u64 {
+    let mut built: HashSet<usize> = HashSet::new();
+    let mut was_building = false;
+    for stretch in &call.stretches {
+        let is_building = builds(stretch);
+        if is_building && !was_building {
+            built.insert(call.spans.partition_point(|span| span.began <= stretch.from));
+        }
+        was_building = is_building;
+    }
+    built.len() as u64
+}
+
+/// The innermost function that most of the time is spent in.
+fn slowest_function<'v, 'a: 'v>(stretches: impl Iterator<Item = &'v Stretch<'v, 'a>>) -> String {
+    let mut times: HashMap<&str, Vec<Nanos>> = HashMap::new();
+    for stretch in stretches {
+        let (Doing::Running(stack) | Doing::Waiting { stack, .. }) = stretch.doing else { continue };
+        times.entry(innermost_function(stack)).or_default().push(stretch.time());
+    }
+    let sums = times.into_iter().map(|(function, times)| (sum_times(times.into_iter()), function));
+    sums.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1))).map_or_else(String::new, |(_, name)| name.to_owned())
+}
+
+fn innermost_function<'a>(stack: SampledStack<'a>) -> &'a str {
+    stack.first().map_or("", |call| call.function)
+}

@@ -1,0 +1,232 @@
+//! The time of each tool, added up over its calls.
+
+use std::collections::HashMap;
+
+use mcpace_record::{EvidenceSource, Nanos};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::frames::{Origin, origin_of, own_call, working_package};
+use super::{DependencyKind, Doing, split_tool_calls};
+use crate::view::{SampledStack, StackCall, View};
+
+/// Lines, packages and dependencies of one tool that are told, and tools.
+const MOST_ROWS: usize = 20;
+const MOST_TOOLS: usize = 64;
+
+/// A line of source code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+pub struct SourceLine {
+    /// Path of the file.
+    pub file: String,
+    /// Number of the line.
+    pub line: u32,
+    /// The function that it belongs to.
+    pub function: String,
+}
+
+impl SourceLine {
+    pub(crate) fn of_call(call: &StackCall<'_>) -> Self {
+        Self { file: call.file.to_owned(), line: call.line, function: call.function.to_owned() }
+    }
+}
+
+/// Where the time of a tool's calls went inside the server. The times are sums over all calls and add up to `server`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ToolTime {
+    /// The tool.
+    pub tool: String,
+    /// Calls that were alone at the server.
+    pub calls: u64,
+    /// Calls that overlapped others and are left out.
+    pub overlapping: u64,
+    /// Time from the requests to the results at the server.
+    #[serde(rename = "server_ns")]
+    pub server: Nanos,
+    /// Waits for dependencies, the longest first.
+    pub dependencies: Vec<DependencyTime>,
+    /// Time in which a thread ran, by the package that it worked for, the longest first.
+    pub packages: Vec<PackageTime>,
+    /// Time in which a thread ran or waited, by the line of the server's own code, the longest first.
+    pub lines: Vec<LineTime>,
+    /// Time in which a thread waited within the tool and no span covers that.
+    #[serde(rename = "waiting_ns")]
+    pub waiting: Nanos,
+    /// Time of which no source tells.
+    #[serde(rename = "rest_ns")]
+    pub rest: Nanos,
+    /// Moments that were sampled within the calls.
+    pub samples: u64,
+    /// Spans within the calls.
+    pub spans: u64,
+}
+
+/// The wait for one dependency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DependencyTime {
+    /// Its kind.
+    pub kind: DependencyKind,
+    /// Its name: `api.example.org:8080`, `postgresql shop`.
+    pub name: String,
+    /// Requests to it.
+    pub requests: u64,
+    /// Time in which the program waited for it and did nothing else.
+    #[serde(rename = "time_ns")]
+    pub time: Nanos,
+}
+
+/// Processor time of one package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PackageTime {
+    /// Its name; `None` for the server's own code.
+    pub package: Option<String>,
+    /// Time in which a thread ran for it.
+    #[serde(rename = "time_ns")]
+    pub time: Nanos,
+}
+
+/// The time of one line of the server's own code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LineTime {
+    /// The line.
+    #[serde(flatten)]
+    pub line: SourceLine,
+    /// The function of a library that the line calls; `None` where the line itself takes the time.
+    pub callee: Option<String>,
+    /// Time in which a thread ran there.
+    #[serde(rename = "running_ns")]
+    pub running: Nanos,
+    /// Time in which a thread waited there, without a span.
+    #[serde(rename = "waiting_ns")]
+    pub waiting: Nanos,
+}
+
+#[derive(Default)]
+struct ToolSum<'a> {
+    calls: u64,
+    overlapping: u64,
+    server: Nanos,
+    waiting: Nanos,
+    rest: Nanos,
+    samples: u64,
+    spans: u64,
+    dependencies: HashMap<&'a str, (DependencyKind, u64, Nanos)>,
+    packages: HashMap<Option<&'a str>, Nanos>,
+    /// Running and waiting, by the own call and what it calls.
+    lines: HashMap<(StackCall<'a>, Option<&'a str>), (Nanos, Nanos)>,
+}
+
+/// The time of each tool, in the order in which tools first occur.
+pub(crate) fn tool_times(view: &View<'_>) -> Vec<ToolTime> {
+    let split = split_tool_calls(view);
+    let mut tools: Vec<(&str, ToolSum<'_>)> = Vec::new();
+    fn sum_of<'t, 'a>(tools: &'t mut Vec<(&'a str, ToolSum<'a>)>, tool: &'a str) -> Option<&'t mut ToolSum<'a>> {
+        let known = tools.iter().position(|(name, _)| *name == tool);
+        if known.is_none() && tools.len() == MOST_TOOLS {
+            return None;
+        }
+        let at = known.unwrap_or_else(|| {
+            tools.push((tool, ToolSum::default()));
+            tools.len() - 1
+        });
+        Some(&mut tools[at].1)
+    }
+    for call in &split.calls {
+        let Some(sum) = sum_of(&mut tools, call.tool) else { continue };
+        sum.calls += 1;
+        sum.server = sum.server + call.to.since(call.from);
+        sum.samples += call.samples;
+        sum.spans += call.spans.len() as u64;
+        for span in &call.spans {
+            let entry = sum.dependencies.entry(span.dependency).or_insert((span.kind, 0, Nanos::ZERO));
+            entry.1 += 1;
+        }
+        for stretch in &call.stretches {
+            sum.add_stretch(stretch.doing, stretch.time());
+        }
+    }
+    for tool in split.overlapping {
+        if let Some(sum) = sum_of(&mut tools, tool) {
+            sum.overlapping += 1;
+        }
+    }
+    tools.into_iter().map(|(tool, sum)| sum.into_tool_time(tool)).collect()
+}
+
+impl<'a> ToolSum<'a> {
+    fn add_stretch(&mut self, doing: Doing<'_, 'a>, time: Nanos) {
+        match doing {
+            Doing::Running(stack) => {
+                let package = self.packages.entry(working_package(stack)).or_default();
+                *package = *package + time;
+                self.add_line(stack, |(running, _)| *running = *running + time);
+            }
+            Doing::Dependency { span, .. } => {
+                let entry = self.dependencies.entry(span.dependency).or_insert((span.kind, 0, Nanos::ZERO));
+                entry.2 = entry.2 + time;
+            }
+            Doing::Waiting { stack, .. } => {
+                self.waiting = self.waiting + time;
+                self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
+            }
+            Doing::Unknown => self.rest = self.rest + time,
+        }
+    }
+
+    fn add_line(&mut self, stack: SampledStack<'a>, add: impl FnOnce(&mut (Nanos, Nanos))) {
+        if let Some(own) = own_call(stack) {
+            add(self.lines.entry((stack[own], called_function(stack, own))).or_default());
+        }
+    }
+
+    fn into_tool_time(self, tool: &str) -> ToolTime {
+        let dependencies = self.dependencies.into_iter().map(|(name, (kind, requests, time))| DependencyTime {
+            kind,
+            name: name.to_owned(),
+            requests,
+            time,
+        });
+        let packages =
+            self.packages.into_iter().map(|(name, time)| PackageTime { package: name.map(str::to_owned), time });
+        let lines = self.lines.into_iter().map(|((call, callee), (running, waiting))| LineTime {
+            line: SourceLine::of_call(&call),
+            callee: callee.map(str::to_owned),
+            running,
+            waiting,
+        });
+        let mut result = ToolTime {
+            tool: tool.to_owned(),
+            calls: self.calls,
+            overlapping: self.overlapping,
+            server: self.server,
+            dependencies: dependencies.collect(),
+            packages: packages.collect(),
+            lines: lines.collect(),
+            waiting: self.waiting,
+            rest: self.rest,
+            samples: self.samples,
+            spans: self.spans,
+        };
+        result.dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+        result.packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));
+        let time = |line: &LineTime| line.running + line.waiting;
+        result
+            .lines
+            .sort_by(|a, b| time(b).cmp(&time(a)).then_with(|| (&a.line, &a.callee).cmp(&(&b.line, &b.callee))));
+        result.dependencies.truncate(MOST_ROWS);
+        result.packages.truncate(MOST_ROWS);
+        result.lines.truncate(MOST_ROWS);
+        result
+    }
+}
+
+/// The function of a library or of Python that the own call at `own` calls.
+pub(crate) fn called_function<'a>(stack: SampledStack<'a>, own: usize) -> Option<&'a str> {
+    let callee = stack[..own].last()?;
+    (origin_of(callee.file) != Origin::Own).then_some(callee.function)
+}
+
+/// What the report must tell of the sources: those that gave nothing.
+pub(crate) fn missing_sources(view: &View<'_>) -> Vec<(EvidenceSource, String)> {
+    view.inside.missing.iter().map(|(source, reason)| (*source, (*reason).to_owned())).collect()
+}

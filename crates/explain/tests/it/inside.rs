@@ -1,0 +1,231 @@
+//! Servers that were looked into: the spans of their requests, and samples of their stacks.
+
+use mcpace_explain::{Cause, ToolTime, explain_recording};
+use mcpace_record::{EventKind, EvidenceSource, LineFrom, Recording, Redactor, Span, SpanKind, StackFrame, StackId};
+
+use crate::script::{Reply, Script, call_tool, ms};
+use crate::{codes, found};
+
+/// Milliseconds between two samples.
+const PERIOD: f64 = 5.0;
+
+/// A request that a tool makes, in milliseconds from the call's request.
+#[derive(Clone, Copy)]
+struct Request {
+    from: f64,
+    to: f64,
+    /// Attributes of the span.
+    attributes: &'static [(&'static str, &'static str)],
+}
+
+/// What the event loop's thread does, in milliseconds from the call's request.
+#[derive(Clone, Copy)]
+struct Work {
+    from: f64,
+    to: f64,
+    running: bool,
+    /// Function and file, the innermost first.
+    stack: &'static [(&'static str, &'static str)],
+}
+
+const HTTP: &[(&str, &str)] = &[("http.request.method", "GET"), ("url.full", "http://api:80/now?token=x")];
+const ITEM: &[(&str, &str)] = &[("http.method", "GET"), ("http.url", "http://api:80/items/12")];
+const OTHER: &[(&str, &str)] = &[("http.method", "GET"), ("http.url", "http://api:80/other")];
+const THIRD: &[(&str, &str)] = &[("http.method", "GET"), ("http.url", "http://api:80/third")];
+const SQL: &[(&str, &str)] =
+    &[("db.system", "postgresql"), ("db.name", "shop"), ("db.statement", "SELECT * FROM t WHERE id = 12")];
+
+const OWN: (&str, &str) = ("forecast", "/home/me/weather.py");
+const LOOP: (&str, &str) = ("BaseEventLoop.run_forever", "/usr/lib/python3.11/asyncio/base_events.py");
+const CERTIFICATES: (&str, &str) = ("create_default_context", "/usr/lib/python3.11/ssl.py");
+const CLIENT: (&str, &str) = ("AsyncClient.__init__", "/v/lib/python3.11/site-packages/httpx/_client.py");
+const SELECT: (&str, &str) = ("EpollSelector.select", "/usr/lib/python3.11/selectors.py");
+const SPANS_THREAD: (&str, &str) = ("export", "/v/site-packages/opentelemetry/sdk/trace/export.py");
+
+const BUILDS: &[(&str, &str)] = &[CERTIFICATES, CLIENT, OWN, LOOP];
+const COMPUTES: &[(&str, &str)] = &[OWN, LOOP];
+const BLOCKS: &[(&str, &str)] = &[OWN, LOOP];
+const IDLE: &[(&str, &str)] = &[SELECT, LOOP];
+
+/// Five calls of 100 ms each over stdio, all alike.
+fn looked_into(requests: &[Request], works: &[Work]) -> Recording {
+    let mut script = Script::stdio();
+    script.spawn(0.0, 42, "python");
+    let mut known: Vec<&[(&str, &str)]> = Vec::new();
+    for id in 0..5 {
+        let at = 1_000.0 + 200.0 * id as f64;
+        script.call("call", at - 1.0, at + 101.0);
+        script.line(at, LineFrom::Client, Some(call_tool(0.0, id, Reply::Silence)));
+        for request in requests {
+            let mut span = Span { kind: SpanKind::Client, began: ms(at + request.from), ..Span::default() };
+            for (name, value) in request.attributes {
+                span.add_attribute((name, &Redactor::new(1).attribute(name, value)));
+            }
+            script.event(at + request.to, EventKind::Span(Box::new(span)));
+        }
+        let mut moment = 0.5;
+        while moment < 100.0 {
+            let work = works.iter().find(|work| work.from <= moment && moment < work.to);
+            let (stack, running) = work.map_or((IDLE, false), |work| (work.stack, work.running));
+            for (thread, (stack, running)) in [(1, (stack, running)), (2, (&[SPANS_THREAD][..], true))] {
+                let number = known.iter().position(|known| *known == stack).unwrap_or(known.len());
+                if number == known.len() {
+                    known.push(stack);
+                    let frame = |(function, file): &(&str, &str)| StackFrame {
+                        function: (*function).to_owned(),
+                        file: (*file).to_owned(),
+                        line: 14,
+                    };
+                    let frames = stack.iter().map(frame).collect();
+                    script.event(at + moment, EventKind::StackSeen { stack: StackId(number as u64), frames });
+                }
+                let stack = StackId(number as u64);
+                script.event(at + moment, EventKind::StackSample { pid: 42, thread, stack, running });
+            }
+            moment += PERIOD;
+        }
+        script.line(at + 100.0, LineFrom::Server, Some(call_tool(0.0, id, Reply::Silence)));
+    }
+    script.recording()
+}
+
+fn request(from: f64, to: f64, attributes: &'static [(&'static str, &'static str)]) -> Request {
+    Request { from, to, attributes }
+}
+
+fn running(from: f64, to: f64, stack: &'static [(&'static str, &'static str)]) -> Work {
+    Work { from, to, running: true, stack }
+}
+
+/// Recordings that show causes.
+pub(crate) fn cases() -> Vec<Recording> {
+    vec![building(), serial(), repeated(SQL), blocked(), slow()]
+}
+
+fn building() -> Recording {
+    let requests = [request(30.0, 35.0, HTTP), request(60.0, 65.0, OTHER)];
+    looked_into(&requests, &[running(0.0, 30.0, BUILDS), running(40.0, 60.0, BUILDS)])
+}
+
+fn serial() -> Recording {
+    looked_into(&[request(0.0, 30.0, HTTP), request(31.0, 60.0, OTHER), request(60.0, 99.0, THIRD)], &[])
+}
+
+fn repeated(attributes: &'static [(&'static str, &'static str)]) -> Recording {
+    let requests: Vec<Request> =
+        (0..6).map(|number| request(15.0 * number as f64, 15.0 * number as f64 + 14.0, attributes)).collect();
+    looked_into(&requests, &[])
+}
+
+fn blocked() -> Recording {
+    looked_into(&[], &[Work { from: 10.0, to: 90.0, running: false, stack: BLOCKS }])
+}
+
+fn slow() -> Recording {
+    looked_into(&[request(5.0, 95.0, HTTP)], &[])
+}
+
+fn only_tool(recording: &Recording) -> ToolTime {
+    explain_recording(recording, None).tool_times.pop().unwrap()
+}
+
+#[test]
+fn a_client_that_each_call_builds_is_named_with_its_line_and_its_gain() {
+    let found = found(&building());
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::ClientBuiltPerCall(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.client.as_str(), context.built), ("httpx.AsyncClient", 2));
+    assert_eq!((context.line.file.as_str(), context.line.line), ("/home/me/weather.py", 14));
+    assert_eq!(context.slowest_function, "create_default_context");
+    assert!((ms(45.0)..=ms(55.0)).contains(&context.times.gain), "{context:?}");
+}
+
+#[test]
+fn requests_one_after_another_are_named_with_what_all_but_the_longest_take() {
+    let found = found(&serial());
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::SerialDependencies(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.requests, context.longest), (3, ms(39.0)));
+    assert_eq!((context.times.cause, context.times.gain), (ms(98.0), ms(59.0)));
+}
+
+#[test]
+fn requests_that_overlap_are_no_cause() {
+    let together = [request(0.0, 30.0, HTTP), request(1.0, 32.0, OTHER), request(2.0, 35.0, THIRD)];
+    assert_eq!(codes(&looked_into(&together, &[])), [""; 0]);
+}
+
+#[test]
+fn one_pattern_many_times_in_a_call_is_named_once() {
+    for attributes in [SQL, ITEM] {
+        let found = found(&repeated(attributes));
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        let Cause::RepeatedDependencyCall(context) = &finding.cause else { panic!("{finding:?}") };
+        assert_eq!((context.requests, context.times.cause), (6, ms(84.0)));
+        assert!(["SELECT * FROM t WHERE id = ?", "GET /items/{}"].contains(&context.pattern.as_str()), "{context:?}");
+    }
+}
+
+#[test]
+fn a_wait_on_the_event_loops_thread_is_named_also_below_a_span() {
+    for requests in [&[][..], &[request(10.0, 90.0, HTTP)]] {
+        let recording = looked_into(requests, &[Work { from: 10.0, to: 90.0, running: false, stack: BLOCKS }]);
+        let codes = codes(&recording);
+        assert!(codes.contains(&"blocking-call-in-event-loop"), "{codes:?}");
+    }
+}
+
+#[test]
+fn one_request_that_takes_most_of_a_call_is_a_slow_dependency() {
+    assert_eq!(codes(&slow()), ["slow-dependency"]);
+    assert_eq!(codes(&looked_into(&[request(5.0, 40.0, HTTP)], &[])), [""; 0]);
+}
+
+#[test]
+fn the_parts_of_a_tools_time_add_up_and_leave_the_instrumentation_out() {
+    for recording in cases() {
+        let tool = only_tool(&recording);
+        let rows = tool.dependencies.iter().map(|row| row.time.0).chain(tool.packages.iter().map(|row| row.time.0));
+        assert_eq!(rows.sum::<u64>() + tool.waiting.0 + tool.rest.0, tool.server.0);
+        assert_eq!((tool.calls, tool.overlapping), (5, 0));
+        assert!(tool.packages.iter().all(|row| row.package.as_deref() != Some("opentelemetry")), "{tool:?}");
+    }
+    let tool = only_tool(&looked_into(&[request(50.0, 60.0, HTTP)], &[running(0.0, 50.0, COMPUTES)]));
+    assert_eq!(tool.dependencies[0].time, ms(50.0));
+    assert_eq!((tool.dependencies[0].name.as_str(), tool.dependencies[0].requests), ("api:80", 5));
+    assert_eq!(tool.packages[0].package, None);
+    assert_eq!(tool.lines[0].line.function, "forecast");
+}
+
+#[test]
+fn calls_that_overlap_are_told_and_left_out() {
+    let mut script = Script::stdio();
+    script.spawn(0.0, 42, "python");
+    for id in 0..3 {
+        script.line(10.0 + id as f64, LineFrom::Client, Some(call_tool(0.0, id, Reply::Silence)));
+    }
+    script.event(50.0, EventKind::Span(Box::new(Span { kind: SpanKind::Client, began: ms(20.0), ..Span::default() })));
+    for id in 0..3 {
+        script.line(100.0 + id as f64, LineFrom::Server, Some(call_tool(0.0, id, Reply::Silence)));
+    }
+    let tool = only_tool(&script.recording());
+    assert_eq!((tool.calls, tool.overlapping), (0, 3));
+}
+
+#[test]
+fn hostile_events_do_no_harm() {
+    let mut script = Script::stdio();
+    let at = 5.0;
+    script.event(at, EventKind::StackSample { pid: 0, thread: 0, stack: StackId(u64::MAX), running: true });
+    script.event(at, EventKind::StackSeen { stack: StackId(7), frames: Vec::new() });
+    script.event(at, EventKind::StackSample { pid: 0, thread: 0, stack: StackId(7), running: true });
+    let late = Span { kind: SpanKind::Client, began: ms(1e9), ..Span::default() };
+    script.event(at, EventKind::Span(Box::new(late)));
+    let reason = "x".repeat(100_000);
+    script.event(at, EventKind::SourceMissing { source: EvidenceSource::Stacks, pid: None, reason });
+    script.line(1.0, LineFrom::Client, Some(call_tool(0.0, 1, Reply::Silence)));
+    script.line(9.0, LineFrom::Server, Some(call_tool(0.0, 1, Reply::Silence)));
+    let explained = explain_recording(&script.recording(), None);
+    assert_eq!(explained.tool_times[0].calls, 1);
+    assert_eq!(explained.missing_sources.len(), 1);
+}
