@@ -252,6 +252,10 @@ class Recording:
     def add_samples(self, of: str, pid: int, samples: list[tuple[int, int, int, int]]) -> None:
         """Adds what a process used (``of`` is ``client`` or ``server``): clock, processor time, resident bytes, threads
         of each sample, times in nanoseconds."""
+    def add_recording(self, other: Recording) -> None:
+        """Adds the events of another recording of this machine, with numbers of their own."""
+    def add_missing_source(self, source: str, reason: str) -> None:
+        """Adds that a source of evidence (``spans`` or ``stacks``) gave nothing."""
     def add_call(
         self,
         operation: str,
@@ -275,6 +279,24 @@ class Recording:
     def waterfall(self, call: int) -> dict[str, Any]: ...
     def events(self) -> list[dict[str, Any]]: ...
     def __len__(self) -> int: ...
+
+@final
+class StackSampler:
+    """Samples the stacks of the Python processes among the descendants of a process, from outside, until it is stopped."""
+
+    def __new__(cls, root: int, *, includes_root: bool, period_s: float) -> StackSampler: ...
+    def stop(self) -> Recording:
+        """Ends it; returns the samples. Raises UsageProblem the second time."""
+
+@final
+class SpanReceiver:
+    """Receives spans over OTLP/HTTP on a free port of loopback, until it is stopped."""
+
+    endpoint: str
+    """Base URL for ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
+    def __new__(cls) -> SpanReceiver: ...
+    def stop(self) -> Recording:
+        """Ends it; returns the spans. Raises UsageProblem the second time."""
 
 @final
 class Client:
@@ -320,6 +342,10 @@ class Explained:
     """The client's requests by method, in the order in which methods first occur."""
     starts: list[float]
     """Seconds from each server process's start to its first answer."""
+    tool_times: list[dict[str, Any]]
+    """Where the time inside each tool went, where the server's programs were looked into."""
+    missing_sources: list[tuple[str, str]]
+    """Sources of evidence about the inside of the server that gave nothing (``spans``, ``stacks``), with the reason."""
     exits: list[dict[str, Any]]
     """How each server process ended: ``code``, ``signal``, ``answered`` and ``unanswered`` requests; ``only_call_ns``
     is the time of its tool call, where it was started for one call."""

@@ -22,7 +22,8 @@ CRATES = {
     "record": {"wire"},
     "explain": {"record"},
     "export": {"record", "explain"},
-    "net": {"child-process", "client-protocol", "wire", "record", "oauth", "trust"},
+    "net": {"child-process", "client-protocol", "wire", "record", "spans", "oauth", "trust"},
+    "spans": {"record"},
     "oauth": {"wire"},
     "client-protocol": {"wire", "oauth"},
     "child-process": {"wire"},
@@ -37,7 +38,7 @@ CRATES = {
     "py": {"wire", "record", "explain", "export", "net", "client", "serve", "auth", "redis", "target", "load"},
 }
 
-PURE = {"wire", "record", "explain", "export", "stats", "client-protocol"}
+PURE = {"wire", "record", "explain", "export", "spans", "stats", "client-protocol"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
 # Reading ahead on a thread changes nothing of what comes out.
 THREADED = {"record": {"ahead.rs"}}
@@ -129,6 +130,7 @@ REPORT_FOR_LAB = {
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
     "mcpace.report.model.factors",
+    "mcpace.report.model.inside",
     "mcpace.report.model.ladder",
     "mcpace.report.model.layers",
     "mcpace.report.model.recording",

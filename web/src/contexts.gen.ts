@@ -32,12 +32,38 @@ export interface BlockedEventLoop {
   without_tool?: number;
 }
 
+/** Facts of ``blocking-call-in-event-loop``. A tool blocks the thread that runs the event loop. */
+export interface BlockingCallInEventLoop {
+  callee?: string;
+  cause_ns?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  line?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``buffered-stream``. Progress comes all at once, with the result. */
 export interface BufferedStream {
   encoding?: string;
   events?: number;
   longest_ns?: number;
   replies?: number;
+}
+
+/** Facts of ``client-built-per-call``. A tool builds a client of a library, a session or a connection in each call. */
+export interface ClientBuiltPerCall {
+  built?: number;
+  cause_ns?: number;
+  client?: string;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  line?: number;
+  server_ns?: number;
+  slowest_function?: string;
+  tool?: string;
 }
 
 /** Facts of ``clustered-stream-lifetime``. Streams end at one fixed age. */
@@ -222,6 +248,18 @@ export interface RedirectPerRequest {
   to?: string;
 }
 
+/** Facts of ``repeated-dependency-call``. A tool asks the same thing again and again within one call. */
+export interface RepeatedDependencyCall {
+  cause_ns?: number;
+  dependency?: string;
+  gain_ns?: number;
+  kind?: "http" | "database" | "other";
+  pattern?: string;
+  requests?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``repeated-listing``. A listing that a client already has, fetched again and again. */
 export interface RepeatedListing {
   largest_bytes?: number;
@@ -255,6 +293,17 @@ export interface RetryStorm {
   status?: number;
 }
 
+/** Facts of ``serial-dependencies``. A tool sends its requests one after another, though none waits for another's answer as far as can be seen. */
+export interface SerialDependencies {
+  cause_ns?: number;
+  dependencies?: string[];
+  gain_ns?: number;
+  longest_ns?: number;
+  requests?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``serial-fan-out``. A gateway asks the servers behind it one after another. */
 export interface SerialFanOut {
   at_once_ns?: number;
@@ -286,6 +335,18 @@ export interface SessionPerCall {
   processes?: number;
   sessions?: number;
   tool_calls?: number;
+}
+
+/** Facts of ``slow-dependency``. A tool waits for one dependency most of its time. */
+export interface SlowDependency {
+  cause_ns?: number;
+  dependency?: string;
+  gain_ns?: number;
+  kind?: "http" | "database" | "other";
+  pattern?: string;
+  requests?: number;
+  server_ns?: number;
+  tool?: string;
 }
 
 /** Facts of ``slow-reader``. The client does not read what the server sends. */
@@ -356,6 +417,11 @@ export interface WaitsForGet {
 
 /** For each code of a finding the contexts that it may have. */
 export interface Contexts {
+  "client-built-per-call": ClientBuiltPerCall;
+  "repeated-dependency-call": RepeatedDependencyCall;
+  "serial-dependencies": SerialDependencies;
+  "blocking-call-in-event-loop": BlockingCallInEventLoop;
+  "slow-dependency": SlowDependency;
   "duplicate-request": DuplicateRequest;
   "retried-execution": RetriedExecution;
   "hidden-listing": HiddenListing;

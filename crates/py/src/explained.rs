@@ -72,6 +72,18 @@ impl Explained {
         json::to_python(py, &self.told.exits)
     }
 
+    /// Where the time inside each tool went.
+    #[getter]
+    fn tool_times<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.told.tool_times)
+    }
+
+    /// Sources of evidence about the inside of the server that gave nothing, each with the reason.
+    #[getter]
+    fn missing_sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.told.missing_sources)
+    }
+
     /// Tool calls that a foreign client made one after another within one turn.
     #[getter]
     fn serial_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -9,6 +9,7 @@ mod caller;
 mod client;
 mod event_loop;
 mod explained;
+mod inside;
 mod json;
 mod load;
 mod log_line;
@@ -39,6 +40,8 @@ mod _core {
     use super::client::Client;
     #[pymodule_export]
     use super::explained::{Explained, catalogue, explained_at};
+    #[pymodule_export]
+    use super::inside::{SpanReceiver, StackSampler};
     #[pymodule_export]
     use super::load::Load;
     #[pymodule_export]

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mcpace_explain::{call_ledgers, call_waterfall, explain_recording, find_causes};
 use mcpace_export::ExportError;
 use mcpace_net::create_private;
-use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Writer};
+use mcpace_record::{CallId, CallOutcome, Event, EventKind, EvidenceSource, Nanos, Peer, Writer};
 use pyo3::prelude::*;
 
 use crate::explained::Explained;
@@ -151,6 +151,29 @@ impl Recording {
     #[staticmethod]
     fn beside(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
         run_detached(py, move || read_together(&paths)).map(Self::new)
+    }
+
+    /// Adds the events of another recording of this machine.
+    fn add_recording(&self, other: &Self) -> PyResult<()> {
+        if ptr::eq(self, other) {
+            return Err(UsageProblem::new_err("a recording can't be added to itself"));
+        }
+        let other = other.lock_recording().clone();
+        self.lock_recording().beside(other);
+        Ok(())
+    }
+
+    /// Adds that a source of evidence (`spans` or `stacks`) gave nothing.
+    fn add_missing_source(&self, source: &str, reason: String) -> PyResult<()> {
+        let source = match source {
+            "spans" => EvidenceSource::Spans,
+            "stacks" => EvidenceSource::Stacks,
+            other => return Err(UsageProblem::new_err(format!("no source is called {other:?}"))),
+        };
+        let mut recording = self.lock_recording();
+        let at = recording.events().last().map_or(Nanos::ZERO, |event| event.at);
+        recording.add(vec![Event { at, kind: EventKind::SourceMissing { source, pid: None, reason } }]);
+        Ok(())
     }
 
     /// Adds what a process was seen to use: `samples` are (clock, processor time, resident bytes, threads), times in

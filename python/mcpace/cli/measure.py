@@ -39,6 +39,7 @@ def measure(
         bool,
         typer.Option(help="Ask the server how long its layers took. Servers without support ignore the question."),
     ] = True,
+    inside: options.Inside = False,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     recordings: options.Recordings = None,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
@@ -60,9 +61,10 @@ def measure(
         tool=options.chosen_tool(tool, args),
         headers=parse_headers(header),
     )
+    options.check_inside(inside, place)
     settings = Settings(trials, hold, options.checked_faults(fault, [place]), time_limit, recordings, calls)
     with show_progress() as display, journal.record_progress(display, out, "measure", place.name) as progress:
         run = lab.run(
-            place, settings, progress, revision=checked_revision, server_timing=server_timing, extra_root=cacert
+            place, settings, progress, revision=checked_revision, server_timing=server_timing, extra_root=cacert, inside=inside
         )
     deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

@@ -41,6 +41,13 @@ Fault = Annotated[
     list[str], typer.Option("--fault", metavar="KIND=SIZE", help="Inject a fault into profiles, e.g. tool=10ms.")
 ]
 TimeLimit = Annotated[float, typer.Option(parser=parse_limit, metavar="TIME", help="Limit of each operation.")]
+Inside = Annotated[
+    bool,
+    typer.Option(
+        "--inside",
+        help="Look into the server that mcpace starts: the requests that it makes, and its stacks. Python servers only.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", dir_okay=False, help="Write the run as JSON to FILE.")
@@ -156,3 +163,9 @@ def checked_authentication(text: str | None) -> Any:
     if text not in (None, "none", "bearer", "oauth"):
         raise UsageProblem(f"--auth takes none, bearer or oauth, not {text!r}")
     return text
+
+
+def check_inside(inside: bool, target: Target) -> None:
+    """Raises :class:`UsageProblem` where mcpace doesn't start the server that is to be looked into."""
+    if inside and not target.command:
+        raise UsageProblem(f"--inside looks into a server that mcpace starts (stdio:COMMAND); {target.name} is none")

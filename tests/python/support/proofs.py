@@ -448,6 +448,41 @@ ROWS = (
         "none: it is the instrument's",
     ),
     Row(
+        "blocking-call-in-event-loop",
+        hand("inside", "a_wait_on_the_event_loops_thread_is_named_also_below_a_span", "requests_that_overlap_are_no_cause"),
+        live("inside", "the_cause_inside_a_tool_is_named_and_its_control_is_not", "the_cause_inside_a_tool_is_named_and_its_control_is_not"),
+        None,
+        "none: it is tools that block, not SDKs",
+    ),
+    Row(
+        "client-built-per-call",
+        hand("inside", "a_client_that_each_call_builds_is_named_with_its_line_and_its_gain", "requests_that_overlap_are_no_cause"),
+        live("inside", "the_cause_inside_a_tool_is_named_and_its_control_is_not", "the_cause_inside_a_tool_is_named_and_its_control_is_not"),
+        None,
+        "none: it is tools that build clients, not SDKs",
+    ),
+    Row(
+        "repeated-dependency-call",
+        hand("inside", "one_pattern_many_times_in_a_call_is_named_once", "requests_that_overlap_are_no_cause"),
+        live("inside", "the_cause_inside_a_tool_is_named_and_its_control_is_not", "the_cause_inside_a_tool_is_named_and_its_control_is_not"),
+        None,
+        "none: it is tools that ask again, not SDKs",
+    ),
+    Row(
+        "serial-dependencies",
+        hand("inside", "requests_one_after_another_are_named_with_what_all_but_the_longest_take", "requests_that_overlap_are_no_cause"),
+        live("inside", "the_cause_inside_a_tool_is_named_and_its_control_is_not", "the_cause_inside_a_tool_is_named_and_its_control_is_not"),
+        None,
+        "none: it is tools that ask in turn, not SDKs",
+    ),
+    Row(
+        "slow-dependency",
+        hand("inside", "one_request_that_takes_most_of_a_call_is_a_slow_dependency", "one_request_that_takes_most_of_a_call_is_a_slow_dependency"),
+        live("inside", "the_cause_inside_a_tool_is_named_and_its_control_is_not", "the_cause_inside_a_tool_is_named_and_its_control_is_not"),
+        None,
+        "none: it is the dependency's",
+    ),
+    Row(
         "packet-loss",
         hand(
             "network",

@@ -16,6 +16,8 @@ from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.clients.trials_to_cases import Facts, Trial, operation_cases, slowest_warm
 from mcpace.lab.errors import UnknownName, Unreachable, tool_error_text
+from mcpace.lab.inside.evidence import InsideEvidence
+from mcpace.lab.inside.tool_time import tool_time
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples
@@ -36,8 +38,9 @@ def run(
     revision: str | None = None,
     server_timing: bool = True,
     extra_root: Path | None = None,
+    inside: bool = False,
 ) -> Run:
-    """Measures ``target``. A tool that the user didn't name is called only if it is marked read-only.
+    """Measures ``target``. With ``inside``, the server that mcpace starts is looked into as well. A tool that the user didn't name is called only if it is marked read-only.
 
     Ctrl-C ends the measurement early; the run is then marked partial. Raises :class:`LabError` where the target can't
     be reached at all.
@@ -47,7 +50,8 @@ def run(
     settings.make_folder()
     try:
         with ExitStack() as stack:
-            session = Session(stack, target, settings, revision, server_timing, extra_root)
+            evidence = stack.enter_context(InsideEvidence(progress.note)) if inside else None
+            session = Session(stack, target, settings, revision, server_timing, extra_root, evidence)
             progress.begin(settings.trials * 3)
             try:
                 for number in range(1, settings.trials + 1):
@@ -75,6 +79,7 @@ class Session:
         revision: str | None,
         server_timing: bool,
         extra_root: Path | None,
+        evidence: InsideEvidence | None = None,
     ) -> None:
         self.tool = target.tool
         self.preferred_tool: str | None = None
@@ -92,7 +97,7 @@ class Session:
             certificate = targets.read_certificate(extra_root)
         self._client = _core.Client(
             endpoint,
-            environment=list(target.environment),
+            environment=[*target.environment, *(evidence.environment() if evidence else [])],
             revision=revision,
             auth=target.auth,
             token=target.token,
@@ -105,6 +110,7 @@ class Session:
         stack.callback(self._client.disconnect)
         # The server is the only child of this process.
         self._samples = stack.enter_context(ProcessSamples(children_are="server")) if target.command else None
+        self._evidence = evidence
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
         self.facts.starts_process = bool(target.command)
@@ -145,7 +151,12 @@ class Session:
         operations: list[Operation] = ["connect", "list"]
         if self.tool is not None:
             operations.append("call")
-        return operation_cases(self._explain_recording(progress), operations)
+        cases = operation_cases(self._explain_recording(progress), operations)
+        if self._evidence is not None and self.facts.explained is not None:
+            for case in cases:
+                if case.operation == "call":
+                    case.inside = tool_time(self.facts.explained, case.tool)
+        return cases
 
     def _choose_tool(self, tools: list[dict[str, Any]], progress: Progress) -> None:
         """Selects the tool to call from the server's listing."""
@@ -172,6 +183,9 @@ class Session:
         if self._samples is not None:
             self._samples.close()
             self._samples.add_to(recording)
+        if self._evidence is not None:
+            self._client.disconnect()
+            self._evidence.add_to(recording)
         keep = self._settings.recording_of(f"measure-{self.facts.target}")
         if keep is not None:
             try:

@@ -15,6 +15,9 @@ Closer = Literal["client", "server", "instrument"]
 CountedFrom = Literal["beginning", "last-event"]
 """The event that a time-out counts from."""
 
+DependencyKind = Literal["http", "database", "other"]
+"""The kind of a dependency that a program waits for."""
+
 Follows = Literal["token", "session", "everything", "processor-time"]
 """The part of a request that a constant cost depends on."""
 
@@ -44,6 +47,120 @@ Trigger = Literal["time-out", "at-once"]
 
 Way = Literal["to-client", "to-server"]
 """A way that the recorder's segments take."""
+
+
+class ClientBuiltPerCall(Context):
+    """Facts of ``client-built-per-call``. A tool builds a client of a library, a session or a connection in each
+    call."""
+
+    code: ClassVar[str] = "client-built-per-call"
+    built: Whole | None = None
+    """How often it is built in one call, at least."""
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    client: str | None = None
+    """What is built, with its package: ``httpx.AsyncClient``."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    line: Whole | None = None
+    """Number of the line."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    slowest_function: str | None = None
+    """The function in which building it takes the most time: ``create_default_context``."""
+    tool: str | None = None
+    """The tool."""
+
+
+class RepeatedDependencyCall(Context):
+    """Facts of ``repeated-dependency-call``. A tool asks the same thing again and again within one call."""
+
+    code: ClassVar[str] = "repeated-dependency-call"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    dependency: str | None = None
+    """What is asked."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    kind: DependencyKind | None = None
+    """The kind of what is asked."""
+    pattern: str | None = None
+    """The request or the statement, without what differs from one to the next."""
+    requests: Whole | None = None
+    """How often it is sent in one call: the median."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class SerialDependencies(Context):
+    """Facts of ``serial-dependencies``. A tool sends its requests one after another, though none waits for another's
+    answer as far as can be seen."""
+
+    code: ClassVar[str] = "serial-dependencies"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    dependencies: list[str] | None = None
+    """The dependencies that are asked, in the order of the first request to each."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    longest_ns: Whole | None = None
+    """The time of the longest request of a call: the mean."""
+    requests: Whole | None = None
+    """Requests in one call: the median."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class BlockingCallInEventLoop(Context):
+    """Facts of ``blocking-call-in-event-loop``. A tool blocks the thread that runs the event loop."""
+
+    code: ClassVar[str] = "blocking-call-in-event-loop"
+    callee: str | None = None
+    """The function of a library that the line calls; ``None`` where the line itself blocks."""
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    line: Whole | None = None
+    """Number of the line."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class SlowDependency(Context):
+    """Facts of ``slow-dependency``. A tool waits for one dependency most of its time."""
+
+    code: ClassVar[str] = "slow-dependency"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    dependency: str | None = None
+    """What is asked."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    kind: DependencyKind | None = None
+    """The kind of what is asked."""
+    pattern: str | None = None
+    """The request or the statement that takes the most time, without what differs from one to the next."""
+    requests: Whole | None = None
+    """Requests to it in one call: the median."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
 
 
 class DuplicateRequest(Context):
@@ -676,6 +793,11 @@ class GeneratorLimited(Context):
 
 
 CONTEXTS: dict[str, tuple[type[Context], ...]] = {
+    "client-built-per-call": (ClientBuiltPerCall,),
+    "repeated-dependency-call": (RepeatedDependencyCall,),
+    "serial-dependencies": (SerialDependencies,),
+    "blocking-call-in-event-loop": (BlockingCallInEventLoop,),
+    "slow-dependency": (SlowDependency,),
     "duplicate-request": (DuplicateRequest,),
     "retried-execution": (RetriedExecution,),
     "hidden-listing": (HiddenListing,),

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, field_validator
 from mcpace.report.model.base import Facts, Model, Number, Whole
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.factors import Factor
+from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.layers import LayerFacts, LayersFacts
 from mcpace.report.model.load import LoadCase
@@ -299,6 +300,9 @@ class Case(LoadCase):
     findings: list[Finding] = []
     waterfall: Waterfall | None = None
     """The slowest warm trial."""
+    inside: ToolTime | None = None
+    """For the operation ``call``: where the time inside the tool went, where the server was looked into. Absent from
+    the JSON of other cases."""
     server: ServerFacts | None = None
     """Facts of one server in a comparison of servers; absent from the JSON of other cases."""
     median_s: Number | None = None

@@ -20,6 +20,7 @@ from mcpace.report.terminal import (
     delayed_ack_demo,
     factors,
     findings,
+    inside,
     layers,
     ledger,
     load,
@@ -79,6 +80,7 @@ def _lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         yield from bisection.lines(run, run.bisection, width)
     yield from findings.lines(run, width)
     yield from ledger.lines(run, width, coloured=coloured)
+    yield from inside.lines(run, width)
     yield from _closing(run, width)
 
 

@@ -69,6 +69,10 @@ DISPROOFS: dict[str, str] = {
     "repeat-beside-peer": "Repeat from a machine next to the peer: wrong if calls take as long.",
     "ask-with-another-client": "Ask with a client that reads at once: wrong if the reply takes as long.",
     "profile-server": "Profile the server while it answers: wrong if the time goes into what the requests ask for.",
+    "share-client": "Build the client once, when the server starts: wrong if calls take as long.",
+    "ask-once-for-all": "Ask for all of it in one request: wrong if calls take as long.",
+    "send-together": "Send the requests together: wrong if one of them needs the answer of another.",
+    "ask-dependency-directly": "Ask the dependency from a shell on the same machine: wrong if it answers much sooner.",
     "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",
 }
 """For each experiment's code: the experiment, and the result that would disprove the finding."""

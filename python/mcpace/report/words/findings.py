@@ -13,7 +13,7 @@ from typing import Any
 from mcpace.report.model.context import Context, best_match
 from mcpace.report.model.contexts import CONTEXTS
 from mcpace.report.model.run import Alternative, Finding
-from mcpace.report.words import concurrency, hidden_work, loops, measurement, resources, transport, waiting
+from mcpace.report.words import concurrency, hidden_work, inside, loops, measurement, resources, transport, waiting
 from mcpace.report.words.context import Words
 from mcpace.report.words.disproofs import DECISIONS, DISPROOFS
 from mcpace.report.words.quantities import clean, count, duration, size
@@ -29,6 +29,7 @@ _WORDS: dict[type[Context], Words[Any]] = {
         *loops.WORDS,
         *concurrency.WORDS,
         *resources.WORDS,
+        *inside.WORDS,
         *measurement.WORDS,
     )
 }

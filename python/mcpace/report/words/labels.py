@@ -131,6 +131,8 @@ REASONS: dict[str, str] = {
     "instrument-busy": "the instrument's own threads were at work when they were late",
     "instrument-kept": "the instrument's own threads were kept from running when they were late",
     "counted-by-kernel": "the kernel counted it on the connection",
+    "stacks-sampled": "the stacks of the server's threads were sampled",
+    "requests-reported": "the server's program reported each of its requests",
     "calls-left-late": "calls that were due left late although a user was free",
     "threads-had-no-time": "the generator's threads had no time left",
     "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",

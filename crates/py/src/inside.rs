@@ -1,0 +1,65 @@
+//! `StackSampler` and `SpanReceiver`: evidence about the inside of a server's programs, beside any instrument's recording.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+
+use crate::problem::{OrRaise, UsageProblem};
+use crate::recording::Recording;
+use crate::seconds::parse_seconds;
+
+/// Samples the stacks of Python processes until it is stopped.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct StackSampler {
+    running: Mutex<Option<mcpace_net::StackSampler>>,
+}
+
+#[pymethods]
+impl StackSampler {
+    #[new]
+    #[pyo3(signature = (root, *, includes_root, period_s))]
+    fn new(py: Python<'_>, root: u32, includes_root: bool, period_s: f64) -> PyResult<Self> {
+        let period = parse_seconds("period_s", period_s)?;
+        let running = py.detach(|| mcpace_net::StackSampler::start(root, includes_root, period)).or_raise()?;
+        Ok(Self { running: Mutex::new(Some(running)) })
+    }
+
+    /// Ends it; returns the samples as a recording. Raises UsageProblem the second time.
+    fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
+        let running = take_running(&self.running)?;
+        Ok(Recording::new(py.detach(|| running.stop())))
+    }
+}
+
+/// Receives the spans that programs report over OTLP/HTTP, until it is stopped.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct SpanReceiver {
+    endpoint: String,
+    running: Mutex<Option<mcpace_net::SpanReceiver>>,
+}
+
+#[pymethods]
+impl SpanReceiver {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let running = py.detach(mcpace_net::SpanReceiver::start).or_raise()?;
+        Ok(Self { endpoint: running.endpoint(), running: Mutex::new(Some(running)) })
+    }
+
+    /// Base URL for `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    #[getter]
+    fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Ends it; returns the spans as a recording. Raises UsageProblem the second time.
+    fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
+        let running = take_running(&self.running)?;
+        Ok(Recording::new(py.detach(|| running.stop())))
+    }
+}
+
+fn take_running<T>(running: &Mutex<Option<T>>) -> PyResult<T> {
+    let taken = running.lock().unwrap_or_else(PoisonError::into_inner).take();
+    taken.ok_or_else(|| UsageProblem::new_err("it is stopped already"))
+}

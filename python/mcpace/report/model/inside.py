@@ -1,0 +1,70 @@
+"""Where the time inside a tool went, in a Run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcpace.report.model.base import Model, Number, Whole
+
+
+class DependencyWait(Model):
+    """Waits for one dependency: means over the calls, in seconds."""
+
+    kind: Literal["http", "database", "other"]
+    name: str
+    """``api.example.org:8080``, ``postgresql shop``."""
+    requests: Number
+    """Requests in a call."""
+    time_s: Number
+    """Time in which the program waited for the dependency and did nothing else."""
+
+
+class PackageTime(Model):
+    """Time in which a thread ran for one package: means over the calls, in seconds."""
+
+    package: str | None = None
+    """Name by which the package is imported; ``None`` for the server's own code."""
+    time_s: Number
+
+
+class LineTime(Model):
+    """The time of one line of the server's own code: means over the calls, in seconds."""
+
+    file: str
+    line: Whole
+    function: str
+    callee: str | None = None
+    """The function of a library that the line calls; ``None`` where the line itself takes the time."""
+    running_s: Number
+    """Time in which a thread ran there."""
+    waiting_s: Number
+    """Time in which a thread waited there, and no span tells for what."""
+
+
+class ToolTime(Model):
+    """Where the time of a tool's calls went inside the server: means over the calls that were alone at the server, in
+    seconds. Dependencies, packages, ``waiting_s`` and ``rest_s`` add up to ``server_s``, but for rows that were cut."""
+
+    calls: Whole
+    """Number of the calls."""
+    overlapping: Whole = 0
+    """Number of the calls that overlapped others and are left out."""
+    server_s: Number
+    """Time from the request to its result at the server."""
+    dependencies: list[DependencyWait] = []
+    packages: list[PackageTime] = []
+    lines: list[LineTime] = []
+    waiting_s: Number = 0.0
+    """Time in which a thread waited within the tool, and no span tells for what."""
+    rest_s: Number = 0.0
+    """Time of which no source tells."""
+    samples: Whole = 0
+    """Moments that were sampled within the calls."""
+    spans: Whole = 0
+    """Spans within the calls."""
+    missing: list[str] = []
+    """Sources that gave nothing, each with the reason."""
+
+    def named_s(self) -> float:
+        """Time of a call that is named: all but the rest."""
+        return self.server_s - self.rest_s

@@ -1,0 +1,166 @@
+"""The sources of evidence about the inside of a server: samples of stacks, spans, and the start of an instrumented program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpace import _core
+from mcpace.lab.inside import evidence as inside
+from mcpace.lab.inside.tool_time import tool_time
+
+SPINS = """
+import sys, threading, time
+def spin():
+    while True:
+        sum(range(1000))
+def rest():
+    time.sleep(60)
+threading.Thread(target=rest, daemon=True).start()
+print(flush=True)
+spin()
+"""
+
+
+def kinds(recording: _core.Recording, name: str) -> list[dict[str, Any]]:
+    return [event["event"][name] for event in recording.events() if name in event["event"]]
+
+
+def sampled(seconds: float, *command: str) -> _core.Recording:
+    """Samples a program of this process for some time after its first line."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        sampler = _core.StackSampler(os.getpid(), includes_root=False, period_s=0.005)
+        time.sleep(seconds)
+        recording = sampler.stop()
+        program.kill()
+    return recording
+
+
+def test_threads_that_run_and_threads_that_wait_are_told_apart() -> None:
+    recording = sampled(1.0, sys.executable, "-c", SPINS)
+    stacks = {seen["stack"]: [frame["function"] for frame in seen["frames"]] for seen in kinds(recording, "stack-seen")}
+    samples = kinds(recording, "stack-sample")
+    states = {function: set() for function in ("spin", "rest")}
+    for sample in samples:
+        for function in states:
+            if function in stacks[sample["stack"]]:
+                states[function].add(sample["running"])
+    assert len(samples) > 40
+    assert True in states["spin"]
+    assert states["rest"] == {False}
+
+
+def test_a_program_that_is_no_python_is_told() -> None:
+    recording = sampled(0.3, "sh", "-c", "echo; sleep 60 & wait")
+    assert kinds(recording, "stack-sample") == []
+    [missing] = kinds(recording, "source-missing")
+    assert missing["source"] == "stacks"
+    assert "Python" in missing["reason"]
+
+
+def test_a_process_that_ends_while_it_is_sampled_does_no_harm() -> None:
+    sampler = _core.StackSampler(os.getpid(), includes_root=False, period_s=0.002)
+    for _ in range(3):
+        subprocess.run([sys.executable, "-S", "-c", "sum(range(3_000_000))"], check=True)
+    sampler.stop()
+    with pytest.raises(_core.UsageProblem):
+        sampler.stop()
+
+
+def post(url: str, body: bytes, **headers: str) -> int:
+    request = urllib.request.Request(url, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return int(reply.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def span(name: str = "GET") -> bytes:
+    now = time.time_ns()
+    one = {
+        "traceId": "0102030405060708090a0b0c0d0e0f10", "spanId": "0102030405060708", "name": name, "kind": 3,
+        "startTimeUnixNano": str(now - 5_000_000), "endTimeUnixNano": str(now),
+        "attributes": [{"key": "url.full", "value": {"stringValue": "http://h/a?api_key=PLANTED"}}],
+    }  # fmt: skip
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}).encode()
+
+
+def test_spans_are_received_on_the_clock_of_recordings_and_without_secrets() -> None:
+    receiver = _core.SpanReceiver()
+    before = time.monotonic_ns()
+    assert post(f"{receiver.endpoint}/v1/traces", span(), content_type="application/json; charset=utf-8") == 200
+    assert post(f"{receiver.endpoint}/v1/metrics", b"{}", content_type="application/json") == 200
+    recording = receiver.stop()
+    [event] = recording.events()
+    received = event["event"]["span"]
+    assert abs(event["at"] - before) < 1_000_000_000
+    assert abs(event["at"] - received["began"] - 5_000_000) < 100_000
+    assert "PLANTED" not in json.dumps(received)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("/v1/traces", b"\xff\xff\xff", {"content_type": "application/x-protobuf"}, 400),
+        ("/v1/traces", b"[", {"content_type": "application/json"}, 400),
+        ("/v1/traces", span(), {"content_type": "text/plain"}, 415),
+        ("/v1/traces", span(), {"content_type": "application/json", "origin": "http://evil"}, 403),
+        ("/v1/traces", span(), {"content_type": "application/json", "content_encoding": "gzip"}, 415),
+        ("/v1/traces", b" " * (17 << 20), {"content_type": "application/json"}, 413),
+    ],
+)
+def test_other_requests_are_refused(path: str, body: bytes, headers: dict[str, str], status: int) -> None:
+    receiver = _core.SpanReceiver()
+    assert post(receiver.endpoint + path, body, **headers) == status
+    recording = receiver.stop()
+    assert kinds(recording, "span") == []
+
+
+def started(environment: dict[str, str], *arguments: str) -> str:
+    """What a Python program prints that starts in the instrumented way."""
+    own = {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **environment}
+    done = subprocess.run([sys.executable, *arguments], env=own, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+def test_an_overlay_that_cannot_be_loaded_leaves_the_program_as_it_is(tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import builtins; builtins.own = 'ran'")
+    environment = {
+        "PYTHONPATH": f"{inside.START}{os.pathsep}{own}",
+        "MCPACE_INSIDE_PYTHONPATH": str(own),
+        "MCPACE_INSIDE_OVERLAY": str(tmp_path / "none"),
+        "MCPACE_INSIDE_REPORT": str(report),
+    }
+    printed = started(environment, "-c", "import os, sys; print(own, os.environ['PYTHONPATH'], sys.path[-1])")
+    assert printed.split() == ["ran", str(own), str(tmp_path / "none")]
+    assert report.read_text().startswith("ModuleNotFoundError: ")
+    # Programs that the server starts don't see any of it.
+    names = started(environment, "-c", "import os; print([name for name in os.environ if name.startswith('MCPACE_INSIDE')])")
+    assert names.strip() == "[]"
+
+
+def test_a_tool_whose_inside_is_unknown_has_none_unless_a_source_says_why() -> None:
+    client = _core.Client([sys.executable, "-c", "import sys; sys.exit(3)"])
+    with pytest.raises(_core.ClientProblem):
+        client.connect()
+    recording = client.recording()
+    assert tool_time(recording.explained(), "greet") is None
+    recording.add_missing_source("spans", "no overlay")
+    found = tool_time(recording.explained(), "greet")
+    assert found is not None
+    assert (found.calls, found.missing) == (0, ["no overlay"])

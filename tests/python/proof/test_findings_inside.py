@@ -1,0 +1,160 @@
+"""What `mcpace measure --inside` says of tools of the official SDK: real libraries, and an HTTP server that they ask.
+
+Each cause has a control that is the advised change. The measured gain of that change is held against the estimate.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import shlex
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.commands import run
+from support.finding_scenes import patient
+from support.release_proofs import interpreter
+
+RELEASE = "python@1.30.0"
+ANSWER_S = 0.03
+"""Time in which the dependency answers, but for /slow."""
+SLOW_S = 0.2
+
+SERVER = '''
+import asyncio, sqlite3, sys, time
+import httpx
+from mcp.server.fastmcp import FastMCP
+
+mcp = FastMCP("weather")
+way, base, database = sys.argv[1:]
+shared = httpx.AsyncClient()
+KINDS = ("geo", "now", "hourly", "daily", "alerts")
+
+@mcp.tool()
+async def forecast() -> str:
+    if way == "own-clients":
+        for kind in KINDS:
+            async with httpx.AsyncClient() as client:
+                await client.get(f"{base}/{kind}")
+    elif way == "one-client":
+        for kind in KINDS:
+            await shared.get(f"{base}/{kind}")
+    elif way == "together":
+        await asyncio.gather(*(shared.get(f"{base}/{kind}") for kind in KINDS))
+    elif way == "each-item":
+        for number in range(6):
+            await shared.get(f"{base}/items/{number}")
+    elif way == "slow":
+        await shared.get(f"{base}/slow")
+    elif way == "sleeps":
+        time.sleep(0.1)
+    elif way == "waits":
+        await asyncio.sleep(0.1)
+    elif way == "statements":
+        cursor = sqlite3.connect(database).cursor()
+        for number in range(20):
+            cursor.execute("SELECT count(*) FROM t WHERE hex(v) LIKE ? || '%'", (str(number),)).fetchall()
+    return way
+
+mcp.run()
+'''
+
+
+class Weather(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Head and body are two writes: the second one would wait for an acknowledgement.
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        time.sleep(SLOW_S if self.path == "/slow" else ANSWER_S)
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def dependency() -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Weather)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def measured(way: str, base: str, folder: Path) -> dict[str, Any]:
+    """The case of the tool's calls."""
+    program = folder / "weather.py"
+    program.write_text(SERVER)
+    database = folder / "data.sqlite"
+    if not database.exists():
+        with sqlite3.connect(database) as connection:
+            connection.execute("CREATE TABLE t (k INTEGER, v TEXT)")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", ((n, f"value {n}") for n in range(20_000)))
+        connection.close()
+    command = shlex.join([interpreter(RELEASE), str(program), way, base, str(database)])
+    done = run("measure", f"stdio:{command}", "--tool", "forecast", "--inside", "--json", folder=folder)
+    assert done.code == 0, done.stderr
+    [case] = [case for case in json.loads(done.stdout)["cases"] if case["operation"] == "call"]
+    assert case["inside"]["missing"] == [], case["inside"]
+    return dict(case)
+
+
+def inside_codes(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {finding["code"]: finding["context"] for finding in case["findings"]}
+
+
+@pytest.mark.proof
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("way", "codes"),
+    [
+        ("own-clients", {"client-built-per-call", "serial-dependencies"}),
+        ("one-client", {"serial-dependencies"}),
+        ("together", set()),
+        ("each-item", {"repeated-dependency-call"}),
+        ("statements", {"repeated-dependency-call"}),
+        ("slow", {"slow-dependency"}),
+        ("sleeps", {"blocking-call-in-event-loop"}),
+        ("waits", set()),
+    ],
+)
+@patient
+def test_the_cause_inside_a_tool_is_named_and_its_control_is_not(
+    way: str, codes: set[str], dependency: str, tmp_path: Path
+) -> None:
+    case = measured(way, dependency, tmp_path)
+    found = inside_codes(case)
+    assert set(found) == codes, found
+    if way != "waits":
+        inside = case["inside"]
+        assert inside["rest_s"] <= 0.2 * inside["server_s"], inside
+    for name in ("client-built-per-call", "blocking-call-in-event-loop"):
+        if name in found:
+            assert found[name]["file"].endswith("weather.py"), found
+            assert "forecast" in found[name]["function"], found
+
+
+@pytest.mark.proof
+@pytest.mark.network
+@patient
+def test_the_advised_change_gains_what_was_estimated(dependency: str, tmp_path: Path) -> None:
+    before = measured("own-clients", dependency, tmp_path)
+    found = inside_codes(before)
+    shared = measured("one-client", dependency, tmp_path)
+    together = measured("together", dependency, tmp_path)
+    took = [case["inside"]["server_s"] for case in (before, shared, together)]
+    estimated = [found[code]["gain_ns"] / 1e9 for code in ("client-built-per-call", "serial-dependencies")]
+    gained = [took[0] - took[1], took[1] - took[2]]
+    for estimate, gain in zip(estimated, gained, strict=True):
+        assert 0.5 * gain <= estimate <= 1.5 * gain, (took, estimated, gained)
