@@ -282,7 +282,7 @@ class Recording:
 
 @final
 class StackSampler:
-    """Samples the stacks of the Python processes among the descendants of a process, from outside, until it is stopped."""
+    """Samples the stacks of Python processes, from outside: the descendants of one process, until it is stopped."""
 
     def __new__(cls, root: int, *, includes_root: bool, period_s: float) -> StackSampler: ...
     def stop(self) -> Recording:

@@ -17,7 +17,7 @@ pub type TimedSpan = (Nanos, Span);
 pub struct WallClock {
     /// A moment in nanoseconds since 1970-01-01 UTC.
     pub unix_ns: u64,
-    /// The same moment on the recording's clock.
+    /// This moment on the recording's clock.
     pub at: Nanos,
 }
 

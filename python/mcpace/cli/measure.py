@@ -65,6 +65,12 @@ def measure(
     settings = Settings(trials, hold, options.checked_faults(fault, [place]), time_limit, recordings, calls)
     with show_progress() as display, journal.record_progress(display, out, "measure", place.name) as progress:
         run = lab.run(
-            place, settings, progress, revision=checked_revision, server_timing=server_timing, extra_root=cacert, inside=inside
+            place,
+            settings,
+            progress,
+            revision=checked_revision,
+            server_timing=server_timing,
+            extra_root=cacert,
+            inside=inside,
         )
     deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

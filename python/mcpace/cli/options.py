@@ -45,7 +45,7 @@ Inside = Annotated[
     bool,
     typer.Option(
         "--inside",
-        help="Look into the server that mcpace starts: the requests that it makes, and its stacks. Python servers only.",
+        help="Look into the Python server that mcpace starts: the requests that it makes, and its stacks.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]

@@ -1,4 +1,4 @@
-"""The sources of evidence about the inside of a server: samples of stacks, spans, and the start of an instrumented program."""
+"""The sources of evidence about the inside of a server: stacks, spans, and the start of an instrumented program."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_other_requests_are_refused(path: str, body: bytes, headers: dict[str, s
 
 
 def started(environment: dict[str, str], *arguments: str) -> str:
-    """What a Python program prints that starts in the instrumented way."""
+    """The output of a Python program that starts in the instrumented way."""
     own = {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **environment}
     done = subprocess.run([sys.executable, *arguments], env=own, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
@@ -150,7 +150,9 @@ def test_an_overlay_that_cannot_be_loaded_leaves_the_program_as_it_is(tmp_path: 
     assert printed.split() == ["ran", str(own), str(tmp_path / "none")]
     assert report.read_text().startswith("ModuleNotFoundError: ")
     # Programs that the server starts don't see any of it.
-    names = started(environment, "-c", "import os; print([name for name in os.environ if name.startswith('MCPACE_INSIDE')])")
+    names = started(
+        environment, "-c", "import os; print([name for name in os.environ if name.startswith('MCPACE_INSIDE')])"
+    )
     assert names.strip() == "[]"
 
 

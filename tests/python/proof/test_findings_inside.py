@@ -1,4 +1,4 @@
-"""What `mcpace measure --inside` says of tools of the official SDK: real libraries, and an HTTP server that they ask.
+"""Answers of `mcpace measure --inside` about tools of the official SDK: real libraries, and an HTTP server.
 
 Each cause has a control that is the advised change. The measured gain of that change is held against the estimate.
 """
@@ -26,7 +26,7 @@ ANSWER_S = 0.03
 """Time in which the dependency answers, but for /slow."""
 SLOW_S = 0.2
 
-SERVER = '''
+SERVER = """
 import asyncio, sqlite3, sys, time
 import httpx
 from mcp.server.fastmcp import FastMCP
@@ -63,7 +63,7 @@ async def forecast() -> str:
     return way
 
 mcp.run()
-'''
+"""
 
 
 class Weather(http.server.BaseHTTPRequestHandler):

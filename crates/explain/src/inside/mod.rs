@@ -52,7 +52,7 @@ pub(crate) struct Stretch<'v, 'a> {
     pub(crate) doing: Doing<'v, 'a>,
 }
 
-/// What a program did.
+/// Activity of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Doing<'v, 'a> {
     /// A thread ran.
@@ -172,7 +172,7 @@ fn split_call<'v, 'a>(
     let begin = all.partition_point(|span| span.began < earliest);
     let spans = all[begin..].iter().take_while(|span| span.began < to).filter(|span| span.ended.at > from);
     let spans: Vec<&ProgramSpan<'a>> = spans.collect();
-    // What the threads did, by the moments that reach into the call.
+    // Activity of the threads, by the moments that reach into the call.
     let first = moments.starts.partition_point(|&start| moments.samples[start].at.at < from).saturating_sub(1);
     let mut samples = 0;
     let mut seen: Vec<Stretch<'v, 'a>> = Vec::new();

@@ -226,7 +226,7 @@ pub(crate) fn called_function<'a>(stack: SampledStack<'a>, own: usize) -> Option
     (origin_of(callee.file) != Origin::Own).then_some(callee.function)
 }
 
-/// What the report must tell of the sources: those that gave nothing.
+/// Sources that gave nothing, with the reason, for the report.
 pub(crate) fn missing_sources(view: &View<'_>) -> Vec<(EvidenceSource, String)> {
     view.inside.missing.iter().map(|(source, reason)| (*source, (*reason).to_owned())).collect()
 }

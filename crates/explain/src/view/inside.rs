@@ -1,4 +1,4 @@
-//! What a server's programs tell of their inside: the spans of requests that they made, and sampled stacks.
+//! Evidence about the inside of a server's programs: the spans of requests that they made, and sampled stacks.
 
 use std::collections::HashMap;
 
@@ -12,6 +12,9 @@ use super::texts::Keeper;
 /// Spans and samples that are kept at most; later ones are counted as left out.
 const MOST_SPANS: usize = 2_000_000;
 const MOST_SAMPLES: usize = 10_000_000;
+
+/// Reasons of missing sources that are kept at most.
+const MOST_MISSING: usize = 16;
 
 /// The kind of a dependency that a program waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
@@ -36,7 +39,7 @@ pub(crate) struct ProgramSpan<'a> {
     pub(crate) kind: DependencyKind,
     /// Name of what was asked: `api.example.org:8080`, `redis`, `postgresql shop`.
     pub(crate) dependency: &'a str,
-    /// What was asked, without what differs from one request to the next: `GET /users/{}`.
+    /// The request, without the parts that differ from one to the next: `GET /users/{}`.
     pub(crate) pattern: &'a str,
 }
 
@@ -117,10 +120,8 @@ impl<'a> InsideJoin<'a> {
                 }
                 _ => evidence.left_out += 1,
             },
-            EventKind::SourceMissing { source, reason, .. } => {
-                if evidence.missing.len() < 16 {
-                    evidence.missing.push((*source, keeper.keep_text(reason)));
-                }
+            EventKind::SourceMissing { source, reason, .. } if evidence.missing.len() < MOST_MISSING => {
+                evidence.missing.push((*source, keeper.keep_text(reason)));
             }
             _ => {}
         }

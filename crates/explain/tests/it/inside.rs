@@ -18,7 +18,7 @@ struct Request {
     attributes: &'static [(&'static str, &'static str)],
 }
 
-/// What the event loop's thread does, in milliseconds from the call's request.
+/// Work of the event loop's thread, in milliseconds from the call's request.
 #[derive(Clone, Copy)]
 struct Work {
     from: f64,

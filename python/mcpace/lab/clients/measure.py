@@ -40,7 +40,9 @@ def run(
     extra_root: Path | None = None,
     inside: bool = False,
 ) -> Run:
-    """Measures ``target``. With ``inside``, the server that mcpace starts is looked into as well. A tool that the user didn't name is called only if it is marked read-only.
+    """Measures ``target``. A tool that the user didn't name is called only if it is marked read-only.
+
+    With ``inside``, the server that mcpace starts is looked into as well.
 
     Ctrl-C ends the measurement early; the run is then marked partial. Raises :class:`LabError` where the target can't
     be reached at all.

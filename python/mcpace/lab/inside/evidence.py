@@ -1,6 +1,6 @@
 """Evidence about the inside of a server that mcpace starts: the spans of its requests, and samples of its stacks.
 
-Each source is optional. What a source could not give is an event of the recording, so that the report says it.
+Each source is optional. A source that gave nothing is an event of the recording, so that the report names it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class InsideEvidence:
         ]
 
     def close(self) -> None:
-        """Stops the sources. Closing twice is harmless. The server should have ended: spans that come later are lost."""
+        """Stops the sources. Closing twice is harmless. Spans that a server sends later are lost."""
         if self._recordings:
             return
         self._recordings = [self._sampler.stop(), self._receiver.stop()]

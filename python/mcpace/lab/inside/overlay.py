@@ -27,7 +27,10 @@ OLDEST_PYTHON = "3.10"
 
 
 def ensure_overlay(say: Say) -> Path:
-    """Returns the folder of the packages, and installs them on first use. Raises :class:`EnvironmentProblem` where that fails."""
+    """Returns the folder of the packages, and installs them on first use.
+
+    Raises :class:`EnvironmentProblem` where that fails.
+    """
     packages = (resources.files("mcpace.lab.inside") / PACKAGES).read_text(encoding="utf-8")
     digest = hashlib.sha256(packages.encode()).hexdigest()[:8]
     path = cache_folder() / "inside" / f"python-{digest}"

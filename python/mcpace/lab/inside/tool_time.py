@@ -18,7 +18,7 @@ def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
     calls = sums["calls"]
 
     def mean_s(nanos: int) -> float:
-        return nanos / 1e9 / calls
+        return nanos / 1e9 / float(calls)
 
     def row(of: dict[str, Any]) -> dict[str, Any]:
         """The members of a row, with means in seconds in place of sums in nanoseconds."""

@@ -59,7 +59,7 @@ class ClientBuiltPerCall(Context):
     cause_ns: Whole | None = None
     """Time of a call that the cause takes."""
     client: str | None = None
-    """What is built, with its package: ``httpx.AsyncClient``."""
+    """The class or the function that builds it, with its package: ``httpx.AsyncClient``."""
     file: str | None = None
     """Path of the file."""
     function: str | None = None
@@ -83,7 +83,7 @@ class RepeatedDependencyCall(Context):
     cause_ns: Whole | None = None
     """Time of a call that the cause takes."""
     dependency: str | None = None
-    """What is asked."""
+    """The dependency that is asked."""
     gain_ns: Whole | None = None
     """Time of a call that the advised change would save."""
     kind: DependencyKind | None = None
@@ -148,7 +148,7 @@ class SlowDependency(Context):
     cause_ns: Whole | None = None
     """Time of a call that the cause takes."""
     dependency: str | None = None
-    """What is asked."""
+    """The dependency that is asked."""
     gain_ns: Whole | None = None
     """Time of a call that the advised change would save."""
     kind: DependencyKind | None = None

@@ -16,7 +16,6 @@ from mcpace.report.model.run import Finding
 from mcpace.report.words.context import Words
 from mcpace.report.words.quantities import clean, count, duration, join_words, share
 
-
 Timed = ClientBuiltPerCall | RepeatedDependencyCall | SerialDependencies | BlockingCallInEventLoop | SlowDependency
 
 
@@ -126,8 +125,8 @@ WORDS: tuple[Words[Any], ...] = (
         "the tool blocks the event loop",
         _blocking,
         (
-            "Use an asynchronous library there, or declare the tool with def instead of async def, so that it runs in a "
-            "thread. Other calls then no longer wait for it."
+            "Use an asynchronous library there, or declare the tool with def instead of async def, so that it runs in "
+            "a thread. Other calls then no longer wait for it."
         ),
     ),
     Words(

@@ -90,7 +90,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     findings
 }
 
-/// What a stretch builds, and the own call that has it built.
+/// The client that a stretch builds, and the own call that has it built.
 fn client_of<'a>(stretch: &Stretch<'_, 'a>) -> Option<(String, StackCall<'a>)> {
     let (Doing::Running(stack) | Doing::Waiting { stack, .. }) = stretch.doing else { return None };
     let own = own_call(stack)?;

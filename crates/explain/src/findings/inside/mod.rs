@@ -43,7 +43,7 @@ impl CallTimes {
 pub struct ClientBuiltPerCall {
     /// The tool.
     pub tool: String,
-    /// What is built, with its package: `httpx.AsyncClient`.
+    /// The class or the function that builds it, with its package: `httpx.AsyncClient`.
     pub client: String,
     /// How often it is built in one call, at least.
     pub built: u64,
@@ -64,7 +64,7 @@ pub struct RepeatedDependencyCall {
     pub tool: String,
     /// The kind of what is asked.
     pub kind: DependencyKind,
-    /// What is asked.
+    /// The dependency that is asked.
     pub dependency: String,
     /// The request or the statement, without what differs from one to the next.
     pub pattern: String,
@@ -114,7 +114,7 @@ pub struct SlowDependency {
     pub tool: String,
     /// The kind of what is asked.
     pub kind: DependencyKind,
-    /// What is asked.
+    /// The dependency that is asked.
     pub dependency: String,
     /// The request or the statement that takes the most time, without what differs from one to the next.
     pub pattern: String,

@@ -1,19 +1,23 @@
 """Instruments a server's interpreter with OpenTelemetry as it starts. mcpace puts this folder on PYTHONPATH.
 
-The server's own packages come first: the packages of the overlay stand last on the path. A failure is written to the file
-that MCPACE_INSIDE_REPORT names, and the server starts as usual. Programs that the server starts are not instrumented.
+The server's own packages come first: the packages of the overlay stand last on the path. A failure is written to the
+file that MCPACE_INSIDE_REPORT names, and the server starts as usual. Programs that the server starts are not
+instrumented.
 """
 
 import importlib.util
 import os
 import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
 
 
 def run_shadowed_module() -> None:
     """Runs the sitecustomize of the server's environment, which this one stands before."""
     for folder in sys.path:
-        path = os.path.join(folder, "sitecustomize.py")
-        if os.path.abspath(folder) != HERE and os.path.isfile(path):
+        path = Path(folder) / "sitecustomize.py"
+        if path.is_file():
             spec = importlib.util.spec_from_file_location("sitecustomize", path)
             if spec is not None and spec.loader is not None:
                 spec.loader.exec_module(importlib.util.module_from_spec(spec))
@@ -38,13 +42,12 @@ def start_instrumentation() -> None:
         initialize(swallow_exceptions=False)
     except BaseException as error:
         try:
-            with open(report, "a", encoding="utf-8") as file:
+            with Path(report).open("a", encoding="utf-8") as file:
                 file.write(f"{type(error).__name__}: {error}"[:500] + "\n")
         except OSError:
             pass
 
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or os.curdir) != HERE]
+sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != HERE]
 run_shadowed_module()
 start_instrumentation()
