@@ -284,7 +284,7 @@ class Recording:
 class StackSampler:
     """Samples the stacks of Python processes, from outside: the descendants of one process, until it is stopped."""
 
-    def __new__(cls, root: int, *, includes_root: bool, period_s: float) -> StackSampler: ...
+    def __new__(cls, root: int, *, period_s: float) -> StackSampler: ...
     def stop(self) -> Recording:
         """Ends it; returns the samples. Raises UsageProblem the second time."""
 

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mcpace_record::{EventKind, EvidenceSource, Instrument, Recording, RecordingHead};
+use mcpace_record::{EventKind, EvidenceSource, Instrument, Nanos, Recording, RecordingHead};
 use mcpace_spans::{Encoding, WallClock, decode_otlp};
 use tokio::sync::{Semaphore, watch};
 
@@ -24,6 +25,12 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
 /// Spans that are taken in all.
 const MOST_SPANS: u64 = 1_000_000;
+
+/// Pause after `accept` failed: it does while the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Readings of both clocks for one request: a thread that is kept from running between two reads gives a wrong offset.
+const CLOCK_READINGS: usize = 5;
 
 /// Time for the thread to end.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
@@ -38,7 +45,7 @@ pub struct SpanReceiver {
 
 struct Received {
     sink: Arc<Sink>,
-    spans: std::sync::atomic::AtomicU64,
+    spans: AtomicU64,
 }
 
 impl SpanReceiver {
@@ -60,7 +67,7 @@ impl SpanReceiver {
             .build()
             .map_err(|reason| NetError::Io { what: "could not start the receiver's runtime", reason })?;
         let (stop, stopped) = watch::channel(false);
-        let received = Arc::new(Received { sink: Arc::clone(&sink), spans: std::sync::atomic::AtomicU64::new(0) });
+        let received = Arc::new(Received { sink: Arc::clone(&sink), spans: AtomicU64::new(0) });
         runtime.spawn(accept_connections(listener, received, stopped));
         Ok(Self { address, sink, stop, runtime: Some(runtime) })
     }
@@ -103,7 +110,7 @@ async fn accept_connections(listener: TcpListener, received: Arc<Received>, mut 
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         // A connection past the limit is closed at once; exporters try again.
@@ -169,14 +176,18 @@ async fn receive_spans(received: &Received, request: Request<Incoming>) -> Resul
 
 impl Received {
     fn add_spans(&self, body: &[u8], encoding: Encoding) -> Result<(), StatusCode> {
-        use std::sync::atomic::Ordering;
         let spans = decode_otlp(body, encoding, self.sink.redactor(), wall_clock()).map_err(|error| {
             let reason = error.to_string();
             self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Spans, pid: None, reason });
             StatusCode::BAD_REQUEST
         })?;
         for (ended, span) in spans {
-            if self.spans.fetch_add(1, Ordering::Relaxed) >= MOST_SPANS {
+            let taken = self.spans.fetch_add(1, Ordering::Relaxed);
+            if taken == MOST_SPANS {
+                let reason = format!("more than {MOST_SPANS} spans came; the later ones are left out");
+                self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Spans, pid: None, reason });
+            }
+            if taken >= MOST_SPANS {
                 return Err(StatusCode::TOO_MANY_REQUESTS);
             }
             self.sink.note_at(ended, EventKind::Span(Box::new(span)));
@@ -185,13 +196,13 @@ impl Received {
     }
 }
 
-/// This moment on both clocks.
+/// This moment on both clocks: of several readings, the one that took the least time.
 fn wall_clock() -> WallClock {
-    let before = monotonic_now();
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-    let after = monotonic_now();
-    WallClock {
-        unix_ns: u64::try_from(unix).unwrap_or(u64::MAX),
-        at: before + mcpace_record::Nanos(after.since(before).0 / 2),
-    }
+    let readings = (0..CLOCK_READINGS).map(|_| {
+        let before = monotonic_now();
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        let took = monotonic_now().since(before);
+        (took, WallClock { unix_ns: u64::try_from(unix).unwrap_or(u64::MAX), at: before + Nanos(took.0 / 2) })
+    });
+    readings.min_by_key(|(took, _)| *took).map_or(WallClock { unix_ns: 0, at: Nanos::ZERO }, |(_, clock)| clock)
 }

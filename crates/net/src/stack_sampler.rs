@@ -53,17 +53,16 @@ struct Ending {
 }
 
 impl StackSampler {
-    /// Samples the descendants of `root`, and `root` itself where `includes_root`, each `period`.
+    /// Samples the descendants of `root` each `period`.
     ///
     /// # Errors
     /// The thread can't be started.
-    pub fn start(root: u32, includes_root: bool, period: Duration) -> Result<Self, NetError> {
+    pub fn start(root: u32, period: Duration) -> Result<Self, NetError> {
         let sink = Sink::new(RecordingHead::bare(Instrument::Client), SinkOptions::default())?;
         let ending = Arc::new(Ending::default());
         let sampling = Sampling {
             sink: Arc::clone(&sink),
             root,
-            includes_root,
             processes: Vec::new(),
             stacks: HashMap::new(),
             cost: Duration::ZERO,
@@ -113,7 +112,6 @@ impl Ending {
 struct Sampling {
     sink: Arc<Sink>,
     root: u32,
-    includes_root: bool,
     processes: Vec<SampledProcess>,
     stacks: HashMap<Vec<StackFrame>, StackId>,
     /// How long reading all stacks takes, smoothed.
@@ -160,7 +158,7 @@ impl Sampling {
 
     /// Finds new processes, attaches to those that run Python, and forgets those that have ended.
     fn find_processes(&mut self) {
-        let mut pids = if self.includes_root { vec![self.root] } else { child_pids(self.root) };
+        let mut pids = child_pids(self.root);
         let mut next = 0;
         while next < pids.len() && pids.len() < MOST_PROCESSES {
             for pid in child_pids(pids[next]) {

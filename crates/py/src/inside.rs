@@ -17,10 +17,10 @@ pub(crate) struct StackSampler {
 #[pymethods]
 impl StackSampler {
     #[new]
-    #[pyo3(signature = (root, *, includes_root, period_s))]
-    fn new(py: Python<'_>, root: u32, includes_root: bool, period_s: f64) -> PyResult<Self> {
+    #[pyo3(signature = (root, *, period_s))]
+    fn new(py: Python<'_>, root: u32, period_s: f64) -> PyResult<Self> {
         let period = parse_seconds("period_s", period_s)?;
-        let running = py.detach(|| mcpace_net::StackSampler::start(root, includes_root, period)).or_raise()?;
+        let running = py.detach(|| mcpace_net::StackSampler::start(root, period)).or_raise()?;
         Ok(Self { running: Mutex::new(Some(running)) })
     }
 

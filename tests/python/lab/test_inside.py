@@ -40,7 +40,7 @@ def sampled(seconds: float, *command: str) -> _core.Recording:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         program.stdout.readline()
-        sampler = _core.StackSampler(os.getpid(), includes_root=False, period_s=0.005)
+        sampler = _core.StackSampler(os.getpid(), period_s=0.005)
         time.sleep(seconds)
         recording = sampler.stop()
         program.kill()
@@ -70,7 +70,7 @@ def test_a_program_that_is_no_python_is_told() -> None:
 
 
 def test_a_process_that_ends_while_it_is_sampled_does_no_harm() -> None:
-    sampler = _core.StackSampler(os.getpid(), includes_root=False, period_s=0.002)
+    sampler = _core.StackSampler(os.getpid(), period_s=0.002)
     for _ in range(3):
         subprocess.run([sys.executable, "-S", "-c", "sum(range(3_000_000))"], check=True)
     sampler.stop()
@@ -154,6 +154,17 @@ def test_an_overlay_that_cannot_be_loaded_leaves_the_program_as_it_is(tmp_path: 
         environment, "-c", "import os; print([name for name in os.environ if name.startswith('MCPACE_INSIDE')])"
     )
     assert names.strip() == "[]"
+
+
+def test_the_users_own_variables_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "ensure_overlay", lambda say: tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "/of/the/shell")
+    with inside.InsideEvidence(print) as evidence:
+        variables = dict(evidence.environment([("PYTHONPATH", "/of/the/configuration"), ("KEY", "value")]))
+        assert variables["KEY"] == "value"
+        assert variables["PYTHONPATH"] == f"{inside.START}{os.pathsep}/of/the/configuration"
+        assert variables["MCPACE_INSIDE_PYTHONPATH"] == "/of/the/configuration"
+        assert dict(evidence.environment([]))["MCPACE_INSIDE_PYTHONPATH"] == "/of/the/shell"
 
 
 def test_a_tool_whose_inside_is_unknown_has_none_unless_a_source_says_why() -> None:

@@ -95,10 +95,10 @@ pub(crate) fn runs_event_loop(stack: &[StackCall<'_>]) -> bool {
 /// package above the frameworks.
 pub(crate) fn own_call(stack: &[StackCall<'_>]) -> Option<usize> {
     match stack.iter().position(|call| origin_of(call.file) == Origin::Own) {
-        // The script of an installed server starts it, and holds no tool.
-        Some(own) if stack[own].file.contains("/bin/") => installed_call(stack),
-        Some(own) => (stack[own].function != "<module>").then_some(own),
-        None => installed_call(stack),
+        Some(own) if stack[own].function != "<module>" => Some(own),
+        // A program of the author's that is not in a tool; the script that starts an installed server is none.
+        Some(own) if !stack[own].file.contains("/bin/") => None,
+        _ => installed_call(stack),
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_file_is_the_authors_a_librarys_or_pythons() {
         let cases = [
-            ("/home/me/weather.py", Origin::Own),
+            ("/srv/weather.py", Origin::Own),
             ("/v/lib/python3.11/site-packages/httpx/_client.py", Origin::Library("httpx")),
             ("/v/lib/python3.11/site-packages/six.py", Origin::Library("six")),
             ("/usr/lib/python3.11/ssl.py", Origin::Standard("ssl")),
@@ -165,8 +165,8 @@ mod tests {
         let mcp = call("call_tool", "/l/site-packages/mcp/server.py");
         let httpx = call("Client.__init__", "/l/site-packages/httpx/_client.py");
         let installed = call("search", "/l/site-packages/my_server/tools.py");
-        let own = call("forecast", "/me/weather.py");
-        let program = call("<module>", "/me/weather.py");
+        let own = call("forecast", "/srv/weather.py");
+        let program = call("<module>", "/srv/weather.py");
         let script = call("<module>", "/v/bin/my-server");
         assert_eq!(own_call(&[httpx, own, mcp, program]), Some(1));
         assert_eq!(own_call(&[httpx, installed, mcp]), Some(1));

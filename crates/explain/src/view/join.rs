@@ -70,6 +70,8 @@ impl<'a> Join<'a> {
     /// The view of all of them; `partial` where the recording was cut off.
     pub(super) fn finish_view(self, partial: bool) -> View<'a> {
         let keeper = self.keeper;
+        let inside = self.inside.finish_evidence();
+        let lost = self.lost.saturating_add(inside.left_out);
         let (mut connections, mut exchanges) = self.wire.finish_wire(&keeper);
         let taken: Positions = exchanges.iter().map(|exchange| exchange.id.0).collect();
         let lines = self.stdio.finish_lines(&taken);
@@ -85,7 +87,7 @@ impl<'a> Join<'a> {
         note_exchanges(&mut connections, &connection_index, &exchanges);
         View {
             processor_times,
-            inside: self.inside.finish_evidence(),
+            inside,
             connection_index,
             exchange_index,
             call_index: calls.iter().map(|call| call.id.0).collect(),
@@ -99,9 +101,9 @@ impl<'a> Join<'a> {
             notifying: lines.notifying,
             end: self.end,
             events: self.events as u64,
-            lost: self.lost,
+            lost,
             partial,
-            incomplete: partial || self.lost > 0,
+            incomplete: partial || lost > 0,
         }
     }
 }

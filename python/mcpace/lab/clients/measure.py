@@ -99,7 +99,7 @@ class Session:
             certificate = targets.read_certificate(extra_root)
         self._client = _core.Client(
             endpoint,
-            environment=[*target.environment, *(evidence.environment() if evidence else [])],
+            environment=evidence.environment(target.environment) if evidence else list(target.environment),
             revision=revision,
             auth=target.auth,
             token=target.token,

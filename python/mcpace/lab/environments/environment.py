@@ -74,28 +74,35 @@ def ensure_environment(adapter: Adapter, version: str, say: Say | None = None, r
 
 def build_environment(installer: Installer, request: InstallRequest, path: Path, say: Say) -> Environment:
     """Builds into a temporary folder and renames it. The caller holds the lock."""
-    remove_unfinished(path)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".building", dir=path.parent))
-    try:
+    with temporary_build(path, request.release_label) as folder:
         installed = installer.build(request, folder, say)
         check_environment(installer, request, folder)
         marker = {"sdk": request.adapter.name, "version": request.version, **asdict(installed)}
         (folder / MARKER).write_text(json.dumps(marker), encoding="utf-8")
-        shutil.rmtree(path, ignore_errors=True)  # a folder without a marker is an unfinished build
-        folder.rename(path)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{request.release_label} can't be installed under {path.parent}: {error.strerror or error}"
-        ) from error
-    finally:
-        # This also runs on Ctrl-C. After the rename, the folder no longer exists.
-        shutil.rmtree(folder, ignore_errors=True)
     ready = read_ready(path, installer)
     if ready is None:
         raise EnvironmentProblem(
             f"{request.release_label} was installed in {path}, but is gone again: is something clearing this folder?"
         )
     return ready
+
+
+@contextmanager
+def temporary_build(path: Path, label: str) -> Iterator[Path]:
+    """Yields a temporary folder beside ``path``, which is renamed to ``path`` at the end. The caller holds the lock."""
+    remove_unfinished(path)
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".building", dir=path.parent))
+    try:
+        yield folder
+        shutil.rmtree(path, ignore_errors=True)  # a folder without a marker is an unfinished build
+        folder.rename(path)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{label} can't be installed under {path.parent}: {error.strerror or error}"
+        ) from error
+    finally:
+        # This also runs on Ctrl-C. After the rename, the folder no longer exists.
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def build_in_place(installer: Installer, request: InstallRequest, path: Path, say: Say) -> Environment:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from mcpace import _core
@@ -34,7 +35,7 @@ class InsideEvidence:
         self._report = Path(self._folder.name) / "report"
         self._receiver = _core.SpanReceiver()
         # The server's processes are descendants of this one.
-        self._sampler = _core.StackSampler(os.getpid(), includes_root=False, period_s=SAMPLE_PERIOD_S)
+        self._sampler = _core.StackSampler(os.getpid(), period_s=SAMPLE_PERIOD_S)
         self._recordings: list[_core.Recording] = []
         self._missing: list[str] = []
 
@@ -44,12 +45,13 @@ class InsideEvidence:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def environment(self) -> list[tuple[str, str]]:
-        """Variables for the server's process."""
+    def environment(self, own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Variables for the server's process: ``own``, which the user gave, and those of the instrumentation."""
         if self._overlay is None:
-            return []
-        own_path = os.environ.get("PYTHONPATH", "")
+            return list(own)
+        own_path = dict(own).get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         return [
+            *own,
             ("PYTHONPATH", os.pathsep.join(filter(None, [str(START), own_path]))),
             ("MCPACE_INSIDE_PYTHONPATH", own_path),
             ("MCPACE_INSIDE_OVERLAY", str(self._overlay)),
@@ -60,7 +62,6 @@ class InsideEvidence:
             ("OTEL_METRICS_EXPORTER", "none"),
             ("OTEL_LOGS_EXPORTER", "none"),
             ("OTEL_BSP_SCHEDULE_DELAY", "200"),
-            ("OTEL_PYTHON_LOG_CORRELATION", "false"),
         ]
 
     def close(self) -> None:

@@ -7,15 +7,12 @@ server keeps its own versions of all packages that both have.
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from importlib import resources
 from pathlib import Path
 
-from mcpace.lab.environments.environment import hold_lock, make_folder, remove_unfinished
+from mcpace.lab.environments.environment import hold_lock, make_folder, temporary_build
 from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.paths import cache_folder, find_uv
 
 PACKAGES = "python_packages.txt"
@@ -40,24 +37,10 @@ def ensure_overlay(say: Say) -> Path:
     with hold_lock(path.with_name(f"{path.name}.lock"), LABEL, say):
         if not path.is_dir():
             say(f"installing {LABEL}")
-            fill_overlay(path, packages)
+            with temporary_build(path, LABEL) as folder:
+                requirements = folder / PACKAGES
+                requirements.write_text(packages, encoding="utf-8")
+                target = ["--target", str(folder / PACKAGES_FOLDER), "--python-version", OLDEST_PYTHON, "--no-deps"]
+                command = [str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(requirements)]
+                run_step(command, LABEL)
     return path / PACKAGES_FOLDER
-
-
-def fill_overlay(path: Path, packages: str) -> None:
-    """Installs into a temporary folder and renames it. The caller holds the lock."""
-    remove_unfinished(path)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".building", dir=path.parent))
-    try:
-        requirements = folder / "packages.txt"
-        requirements.write_text(packages, encoding="utf-8")
-        target = ["--target", str(folder / PACKAGES_FOLDER), "--python-version", OLDEST_PYTHON, "--no-deps"]
-        run_step([str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(requirements)], LABEL)
-        folder.rename(path)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{LABEL} can't be installed under {path.parent}: {error.strerror or error}"
-        ) from error
-    finally:
-        # This also runs on Ctrl-C. After the rename, the folder no longer exists.
-        shutil.rmtree(folder, ignore_errors=True)

@@ -55,7 +55,7 @@ class ClientBuiltPerCall(Context):
 
     code: ClassVar[str] = "client-built-per-call"
     built: Whole | None = None
-    """How often it is built in one call, at least."""
+    """How often it is built in one call, nearly: the median."""
     cause_ns: Whole | None = None
     """Time of a call that the cause takes."""
     client: str | None = None
@@ -87,9 +87,9 @@ class RepeatedDependencyCall(Context):
     gain_ns: Whole | None = None
     """Time of a call that the advised change would save."""
     kind: DependencyKind | None = None
-    """The kind of what is asked."""
+    """The kind of the dependency."""
     pattern: str | None = None
-    """The request or the statement, without what differs from one to the next."""
+    """The request or the statement, without the parts that differ."""
     requests: Whole | None = None
     """How often it is sent in one call: the median."""
     server_ns: Whole | None = None
@@ -152,9 +152,9 @@ class SlowDependency(Context):
     gain_ns: Whole | None = None
     """Time of a call that the advised change would save."""
     kind: DependencyKind | None = None
-    """The kind of what is asked."""
+    """The kind of the dependency."""
     pattern: str | None = None
-    """The request or the statement that takes the most time, without what differs from one to the next."""
+    """The request or the statement that takes the most time, without the parts that differ."""
     requests: Whole | None = None
     """Requests to it in one call: the median."""
     server_ns: Whole | None = None

@@ -40,7 +40,7 @@ def _saves(context: Timed) -> str:
 
 def _client_built(finding: Finding, context: ClientBuiltPerCall) -> str:
     client, built = clean(context.client or "a client", 80), context.built or 1
-    often = "once" if built == 1 else f"{built} times"
+    often = "once" if built == 1 else f"about {built} times"
     slowest = context.slowest_function
     mostly = f", most of it in {clean(slowest, 80)}" if slowest else ""
     return (

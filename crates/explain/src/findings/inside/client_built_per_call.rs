@@ -14,9 +14,8 @@ use crate::SourceLine;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
 use crate::inside::frames::{Origin, origin_of, own_call};
-use crate::inside::sum_times;
-use crate::inside::{Doing, Stretch, ToolCall};
-use crate::view::{SampledStack, StackCall};
+use crate::inside::{Doing, Stretch, ToolCall, median_count};
+use crate::view::StackCall;
 
 /// Endings of the names of classes whose objects serve many requests.
 const CLASSES: [&str; 12] = [
@@ -63,7 +62,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             |stretch: &Stretch<'_, '_>| client_of(stretch).is_some_and(|(name, line)| name == client && line == own);
         let context = ClientBuiltPerCall {
             tool: tool.tool.to_owned(),
-            built: tool.calls.iter().map(|call| count_builds(call, builds)).max().unwrap_or(1),
+            built: median_count(tool.calls.iter().map(|call| count_builds(call, builds))).max(1),
             line: SourceLine::of_call(&own),
             slowest_function: slowest_function(
                 tool.calls.iter().flat_map(|call| &call.stretches).filter(|s| builds(s)),
@@ -105,14 +104,12 @@ fn built_client(call: &StackCall<'_>) -> Option<String> {
         Origin::Own => return None,
     };
     let (class, function) = call.function.rsplit_once('.').unwrap_or(("", call.function));
-    if matches!(function, "__init__" | "__new__" | "__aenter__" | "__call__") {
+    if matches!(function, "__init__" | "__new__") {
         // Before Python 3.11 the class is not told: the file's name stands for it.
         let stem = call.file.rsplit('/').next().and_then(|file| file.strip_suffix(".py")).unwrap_or_default();
         let name = if class.is_empty() { stem.trim_start_matches('_') } else { class };
         let lower = name.to_ascii_lowercase();
-        let is_client =
-            (function == "__init__" || function == "__new__") && CLASSES.iter().any(|end| lower.ends_with(end));
-        return is_client.then(|| format!("{package}.{name}"));
+        return CLASSES.iter().any(|end| lower.ends_with(end)).then(|| format!("{package}.{name}"));
     }
     FUNCTIONS.contains(&function).then(|| match class {
         "" => format!("{package}.{function}"),
@@ -120,8 +117,8 @@ fn built_client(call: &StackCall<'_>) -> Option<String> {
     })
 }
 
-/// How often a call builds it, at least: stretches apart, with different requests before them, are different builds. A quick
-/// one may fall between two samples.
+/// How often a call builds it, nearly: stretches apart, with different requests before them, are different builds. A quick one
+/// may fall between two samples.
 fn count_builds(call: &ToolCall<'_, '_>, builds: impl Fn(&Stretch<'_, '_>) -> bool) -> u64 {
     let mut built: HashSet<usize> = HashSet::new();
     let mut was_building = false;
@@ -137,15 +134,12 @@ fn count_builds(call: &ToolCall<'_, '_>, builds: impl Fn(&Stretch<'_, '_>) -> bo
 
 /// The innermost function that most of the time is spent in.
 fn slowest_function<'v, 'a: 'v>(stretches: impl Iterator<Item = &'v Stretch<'v, 'a>>) -> String {
-    let mut times: HashMap<&str, Vec<Nanos>> = HashMap::new();
+    let mut times: HashMap<&str, Nanos> = HashMap::new();
     for stretch in stretches {
         let (Doing::Running(stack) | Doing::Waiting { stack, .. }) = stretch.doing else { continue };
-        times.entry(innermost_function(stack)).or_default().push(stretch.time());
+        let time = times.entry(stack.first().map_or("", |call| call.function)).or_default();
+        *time = *time + stretch.time();
     }
-    let sums = times.into_iter().map(|(function, times)| (sum_times(times.into_iter()), function));
-    sums.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1))).map_or_else(String::new, |(_, name)| name.to_owned())
-}
-
-fn innermost_function<'a>(stack: SampledStack<'a>) -> &'a str {
-    stack.first().map_or("", |call| call.function)
+    let most = times.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)));
+    most.map_or_else(String::new, |(function, _)| function.to_owned())
 }

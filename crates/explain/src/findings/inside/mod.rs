@@ -45,7 +45,7 @@ pub struct ClientBuiltPerCall {
     pub tool: String,
     /// The class or the function that builds it, with its package: `httpx.AsyncClient`.
     pub client: String,
-    /// How often it is built in one call, at least.
+    /// How often it is built in one call, nearly: the median.
     pub built: u64,
     /// The line of the server's own code that builds it.
     #[serde(flatten)]
@@ -62,11 +62,11 @@ pub struct ClientBuiltPerCall {
 pub struct RepeatedDependencyCall {
     /// The tool.
     pub tool: String,
-    /// The kind of what is asked.
+    /// The kind of the dependency.
     pub kind: DependencyKind,
     /// The dependency that is asked.
     pub dependency: String,
-    /// The request or the statement, without what differs from one to the next.
+    /// The request or the statement, without the parts that differ.
     pub pattern: String,
     /// How often it is sent in one call: the median.
     pub requests: u64,
@@ -112,11 +112,11 @@ pub struct BlockingCallInEventLoop {
 pub struct SlowDependency {
     /// The tool.
     pub tool: String,
-    /// The kind of what is asked.
+    /// The kind of the dependency.
     pub kind: DependencyKind,
     /// The dependency that is asked.
     pub dependency: String,
-    /// The request or the statement that takes the most time, without what differs from one to the next.
+    /// The request or the statement that takes the most time, without the parts that differ.
     pub pattern: String,
     /// Requests to it in one call: the median.
     pub requests: u64,

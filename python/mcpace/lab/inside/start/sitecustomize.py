@@ -40,7 +40,7 @@ def start_instrumentation() -> None:
         from opentelemetry.instrumentation.auto_instrumentation import initialize
 
         initialize(swallow_exceptions=False)
-    except BaseException as error:
+    except Exception as error:
         try:
             with Path(report).open("a", encoding="utf-8") as file:
                 file.write(f"{type(error).__name__}: {error}"[:500] + "\n")
