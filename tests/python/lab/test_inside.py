@@ -51,14 +51,16 @@ def test_threads_that_run_and_threads_that_wait_are_told_apart() -> None:
     recording = sampled(1.0, sys.executable, "-c", SPINS)
     stacks = {seen["stack"]: [frame["function"] for frame in seen["frames"]] for seen in kinds(recording, "stack-seen")}
     samples = kinds(recording, "stack-sample")
-    states = {function: set() for function in ("spin", "rest")}
+    states: dict[str, list[bool]] = {"spin": [], "rest": []}
     for sample in samples:
-        for function in states:
+        for function, running in states.items():
             if function in stacks[sample["stack"]]:
-                states[function].add(sample["running"])
+                running.append(sample["running"])
     assert len(samples) > 40
-    assert True in states["spin"]
-    assert states["rest"] == {False}
+    assert any(states["spin"])
+    # The thread that rests runs once: it waits for the interpreter's lock before it sleeps.
+    assert len(states["rest"]) > 20
+    assert sum(states["rest"]) <= 2
 
 
 def test_a_program_that_is_no_python_is_told() -> None:
