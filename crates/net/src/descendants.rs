@@ -7,6 +7,22 @@ use std::io::Read;
 const MOST_THREADS: usize = 64;
 const LONGEST_LIST: u64 = 4096;
 
+/// Descendants of the process, at most `most`, parents first.
+pub(crate) fn descendant_pids(root: u32, most: usize) -> Vec<u32> {
+    let mut pids = child_pids(root);
+    let mut next = 0;
+    while next < pids.len() && pids.len() < most {
+        for pid in child_pids(pids[next]) {
+            if !pids.contains(&pid) {
+                pids.push(pid);
+            }
+        }
+        next += 1;
+    }
+    pids.truncate(most);
+    pids
+}
+
 /// Children of all threads of the process; empty where the system doesn't list them.
 pub(crate) fn child_pids(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };

@@ -7,18 +7,16 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcpace_record::{EventKind, EvidenceSource, Instrument, Nanos, Recording, RecordingHead, StackFrame, StackId};
+use mcpace_record::{EventKind, EvidenceSource, Nanos, Recording, StackFrame, StackId, ThreadLock};
 use py_spy::config::LockingStrategy;
 use py_spy::{Config, PythonSpy, StackTrace};
-use rand::Rng;
 
-use crate::descendants::child_pids;
-use crate::lock::lock_mutex;
-use crate::{NetError, Sink, SinkOptions, monotonic_now};
+use crate::descendants::descendant_pids;
+use crate::sampling_thread::{Pace, SamplingThread};
+use crate::{NetError, Sink, monotonic_now};
 
 /// How often new processes are looked for.
 const SEARCH_PERIOD: Duration = Duration::from_millis(200);
@@ -39,18 +37,14 @@ const LEAST_RATIO: u32 = 20;
 const MOST_FRAMES: usize = 200;
 const MOST_STACKS: usize = 100_000;
 
-/// Samples Python processes until it is dropped or stopped.
-pub struct StackSampler {
-    sink: Arc<Sink>,
-    ending: Arc<Ending>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Number of `futex` among the system calls, its operations that wait, and the bits that hold its operation.
+const FUTEX: &str = if cfg!(target_arch = "x86_64") { "202" } else { "98" };
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_COMMAND: u64 = 0x7f;
 
-#[derive(Default)]
-struct Ending {
-    ended: Mutex<bool>,
-    wake: Condvar,
-}
+/// Samples Python processes until it is dropped or stopped.
+pub struct StackSampler(SamplingThread);
 
 impl StackSampler {
     /// Samples the descendants of `root` each `period`.
@@ -58,54 +52,16 @@ impl StackSampler {
     /// # Errors
     /// The thread can't be started.
     pub fn start(root: u32, period: Duration) -> Result<Self, NetError> {
-        let sink = Sink::new(RecordingHead::bare(Instrument::Client), SinkOptions::default())?;
-        let ending = Arc::new(Ending::default());
-        let sampling = Sampling {
-            sink: Arc::clone(&sink),
-            root,
-            processes: Vec::new(),
-            stacks: HashMap::new(),
-            cost: Duration::ZERO,
-        };
-        let end = Arc::clone(&ending);
-        let thread = std::thread::Builder::new()
-            .name("mcpace-stacks".to_owned())
-            .spawn(move || sampling.sample_until_ended(&end, period))
-            .map_err(|reason| NetError::Io { what: "could not start the sampler's thread", reason })?;
-        Ok(Self { sink, ending, thread: Some(thread) })
+        let thread = SamplingThread::start("mcpace-stacks", (period, LEAST_RATIO), move |sink, pace| {
+            Sampling { sink, root, processes: Vec::new(), stacks: HashMap::new() }.sample_until_ended(pace);
+        })?;
+        Ok(Self(thread))
     }
 
     /// Ends sampling and returns the samples, with what could not be sampled.
     #[must_use]
-    pub fn stop(mut self) -> Recording {
-        self.end_thread();
-        // Without a file, finishing cannot fail.
-        let _ = self.sink.finish();
-        self.sink.recording()
-    }
-
-    fn end_thread(&mut self) {
-        *lock_mutex(&self.ending.ended) = true;
-        self.ending.wake.notify_all();
-        // A sampler that panicked leaves the samples that it had taken.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-impl Drop for StackSampler {
-    fn drop(&mut self) {
-        self.end_thread();
-    }
-}
-
-impl Ending {
-    /// Waits for `period`; whether sampling goes on.
-    fn goes_on_after(&self, period: Duration) -> bool {
-        let ended = lock_mutex(&self.ended);
-        match self.wake.wait_timeout_while(ended, period, |ended| !*ended) {
-            Ok((ended, _)) => !*ended,
-            Err(_) => false,
-        }
+    pub fn stop(self) -> Recording {
+        self.0.stop()
     }
 }
 
@@ -114,8 +70,6 @@ struct Sampling {
     root: u32,
     processes: Vec<SampledProcess>,
     stacks: HashMap<Vec<StackFrame>, StackId>,
-    /// How long reading all stacks takes, smoothed.
-    cost: Duration,
 }
 
 /// A process, with its reader while it can be read.
@@ -128,9 +82,8 @@ struct SampledProcess {
 }
 
 impl Sampling {
-    fn sample_until_ended(mut self, ending: &Ending, period: Duration) {
+    fn sample_until_ended(mut self, mut pace: Pace) {
         let mut searched: Option<Instant> = None;
-        let mut random = rand::rng();
         loop {
             let begin = Instant::now();
             if searched.is_none_or(|searched| begin.duration_since(searched) >= SEARCH_PERIOD) {
@@ -141,9 +94,7 @@ impl Sampling {
             for number in 0..self.processes.len() {
                 self.sample_process(at, number);
             }
-            self.cost = (self.cost * 7 + begin.elapsed()) / 8;
-            let usual = period.max(self.cost * LEAST_RATIO);
-            if !ending.goes_on_after(usual.mul_f64(random.random_range(0.5..1.5))) {
+            if !pace.await_next(begin) {
                 break;
             }
         }
@@ -158,17 +109,7 @@ impl Sampling {
 
     /// Finds new processes, attaches to those that run Python, and forgets those that have ended.
     fn find_processes(&mut self) {
-        let mut pids = child_pids(self.root);
-        let mut next = 0;
-        while next < pids.len() && pids.len() < MOST_PROCESSES {
-            for pid in child_pids(pids[next]) {
-                if !pids.contains(&pid) {
-                    pids.push(pid);
-                }
-            }
-            next += 1;
-        }
-        for pid in pids {
+        for pid in descendant_pids(self.root, MOST_PROCESSES) {
             let is_known = self.processes.iter().any(|process| process.pid == pid);
             if !is_known && self.processes.len() < MOST_PROCESSES && runs_python(pid) {
                 self.processes.push(SampledProcess { pid, reader: None, attempts: 0, failures: 0, given_up: false });
@@ -244,8 +185,34 @@ impl Sampling {
                 stack
             }
         };
-        let running = trace.active;
-        self.sink.note_at(at, EventKind::StackSample { pid, thread: trace.thread_id, stack, running });
+        let (thread, running) = (trace.thread_id, trace.active);
+        let lock = thread_lock(pid, trace);
+        self.sink.note_at(at, EventKind::StackSample { pid, thread, stack, running, lock });
+    }
+}
+
+/// The lock that a thread holds or waits for. Systems that hide the calls of a thread tell of no wait.
+fn thread_lock(pid: u32, trace: &StackTrace) -> Option<ThreadLock> {
+    if trace.owns_gil {
+        return Some(ThreadLock::HoldsInterpreter);
+    }
+    let thread = trace.os_thread_id.filter(|_| !trace.active)?;
+    let call = fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).ok()?;
+    futex_wait(&call)
+}
+
+/// The wait of a system call, as `/proc/PID/task/TID/syscall` shows it: its number and its arguments.
+fn futex_wait(call: &str) -> Option<ThreadLock> {
+    let mut words = call.split_ascii_whitespace();
+    if words.next()? != FUTEX {
+        return None;
+    }
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let (_, operation, _, limit) = (argument()?, argument()?, argument()?, argument()?);
+    match operation & FUTEX_COMMAND {
+        FUTEX_WAIT | FUTEX_WAIT_BITSET if limit == 0 => Some(ThreadLock::Waits),
+        FUTEX_WAIT | FUTEX_WAIT_BITSET => Some(ThreadLock::WaitsLimited),
+        _ => None,
     }
 }
 
@@ -263,4 +230,24 @@ fn is_alive(pid: u32) -> bool {
 /// Whether the system forbids reading the process, so that trying again is no use.
 fn is_forbidden(error: &dyn std::fmt::Debug) -> bool {
     format!("{error:?}").contains("Permission")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_a_lock_is_told_from_other_system_calls() {
+        let wait = |operation: &str, limit: &str| {
+            futex_wait(&format!("{FUTEX} 0x7f0000000000 {operation} 0x0 {limit} 0x0 0xffffffff 0x7ffe 0x7f00\n"))
+        };
+        assert_eq!(wait("0x189", "0x7ffe0000"), Some(ThreadLock::WaitsLimited));
+        assert_eq!(wait("0x189", "0x0"), Some(ThreadLock::Waits));
+        assert_eq!(wait("0x80", "0x0"), Some(ThreadLock::Waits));
+        // A thread that wakes others.
+        assert_eq!(wait("0x81", "0x0"), None);
+        for other in ["running", "-1 0x7ffe 0x7f00", "", "1 0x1 0x2 0x3 0x0 0x0 0x0 0x7ffe 0x7f00", FUTEX] {
+            assert_eq!(futex_wait(other), None, "{other}");
+        }
+    }
 }

@@ -8,7 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::{MessageNote, Nanos, ServerTiming, Span, StackFrame, StackId, TcpInfo};
+use crate::{
+    MessageNote, Nanos, ServerTiming, SocketCloser, SocketId, SocketTraffic, Span, StackFrame, StackId, TcpInfo,
+    ThreadLock,
+};
 
 /// One thing that was seen, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +36,7 @@ impl Event {
             | EventKind::ReplyEnd { messages, body, .. }
             | EventKind::StdioLine { messages, body, .. } => (&[][..], messages.as_slice(), body.as_ref()),
             EventKind::Span(span) => return size_of::<Self>() + span.memory_size(),
+            EventKind::SocketOpened { address, .. } => return size_of::<Self>() + address.len(),
             EventKind::StackSeen { frames, .. } => {
                 return size_of::<Self>() + frames.iter().map(StackFrame::memory_size).sum::<usize>();
             }
@@ -135,6 +139,8 @@ pub enum EvidenceSource {
     Spans,
     /// Stacks of its threads.
     Stacks,
+    /// Its connections, by the kernel's account.
+    Sockets,
 }
 
 /// How an operation of the client's program ended.
@@ -400,6 +406,42 @@ pub enum EventKind {
         stack: StackId,
         /// Whether the thread was running, not waiting.
         running: bool,
+        /// The lock that the thread held or waited for, where the interpreter or the system tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lock: Option<ThreadLock>,
+    },
+    /// A connection that a program makes was there for the first time.
+    SocketOpened {
+        /// Its number.
+        socket: SocketId,
+        /// The process. Absent for a connection that was too short to be seen with its process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Address of the other end: `10.0.0.5:5432`, or the path of a UNIX socket.
+        address: String,
+        /// When it was not there yet. Absent for a connection that is older than the watching.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        absent: Option<Nanos>,
+    },
+    /// Data went over a program's connection.
+    SocketTraffic {
+        /// The connection.
+        socket: SocketId,
+        /// The data up to now.
+        traffic: SocketTraffic,
+    },
+    /// A program's connection ended.
+    SocketClosed {
+        /// The connection.
+        socket: SocketId,
+        /// Whether it was ever established: if not, it was refused or given up.
+        established: bool,
+        /// The end that closed it first, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<SocketCloser>,
+        /// The kernel's statistics at its end, where they were read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        info: Option<TcpInfo>,
     },
     /// A source of evidence about the inside of a program gives none.
     SourceMissing {

@@ -1,4 +1,4 @@
-//! The numbers of connections, exchanges, operations and stacks in a list of events, so that two lists can stand in one.
+//! The numbers of connections, exchanges, operations, stacks and sockets in a list of events, so that two lists can stand in one.
 
 use crate::{Event, EventKind};
 
@@ -8,6 +8,7 @@ pub(crate) struct Numbers {
     exchanges: u64,
     calls: u64,
     stacks: u64,
+    sockets: u64,
 }
 
 /// The numbers that an event names.
@@ -17,12 +18,13 @@ struct EventNumbers<'e> {
     exchange: Option<&'e mut u64>,
     call: Option<&'e mut u64>,
     stack: Option<&'e mut u64>,
+    socket: Option<&'e mut u64>,
 }
 
 impl Numbers {
     /// Past all those that `events` name; changes nothing.
     pub(crate) fn past_all(events: &mut [Event]) -> Self {
-        let mut past = Self { connections: 0, exchanges: 0, calls: 0, stacks: 0 };
+        let mut past = Self { connections: 0, exchanges: 0, calls: 0, stacks: 0, sockets: 0 };
         for event in events {
             let named = EventNumbers::of(&mut event.kind);
             let after = |most: u64, number: Option<&mut u64>| number.map_or(most, |n| most.max(n.saturating_add(1)));
@@ -31,6 +33,7 @@ impl Numbers {
             past.exchanges = after(past.exchanges, named.exchange);
             past.calls = after(past.calls, named.call);
             past.stacks = after(past.stacks, named.stack);
+            past.sockets = after(past.sockets, named.socket);
         }
         past
     }
@@ -49,6 +52,7 @@ impl Numbers {
         shift(named.exchange, self.exchanges);
         shift(named.call, self.calls);
         shift(named.stack, self.stacks);
+        shift(named.socket, self.sockets);
     }
 }
 
@@ -78,6 +82,9 @@ impl<'e> EventNumbers<'e> {
             EventKind::StackSeen { stack, .. } | EventKind::StackSample { stack, .. } => {
                 named.stack = Some(&mut stack.0)
             }
+            EventKind::SocketOpened { socket, .. }
+            | EventKind::SocketTraffic { socket, .. }
+            | EventKind::SocketClosed { socket, .. } => named.socket = Some(&mut socket.0),
             EventKind::StdioLine { .. }
             | EventKind::ProcessStarted { .. }
             | EventKind::ProcessExited { .. }

@@ -18,6 +18,18 @@ pub struct StackFrame {
     pub line: u32,
 }
 
+/// A lock that a thread holds or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThreadLock {
+    /// The thread holds the lock of its interpreter.
+    HoldsInterpreter,
+    /// The thread waits in the kernel until another thread frees a lock (futex(2)).
+    Waits,
+    /// The thread waits in this way for a limited time. CPython waits so for the lock of the interpreter.
+    WaitsLimited,
+}
+
 impl StackFrame {
     pub(crate) fn memory_size(&self) -> usize {
         size_of::<Self>() + self.function.len() + self.file.len()

@@ -25,7 +25,6 @@ mod request;
 mod route;
 mod shared;
 mod source;
-mod tcp_info;
 mod tcp_sampler;
 mod upstream_connection;
 mod url_map;
@@ -41,6 +40,7 @@ use tokio::sync::watch;
 use url::Url;
 
 use crate::lock::lock_mutex;
+use crate::socket_diagnostics::SocketDiagnostics;
 use crate::{Dialer, NetError, Origin, Sink};
 
 /// How long [`Recorder::stop`] waits for the threads. They only drop what is open, so this is a backstop.
@@ -138,7 +138,7 @@ impl Recorder {
             sink: Arc::clone(&sink),
             dialer,
             known: known_origins::KnownOrigins::default(),
-            diagnostics: tcp_info::SocketDiagnostics::open_channel().map(Arc::new),
+            diagnostics: SocketDiagnostics::open_channel().map(Arc::new),
             stopping: Arc::clone(&stopping),
             connections: AtomicUsize::new(0),
             unreachable: Arc::clone(&unreachable),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::RecorderOptions;
 use super::known_origins::KnownOrigins;
-use super::tcp_info::SocketDiagnostics;
+use crate::socket_diagnostics::SocketDiagnostics;
 use crate::{Dialer, Origin, Sink};
 
 /// State that all connections of a recorder share.

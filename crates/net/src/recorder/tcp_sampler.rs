@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use mcpace_record::{Nanos, TcpInfo};
 use tokio::net::TcpStream;
 
-use super::tcp_info::{SocketDiagnostics, SocketQuery};
+use crate::socket_diagnostics::{SocketDiagnostics, SocketQuery};
 
 /// Between two samples of one connection, its last one aside.
 const PERIOD: Nanos = Nanos::from_millis(100);
