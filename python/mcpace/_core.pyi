@@ -268,7 +268,7 @@ class Recording:
     def add_pauses(self, pid: int, pauses: list[tuple[int, int]]) -> None:
         """Adds pauses of a process's runtime for garbage collection: beginning and end of each, in nanoseconds."""
     def add_missing_source(self, source: str, reason: str) -> None:
-        """Adds that a source of evidence (``spans``, ``stacks`` or ``pauses``) gave nothing."""
+        """Adds that a source of evidence (``spans``, ``stacks``, ``pauses`` or ``sockets``) gave nothing."""
     def add_call(
         self,
         operation: str,
@@ -300,6 +300,15 @@ class StackSampler:
     def __new__(cls, root: int, *, period_s: float) -> StackSampler: ...
     def stop(self) -> Recording:
         """Ends it; returns the samples. Raises UsageProblem the second time."""
+
+@final
+class SocketWatcher:
+    """Watches the connections that the descendants of one process make, until it is stopped."""
+
+    def __new__(cls, root: int, *, period_s: float, ignored: list[str] = ...) -> SocketWatcher:
+        """Connections to the addresses ``ignored`` (``127.0.0.1:4318``) are left out."""
+    def stop(self) -> Recording:
+        """Ends it; returns the connections. Raises UsageProblem the second time."""
 
 @final
 class SpanReceiver:

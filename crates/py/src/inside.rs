@@ -1,5 +1,6 @@
-//! `StackSampler` and `SpanReceiver`: evidence about the inside of a server's programs, beside any instrument's recording.
+//! `StackSampler`, `SocketWatcher` and `SpanReceiver`: evidence about the inside of a server's programs, beside any instrument's recording.
 
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -25,6 +26,33 @@ impl StackSampler {
     }
 
     /// Ends it; returns the samples as a recording. Raises UsageProblem the second time.
+    fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
+        let running = take_running(&self.running)?;
+        Ok(Recording::new(py.detach(|| running.stop())))
+    }
+}
+
+/// Watches the connections that processes make until it is stopped.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct SocketWatcher {
+    running: Mutex<Option<mcpace_net::SocketWatcher>>,
+}
+
+#[pymethods]
+impl SocketWatcher {
+    #[new]
+    #[pyo3(signature = (root, *, period_s, ignored = Vec::new()))]
+    fn new(py: Python<'_>, root: u32, period_s: f64, ignored: Vec<String>) -> PyResult<Self> {
+        let period = parse_seconds("period_s", period_s)?;
+        let parse = |address: &String| {
+            address.parse().map_err(|_| UsageProblem::new_err(format!("{address:?} is no IP address with a port")))
+        };
+        let ignored: Vec<SocketAddr> = ignored.iter().map(parse).collect::<PyResult<_>>()?;
+        let running = py.detach(|| mcpace_net::SocketWatcher::start(root, period, ignored)).or_raise()?;
+        Ok(Self { running: Mutex::new(Some(running)) })
+    }
+
+    /// Ends it; returns the connections as a recording. Raises UsageProblem the second time.
     fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
         let running = take_running(&self.running)?;
         Ok(Recording::new(py.detach(|| running.stop())))

@@ -41,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use super::explained::{Explained, catalogue, explained_at};
     #[pymodule_export]
-    use super::inside::{SpanReceiver, StackSampler};
+    use super::inside::{SocketWatcher, SpanReceiver, StackSampler};
     #[pymodule_export]
     use super::load::Load;
     #[pymodule_export]

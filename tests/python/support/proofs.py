@@ -519,6 +519,51 @@ ROWS = (
         "none: it is the dependency's",
     ),
     Row(
+        "dependency-connection-per-call",
+        hand(
+            "inside_connections",
+            "a_connection_that_each_call_opens_is_named_with_the_time_that_it_takes",
+            "connections_that_no_earlier_one_could_replace_are_no_cause",
+        ),
+        live(
+            "connections",
+            "a_connection_in_each_call_is_named_and_a_connection_that_is_kept_is_not",
+            "a_connection_in_each_call_is_named_and_a_connection_that_is_kept_is_not",
+        ),
+        None,
+        "none: it is tools that connect in each call, not SDKs",
+    ),
+    Row(
+        "pool-wait",
+        hand(
+            "inside_contention",
+            "threads_that_wait_for_a_pool_are_named_with_what_each_call_waits",
+            "waits_for_no_pool_and_waits_for_no_lock_are_no_cause",
+        ),
+        live(
+            "connections",
+            "threads_that_wait_for_each_other_are_named_and_their_control_is_not",
+            "threads_that_wait_for_each_other_are_named_and_their_control_is_not",
+        ),
+        None,
+        "none: it is tools with small pools, not SDKs",
+    ),
+    Row(
+        "lock-wait",
+        hand(
+            "inside_contention",
+            "threads_that_wait_for_a_lock_are_named_with_the_line_that_holds_it",
+            "waits_for_no_pool_and_waits_for_no_lock_are_no_cause",
+        ),
+        live(
+            "connections",
+            "threads_that_wait_for_each_other_are_named_and_their_control_is_not",
+            "threads_that_wait_for_each_other_are_named_and_their_control_is_not",
+        ),
+        None,
+        "none: it is tools with threads, not SDKs",
+    ),
+    Row(
         "packet-loss",
         hand(
             "network",

@@ -192,6 +192,12 @@ causes! {
         BlockingCallInEventLoop = "blocking-call-in-event-loop" in Inside by inside::blocking_call_in_event_loop::find;
         /// A tool waits for one dependency most of its time.
         SlowDependency = "slow-dependency" in Inside by inside::slow_dependency::find;
+        /// A tool opens a new connection to a dependency in each call.
+        DependencyConnectionPerCall = "dependency-connection-per-call" in Inside by inside::dependency_connection_per_call::find;
+        /// Calls of a tool wait for a connection of a pool that other calls hold.
+        PoolWait = "pool-wait" in Inside by inside::pool_wait::find;
+        /// Calls of a tool wait for a lock, or for the interpreter, that other threads hold.
+        LockWait = "lock-wait" in Inside by inside::lock_wait::find;
         /// A request is sent again though the first sending succeeded; the server executes it twice.
         DuplicateRequest = "duplicate-request" in HiddenWork by hidden_work::duplicate_request::find;
         /// A tool is called again with the same arguments while the first call may be running still.

@@ -151,6 +151,8 @@ closed! {
         StacksSampled,
         /// The server's program reported each of its requests.
         RequestsReported,
+        /// The kernel told of the connections of the server's program.
+        ConnectionsSeen,
     }
 }
 
@@ -367,5 +369,9 @@ closed! {
         SendTogether,
         /// Ask the dependency from a shell on the same machine: it is wrong if it answers much sooner.
         AskDependencyDirectly,
+        /// Keep the connection between calls: it is wrong if calls take as long.
+        KeepConnection,
+        /// Make the calls one at a time, each with one thread: it is wrong if they take as long.
+        CallOneAtATime,
     }
 }

@@ -6,25 +6,32 @@
 //!
 //! Spans and samples belong to a call by their time. Calls that overlap others are left out, because time cannot tell them apart.
 
+mod contention;
 pub(crate) mod frames;
+mod pool_waits;
 mod tool_time;
 mod warm_calls;
 
 use mcpace_record::Nanos;
 
 use crate::view::{Exchange, ProgramSpan, SampledStack, SampledThread, View};
-use frames::{own_call, runs_event_loop, serves_instrumentation, waits_for_work};
+use frames::{own_call, runs_event_loop};
+use pool_waits::is_at_work;
 
 pub use crate::view::DependencyKind;
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
+pub(crate) use contention::{Contention, LockKind, ThreadWait, ToolPeriods, lock_wait_of, pool_wait_of};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
-pub(crate) use warm_calls::{WarmCalls, median_count, sum_times};
+pub(crate) use warm_calls::{FEWEST_CALLS, WarmCalls, is_notable, median_count, sum_times};
 
 /// A sample stands for the time around it, for at most this many times the usual time between two samples on each side.
 const WIDEST_SAMPLE: u64 = 3;
 
 /// A span's times come from the wall clock, and may be wrong by this much against the recording's clock.
 const CLOCK_TOLERANCE: Nanos = Nanos::from_millis(1);
+
+/// The kernel tells the times of data on connections in steps of a few milliseconds.
+const TRAFFIC_TOLERANCE: Nanos = Nanos::from_millis(4);
 
 /// One call of a tool, alone at the server.
 pub(crate) struct ToolCall<'v, 'a> {
@@ -59,15 +66,27 @@ pub(crate) enum Doing<'v, 'a> {
     Running(SampledStack<'a>),
     /// It waited for a dependency. `blocked` is the stack of the event loop's thread where that thread waited as well.
     Dependency { span: &'v ProgramSpan<'a>, blocked: Option<SampledStack<'a>> },
+    /// It waited for an answer on a connection, and no span covers that. `thread` is the stack of a thread that waited within
+    /// the tool, and whether that thread runs the event loop.
+    Connected { address: &'a str, thread: Option<(SampledStack<'a>, bool)> },
     /// A thread waited within the tool, and no span covers that. `blocks_loop` where that thread runs the event loop.
     Waiting { stack: SampledStack<'a>, blocks_loop: bool },
     /// No source tells.
     Unknown,
 }
 
-impl Stretch<'_, '_> {
+impl<'a> Stretch<'_, 'a> {
     pub(crate) fn time(&self) -> Nanos {
         self.to.since(self.from)
+    }
+
+    /// The stack of the thread that ran or waited, where no span tells for what.
+    pub(crate) fn stack(&self) -> Option<SampledStack<'a>> {
+        match self.doing {
+            Doing::Running(stack) | Doing::Waiting { stack, .. } => Some(stack),
+            Doing::Connected { thread, .. } => thread.map(|(stack, _)| stack),
+            Doing::Dependency { .. } | Doing::Unknown => None,
+        }
     }
 }
 
@@ -82,7 +101,7 @@ pub(crate) struct ToolCalls<'v, 'a> {
 pub(crate) fn split_tool_calls<'v, 'a>(view: &'v View<'a>) -> ToolCalls<'v, 'a> {
     let mut split = ToolCalls { calls: Vec::new(), overlapping: Vec::new() };
     let evidence = &view.inside;
-    if evidence.spans.is_empty() && evidence.samples.is_empty() {
+    if evidence.spans.is_empty() && evidence.samples.is_empty() && evidence.sockets.is_empty() {
         return split;
     }
     let mut windows: Vec<Window<'v, 'a>> = view.exchanges.iter().filter_map(Window::of_exchange).collect();
@@ -140,6 +159,13 @@ impl<'v> Moments<'v> {
         Self { starts, samples, usual }
     }
 
+    /// The moments that reach into a time.
+    fn within(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = usize> {
+        let first = self.starts.partition_point(|&start| self.samples[start].at.at < from).saturating_sub(1);
+        let reaches = move |&moment: &usize| self.reach(moment).0 < to;
+        (first..self.starts.len()).take_while(reaches).filter(move |&moment| self.reach(moment).1 > from)
+    }
+
     fn at(&self, moment: usize) -> Nanos {
         self.samples[self.starts[moment]].at.at
     }
@@ -173,22 +199,15 @@ fn split_call<'v, 'a>(
     let spans = all[begin..].iter().take_while(|span| span.began < to).filter(|span| span.ended.at > from);
     let spans: Vec<&ProgramSpan<'a>> = spans.collect();
     // Activity of the threads, by the moments that reach into the call.
-    let first = moments.starts.partition_point(|&start| moments.samples[start].at.at < from).saturating_sub(1);
     let mut samples = 0;
     let mut seen: Vec<Stretch<'v, 'a>> = Vec::new();
-    for moment in first..moments.starts.len() {
+    for moment in moments.within(from, to) {
         let (start, end) = moments.reach(moment);
-        if start >= to {
-            break;
-        }
-        let (start, end) = (start.max(from), end.min(to));
-        if start < end {
-            samples += u64::from((from..to).contains(&moments.at(moment)));
-            let doing = threads_doing(view, moments.threads(moment));
-            seen.push(Stretch { from: start, to: end, doing });
-        }
+        samples += u64::from((from..to).contains(&moments.at(moment)));
+        let doing = threads_doing(view, moments.threads(moment));
+        seen.push(Stretch { from: start.max(from), to: end.min(to), doing });
     }
-    let stretches = merge_stretches(from, to, &seen, &spans);
+    let stretches = merge_stretches(from, to, &seen, &spans, &socket_waits(view, from, to));
     ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples }
 }
 
@@ -199,7 +218,7 @@ fn threads_doing<'v, 'a>(view: &'v View<'a>, threads: &[SampledThread]) -> Doing
         threads
             .iter()
             .map(|thread| (thread, stack_of(thread)))
-            .filter(|(_, stack)| !waits_for_work(stack) && !serves_instrumentation(stack))
+            .filter(|(_, stack)| is_at_work(stack))
     };
     let running = || at_work().filter(|(thread, _)| thread.running);
     if let Some((_, stack)) = running().find(|(_, stack)| own_call(stack).is_some()).or_else(|| running().next()) {
@@ -211,24 +230,36 @@ fn threads_doing<'v, 'a>(view: &'v View<'a>, threads: &[SampledThread]) -> Doing
     }
 }
 
+/// Waits for answers that began and ended within a call, with the addresses. A connection that waits for longer is no part of
+/// the call: it may be subscribed to something.
+fn socket_waits<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos, &'a str)> {
+    let all = &view.inside.socket_waits;
+    let begin = all.partition_point(|wait| wait.from + CLOCK_TOLERANCE < from);
+    let within = all[begin..].iter().take_while(|wait| wait.from < to).filter(|wait| wait.to <= to + TRAFFIC_TOLERANCE);
+    within.map(|wait| (wait.from, wait.to.min(to), view.inside.sockets[wait.socket as usize].address)).collect()
+}
+
 /// Gives each part of `from` to `to` to what was seen, by precedence: a thread that runs, the dependency whose span began
-/// last, a thread that waits.
+/// last, the connection whose wait began last, a thread that waits.
 fn merge_stretches<'v, 'a>(
     from: Nanos,
     to: Nanos,
     seen: &[Stretch<'v, 'a>],
     spans: &[&'v ProgramSpan<'a>],
+    waits: &[(Nanos, Nanos, &'a str)],
 ) -> Vec<Stretch<'v, 'a>> {
     let mut bounds: Vec<Nanos> = vec![from, to];
     bounds.extend(seen.iter().flat_map(|stretch| [stretch.from, stretch.to]));
     bounds.extend(spans.iter().flat_map(|span| [span.began, span.ended.at.min(to)]));
+    bounds.extend(waits.iter().flat_map(|wait| [wait.0, wait.1]));
     bounds.retain(|bound| (from..=to).contains(bound));
     bounds.sort_unstable();
     bounds.dedup();
     let mut stretches: Vec<Stretch<'v, 'a>> = Vec::new();
-    let (mut next_seen, mut next_span) = (0, 0);
+    let (mut next_seen, mut next_span, mut next_wait) = (0, 0, 0);
     // Spans that are open at the current bound, in the order in which they began.
     let mut open: Vec<&'v ProgramSpan<'a>> = Vec::new();
+    let mut open_waits: Vec<&(Nanos, Nanos, &'a str)> = Vec::new();
     for pair in bounds.windows(2) {
         let (start, end) = (pair[0], pair[1]);
         while seen.get(next_seen).is_some_and(|stretch| stretch.to <= start) {
@@ -239,15 +270,25 @@ fn merge_stretches<'v, 'a>(
             next_span += 1;
         }
         open.retain(|span| span.ended.at > start);
+        while let Some(wait) = waits.get(next_wait).filter(|wait| wait.0 <= start) {
+            open_waits.push(wait);
+            next_wait += 1;
+        }
+        open_waits.retain(|wait| wait.1 > start);
+        let connected = open_waits.last().map(|wait| wait.2);
         let sampled = seen.get(next_seen).filter(|stretch| stretch.from <= start).map(|stretch| stretch.doing);
-        let doing = match (sampled, open.last()) {
-            (Some(Doing::Running(stack)), _) => Doing::Running(stack),
-            (Some(Doing::Waiting { stack, blocks_loop: true }), Some(span)) => {
+        let doing = match (sampled, open.last(), connected) {
+            (Some(Doing::Running(stack)), _, _) => Doing::Running(stack),
+            (Some(Doing::Waiting { stack, blocks_loop: true }), Some(span), _) => {
                 Doing::Dependency { span, blocked: Some(stack) }
             }
-            (_, Some(span)) => Doing::Dependency { span, blocked: None },
-            (Some(other), None) => other,
-            (None, None) => Doing::Unknown,
+            (_, Some(span), _) => Doing::Dependency { span, blocked: None },
+            (Some(Doing::Waiting { stack, blocks_loop }), None, Some(address)) => {
+                Doing::Connected { address, thread: Some((stack, blocks_loop)) }
+            }
+            (_, None, Some(address)) => Doing::Connected { address, thread: None },
+            (Some(other), None, None) => other,
+            (None, None, None) => Doing::Unknown,
         };
         stretches.push(Stretch { from: start, to: end, doing });
     }

@@ -68,7 +68,7 @@ pub struct DependencyTime {
     pub kind: DependencyKind,
     /// Its name: `api.example.org:8080`, `postgresql shop`.
     pub name: String,
-    /// Requests to it.
+    /// Requests to it; 0 where only the connection is known.
     pub requests: u64,
     /// Time in which the program waited for it and did nothing else.
     #[serde(rename = "time_ns")]
@@ -164,6 +164,13 @@ impl<'a> ToolSum<'a> {
             Doing::Dependency { span, .. } => {
                 let entry = self.dependencies.entry(span.dependency).or_insert((span.kind, 0, Nanos::ZERO));
                 entry.2 = entry.2 + time;
+            }
+            Doing::Connected { address, thread } => {
+                let entry = self.dependencies.entry(address).or_insert((DependencyKind::Connection, 0, Nanos::ZERO));
+                entry.2 = entry.2 + time;
+                if let Some((stack, _)) = thread {
+                    self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
+                }
             }
             Doing::Waiting { stack, .. } => {
                 self.waiting = self.waiting + time;

@@ -5,7 +5,7 @@ use mcpace_record::Nanos;
 use super::ToolCall;
 
 /// Calls of a tool, below which nothing is concluded; from one more on, the first is left out.
-const FEWEST_CALLS: usize = 3;
+pub(crate) const FEWEST_CALLS: usize = 3;
 
 /// A cause takes at least this share of a call, and this time.
 const LEAST_PERCENT: u64 = 10;
@@ -38,8 +38,7 @@ impl<'s, 'a> WarmCalls<'s, 'a> {
 
     /// Whether a time, summed over all calls, is worth a finding.
     pub(crate) fn is_notable(&self, cause: Nanos) -> bool {
-        let server = self.server_time();
-        cause.0.saturating_mul(100) >= server.0.saturating_mul(LEAST_PERCENT) && self.mean(cause) >= SHORTEST
+        is_notable(cause, self.server_time(), self.calls.len() as u64)
     }
 
     pub(crate) fn mean(&self, sum: Nanos) -> Nanos {
@@ -49,6 +48,11 @@ impl<'s, 'a> WarmCalls<'s, 'a> {
     pub(crate) fn server_time(&self) -> Nanos {
         sum_times(self.calls.iter().map(|call| call.to.since(call.from)))
     }
+}
+
+/// Whether a time is worth a finding: `cause` and `server` are sums over all `calls`.
+pub(crate) fn is_notable(cause: Nanos, server: Nanos, calls: u64) -> bool {
+    cause.0.saturating_mul(100) >= server.0.saturating_mul(LEAST_PERCENT) && cause.0 / calls.max(1) >= SHORTEST.0
 }
 
 pub(crate) fn sum_times(times: impl Iterator<Item = Nanos>) -> Nanos {

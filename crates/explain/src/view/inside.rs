@@ -1,12 +1,13 @@
-//! Evidence about the inside of a server's programs: the spans of requests that they made, and sampled stacks.
+//! Evidence about the inside of a server's programs: the spans of requests that they made, sampled stacks, and connections.
 
 use std::collections::HashMap;
 
-use mcpace_record::{EventKind, EvidenceSource, Nanos, PauseCause, Span, SpanKind, StackId};
+use mcpace_record::{EventKind, EvidenceSource, Nanos, PauseCause, Span, SpanKind, StackId, ThreadLock};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Stamp;
+use super::sockets::{ProgramSocket, SocketJoin, SocketWait};
 use super::texts::Keeper;
 
 /// Spans and samples that are kept at most; later ones are counted as left out.
@@ -26,6 +27,8 @@ pub enum DependencyKind {
     Database,
     /// Another dependency: a message queue, a remote procedure.
     Other,
+    /// A dependency of which only the connection to it is known.
+    Connection,
 }
 
 /// One request that a program made, as its span tells.
@@ -64,8 +67,12 @@ pub(crate) struct SampledThread {
     pub(crate) at: Stamp,
     /// Index into [`InsideEvidence::stacks`].
     pub(crate) stack: u32,
+    /// Its process.
+    pub(crate) pid: u32,
     /// Whether it ran, as the system tells.
     pub(crate) running: bool,
+    /// The lock that it held or waited for, where that is told.
+    pub(crate) lock: Option<ThreadLock>,
 }
 
 /// A pause of a program's runtime.
@@ -90,6 +97,10 @@ pub(crate) struct InsideEvidence<'a> {
     pub(crate) samples: Vec<SampledThread>,
     /// Pauses of the programs' runtimes, by their beginning.
     pub(crate) pauses: Vec<ProgramPause>,
+    /// Connections that the programs made, by the time at which they were first seen.
+    pub(crate) sockets: Vec<ProgramSocket<'a>>,
+    /// Times in which an answer was awaited on one of the connections, by their beginning.
+    pub(crate) socket_waits: Vec<SocketWait>,
     /// Sources that gave nothing, with the reason.
     pub(crate) missing: Vec<(EvidenceSource, &'a str)>,
     /// Spans and samples for which there was no room.
@@ -100,6 +111,7 @@ pub(crate) struct InsideEvidence<'a> {
 pub(super) struct InsideJoin<'a> {
     evidence: InsideEvidence<'a>,
     numbers: HashMap<StackId, u32>,
+    sockets: SocketJoin<'a>,
 }
 
 impl<'a> InsideJoin<'a> {
@@ -127,9 +139,10 @@ impl<'a> InsideJoin<'a> {
                     evidence.stacks.push(keeper.keep_list(calls));
                 }
             }
-            EventKind::StackSample { stack, running, .. } => match self.numbers.get(stack) {
+            EventKind::StackSample { pid, stack, running, lock, .. } => match self.numbers.get(stack) {
                 Some(stack) if evidence.samples.len() < MOST_SAMPLES => {
-                    evidence.samples.push(SampledThread { at, stack: *stack, running: *running });
+                    let (pid, running, lock) = (*pid, *running, *lock);
+                    evidence.samples.push(SampledThread { at, stack: *stack, pid, running, lock });
                 }
                 _ => evidence.left_out += 1,
             },
@@ -143,13 +156,16 @@ impl<'a> InsideJoin<'a> {
             EventKind::SourceMissing { source, reason, .. } if evidence.missing.len() < MOST_MISSING => {
                 evidence.missing.push((*source, keeper.keep_text(reason)));
             }
-            _ => {}
+            _ => self.sockets.join_event(keeper, at, kind),
         }
     }
 
     pub(super) fn finish_evidence(mut self) -> InsideEvidence<'a> {
         self.evidence.spans.sort_by_key(|span| span.began);
         self.evidence.pauses.sort_by_key(|pause| pause.began);
+        let (sockets, waits, left_out) = self.sockets.finish_sockets();
+        (self.evidence.sockets, self.evidence.socket_waits) = (sockets, waits);
+        self.evidence.left_out = self.evidence.left_out.saturating_add(left_out);
         self.evidence
     }
 }

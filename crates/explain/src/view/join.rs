@@ -59,6 +59,9 @@ impl<'a> Join<'a> {
             | EventKind::StackSeen { .. }
             | EventKind::StackSample { .. }
             | EventKind::RuntimePause { .. }
+            | EventKind::SocketOpened { .. }
+            | EventKind::SocketTraffic { .. }
+            | EventKind::SocketClosed { .. }
             | EventKind::SourceMissing { .. } => self.inside.join_event(keeper, at, kind),
             EventKind::InstrumentLate { by, busy } => self.late.push(Late { at, by: *by, busy: *busy }),
             EventKind::EventsLost { count } => self.lost = self.lost.saturating_add(*count),

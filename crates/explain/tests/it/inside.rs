@@ -80,7 +80,7 @@ fn looked_into(requests: &[Request], works: &[Work]) -> Recording {
                     script.event(at + moment, EventKind::StackSeen { stack: StackId(number as u64), frames });
                 }
                 let stack = StackId(number as u64);
-                script.event(at + moment, EventKind::StackSample { pid: 42, thread, stack, running });
+                script.event(at + moment, EventKind::StackSample { pid: 42, thread, stack, running, lock: None });
             }
             moment += PERIOD;
         }
@@ -216,9 +216,9 @@ fn calls_that_overlap_are_told_and_left_out() {
 fn hostile_events_do_no_harm() {
     let mut script = Script::stdio();
     let at = 5.0;
-    script.event(at, EventKind::StackSample { pid: 0, thread: 0, stack: StackId(u64::MAX), running: true });
+    script.event(at, EventKind::StackSample { pid: 0, thread: 0, stack: StackId(u64::MAX), running: true, lock: None });
     script.event(at, EventKind::StackSeen { stack: StackId(7), frames: Vec::new() });
-    script.event(at, EventKind::StackSample { pid: 0, thread: 0, stack: StackId(7), running: true });
+    script.event(at, EventKind::StackSample { pid: 0, thread: 0, stack: StackId(7), running: true, lock: None });
     let late = Span { kind: SpanKind::Client, began: ms(1e9), ..Span::default() };
     script.event(at, EventKind::Span(Box::new(late)));
     let reason = "x".repeat(100_000);

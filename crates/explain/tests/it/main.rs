@@ -10,6 +10,8 @@ mod healthy;
 mod hidden_listing;
 mod hostile;
 mod inside;
+mod inside_connections;
+mod inside_contention;
 mod late_delivery;
 mod ledger;
 mod loops;
@@ -67,6 +69,8 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         network::cases(),
         measurement::cases(),
         inside::cases(),
+        inside_connections::cases(),
+        inside_contention::cases(),
     ];
     let mut all: Vec<Finding> = cases.iter().flatten().flat_map(found).collect();
     all.extend(gateway::shown());

@@ -1,10 +1,12 @@
-"""Evidence about the inside of a server that mcpace starts: the spans of its requests, and samples of its stacks.
+"""Evidence about the inside of a server that mcpace starts: the spans of its requests, its connections, and samples of its
+stacks.
 
 Each source is optional. A source that gave nothing is an event of the recording, so that the report names it.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +17,8 @@ from mcpace.lab.inside.instrumentation import Instrumentation, Variables
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
 
+LOOK_PERIOD_S = 0.004
+"""Time between two looks at the connections of the server's processes."""
 INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation}
 
 
@@ -30,7 +34,9 @@ class InsideEvidence:
             for runtime in command_runtimes(command)
             if runtime in INSTRUMENTATIONS
         ]
-        self._spans: _core.Recording | None = None
+        exporters = [self._receiver.endpoint.removeprefix("http://")]
+        self._watcher = _core.SocketWatcher(os.getpid(), period_s=LOOK_PERIOD_S, ignored=exporters)
+        self._recordings: list[_core.Recording] = []
 
     def __enter__(self) -> InsideEvidence:
         return self
@@ -54,17 +60,17 @@ class InsideEvidence:
 
     def close(self) -> None:
         """Stops the sources. Closing twice is harmless. Spans that a server sends later are lost."""
-        if self._spans is not None:
+        if self._recordings:
             return
         for instrumentation in self._instrumentations:
             instrumentation.close()
-        self._spans = self._receiver.stop()
+        self._recordings = [self._receiver.stop(), self._watcher.stop()]
         self._folder.cleanup()
 
     def add_to(self, recording: _core.Recording) -> None:
         """Adds all events to the recording of the client."""
         self.close()
-        if self._spans is not None:
-            recording.add_recording(self._spans)
+        for own in self._recordings:
+            recording.add_recording(own)
         for instrumentation in self._instrumentations:
             instrumentation.add_to(recording)

@@ -10,11 +10,12 @@ from mcpace.report.model.base import Model, Number, Whole
 class DependencyWait(Model):
     """Waits for one dependency: means over the calls, in seconds."""
 
-    kind: Literal["http", "database", "other"]
+    kind: Literal["http", "database", "other", "connection"]
+    """``connection`` where only the connection to it is known."""
     name: str
-    """``api.example.org:8080``, ``postgresql shop``."""
+    """``api.example.org:8080``, ``postgresql shop``, ``10.0.0.5:5432``."""
     requests: Number
-    """Requests in a call."""
+    """Requests in a call; 0 where only the connection is known."""
     time_s: Number
     """Time in which the program waited for the dependency and did nothing else."""
 

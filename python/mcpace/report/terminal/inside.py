@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from rich.text import Text
 
-from mcpace.report.model.inside import ToolTime
+from mcpace.report.model.inside import DependencyWait, ToolTime
 from mcpace.report.model.run import Case, Run
 from mcpace.report.terminal.lines import align_right, blank, heading, wrap_indented
 from mcpace.report.words.quantities import clean, count, duration, share
@@ -35,7 +35,7 @@ def _tool(case: Case, inside: ToolTime, width: int) -> Iterator[Text]:
         yield from wrap_indented(Text(left, style="dim"), width, 2, 2)
     if not inside.calls:
         return
-    rows = [(row.time_s, _dependency(row.name, row.requests)) for row in inside.dependencies]
+    rows = [(row.time_s, _dependency(row)) for row in inside.dependencies]
     rows += [(row.time_s, f"ran in {clean(row.package or 'the code of the server', 60)}") for row in inside.packages]
     rows.append((inside.waiting_s, "waited in a thread of the tool, see the lines below"))
     rows.append((inside.rest_s, "no source tells"))
@@ -51,9 +51,12 @@ def _tool(case: Case, inside: ToolTime, width: int) -> Iterator[Text]:
         yield _row(line.running_s + line.waiting_s, inside.server_s, Text(place, style="dim"))
 
 
-def _dependency(name: str, requests: float) -> str:
+def _dependency(row: DependencyWait) -> str:
+    name, requests = clean(row.name, 60), row.requests
+    if row.kind == "connection":
+        return f"waited, connected to {name}"
     often = f"{requests:.0f}" if abs(requests - round(requests)) < 0.05 else f"{requests:.1f}"
-    return f"waited for {clean(name, 60)}, {often} {'request' if often == '1' else 'requests'}"
+    return f"waited for {name}, {often} {'request' if often == '1' else 'requests'}"
 
 
 def _row(time_s: float, whole_s: float, words: Text) -> Text:

@@ -73,6 +73,8 @@ DISPROOFS: dict[str, str] = {
     "ask-once-for-all": "Ask for all of it in one request: wrong if calls take as long.",
     "send-together": "Send the requests together: wrong if one of them needs the answer of another.",
     "ask-dependency-directly": "Ask the dependency from a shell on the same machine: wrong if it answers much sooner.",
+    "keep-connection": "Keep the connection between calls: wrong if calls take as long.",
+    "call-one-at-a-time": "Make the calls one at a time, each with one thread: wrong if they take as long.",
     "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",
 }
 """For each experiment's code: the experiment, and the result that would disprove the finding."""

@@ -8,6 +8,9 @@ from typing import Any
 from mcpace.report.model.contexts import (
     BlockingCallInEventLoop,
     ClientBuiltPerCall,
+    DependencyConnectionPerCall,
+    LockWait,
+    PoolWait,
     RepeatedDependencyCall,
     SerialDependencies,
     SlowDependency,
@@ -16,10 +19,11 @@ from mcpace.report.model.run import Finding
 from mcpace.report.words.context import Words
 from mcpace.report.words.quantities import clean, count, duration, join_words, share
 
-Timed = ClientBuiltPerCall | RepeatedDependencyCall | SerialDependencies | BlockingCallInEventLoop | SlowDependency
+Placed = ClientBuiltPerCall | BlockingCallInEventLoop | DependencyConnectionPerCall | PoolWait | LockWait
+Timed = Placed | RepeatedDependencyCall | SerialDependencies | SlowDependency
 
 
-def _place(context: ClientBuiltPerCall | BlockingCallInEventLoop) -> str:
+def _place(context: Placed) -> str:
     """``weather.py:14, in forecast``; ``the tool`` where the line is unknown."""
     if not context.file:
         return "the tool"
@@ -97,6 +101,54 @@ def _slow(finding: Finding, context: SlowDependency) -> str:
     )
 
 
+def _connections(finding: Finding, context: DependencyConnectionPerCall) -> str:
+    handshake = " with a TLS handshake" if context.handshake else ""
+    place = f" The tool connects in {_place(context)}." if context.file else ""
+    trip = f"; the way there and back takes {duration(context.round_trip_ns / 1e9)}" if context.round_trip_ns else ""
+    return (
+        f"{clean(context.tool or 'The tool', 60)} opens {count(context.connections or 1, 'new connection')}{handshake} to "
+        f"{clean(context.address or 'a dependency', 80)} in each call, though an earlier connection could have been kept. "
+        f"Connecting takes {_of_call(context)}{trip}.{place}"
+    )
+
+
+def _connections_advice(context: DependencyConnectionPerCall) -> str:
+    address = clean(context.address or "The dependency", 80)
+    if context.dependency_closes:
+        return (
+            f"{address} closes each connection: let it keep connections (keep-alive), and use one client for all calls."
+            f"{_saves(context)}"
+        )
+    return f"Keep the connection, with one client or one pool for all calls.{_saves(context)}"
+
+
+def _pool(finding: Finding, context: PoolWait) -> str:
+    pool = clean(context.pool or "a library", 60)
+    return (
+        f"Calls of {clean(context.tool or 'the tool', 60)} wait {_of_call(context)} for a connection of the pool of {pool}, "
+        f"while other threads hold all of them: {_place(context)}."
+    )
+
+
+def _lock(finding: Finding, context: LockWait) -> str:
+    lock = "Python's interpreter lock" if context.interpreter else "a lock"
+    holder = ""
+    if context.holder_file:
+        holder = f" Meanwhile another thread runs {clean(PurePath(context.holder_file).name, 60)}:{context.holder_line or 0}."
+    return (
+        f"Calls of {clean(context.tool or 'the tool', 60)} wait {_of_call(context)} for {lock}, in turns of "
+        f"{count(context.threads or 2, 'thread')}: {_place(context)}.{holder}"
+    )
+
+
+def _lock_advice(context: LockWait) -> str:
+    if context.interpreter:
+        how = "Run the work in processes instead of threads (ProcessPoolExecutor, or more server processes)"
+    else:
+        how = "Hold the lock for less work, or use a lock for each thing that it protects"
+    return f"{how}.{_saves(context)}"
+
+
 WORDS: tuple[Words[Any], ...] = (
     Words(
         ClientBuiltPerCall,
@@ -135,5 +187,26 @@ WORDS: tuple[Words[Any], ...] = (
         "the tool waits for a slow dependency",
         _slow,
         "Look for the time at that dependency, cache its answers, or ask it for less.",
+    ),
+    Words(
+        DependencyConnectionPerCall,
+        "A new connection to a dependency in each call",
+        "the tool opens a new connection to a dependency in each call",
+        _connections,
+        _connections_advice,
+    ),
+    Words(
+        PoolWait,
+        "Calls wait for a connection of a pool",
+        "calls wait for a connection of a pool",
+        _pool,
+        lambda context: f"Allow the pool more connections, or hold each for a shorter time.{_saves(context)}",
+    ),
+    Words(
+        LockWait,
+        "Calls wait for a lock",
+        "calls wait for a lock that other threads hold",
+        _lock,
+        _lock_advice,
     ),
 )

@@ -52,6 +52,7 @@ fn blocked_stack<'a>(stretch: &Stretch<'_, 'a>) -> Option<SampledStack<'a>> {
     match stretch.doing {
         Doing::Waiting { stack, blocks_loop: true } => Some(stack),
         Doing::Dependency { blocked, .. } => blocked,
+        Doing::Connected { thread: Some((stack, true)), .. } => Some(stack),
         _ => None,
     }
 }

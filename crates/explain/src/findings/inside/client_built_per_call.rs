@@ -14,7 +14,7 @@ use crate::SourceLine;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
 use crate::inside::frames::{Origin, origin_of, own_call};
-use crate::inside::{Doing, Stretch, ToolCall, median_count};
+use crate::inside::{Stretch, ToolCall, median_count};
 use crate::view::StackCall;
 
 /// Endings of the names of classes whose objects serve many requests.
@@ -91,7 +91,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 
 /// The client that a stretch builds, and the own call that has it built.
 fn client_of<'a>(stretch: &Stretch<'_, 'a>) -> Option<(String, StackCall<'a>)> {
-    let (Doing::Running(stack) | Doing::Waiting { stack, .. }) = stretch.doing else { return None };
+    let stack = stretch.stack()?;
     let own = own_call(stack)?;
     let client = stack[..own].iter().rev().find_map(built_client)?;
     Some((client, stack[own]))
@@ -136,7 +136,7 @@ fn count_builds(call: &ToolCall<'_, '_>, builds: impl Fn(&Stretch<'_, '_>) -> bo
 fn slowest_function<'v, 'a: 'v>(stretches: impl Iterator<Item = &'v Stretch<'v, 'a>>) -> String {
     let mut times: HashMap<&str, Nanos> = HashMap::new();
     for stretch in stretches {
-        let (Doing::Running(stack) | Doing::Waiting { stack, .. }) = stretch.doing else { continue };
+        let Some(stack) = stretch.stack() else { continue };
         let time = times.entry(stack.first().map_or("", |call| call.function)).or_default();
         *time = *time + stretch.time();
     }

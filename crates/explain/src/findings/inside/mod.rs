@@ -5,6 +5,10 @@
 
 pub(super) mod blocking_call_in_event_loop;
 pub(super) mod client_built_per_call;
+mod contention_finding;
+pub(super) mod dependency_connection_per_call;
+pub(super) mod lock_wait;
+pub(super) mod pool_wait;
 pub(super) mod repeated_dependency_call;
 pub(super) mod serial_dependencies;
 pub(super) mod slow_dependency;
@@ -120,6 +124,68 @@ pub struct SlowDependency {
     pub pattern: String,
     /// Requests to it in one call: the median.
     pub requests: u64,
+    /// Times of one call.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::DependencyConnectionPerCall`](crate::Cause::DependencyConnectionPerCall).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct DependencyConnectionPerCall {
+    /// The tool.
+    pub tool: String,
+    /// Address of the dependency: `10.0.0.5:5432`.
+    pub address: String,
+    /// New connections in one call: the median.
+    pub connections: u64,
+    /// Whether the dependency closes the connections, so that the tool cannot keep them.
+    pub dependency_closes: bool,
+    /// Whether a TLS handshake was seen.
+    pub handshake: bool,
+    /// The way to the dependency and back, as the kernel measured it: the median; zero where it is unknown.
+    #[serde(rename = "round_trip_ns")]
+    pub round_trip: Nanos,
+    /// The line of the server's own code that connects, where it was seen; otherwise empty.
+    #[serde(flatten)]
+    pub line: SourceLine,
+    /// Times of one call.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::PoolWait`](crate::Cause::PoolWait).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct PoolWait {
+    /// The tool.
+    pub tool: String,
+    /// The package of the pool, or the address of the dependency.
+    pub pool: String,
+    /// Connections of the pool, where they were counted; otherwise zero.
+    pub connections: u64,
+    /// The line of the server's own code that waits, where it was seen; otherwise empty.
+    #[serde(flatten)]
+    pub line: SourceLine,
+    /// Times of one call.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::LockWait`](crate::Cause::LockWait).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct LockWait {
+    /// The tool.
+    pub tool: String,
+    /// Whether the lock is that of the interpreter.
+    pub interpreter: bool,
+    /// Threads that take turns at one time, nearly.
+    pub threads: u64,
+    /// The line of the server's own code that waits the longest.
+    #[serde(flatten)]
+    pub line: SourceLine,
+    /// File of the line that others wait for, where it was seen.
+    pub holder_file: Option<String>,
+    /// Number of that line.
+    pub holder_line: Option<u32>,
     /// Times of one call.
     #[serde(flatten)]
     pub times: CallTimes,
