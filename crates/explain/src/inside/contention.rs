@@ -70,7 +70,8 @@ impl<'v, 'a> ToolPeriods<'v, 'a> {
         let mut tools: Vec<Self> = Vec::new();
         let mut next = windows.into_iter().filter_map(|window| Some((window.tool?, window))).peekable();
         while let Some((tool, first)) = next.next() {
-            let mut period = Period { from: first.from, to: first.to, calls: vec![(first.exchange, first.from, first.to)] };
+            let mut period =
+                Period { from: first.from, to: first.to, calls: vec![(first.exchange, first.from, first.to)] };
             let mut is_alone = true;
             while let Some((other, window)) = next.next_if(|(_, window)| window.from < period.to) {
                 is_alone &= other == tool;

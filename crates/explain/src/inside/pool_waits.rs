@@ -22,8 +22,10 @@ const POOL_WAITS: [(&str, &str, &str); 8] = [
 
 /// The package whose pool a thread waits for: it waits for another thread, within the function that takes a connection.
 pub(crate) fn pool_wait<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
-    let mut calls = stack.iter().skip_while(|call| matches!(origin_of(call.file), Origin::Standard("threading" | "queue")));
-    let is_lock = matches!(stack.first().map(|call| origin_of(call.file)), Some(Origin::Standard("threading" | "queue")));
+    let mut calls =
+        stack.iter().skip_while(|call| matches!(origin_of(call.file), Origin::Standard("threading" | "queue")));
+    let is_lock =
+        matches!(stack.first().map(|call| origin_of(call.file)), Some(Origin::Standard("threading" | "queue")));
     if !is_lock {
         return None;
     }
@@ -31,9 +33,8 @@ pub(crate) fn pool_wait<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
     let (package, _) = calls.clone().find_map(library_of)?;
     calls.by_ref().take_while(|call| library_of(call).is_none_or(|(own, _)| own == package)).find_map(|call| {
         let function = call.function.rsplit('.').next().unwrap_or(call.function);
-        let is_wait = |&(own, file, name): &(&str, &str, &str)| {
-            own == package && call.file.ends_with(file) && name == function
-        };
+        let is_wait =
+            |&(own, file, name): &(&str, &str, &str)| own == package && call.file.ends_with(file) && name == function;
         POOL_WAITS.iter().any(is_wait).then_some(package)
     })
 }

@@ -47,7 +47,7 @@ pub(crate) struct ProgramSpan<'a> {
 }
 
 /// One function call in a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StackCall<'a> {
     /// The function.
     pub(crate) function: &'a str,

@@ -40,7 +40,7 @@ pub use lateness::Late;
 pub use leg::Leg;
 pub use note::Note;
 pub(crate) use positions::Positions;
-pub(crate) use sockets::{ProgramSocket, SocketWait};
+pub(crate) use sockets::ProgramSocket;
 pub use stamp::{EventIndex, Stamp};
 pub(crate) use stdio::NotifyingLine;
 pub use texts::Texts;

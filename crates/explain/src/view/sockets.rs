@@ -150,7 +150,8 @@ mod tests {
     /// The waits on one connection with this data at these times.
     fn waits(looks: &[(u64, SocketTraffic)]) -> Vec<(u64, u64)> {
         let socket = SocketId(4);
-        let opened = EventKind::SocketOpened { socket, pid: Some(1), address: "10.0.0.5:5432".to_owned(), absent: None };
+        let opened =
+            EventKind::SocketOpened { socket, pid: Some(1), address: "10.0.0.5:5432".to_owned(), absent: None };
         let mut events = vec![Event { at: Nanos(0), kind: opened }];
         let event = |(at, traffic): &(u64, SocketTraffic)| {
             let kind = EventKind::SocketTraffic { socket, traffic: *traffic };
@@ -170,7 +171,10 @@ mod tests {
         let next = [(10, traffic(5, 0, 8, 0)), (40, traffic(9, 9, 36, 35)), (60, traffic(9, 20, 36, 59))];
         assert_eq!(waits(&next), [(8, 35), (36, 59)]);
         // A request in two parts is one.
-        assert_eq!(waits(&[(10, traffic(5, 0, 8, 0)), (20, traffic(6, 0, 18, 0)), (40, traffic(6, 9, 18, 35))]), [(8, 35)]);
+        assert_eq!(
+            waits(&[(10, traffic(5, 0, 8, 0)), (20, traffic(6, 0, 18, 0)), (40, traffic(6, 9, 18, 35))]),
+            [(8, 35)]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Servers whose threads wait for each other: for a pool, for a lock, for the interpreter.
 
 use mcpace_explain::{Cause, LockWait, PoolWait};
-use mcpace_record::{EventKind, LineFrom, Recording, StackFrame, StackId, ThreadLock};
+use mcpace_record::{EventKind, LineFrom, Nanos, Recording, StackFrame, StackId, ThreadLock};
 
 use crate::script::{Reply, Script, call_tool, ms};
 use crate::{codes, found};
@@ -19,13 +19,18 @@ const POOL: Stack = &[
     ("lookup", "/srv/orders.py", 7),
 ];
 /// A queue of the author's own.
-const QUEUE: Stack =
-    &[("Condition.wait", "/usr/lib/python3.11/threading.py", 300), ("Queue.get", "/usr/lib/python3.11/queue.py", 171), ("lookup", "/srv/orders.py", 7)];
-const QUERY: Stack = &[("execute", "/v/lib/python3.11/site-packages/psycopg/cursor.py", 90), ("lookup", "/srv/orders.py", 9)];
+const QUEUE: Stack = &[
+    ("Condition.wait", "/usr/lib/python3.11/threading.py", 300),
+    ("Queue.get", "/usr/lib/python3.11/queue.py", 171),
+    ("lookup", "/srv/orders.py", 7),
+];
+const QUERY: Stack =
+    &[("execute", "/v/lib/python3.11/site-packages/psycopg/cursor.py", 90), ("lookup", "/srv/orders.py", 9)];
 const COMPUTES: Stack = &[("lookup", "/srv/orders.py", 12)];
 const ENTERS: Stack = &[("lookup", "/srv/orders.py", 11)];
 /// A library that waits in the kernel for its own threads.
-const PARKED: Stack = &[("request", "/v/lib/python3.11/site-packages/quick/__init__.py", 3), ("lookup", "/srv/orders.py", 7)];
+const PARKED: Stack =
+    &[("request", "/v/lib/python3.11/site-packages/quick/__init__.py", 3), ("lookup", "/srv/orders.py", 7)];
 
 /// A thread in each of the calls: its stack, and its state.
 type Thread = (Stack, bool, Option<ThreadLock>);
@@ -77,6 +82,11 @@ pub(crate) fn cases() -> Vec<Recording> {
     ]
 }
 
+/// Lines and samples take some microseconds of a call.
+fn is_near(time: Nanos, millis: f64) -> bool {
+    (ms(millis - 0.5)..=ms(millis + 0.5)).contains(&time)
+}
+
 fn pool_found(recording: &Recording) -> PoolWait {
     let found = found(recording);
     let context = found.iter().find_map(|finding| match &finding.cause {
@@ -98,12 +108,15 @@ fn lock_found(recording: &Recording) -> LockWait {
 #[test]
 fn threads_that_wait_for_a_pool_are_named_with_what_each_call_waits() {
     let context = pool_found(&cases()[0]);
-    assert_eq!((context.pool.as_str(), context.line.file.as_str(), context.line.line), ("sqlalchemy", "/srv/orders.py", 7));
+    assert_eq!(
+        (context.pool.as_str(), context.line.file.as_str(), context.line.line),
+        ("sqlalchemy", "/srv/orders.py", 7)
+    );
     // Two of three calls wait all the time.
-    assert_eq!((context.times.server, context.times.cause, context.times.gain), (ms(100.0), ms(200.0 / 3.0), ms(200.0 / 3.0)));
+    assert!(is_near(context.times.cause, 200.0 / 3.0) && is_near(context.times.gain, 200.0 / 3.0), "{context:?}");
     // One call whose threads wait for each other waits as long as any of them.
     let alone = pool_found(&recording(1, &[WAITS_FOR_POOL, WAITS_FOR_POOL, (QUERY, false, None)]));
-    assert_eq!(alone.times.cause, ms(100.0));
+    assert!(is_near(alone.times.cause, 100.0), "{alone:?}");
 }
 
 #[test]
@@ -111,13 +124,13 @@ fn threads_that_wait_for_a_lock_are_named_with_the_line_that_holds_it() {
     let context = lock_found(&cases()[1]);
     assert_eq!((context.interpreter, context.threads, context.holder_line), (true, 2, Some(12)));
     // Each of the two calls waits half of the time: the other half would be saved by taking no turns.
-    assert_eq!((context.times.cause, context.times.gain), (ms(50.0), ms(50.0)));
+    assert!(is_near(context.times.cause, 50.0) && is_near(context.times.gain, 50.0), "{context:?}");
     let context = lock_found(&recording(2, &[WAITS_FOR_LOCK, (QUERY, false, None)]));
     assert_eq!((context.interpreter, context.line.line, context.holder_line), (false, 11, Some(9)));
     // One call with four threads: in processes, each quarter would take its own time.
     let waits = WAITS_FOR_INTERPRETER;
     let alone = lock_found(&recording(1, &[HOLDS_INTERPRETER, waits, waits, waits]));
-    assert_eq!((alone.threads, alone.times.cause, alone.times.gain), (4, ms(100.0), ms(75.0)));
+    assert!(alone.threads == 4 && is_near(alone.times.cause, 100.0) && is_near(alone.times.gain, 75.0), "{alone:?}");
 }
 
 #[test]

@@ -419,8 +419,7 @@ mod tests {
 
     #[test]
     fn an_answer_about_another_socket_gives_no_statistics() {
-        let other =
-            SocketQuery::for_addresses("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:5001".parse().unwrap());
+        let other = SocketQuery::for_addresses("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:5001".parse().unwrap());
         let answer = answer_with(&other, &[(INFO, &[0; INFO_SIZE])]);
         assert!(query().parse_answer(&answer).is_none());
     }

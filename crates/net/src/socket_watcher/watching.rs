@@ -59,7 +59,10 @@ struct Watching {
 enum Known {
     Connection(Connection),
     /// No connection that the process made; looked up again after so many looks, of so many.
-    Other { left: u32, of: u32 },
+    Other {
+        left: u32,
+        of: u32,
+    },
 }
 
 struct Connection {
@@ -96,7 +99,9 @@ pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, ignored: &[SocketAdd
     }
     let destroyed = DestroyedSockets::open_channel();
     if destroyed.is_none() {
-        missing("the kernel does not tell of connections that end: those that are open for less than a period are missing");
+        missing(
+            "the kernel does not tell of connections that end: those that are open for less than a period are missing",
+        );
     }
     let mut watching = Watching {
         sink: Arc::clone(&sink),
@@ -176,7 +181,8 @@ impl Watching {
         }
         // A list that cannot be read now is read at the next look.
         let Ok(listed) = self.diagnostics.list_sockets() else { return };
-        self.listening = listed.iter().filter(|socket| is_listening(socket)).map(|socket| socket.local.port()).collect();
+        self.listening =
+            listed.iter().filter(|socket| is_listening(socket)).map(|socket| socket.local.port()).collect();
         let by_inode: HashMap<u32, &TcpSocket> = listed.iter().map(|socket| (socket.inode, socket)).collect();
         for (inode, pid, next_retry) in due {
             let known = match by_inode.get(&inode) {
@@ -250,7 +256,8 @@ impl Watching {
                 continue;
             }
             // The kernel counts whole milliseconds; data that is new came after the last look.
-            let time = |is_new: bool, since: Nanos, before: Nanos| if is_new { at.since(since).max(last) } else { before };
+            let time =
+                |is_new: bool, since: Nanos, before: Nanos| if is_new { at.since(since).max(last) } else { before };
             let before = connection.traffic;
             connection.traffic = SocketTraffic {
                 sent: traffic.sent,

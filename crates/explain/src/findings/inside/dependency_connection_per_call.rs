@@ -64,9 +64,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             let calls = tool.calls.iter().zip(&opened.calls);
             calls.map(|(call, sockets)| connecting_times(call, sockets, address)).collect()
         };
-        let cause_of = |times: &[Vec<(Nanos, Nanos)>]| {
-            sum_times(times.iter().flatten().map(|(from, to)| to.since(*from)))
-        };
+        let cause_of =
+            |times: &[Vec<(Nanos, Nanos)>]| sum_times(times.iter().flatten().map(|(from, to)| to.since(*from)));
         repeated.sort_by(|a, b| a.0.cmp(b.0));
         let most = repeated
             .into_iter()
@@ -79,8 +78,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         }
         let context = make_context(tool, address, &opened, CallTimes::of_calls(tool, cause, cause));
         let proof = (Level::High, Reason::ConnectionsSeen);
-        let by_call: HashMap<Nanos, Vec<(Nanos, Nanos)>> =
-            tool.calls.iter().map(|call| call.from).zip(times).collect();
+        let by_call: HashMap<Nanos, Vec<(Nanos, Nanos)>> = tool.calls.iter().map(|call| call.from).zip(times).collect();
         let cause = Cause::DependencyConnectionPerCall(context);
         findings.push(make_finding(scene, &tool.calls, cause, proof, Disproof::KeepConnection, |call| {
             by_call.get(&call.from).cloned().unwrap_or_default()
@@ -171,7 +169,8 @@ fn make_context(
     let sockets = || opened.calls.iter().flatten();
     let closed_by = |closer: SocketCloser| sockets().filter(|socket| socket.closed_by == Some(closer)).count();
     let round_trips = sockets().filter_map(|socket| socket.info).map(|info| info.min_rtt.0).filter(|rtt| *rtt > 0);
-    let stacks = || tool.calls.iter().flat_map(|call| &call.stretches).filter_map(|s| Some((s, connecting_stack(s.stack()?)?)));
+    let stacks =
+        || tool.calls.iter().flat_map(|call| &call.stretches).filter_map(|s| Some((s, connecting_stack(s.stack()?)?)));
     let mut lines: HashMap<StackCall<'_>, Nanos> = HashMap::new();
     for (stretch, (stack, own)) in stacks() {
         let time = lines.entry(stack[own]).or_default();
@@ -192,11 +191,7 @@ fn make_context(
 }
 
 /// Times of a call in which it connects, disjoint and in order.
-fn connecting_times(
-    call: &ToolCall<'_, '_>,
-    sockets: &[&ProgramSocket<'_>],
-    address: &str,
-) -> Vec<(Nanos, Nanos)> {
+fn connecting_times(call: &ToolCall<'_, '_>, sockets: &[&ProgramSocket<'_>], address: &str) -> Vec<(Nanos, Nanos)> {
     if sockets.is_empty() {
         return Vec::new();
     }

@@ -3,8 +3,8 @@
 //! Seen in sampled stacks with the state of each thread: the interpreter tells which thread holds its lock, and the system
 //! tells which threads wait for a lock. The threads take turns, so that more calls at a time make each call longer.
 
-use super::contention_finding::find_contentions;
 use super::LockWait;
+use super::contention_finding::find_contentions;
 use crate::SourceLine;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding};
