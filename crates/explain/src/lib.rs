@@ -61,7 +61,7 @@ mod view;
 mod waterfall;
 
 pub use accounts::{Account, AccountSum, Accounts};
-pub use explained::{Explained, explain_recording, explained_file};
+pub use explained::{Explained, explain_recording, explain_spans, explain_with_spans, explained_file};
 pub use findings::*;
 pub use inside::{DependencyKind, DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub use ledger::{Ledger, call_ledgers};
@@ -73,6 +73,6 @@ pub use serial_calls::SerialCalls;
 pub use server_split::{Doubt, ServerSplit};
 pub use view::{
     Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, Stamp,
-    StreamEvent, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,
+    SpanClock, SpanFacts, StreamEvent, TakeSpan, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,
 };
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, call_waterfall};

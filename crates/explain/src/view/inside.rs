@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use mcpace_record::{EventKind, EvidenceSource, Nanos, PauseCause, Span, SpanKind, StackId};
+use mcpace_record::{EventKind, EvidenceSource, Nanos, PauseCause, Span, StackId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Stamp;
+use super::span_join::{JoinedSpans, SpanJoin, SpanOwner};
 use super::texts::Keeper;
 
-/// Spans and samples that are kept at most; later ones are counted as left out.
-const MOST_SPANS: usize = 2_000_000;
+/// Pauses and samples that are kept at most; later ones are counted as left out.
+const MOST_PAUSES: usize = 2_000_000;
 const MOST_SAMPLES: usize = 10_000_000;
 
 /// Reasons of missing sources that are kept at most.
@@ -41,6 +42,10 @@ pub(crate) struct ProgramSpan<'a> {
     pub(crate) dependency: &'a str,
     /// The request, without the parts that differ from one to the next: `GET /users/{}`.
     pub(crate) pattern: &'a str,
+    /// The program that made it; empty where that is unknown.
+    pub(crate) service: &'a str,
+    /// The call that it belongs to, by its trace.
+    pub(crate) owner: SpanOwner,
 }
 
 /// One function call in a stack.
@@ -82,8 +87,8 @@ pub(crate) struct ProgramPause {
 /// All evidence about the inside of a server's programs.
 #[derive(Debug, Default)]
 pub(crate) struct InsideEvidence<'a> {
-    /// Requests that the programs made, by their beginning.
-    pub(crate) spans: Vec<ProgramSpan<'a>>,
+    /// Requests that the programs made.
+    pub(crate) spans: JoinedSpans<'a>,
     /// The different stacks.
     pub(crate) stacks: Vec<SampledStack<'a>>,
     /// Sampled threads, earliest first. Threads of one moment have one time.
@@ -98,6 +103,7 @@ pub(crate) struct InsideEvidence<'a> {
 
 #[derive(Default)]
 pub(super) struct InsideJoin<'a> {
+    pub(super) spans: SpanJoin<'a>,
     evidence: InsideEvidence<'a>,
     numbers: HashMap<StackId, u32>,
 }
@@ -106,13 +112,7 @@ impl<'a> InsideJoin<'a> {
     pub(super) fn join_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         let evidence = &mut self.evidence;
         match kind {
-            EventKind::Span(span) if span.kind == SpanKind::Client => {
-                if evidence.spans.len() < MOST_SPANS {
-                    evidence.spans.push(program_span(keeper, at, span));
-                } else {
-                    evidence.left_out += 1;
-                }
-            }
+            EventKind::Span(span) => self.spans.join_span(keeper, at, span, false),
             EventKind::StackSeen { stack, frames } => {
                 let calls: Vec<StackCall<'a>> = frames
                     .iter()
@@ -134,7 +134,7 @@ impl<'a> InsideJoin<'a> {
                 _ => evidence.left_out += 1,
             },
             EventKind::RuntimePause { cause, began, .. } => {
-                if evidence.pauses.len() < MOST_SPANS {
+                if evidence.pauses.len() < MOST_PAUSES {
                     evidence.pauses.push(ProgramPause { ended: at, began: (*began).min(at.at), cause: *cause });
                 } else {
                     evidence.left_out += 1;
@@ -147,15 +147,17 @@ impl<'a> InsideJoin<'a> {
         }
     }
 
-    pub(super) fn finish_evidence(mut self) -> InsideEvidence<'a> {
-        self.evidence.spans.sort_by_key(|span| span.began);
+    /// All evidence; `join` joins the spans.
+    pub(super) fn finish_evidence(mut self, join: impl FnOnce(SpanJoin<'a>) -> JoinedSpans<'a>) -> InsideEvidence<'a> {
+        self.evidence.spans = join(self.spans);
+        self.evidence.left_out += self.evidence.spans.facts.left_out;
         self.evidence.pauses.sort_by_key(|pause| pause.began);
         self.evidence
     }
 }
 
 /// Names of attributes are those of OpenTelemetry's semantic conventions, the stable ones and those before them.
-fn program_span<'a>(keeper: &mut Keeper<'a>, ended: Stamp, span: &Span) -> ProgramSpan<'a> {
+pub(super) fn program_span<'a>(keeper: &mut Keeper<'a>, ended: Stamp, span: &Span) -> ProgramSpan<'a> {
     let began = span.began.min(ended.at);
     let host = span.attribute(&["server.address", "net.peer.name", "net.peer.ip", "http.host"]);
     let port = span.attribute(&["server.port", "net.peer.port"]);
@@ -178,7 +180,8 @@ fn program_span<'a>(keeper: &mut Keeper<'a>, ended: Stamp, span: &Span) -> Progr
         (DependencyKind::Other, address.unwrap_or_else(|| span.name.clone()), span.name.clone())
     };
     let (dependency, pattern) = (keeper.keep_text(&dependency), keeper.keep_text(&pattern));
-    ProgramSpan { ended, began, kind, dependency, pattern }
+    let service = keeper.keep_text(&span.service);
+    ProgramSpan { ended, began, kind, dependency, pattern, service, owner: SpanOwner::Unknown }
 }
 
 /// The authority and the path of a URL, without its query.

@@ -19,15 +19,19 @@ mod leg;
 mod note;
 mod positions;
 mod processor;
+mod span_clock;
+mod span_join;
+mod span_tree;
 mod stamp;
 mod stdio;
 mod texts;
+mod traced_calls;
 mod usage;
 mod wire;
 
 use std::collections::HashMap;
 
-use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError, Recording};
+use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError, Recording, Span};
 
 pub(crate) use bursts::Burst;
 pub use calls::{Call, PackedOutcome};
@@ -39,6 +43,9 @@ pub use lateness::Late;
 pub use leg::Leg;
 pub use note::Note;
 pub(crate) use positions::Positions;
+pub use span_clock::SpanClock;
+pub(crate) use span_join::{CLOCK_TOLERANCE, SpanOwner};
+pub use span_join::SpanFacts;
 pub use stamp::{EventIndex, Stamp};
 pub(crate) use stdio::NotifyingLine;
 pub use texts::Texts;
@@ -67,6 +74,8 @@ pub struct View<'a> {
     pub lost: u64,
     /// Whether its end is missing.
     pub partial: bool,
+    /// Whether there are spans only: nobody recorded the traffic.
+    pub(crate) is_of_traces: bool,
     /// Whether events are missing: lost by the instrument, or the recording was cut off.
     pub incomplete: bool,
     /// Reads of a server's stdout that brought several answers.
@@ -100,6 +109,37 @@ pub fn exchanges_of_file<'a>(events: &mut Events<'_>, texts: &'a Texts) -> Resul
         texts.check_size()
     })?;
     Ok(join.finish_view(events.partial()))
+}
+
+/// Takes a span and the time of its end.
+pub type TakeSpan<'t> = dyn FnMut(Nanos, &Span) + 't;
+
+/// Joins a recording with spans from elsewhere, which `read` hands over. Their clock may be another machine's.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn join_with_spans<'a, E>(
+    recording: &Recording,
+    texts: &'a Texts,
+    read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>,
+) -> Result<View<'a>, E> {
+    let mut join = join::Join::new(texts);
+    recording.events().iter().for_each(|event| join.join_event(event));
+    read(&mut |ended, span| join.join_file_span(ended, span))?;
+    Ok(join.finish_view(recording.partial))
+}
+
+/// Joins spans alone to the calls of servers that they tell of.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn calls_of_spans<E>(
+    texts: &Texts,
+    read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>,
+) -> Result<View<'_>, E> {
+    let mut join = join::Join::new(texts);
+    read(&mut |ended, span| join.join_file_span(ended, span))?;
+    Ok(join.finish_traces())
 }
 
 impl<'a> View<'a> {

@@ -90,11 +90,12 @@ class Facts:
     """Number of the tools listed."""
 
 
-def operation_cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
-    """Returns a case for each requested operation, whether it could be measured or not."""
+def operation_cases(facts: Facts, operations: Sequence[Operation], *, outside: bool = True) -> list[Case]:
+    """Returns a case for each requested operation, whether it could be measured or not. ``outside``: with the findings
+    outside every call."""
     # Findings outside every call are reported once, with the operation that readers look at first.
     main = "call" if "call" in operations else next(reversed(operations), None)
-    return [_operation_case(facts, operation, outside=operation == main) for operation in operations]
+    return [_operation_case(facts, operation, outside=outside and operation == main) for operation in operations]
 
 
 def slowest_warm(trials: Iterable[Trial]) -> Trial | None:

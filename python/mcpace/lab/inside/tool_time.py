@@ -31,7 +31,7 @@ def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
     return ToolTime.model_validate(
         {
             **row({name: sums[name] for name in ("server_ns", "waiting_ns", "rest_ns")}),
-            **{name: sums[name] for name in ("calls", "overlapping", "samples", "spans")},
+            **{name: sums[name] for name in ("calls", "traced", "overlapping", "samples", "spans", "traced_spans")},
             "dependencies": dependencies,
             "packages": [row(one) for one in sums["packages"]],
             "lines": [row(one) for one in sums["lines"]],

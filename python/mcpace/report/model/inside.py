@@ -42,11 +42,12 @@ class LineTime(Model):
 
 
 class ToolTime(Model):
-    """Where the time of a tool's calls went inside the server: means over the calls that were alone at the server, in
-    seconds. Dependencies, packages, ``waiting_s`` and ``rest_s`` add up to ``server_s``, but for rows that were cut."""
+    """Where the time of a tool's calls went inside the server: means over the calls that can be told apart, in seconds. Dependencies, packages, ``waiting_s`` and ``rest_s`` add up to ``server_s``, but for rows that were cut."""
 
     calls: Whole
     """Number of the calls."""
+    traced: Whole = 0
+    """Number of those calls that overlapped others and are told apart by their traces."""
     overlapping: Whole = 0
     """Number of the calls that overlapped others and are left out."""
     server_s: Number
@@ -62,6 +63,8 @@ class ToolTime(Model):
     """Moments that were sampled within the calls."""
     spans: Whole = 0
     """Spans within the calls."""
+    traced_spans: Whole = 0
+    """Spans within the calls whose trace leads to the call. The others are joined by their time."""
     missing: list[str] = []
     """Sources that gave nothing, each with the reason."""
 

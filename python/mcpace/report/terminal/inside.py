@@ -11,6 +11,7 @@ from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.run import Case, Run
 from mcpace.report.terminal.lines import align_right, blank, heading, wrap_indented
 from mcpace.report.words.quantities import clean, count, duration, share
+from mcpace.report.words.spans import join_sentences
 
 MOST_ROWS = 6
 LEAST_SHARE = 0.01
@@ -23,6 +24,12 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         if case.inside is not None:
             yield blank()
             yield from _tool(case, case.inside, width)
+    told = join_sentences(run.recording) if run.recording else []
+    if told:
+        yield blank()
+        yield heading("Spans", width)
+    for sentence in told:
+        yield from wrap_indented(Text(sentence, style="dim"), width, 2, 2)
 
 
 def _tool(case: Case, inside: ToolTime, width: int) -> Iterator[Text]:
@@ -33,6 +40,9 @@ def _tool(case: Case, inside: ToolTime, width: int) -> Iterator[Text]:
     if inside.overlapping:
         left = f"{count(inside.overlapping, 'call')} overlapped others and can't be told apart"
         yield from wrap_indented(Text(left, style="dim"), width, 2, 2)
+    if inside.traced:
+        told = f"{count(inside.traced, 'call')} overlapped others and are told apart by their traces"
+        yield from wrap_indented(Text(told, style="dim"), width, 2, 2)
     if not inside.calls:
         return
     rows = [(row.time_s, _dependency(row.name, row.requests)) for row in inside.dependencies]
