@@ -26,6 +26,7 @@ mod sessions;
 mod simulation;
 mod slow_start;
 mod streams;
+mod traces;
 mod transport;
 mod view;
 mod waits_for_get;

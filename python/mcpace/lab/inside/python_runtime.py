@@ -8,7 +8,7 @@ from pathlib import Path
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables
+from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.overlay import ensure_overlay
 
 SAMPLE_PERIOD_S = 0.005
@@ -34,7 +34,7 @@ class PythonInstrumentation:
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the variables that :mod:`mcpace.lab.inside.start.sitecustomize` reads."""
-        if self._overlay is None:
+        if self._overlay is None or user_exporter_settings(own):
             return []
         own_path = dict(own).get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         return [

@@ -503,7 +503,8 @@ pub(crate) fn asked(post: &Post) -> MessageNote {
     };
     let (method, name) = (Some(post.method.to_owned()), post.name.map(str::to_owned));
     let arguments = post.arguments.map(Digest::new);
-    MessageNote { method, name, content: post.content.map(Digest::new), arguments, ..note(kind, post.id) }
+    let traceparent = post.traceparent.clone();
+    MessageNote { method, name, content: post.content.map(Digest::new), arguments, traceparent, ..note(kind, post.id) }
 }
 
 pub(crate) fn answered(post: &Post) -> MessageNote {
