@@ -24,7 +24,7 @@ impl<'de> ReadPart<'de> for JaegerTrace {
 struct TraceVisitor<'s, 'r, 't>(&'s mut ReadState<'r, 't>);
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(field_identifier, rename_all = "camelCase")]
 enum TraceMember {
     Spans,
     Processes,

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::marker::PhantomData;
 
 use serde::Deserialize;
@@ -67,11 +67,16 @@ pub(crate) fn read_documents(
         match DocumentSeed(&mut state).deserialize(&mut json) {
             Ok(()) => documents += 1,
             Err(_) if state.stopped => break DocumentsEnd::Stopped,
-            Err(error) if error.is_eof() && (documents > 0 || state.has_format) => break DocumentsEnd::CutOff,
+            Err(error) if is_cut(&error) && (documents > 0 || state.has_format) => break DocumentsEnd::CutOff,
             Err(error) => return Err(error),
         }
     };
     Ok(DocumentsRead { end, has_format: state.has_format })
+}
+
+/// Whether the text ends within a document, or the compressed file within itself.
+fn is_cut(error: &serde_json::Error) -> bool {
+    error.is_eof() || error.io_error_kind() == Some(io::ErrorKind::UnexpectedEof)
 }
 
 /// State that all parts of the documents share.
@@ -103,7 +108,7 @@ impl ReadState<'_, '_> {
     pub(crate) fn hold_span<E: serde::de::Error>(&mut self, process: String, span: ReportedSpan) -> Result<(), E> {
         if self.held.len() as u64 >= self.most_held {
             // The taker says that it has enough.
-            return self.end_trace(&HashMap::new());
+            self.end_trace(&HashMap::new())?;
         }
         self.meter.begin_part();
         self.held.push((process, span));
@@ -182,7 +187,7 @@ impl<'de> DeserializeSeed<'de> for DocumentSeed<'_, '_, '_> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(field_identifier, rename_all = "camelCase")]
 enum DocumentMember {
     ResourceSpans,
     Data,

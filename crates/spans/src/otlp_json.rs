@@ -23,7 +23,7 @@ impl<'de> ReadPart<'de> for ResourceSpans {
 struct ResourceVisitor<'s, 'r, 't>(&'s mut ReadState<'r, 't>);
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(field_identifier, rename_all = "camelCase")]
 enum ResourceMember {
     Resource,
     ScopeSpans,
@@ -80,7 +80,7 @@ impl<'de> ReadPart<'de> for ScopeSpans {
 struct ScopeVisitor<'s, 'r, 't>(&'s mut ReadState<'r, 't>);
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(field_identifier, rename_all = "camelCase")]
 enum ScopeMember {
     Scope,
     Spans,

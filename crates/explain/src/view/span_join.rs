@@ -147,15 +147,14 @@ impl<'a> SpanJoin<'a> {
         self.shift_clocks(exchanges, &leads);
         let mut joined = self.join_leads(exchanges, &anchors, &leads);
         for (node, lead) in self.tree.nodes.iter().zip(&leads) {
-            if lead.exchange.is_some() && !lead.is_remote && !matches!(node.kind, SpanKind::Client) {
-                joined.servers.insert(node.service);
-            }
+            let serves = lead.exchange.is_some() && !lead.is_remote && node.kind != SpanKind::Client;
+            joined.servers.extend(Some(node.service).filter(|service| serves && !service.is_empty()));
         }
         self.finish_join(joined)
     }
 
     /// Joins the spans to the calls that they tell of themselves.
-    pub(super) fn finish_traces(self, keeper: &mut Keeper<'a>) -> (TracedCalls<'a>, JoinedSpans<'a>) {
+    pub(super) fn finish_traces(mut self, keeper: &mut Keeper<'a>) -> (TracedCalls<'a>, JoinedSpans<'a>) {
         let traced = traced_calls(keeper, &self.tree);
         let spans = (0..).zip(&traced.spans);
         let anchors: Anchors = spans.filter_map(|(at, (context, _))| Some(((*context)?, at))).collect();
