@@ -298,7 +298,8 @@ mod tests {
     fn the_trace_of_a_request_is_repeated_in_headers() {
         let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let mut meta = Extra::new();
-        for (name, value) in [(key::TRACEPARENT, traceparent.into()), (key::TRACESTATE, "a\nb".into()), ("x", 1.into())] {
+        for (name, value) in [(key::TRACEPARENT, traceparent.into()), (key::TRACESTATE, "a\nb".into()), ("x", 1.into())]
+        {
             let _: Option<Value> = meta.insert(name.to_owned(), value);
         }
         let mut message = Outgoing::request(7, "ping", Bytes::new(), true);

@@ -72,7 +72,7 @@ pub use process_exits::ProcessExit;
 pub use serial_calls::SerialCalls;
 pub use server_split::{Doubt, ServerSplit};
 pub use view::{
-    Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, Stamp,
-    SpanClock, SpanFacts, StreamEvent, TakeSpan, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,
+    Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, SpanClock,
+    SpanFacts, Stamp, StreamEvent, TakeSpan, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,
 };
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, call_waterfall};

@@ -44,7 +44,8 @@ pub fn write_otlp(recording: &Recording, into: impl Write) -> Result<(), ExportE
         calls.extend(ledger.exchanges.iter().map(|id| (*id, ledger)));
     }
     let origin = Origin { service: RECORDING, library: "mcpace" };
-    let mut lines = OtlpLines { into, recording, wall: Wall::wall_clock(recording), origin, spans: Vec::new(), bytes: 0 };
+    let mut lines =
+        OtlpLines { into, recording, wall: Wall::wall_clock(recording), origin, spans: Vec::new(), bytes: 0 };
     for ledger in &ledgers {
         lines.write_operation(ledger)?;
     }
@@ -379,7 +380,10 @@ mod tests {
             .map(|of| (&of["resource"]["attributes"][0]["value"]["stringValue"], &of["scopeSpans"][0]["spans"][0]))
             .collect();
         assert_eq!(told.len(), 2);
-        assert_eq!((told[0].0, &told[0].1["kind"], told[0].1["traceId"].as_str().unwrap().len()), (&json!(""), &json!(1), 32));
+        assert_eq!(
+            (told[0].0, &told[0].1["kind"], told[0].1["traceId"].as_str().unwrap().len()),
+            (&json!(""), &json!(1), 32)
+        );
         let (service, span) = told[1];
         assert_eq!((service, &span["traceId"], &span["parentSpanId"]), (&json!("weather"), &json!("ab"), &json!("ef")));
         assert_eq!((&span["startTimeUnixNano"], &span["endTimeUnixNano"]), (&json!("5"), &json!("35")));

@@ -120,7 +120,8 @@ impl<W: Write> TraceFile<W> {
 
     fn write_group(&mut self, pid: u64, name: &str) -> Result<(), ExportError> {
         self.write_event(&json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}))?;
-        let sorted = json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}});
+        let sorted =
+            json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}});
         self.write_event(&sorted)
     }
 
@@ -209,7 +210,12 @@ mod tests {
     #[test]
     fn spans_that_overlap_lie_in_rows_of_their_programs_own_group() {
         let span = |service: &str, began| {
-            Box::new(Span { service: service.to_owned(), name: "GET".to_owned(), began: Nanos(began), ..Span::default() })
+            Box::new(Span {
+                service: service.to_owned(),
+                name: "GET".to_owned(),
+                began: Nanos(began),
+                ..Span::default()
+            })
         };
         let spans = [(30, span("a", 10)), (40, span("b", 20)), (50, span("a", 20)), (70, span("a", 60))];
         let events = spans.map(|(at, span)| Event { at: Nanos(at), kind: EventKind::Span(span) });
@@ -222,7 +228,8 @@ mod tests {
         };
         assert_eq!(of("GET", "pid"), [4, 4, 4, 5]);
         assert_eq!(of("GET", "tid"), [0, 1, 0, 0]);
-        let groups: Vec<Value> = of("process_name", "args").into_iter().skip(3).map(|args| args["name"].clone()).collect();
+        let groups: Vec<Value> =
+            of("process_name", "args").into_iter().skip(3).map(|args| args["name"].clone()).collect();
         assert_eq!(groups, ["spans of a", "spans of b"]);
     }
 

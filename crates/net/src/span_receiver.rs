@@ -71,7 +71,8 @@ impl SpanReceiver {
             .build()
             .map_err(|reason| NetError::Io { what: "could not start the receiver's runtime", reason })?;
         let (stop, stopped) = watch::channel(false);
-        let received = Arc::new(Received { sink: Arc::clone(&sink), spans: AtomicU64::new(0), malformed: AtomicU64::new(0) });
+        let received =
+            Arc::new(Received { sink: Arc::clone(&sink), spans: AtomicU64::new(0), malformed: AtomicU64::new(0) });
         runtime.spawn(accept_connections(listener, received, stopped));
         Ok(Self { address, sink, stop, runtime: Some(runtime) })
     }

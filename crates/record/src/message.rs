@@ -4,8 +4,8 @@ use mcpace_wire::jsonrpc::{Message, Outcome, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{ServerTiming, TraceContext};
 use crate::digest::{Digest, digest_bytes};
+use crate::{ServerTiming, TraceContext};
 
 /// The four kinds of JSON-RPC 2.0 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -231,7 +231,10 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
             MessageNote::of(text.as_bytes()).remove(0).traceparent
         };
-        assert_eq!(note(&format!(r#"{{"_meta":{{"traceparent":"{traceparent}","x":1}}}}"#)).as_deref(), Some(traceparent));
+        assert_eq!(
+            note(&format!(r#"{{"_meta":{{"traceparent":"{traceparent}","x":1}}}}"#)).as_deref(),
+            Some(traceparent)
+        );
         for params in [r#"{"_meta":{"traceparent":"t"}}"#, r#"{"_meta":{"traceparent":7}}"#, r#"{"traceparent":"t"}"#] {
             assert_eq!(note(params), None, "{params}");
         }

@@ -75,7 +75,13 @@ impl Span {
     pub(crate) fn memory_size(&self) -> usize {
         let attributes: usize =
             self.attributes.iter().map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len()).sum();
-        size_of::<Self>() + self.trace.len() + self.span.len() + self.name.len() + self.library.len() + self.service.len() + attributes
+        size_of::<Self>()
+            + self.trace.len()
+            + self.span.len()
+            + self.name.len()
+            + self.library.len()
+            + self.service.len()
+            + attributes
     }
 }
 

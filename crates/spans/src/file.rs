@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn otlp_is_read_from_one_message_and_from_lines() {
         let message = otlp(&[otlp_span("GET"), otlp_span("POST")]);
-        let lines = [otlp(&[otlp_span("GET")]), otlp(&[otlp_span("POST")])].map(|line| line.replace('\n', "")).join("\n");
+        let lines =
+            [otlp(&[otlp_span("GET")]), otlp(&[otlp_span("POST")])].map(|line| line.replace('\n', "")).join("\n");
         for file in [message, lines] {
             let (spans, counts) = read(file.as_bytes()).unwrap();
             assert_eq!(counts, SpanCounts { decoded: 2, ..SpanCounts::default() });
@@ -142,9 +143,12 @@ mod tests {
         let (spans, _) = read(JAEGER.as_bytes()).unwrap();
         let (server, client) = (&spans[0].1, &spans[1].1);
         assert_eq!((server.kind, server.service.as_str(), server.failed), (SpanKind::Server, "weather", true));
-        assert_eq!((client.kind, client.service.as_str(), client.library.as_str()), (SpanKind::Client, "other", "httpx"));
+        assert_eq!(
+            (client.kind, client.service.as_str(), client.library.as_str()),
+            (SpanKind::Client, "other", "httpx")
+        );
         assert_eq!(client.parent.as_deref(), Some("00000000000000a1"));
-        assert_eq!(client.trace, "0000000000000000000000000" .to_owned() + "01a2b3c");
+        assert_eq!(client.trace, "0000000000000000000000000".to_owned() + "01a2b3c");
         assert_eq!((client.began, spans[1].0), (Nanos(1_544_712_660_001_000_000), Nanos(1_544_712_660_002_000_000)));
         assert_eq!(client.attribute(&["server.port"]), Some("80"));
     }

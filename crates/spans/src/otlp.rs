@@ -209,9 +209,12 @@ mod tests {
     #[test]
     fn what_is_no_request_is_an_error() {
         let cut = &json().into_bytes()[..400];
-        for (body, encoding) in
-            [(&b"\xff\xff"[..], Encoding::Protobuf), (b"[", Encoding::Json), (b"3", Encoding::Json), (cut, Encoding::Json)]
-        {
+        for (body, encoding) in [
+            (&b"\xff\xff"[..], Encoding::Protobuf),
+            (b"[", Encoding::Json),
+            (b"3", Encoding::Json),
+            (cut, Encoding::Json),
+        ] {
             assert!(decode_otlp(body, encoding, &Redactor::new(1), CLOCK).is_err());
         }
     }

@@ -118,7 +118,9 @@ mod tests {
         let mut counts = SpanCounts::default();
         let clock = WallClock { unix_ns: 1_000, at: Nanos(500) };
         let redactor = Redactor::new(1);
-        for (began, ended, kept) in [(1_000, 1_200, true), (1_000, 0, false), (1_200, 1_000, false), (100, 1_000, false)] {
+        for (began, ended, kept) in
+            [(1_000, 1_200, true), (1_000, 0, false), (1_200, 1_000, false), (100, 1_000, false)]
+        {
             let span = ReportedSpan { began, ended, ..ReportedSpan::default() };
             assert_eq!(span.into_timed(&redactor, clock, &mut counts).is_some(), kept, "{began} {ended}");
         }

@@ -132,7 +132,8 @@ impl<'a> SpanJoin<'a> {
         exchanges: &[Exchange<'a>],
         contexts: &[(ExchangeId, TraceContext)],
     ) -> JoinedSpans<'a> {
-        let positions: HashMap<ExchangeId, u32> = (0..).zip(exchanges).map(|(at, exchange)| (exchange.id, at)).collect();
+        let positions: HashMap<ExchangeId, u32> =
+            (0..).zip(exchanges).map(|(at, exchange)| (exchange.id, at)).collect();
         let mut anchors = Anchors::new();
         let mut repeated = HashSet::new();
         for (exchange, context) in contexts {
@@ -160,8 +161,12 @@ impl<'a> SpanJoin<'a> {
         let anchors: Anchors = spans.filter_map(|(at, (context, _))| Some(((*context)?, at))).collect();
         let leads = self.tree.find_leads(&anchors);
         let mut joined = self.join_leads(&traced.exchanges, &anchors, &leads);
-        joined.services =
-            traced.exchanges.iter().zip(&traced.spans).map(|(exchange, (_, service))| (exchange.id, *service)).collect();
+        joined.services = traced
+            .exchanges
+            .iter()
+            .zip(&traced.spans)
+            .map(|(exchange, (_, service))| (exchange.id, *service))
+            .collect();
         (traced, self.finish_join(joined))
     }
 

@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn the_way_up_leads_to_the_request_and_past_another_program_it_is_remote() {
         use SpanKind::{Client, Internal, Server};
-        let nodes = [(5, 4, Client), (4, 3, Server), (3, 2, Client), (2, 1, Internal), (1, 100, Server), (9, 8, Client)];
+        let nodes =
+            [(5, 4, Client), (4, 3, Server), (3, 2, Client), (2, 1, Internal), (1, 100, Server), (9, 8, Client)];
         let leads = leads(&nodes);
         let told: Vec<_> = leads.iter().map(|lead| (lead.exchange, lead.is_remote, lead.is_direct)).collect();
         let here = Some(7);

@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
-use mcpace_record::{Digest, EventKind, ExchangeId, LineFrom, MessageKind, Nanos, ReplyEnding, ServerTiming, Side, TraceContext};
+use mcpace_record::{
+    Digest, EventKind, ExchangeId, LineFrom, MessageKind, Nanos, ReplyEnding, ServerTiming, Side, TraceContext,
+};
 
 use super::bursts::{Burst, Bursts};
 use super::leg::Fact;

@@ -114,8 +114,12 @@ fn call_spans<'a>(tree: &SpanTree<'a>) -> Vec<(u32, &'a str)> {
             _ => above,
         },
     });
-    let told: HashSet<&str> =
-        tree.nodes.iter().filter(|node| matches!(node.call, Some(CallName::Tool(_)))).map(|node| node.service).collect();
+    let told: HashSet<&str> = tree
+        .nodes
+        .iter()
+        .filter(|node| matches!(node.call, Some(CallName::Tool(_))))
+        .map(|node| node.service)
+        .collect();
     let name = |node: u32| match tree.nodes[node as usize].call {
         Some(CallName::Tool(tool)) if !is_within[node as usize] => Some(tool),
         // Where a program tells of its tools, its other HTTP requests are none.

@@ -122,7 +122,8 @@ impl<'a> WireJoin<'a> {
                     exchange.messages = keeper.keep_notes(messages);
                 }
                 exchange.leg_mut(*side).note_fact(Fact::RequestEnd, at);
-                let contexts = messages.iter().filter_map(|message| TraceContext::parse(message.traceparent.as_deref()?));
+                let contexts =
+                    messages.iter().filter_map(|message| TraceContext::parse(message.traceparent.as_deref()?));
                 self.contexts.extend(contexts.map(|context| (*ex, context)));
             }
             _ => {}

@@ -86,8 +86,7 @@ fn calls_that_overlap_are_told_apart_by_their_traces() {
 
 #[test]
 fn a_call_that_no_span_leads_to_is_left_out_where_it_overlaps_others() {
-    let spans =
-        [(105.0, span(10, FIRST_REQUEST, SpanKind::Server, 15.0)), (40.0, request_to("api", 20, 10, 20.0))];
+    let spans = [(105.0, span(10, FIRST_REQUEST, SpanKind::Server, 15.0)), (40.0, request_to("api", 20, 10, 20.0))];
     let explained = explain_recording(&overlapping(&spans), None);
     let tool = &explained.tool_times[0];
     assert_eq!((tool.calls, tool.traced, tool.overlapping), (1, 1, 2));
@@ -231,8 +230,12 @@ fn a_gateways_call_and_the_call_behind_it_are_two() {
     behind.service = "backend".to_owned();
     let mut database = request_to("database", 4, 3, 25.0);
     database.service = "backend".to_owned();
-    let spans =
-        [(110.0, tool_span(1, 0, "outer", 10.0)), (100.0, request_to("backend", 2, 1, 15.0)), (90.0, behind), (85.0, database)];
+    let spans = [
+        (110.0, tool_span(1, 0, "outer", 10.0)),
+        (100.0, request_to("backend", 2, 1, 15.0)),
+        (90.0, behind),
+        (85.0, database),
+    ];
     let explained = explain_traces(&spans);
     assert_eq!(tools(&explained), [("outer", 1, 100), ("inner", 1, 70)]);
     assert_eq!(rows(&explained.tool_times[0]), [("backend".to_owned(), 1, 85)]);
