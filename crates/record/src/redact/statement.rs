@@ -21,10 +21,10 @@ pub(super) fn without_literals(statement: &str) -> String {
             // A string of PostgreSQL in dollar quotes: `$$…$$`, `$tag$…$tag$`.
             '$' if !in_word && dollar_tag(characters.clone()).is_some() => {
                 let tag = dollar_tag(characters.clone()).unwrap_or_default();
-                (0..=tag).for_each(|_| drop(characters.next()));
+                characters.nth(tag);
                 while let Some(next) = characters.next() {
                     if next == '$' && dollar_tag(characters.clone()) == Some(tag) {
-                        (0..=tag).for_each(|_| drop(characters.next()));
+                        characters.nth(tag);
                         break;
                     }
                 }
