@@ -60,17 +60,19 @@ pub fn explained_file(events: &mut Events<'_>, behind: Option<&Recording>) -> Re
     Ok(explain_view(&exchanges_of_file(events, &texts)?, behind))
 }
 
-/// Explains `recording` together with spans from elsewhere, which `read` hands over. Their clock may be another machine's.
+/// Explains `recording` together with spans from elsewhere, which `read` hands over. Their times plus `offset` nanoseconds are those
+/// of the recording's clock, unless they come from another machine.
 ///
 /// # Errors
 /// Those of `read`.
 pub fn explain_with_spans<E>(
     recording: &Recording,
     behind: Option<&Recording>,
+    offset: i64,
     read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>,
 ) -> Result<Explained, E> {
     let texts = Texts::default();
-    Ok(explain_view(&join_with_spans(recording, &texts, read)?, behind))
+    Ok(explain_view(&join_with_spans(recording, &texts, offset, read)?, behind))
 }
 
 /// Explains spans alone, which `read` hands over. The spans of servers that answer tool calls are the calls.

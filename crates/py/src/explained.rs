@@ -3,14 +3,14 @@
 
 use mcpace_explain::{Account, CallCost, explain_recording, explain_spans, explain_with_spans, explained_file};
 use mcpace_record::{CallId, CallOutcome, Reader, RecordError};
-use mcpace_spans::{SpanCounts, WallClock};
+use mcpace_spans::SpanCounts;
 use pyo3::prelude::*;
 
 use crate::json;
 use crate::problem::OrRaise;
 use crate::recording_files::{open_recording, read_together};
 use crate::runtime::run_detached;
-use crate::span_files::{read_span_file, wall_clock};
+use crate::span_files::{read_span_file, wall_clock_offset};
 
 /// One operation of one kind: its id, seconds from its start to its return, how it ended, and the program's words where it
 /// failed.
@@ -206,7 +206,7 @@ fn trial_of(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
 pub(crate) fn explained_spans(py: Python<'_>, path: String) -> PyResult<Explained> {
     run_detached(py, move || {
         let mut counts = SpanCounts::default();
-        let told = explain_spans(|take| read_span_file(&path, WallClock::WALL, take).map(|read| counts = read))?;
+        let told = explain_spans(|take| read_span_file(&path, take).map(|read| counts = read))?;
         Ok(Explained::of_spans(told, counts))
     })
 }
@@ -231,10 +231,10 @@ pub(crate) fn explained_at(
         let behind = if behind.is_empty() { None } else { Some(read_together(&behind)?) };
         if let Some(spans) = spans {
             let recording = read_together(&paths)?;
-            let clock = wall_clock(&recording);
+            let offset = wall_clock_offset(&recording);
             let mut counts = SpanCounts::default();
-            let told = explain_with_spans(&recording, behind.as_ref(), |take| {
-                read_span_file(&spans, clock, take).map(|read| counts = read)
+            let told = explain_with_spans(&recording, behind.as_ref(), offset, |take| {
+                read_span_file(&spans, take).map(|read| counts = read)
             })?;
             return Ok(Explained::of_spans(told, counts));
         }

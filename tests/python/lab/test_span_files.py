@@ -245,9 +245,9 @@ def test_the_command_explains_a_file_of_spans_alone_and_refuses_it_with_a_live_t
     file = tmp_path / "traces.json"
     file.write_text(json.dumps(jaeger()))
     done = commands.run("explain", "--spans", file, folder=tmp_path)
-    assert done.code == 0, done.error
-    assert "Inside orders" in done.output
+    assert done.code == 0, done.stderr
+    assert "Inside orders" in done.stdout
     done = commands.run("explain", "http://127.0.0.1:1/mcp", "--spans", file, folder=tmp_path)
-    assert (done.code, "--spans belongs to a saved recording" in done.error) == (2, True)
+    assert (done.code, "--spans belongs to a saved recording" in done.stderr) == (2, True)
     done = commands.run("explain", folder=tmp_path)
-    assert (done.code, "name a target" in done.error) == (2, True)
+    assert (done.code, "name a target" in done.stderr) == (2, True)

@@ -68,6 +68,11 @@ impl<'a> Join<'a> {
         self.end = event.at;
     }
 
+    /// Nanoseconds from the times of a file's spans to the recording's clock.
+    pub(super) fn set_file_offset(&mut self, offset: i64) {
+        self.inside.spans.file_offset = offset;
+    }
+
     /// A span of a file, after all events.
     pub(super) fn join_file_span(&mut self, ended: Nanos, span: &Span) {
         let at = Stamp { at: ended, event: EventIndex::new(self.events) };

@@ -114,16 +114,19 @@ pub fn exchanges_of_file<'a>(events: &mut Events<'_>, texts: &'a Texts) -> Resul
 /// Takes a span and the time of its end.
 pub type TakeSpan<'t> = dyn FnMut(Nanos, &Span) + 't;
 
-/// Joins a recording with spans from elsewhere, which `read` hands over. Their clock may be another machine's.
+/// Joins a recording with spans from elsewhere, which `read` hands over. Their times plus `offset` are those of the recording's
+/// clock, unless they come from another machine.
 ///
 /// # Errors
 /// Those of `read`.
 pub(crate) fn join_with_spans<'a, E>(
     recording: &Recording,
     texts: &'a Texts,
+    offset: i64,
     read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>,
 ) -> Result<View<'a>, E> {
     let mut join = join::Join::new(texts);
+    join.set_file_offset(offset);
     recording.events().iter().for_each(|event| join.join_event(event));
     read(&mut |ended, span| join.join_file_span(ended, span))?;
     Ok(join.finish_view(recording.partial))

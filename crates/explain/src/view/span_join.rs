@@ -9,7 +9,7 @@ use mcpace_record::{ExchangeId, Nanos, Span, SpanKind, TraceContext};
 use serde::Serialize;
 
 use super::inside::{ProgramSpan, program_span};
-use super::span_clock::{SpanClock, SpanClocks};
+use super::span_clock::{SpanClock, SpanClocks, shift_time};
 use super::span_tree::{Lead, SpanNode, SpanTree};
 use super::texts::Keeper;
 use super::traced_calls::{TracedCalls, call_name, traced_calls};
@@ -88,6 +88,8 @@ pub(super) struct SpanJoin<'a> {
     /// Requests with the positions of their nodes.
     requests: Vec<(u32, ProgramSpan<'a>)>,
     facts: SpanFacts,
+    /// Nanoseconds from the times of a file's spans to the recording's clock.
+    pub(super) file_offset: i64,
 }
 
 /// Traces that exchanges belong to, with the positions of the exchanges.
@@ -172,7 +174,7 @@ impl<'a> SpanJoin<'a> {
 
     /// Moves the times of programs whose clock differs from the recording's.
     fn shift_clocks(&mut self, exchanges: &[Exchange<'a>], leads: &[Lead]) {
-        let mut clocks = SpanClocks::default();
+        let mut clocks = SpanClocks::new(self.file_offset);
         for (node, lead) in self.tree.nodes.iter().zip(leads).filter(|(node, _)| node.from_file) {
             let Some(position) = lead.exchange.filter(|_| !lead.is_remote) else { continue };
             let (sent, replied) = exchange_window(&exchanges[position as usize]);
@@ -183,10 +185,10 @@ impl<'a> SpanJoin<'a> {
         }
         let clocks = clocks.find_clocks();
         for node in self.tree.nodes.iter_mut().filter(|node| node.from_file) {
-            if let Some(clock) = clocks.get(node.service) {
-                node.began = clock.shift_time(node.began);
-                node.ended.at = clock.shift_time(node.ended.at);
-            }
+            let shift = clocks.get(node.service).map_or(0, |clock| clock.shift);
+            let offset = self.file_offset.saturating_add(shift);
+            node.began = shift_time(node.began, offset);
+            node.ended.at = shift_time(node.ended.at, offset);
         }
         for (node, request) in &mut self.requests {
             let node = &self.tree.nodes[*node as usize];

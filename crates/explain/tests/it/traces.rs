@@ -145,7 +145,7 @@ fn the_clock_of_another_machine_is_shifted_into_the_calls() {
         spans.iter().for_each(|(ended, span)| take(*ended, span));
         Ok::<(), ()>(())
     };
-    let explained = explain_with_spans(&recording, None, read).unwrap();
+    let explained = explain_with_spans(&recording, None, 0, read).unwrap();
     assert_eq!(rows(&explained.tool_times[0]), [("api".to_owned(), 1, 40)]);
     let [clock] = explained.spans.clocks.as_slice() else { panic!("{:?}", explained.spans.clocks) };
     assert_eq!((clock.service.as_str(), clock.is_contradictory), ("weather", false));
@@ -304,6 +304,6 @@ proptest! {
             spans.iter().for_each(|(ended, span)| take(Nanos(ms(*ended).0 + 5_000_000_000), span));
             Ok::<(), ()>(())
         };
-        assert_adds_up(&explain_with_spans(&recording, None, read).unwrap());
+        assert_adds_up(&explain_with_spans(&recording, None, 0, read).unwrap());
     }
 }

@@ -42,14 +42,18 @@ class InsideEvidence:
     def environment(self, own: Variables) -> list[tuple[str, str]]:
         """Variables for the server's process: ``own``, which the user gave, and those of the instrumentation."""
         self._own_exporter = user_exporter_settings(own)
-        added = [] if self._own_exporter else [
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-            ("OTEL_TRACES_EXPORTER", "otlp"),
-            ("OTEL_METRICS_EXPORTER", "none"),
-            ("OTEL_LOGS_EXPORTER", "none"),
-            ("OTEL_BSP_SCHEDULE_DELAY", "200"),
-        ]
+        added = (
+            []
+            if self._own_exporter
+            else [
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+                ("OTEL_TRACES_EXPORTER", "otlp"),
+                ("OTEL_METRICS_EXPORTER", "none"),
+                ("OTEL_LOGS_EXPORTER", "none"),
+                ("OTEL_BSP_SCHEDULE_DELAY", "200"),
+            ]
+        )
         for instrumentation in self._instrumentations:
             added += instrumentation.variables(own)
         return [*own, *added]

@@ -76,7 +76,5 @@ def _defects(facts: SpanFacts) -> list[str]:
         ),
         (facts.left_out, "is left out, for want of room", "are left out, for want of room"),
     ]
-    told = [
-        f"{count(number, 'span')} {one if number == 1 else many}." for number, one, many in defects if number
-    ]
+    told = [f"{count(number, 'span')} {one if number == 1 else many}." for number, one, many in defects if number]
     return [*told, "The file ends within a span."] if facts.cut_off else told
