@@ -362,10 +362,11 @@ class Explained:
     missing_sources: list[tuple[str, str]]
     """Sources of evidence about the inside of the server that gave nothing (``spans``, ``stacks``), with the reason."""
     spans: dict[str, Any]
-    """How spans were joined to calls: ``spans``, ``requests``, ``traced``, ``remote``, ``duplicates``, ``misplaced``, ``left_out``,
-    and ``clocks``, each with ``service``, ``shift_ns``, ``error_ns``, ``is_contradictory``."""
+    """How spans were joined to calls: ``spans``, ``requests``, ``traced``, ``remote``, ``duplicates``, ``misplaced``,
+    ``left_out``, and ``clocks``, each with ``service``, ``shift_ns``, ``error_ns``, ``is_contradictory``."""
     span_counts: tuple[int, int, bool] | None
-    """Of the file of spans: spans without an end, spans that end before they begin, and whether the file is cut off."""
+    """Counts of the file of spans: spans without an end, spans that end before they begin, and whether it is
+    cut off."""
     exits: list[dict[str, Any]]
     """How each server process ended: ``code``, ``signal``, ``answered`` and ``unanswered`` requests; ``only_call_ns``
     is the time of its tool call, where it was started for one call."""

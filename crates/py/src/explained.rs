@@ -98,7 +98,7 @@ impl Explained {
         json::to_python(py, &self.told.spans)
     }
 
-    /// Of the file of spans: spans without an end, spans that end before they begin, and whether the file is cut off; `None`
+    /// Counts of the file of spans: spans without an end, spans that end before they begin, and whether it is cut off; `None`
     /// where no file was read.
     #[getter]
     fn span_counts(&self) -> Option<(u64, u64, bool)> {

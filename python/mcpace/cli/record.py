@@ -53,8 +53,8 @@ def record(
         bool,
         typer.Option(
             "--traceparent",
-            help="Begin a trace (W3C traceparent header) with each request that has none, so that spans of the server lead to "
-            "its calls; HTTP only.",
+            help="Begin a trace (W3C traceparent header) with each request that has none, so that spans of the server "
+            "lead to its calls; HTTP only.",
         ),
     ] = False,
     explain: Annotated[

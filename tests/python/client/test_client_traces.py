@@ -43,9 +43,9 @@ def traceparents(recording: _core.Recording, method: str) -> list[tuple[str | No
         end: dict[str, Any] | None = event["event"].get("request-end")
         if head is not None and head["side"] == "front":
             heads[head["ex"]] = without_flags(dict(map(tuple, head["headers"])).get("traceparent"))
-        for message in end.get("messages", []) if end is not None else []:
-            if end is not None and message.get("method") == method:
-                found.append((heads[end["ex"]], without_flags(message.get("traceparent"))))
+        asked = [one for one in end.get("messages", []) if one.get("method") == method] if end is not None else []
+        if end is not None:
+            found += [(heads[end["ex"]], without_flags(message.get("traceparent"))) for message in asked]
     return found
 
 

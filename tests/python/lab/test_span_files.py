@@ -149,8 +149,8 @@ def recorded(folder: Path, calls: int = 4) -> Path:
         traceparent = f"00-{number + 1:032x}-{0xC1:016x}-01"
         lines += [
             {"at": at, "event": {"call-start": {"call": number, "operation": "call", "tool": "orders"}}},
-            {"at": at, "event": {"request-head": {"side": "back", "conn": 1, "ex": number, "method": "POST", "target": "/mcp",
-                                                  "headers": [["traceparent", traceparent]]}}},
+            {"at": at, "event": {"request-head": {"side": "back", "conn": 1, "ex": number, "method": "POST",
+                                                  "target": "/mcp", "headers": [["traceparent", traceparent]]}}},
             {"at": at, "event": {"request-end": {**request, "messages": [note]}}},
             {"at": at + SECOND // 10, "event": {"reply-head": {"side": "back", "ex": number, "status": 200}}},
             {"at": at + SECOND // 10, "event": {"reply-body-start": {"side": "back", "ex": number}}},
@@ -213,7 +213,7 @@ def test_spans_without_a_trace_to_the_calls_are_joined_by_time(tmp_path: Path) -
 def test_a_file_of_something_else_gets_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "file.json"
     file.write_text(text)
-    with pytest.raises(UsageProblem, match="file.json") as raised:
+    with pytest.raises(UsageProblem, match=r"file\.json") as raised:
         recording_run.explain_spans(file)
     assert problem in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -222,7 +222,8 @@ def test_a_file_of_something_else_gets_one_sentence(tmp_path: Path, text: str, p
 def test_spans_that_never_end_or_contradict_each_other_are_told(tmp_path: Path) -> None:
     span = {"traceId": "0" * 31 + "1", "name": "GET", "kind": 3, "startTimeUnixNano": str(START)}
     spans = [
-        {**span, "spanId": "0" * 15 + "1", "name": "tools/call orders", "kind": 2, "endTimeUnixNano": str(START + SECOND)},
+        {**span, "spanId": "0" * 15 + "1", "name": "tools/call orders", "kind": 2,
+         "endTimeUnixNano": str(START + SECOND)},
         {**span, "spanId": "0" * 15 + "2", "endTimeUnixNano": "0"},
         {**span, "spanId": "0" * 15 + "3", "endTimeUnixNano": str(START - 5)},
         {**span, "spanId": "0" * 15 + "4", "parentSpanId": "0" * 15 + "1", "startTimeUnixNano": str(START - SECOND),

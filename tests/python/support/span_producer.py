@@ -1,6 +1,6 @@
 """Calls a FastMCP server whose tool asks an HTTP API three times, and writes the spans to a file.
 
-Runs in an environment with fastmcp, httpx, opentelemetry-instrumentation-httpx and opentelemetry-exporter-otlp-json-file.
+Runs in an environment with fastmcp, httpx and its instrumentation, and opentelemetry-exporter-otlp-json-file.
 Arguments: the file, and the number of calls that are made at one time.
 """
 

@@ -103,7 +103,8 @@ pub(super) fn traced_calls<'a>(keeper: &mut Keeper<'a>, tree: &SpanTree<'a>) -> 
     traced
 }
 
-/// The spans that are calls, each with its tool. Of spans that stand for one call, the outermost in its program counts.
+/// The spans that are calls, each with its tool. Where several spans stand for one call, the outermost in
+/// its program counts.
 fn call_spans<'a>(tree: &SpanTree<'a>) -> Vec<(u32, &'a str)> {
     // Whether a request of MCP stands above a node within its program.
     let is_within = tree.fold_up(|node, parent, above: Option<bool>| match parent {

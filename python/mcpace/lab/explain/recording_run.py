@@ -42,8 +42,8 @@ def explain_recording(
     """Explains a recording.
 
     ``behind`` are recordings made behind a gateway at the same time. ``beside`` are recordings of the same program
-    under other conditions (such as a server with more tools), which are explained together with it. ``spans`` is a file of
-    spans that programs reported meanwhile.
+    under other conditions (such as a server with more tools), which are explained together with it. ``spans`` is a
+    file of spans that programs reported meanwhile.
 
     Raises :class:`UsageProblem` where a file is not a recording, or has values that no instrument produces.
     """
@@ -77,8 +77,8 @@ def explain_spans(file: Path) -> Run:
         raise UsageProblem(f"cannot read {problem.object}: its name is no UTF-8; give it another") from problem
     if not explained.methods:
         raise UsageProblem(
-            f"{file} has {count(explained.events, 'span')}, and none is a call of an MCP server: a span of a server that "
-            "names tools/call, or its POST to /mcp. Join the spans to recorded calls: mcpace explain RECORDING "
+            f"{file} has {count(explained.events, 'span')}, and none is a call of an MCP server: a span of a server "
+            "that names tools/call, or its POST to /mcp. Join the spans to recorded calls: mcpace explain RECORDING "
             f"--spans {file}"
         )
     run = new_run("recording", {"spans": file.name})

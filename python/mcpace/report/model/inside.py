@@ -42,7 +42,8 @@ class LineTime(Model):
 
 
 class ToolTime(Model):
-    """Where the time of a tool's calls went inside the server: means over the calls that can be told apart, in seconds. Dependencies, packages, ``waiting_s`` and ``rest_s`` add up to ``server_s``, but for rows that were cut."""
+    """Where the time of a tool's calls went inside the server: means over the calls that can be told apart, in seconds.
+    Dependencies, packages, ``waiting_s`` and ``rest_s`` add up to ``server_s``, but for rows that were cut."""
 
     calls: Whole
     """Number of the calls."""

@@ -36,8 +36,8 @@ def _clocks(facts: SpanFacts, traces_only: bool) -> list[str]:
         return []
     if not facts.clocks:
         return [
-            "No trace leads to a recorded call, so the spans are placed by the wall clock, which was read as the recording "
-            "started. Their times are wrong by as much as the clocks of both machines differ."
+            "No trace leads to a recorded call, so the spans are placed by the wall clock, which was read as the "
+            "recording started. Their times are wrong by as much as the clocks of both machines differ."
         ]
     told = [_clock(clock) for clock in facts.clocks[:MOST_CLOCKS]]
     more = len(facts.clocks) - MOST_CLOCKS
@@ -55,8 +55,8 @@ def _clock(clock: SpanClock) -> str:
     if clock.shift_s == 0:
         return f"The times {name} fit the recorded calls and can be wrong {error}."
     return (
-        f"The clock {name} differs from that of the recording: its times were shifted by {_signed(clock.shift_s)} to fit "
-        f"the recorded calls, and can still be wrong {error}."
+        f"The clock {name} differs from that of the recording: its times were shifted by {_signed(clock.shift_s)} to "
+        f"fit the recorded calls, and can still be wrong {error}."
     )
 
 
