@@ -94,7 +94,7 @@ def explain(
             raise recording_problem(problem, [Path(target), *behind, *beside]) from problem
         deliver_run(run, as_json=as_json, out=out, page=html)
         return
-    for option, files in (("--behind", behind), ("--beside", beside), ("--spans", spans)):
+    for option, files in (("--behind", behind), ("--beside", beside), ("--spans", [spans] if spans else [])):
         if files:
             raise UsageProblem(f"{option} belongs to a saved recording; TARGET is not a recording")
     checked_revision = options.checked_revision(revision)

@@ -209,8 +209,8 @@ def _recording_method(run: Run) -> Iterator[tuple[str, str]]:
     if run.recording and run.recording.traces_only:
         yield (
             "The traces",
-            "Nothing was run and nothing was recorded for this: the spans that programs reported were read from a file. "
-            "A call is the span of a server that answers tools/call, or its POST to /mcp; all of its time is the "
+            "Nothing was run and nothing was recorded for this: the spans that programs reported were read from a "
+            "file. A call is the span of a server that answers tools/call, or its POST to /mcp; all of its time is the "
             "server's.",
         )
         yield "The spans", " ".join(join_sentences(run.recording))
