@@ -21,7 +21,7 @@ START = Path(__file__).parent / "start"
 
 
 class PythonInstrumentation:
-    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of this program's descendants."""
+    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of its processes."""
 
     def __init__(self, folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
@@ -72,7 +72,7 @@ class PythonInstrumentation:
 
 
 def read_pauses(prefix: Path) -> dict[int, list[tuple[int, int]]]:
-    """Pauses of each process, beginning and end, from the files that :mod:`mcpace.lab.inside.start.sitecustomize` writes."""
+    """Pauses of each process, beginning and end, from the files that ``start/sitecustomize.py`` writes."""
     pauses: dict[int, list[tuple[int, int]]] = {}
     for path in sorted(prefix.parent.glob(f"{prefix.name}-*"))[:MOST_PROCESSES]:
         pid = path.name.rpartition("-")[2]

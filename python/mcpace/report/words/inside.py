@@ -130,8 +130,8 @@ def _costly_advice(context: CostlyLibrary) -> str:
         return f"Use {alternative} there.{_saves(context)}"
     use, versions = clean(context.measured_use or "one use", 120), clean(context.measured_versions or "", 120)
     return (
-        f"Use {alternative} there: for {use}, {library} took {times(context.factor)} the processor time of {alternative} "
-        f"({versions}).{_saves(context)}"
+        f"Use {alternative} there: for {use}, {library} took {times(context.factor)} the processor time of "
+        f"{alternative} ({versions}).{_saves(context)}"
     )
 
 
@@ -169,8 +169,8 @@ def _validation_advice(context: ValidationCost) -> str:
 
 def _serialization(finding: Finding, context: SerializationCost) -> str:
     return (
-        f"{clean(context.tool or 'The tool', 60)} spends {_of_call(context)}{_processor_share(context)} on turning values "
-        f"into text or back with {clean(context.library or 'a library', 60)}: {_data_place(context)}."
+        f"{clean(context.tool or 'The tool', 60)} spends {_of_call(context)}{_processor_share(context)} on turning "
+        f"values into text or back with {clean(context.library or 'a library', 60)}: {_data_place(context)}."
     )
 
 
@@ -205,8 +205,8 @@ def _gc(finding: Finding, context: GcPauses) -> str:
 
 def _gc_advice(context: GcPauses) -> str:
     return (
-        "Make fewer objects, and let the collector run less often: in Python by gc.freeze() after the start and a larger "
-        f"gc.set_threshold(); in Node and Java by a larger young generation.{_saves(context, 'up to')}"
+        "Make fewer objects, and let the collector run less often: in Python by gc.freeze() after the start and a "
+        f"larger gc.set_threshold(); in Node and Java by a larger young generation.{_saves(context, 'up to')}"
     )
 
 
