@@ -278,3 +278,37 @@ def test_stacks_and_pauses_of_any_runtime_become_events() -> None:
     assert (pause["at"], pause["event"]["runtime-pause"]["began"]) == (180, 150)
     with pytest.raises(_core.UsageProblem):
         recording.add_stacks(12, [], [(1, 1, 0, True)])
+
+
+COLLECTS = """
+import gc, os
+kept = [[n] for n in range(200_000)]
+gc.collect()
+child = os.fork()
+gc.collect()
+if child:
+    os.waitpid(child, 0)
+    print(os.getpid(), child)
+else:
+    os._exit(0)
+"""
+
+
+def test_collections_of_garbage_are_noted_by_each_process_that_forks(tmp_path: Path) -> None:
+    prefix = tmp_path / "pauses"
+    before = time.monotonic_ns()
+    environment = {"PYTHONPATH": str(python_runtime.START), "MCPACE_INSIDE_PAUSES": str(prefix)}
+    pids = [int(pid) for pid in started(environment, "-c", COLLECTS).split()]
+    pauses = python_runtime.read_pauses(prefix)
+    assert sorted(pauses) == sorted(pids)
+    for pid, fewest in zip(pids, (2, 1), strict=True):
+        assert len(pauses[pid]) >= fewest
+        assert all(before < began < ended < time.monotonic_ns() for began, ended in pauses[pid])
+
+
+def test_files_of_pauses_are_read_as_far_as_they_make_sense(tmp_path: Path) -> None:
+    backwards, forwards = python_runtime.PAUSE.pack(9, 3), python_runtime.PAUSE.pack(3, 9)
+    (tmp_path / "pauses-12").write_bytes(backwards + forwards + b"torn")
+    (tmp_path / "pauses-none").write_bytes(forwards)
+    (tmp_path / "pauses-13").write_bytes(b"")
+    assert python_runtime.read_pauses(tmp_path / "pauses") == {12: [(3, 9)]}

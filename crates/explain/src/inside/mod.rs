@@ -9,6 +9,7 @@
 //! such calls apart.
 
 pub(crate) mod frames;
+pub(crate) mod library_files;
 mod tool_time;
 mod warm_calls;
 
@@ -20,12 +21,13 @@ use frames::{own_call, runs_event_loop, serves_instrumentation, waits_for_work};
 pub use crate::view::DependencyKind;
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
-pub(crate) use warm_calls::{WarmCalls, median_count, sum_times};
+pub(crate) use warm_calls::{WarmCalls, is_share, median_count, sum_times};
 
 /// A sample stands for the time around it, for at most this many times the usual time between two samples on each side.
 const WIDEST_SAMPLE: u64 = 3;
 
 /// One call of a tool.
+#[derive(Clone)]
 pub(crate) struct ToolCall<'v, 'a> {
     /// Its exchange.
     pub(crate) exchange: &'v Exchange<'a>,
@@ -72,6 +74,34 @@ impl Stretch<'_, '_> {
     }
 }
 
+impl<'v, 'a> ToolCall<'v, 'a> {
+    /// The part of a span's time that lies in the call.
+    pub(crate) fn span_window(&self, span: &ProgramSpan<'_>) -> (Nanos, Nanos) {
+        let from = span.began.clamp(self.from, self.to);
+        (from, span.ended.at.clamp(from, self.to))
+    }
+
+    /// The time of a span in the call.
+    pub(crate) fn span_time(&self, span: &ProgramSpan<'_>) -> Nanos {
+        let (from, to) = self.span_window(span);
+        to.since(from)
+    }
+
+    /// The time of the call that at least one of `spans` covers. The spans stand in the order in which they begin.
+    pub(crate) fn covered_time<'x>(&self, spans: impl Iterator<Item = &'x ProgramSpan<'a>>) -> Nanos
+    where
+        'a: 'x,
+    {
+        let mut covered_to = self.from;
+        sum_times(spans.map(|span| {
+            let (from, to) = self.span_window(span);
+            let fresh = to.since(from.max(covered_to));
+            covered_to = covered_to.max(to);
+            fresh
+        }))
+    }
+}
+
 /// The calls of tools that can be told apart, and those that cannot.
 pub(crate) struct ToolCalls<'v, 'a> {
     pub(crate) calls: Vec<ToolCall<'v, 'a>>,
@@ -83,7 +113,7 @@ pub(crate) struct ToolCalls<'v, 'a> {
 pub(crate) fn split_tool_calls<'v, 'a>(view: &'v View<'a>) -> ToolCalls<'v, 'a> {
     let mut split = ToolCalls { calls: Vec::new(), overlapping: Vec::new() };
     let evidence = &view.inside;
-    if evidence.spans.facts.spans == 0 && evidence.samples.is_empty() {
+    if evidence.spans.facts.spans == 0 && evidence.samples.is_empty() && evidence.pauses.is_empty() {
         return split;
     }
     let mut windows: Vec<Window<'v, 'a>> = view.exchanges.iter().filter_map(Window::of_exchange).collect();
@@ -255,7 +285,10 @@ fn merge_stretches<'v, 'a>(
             open.push(span);
             next_span += 1;
         }
-        open.retain(|span| span.ended.at > start);
+        // Only the last one counts, so that ended ones below it may stay.
+        while open.last().is_some_and(|span| span.ended.at <= start) {
+            open.pop();
+        }
         let sampled = seen.get(next_seen).filter(|stretch| stretch.from <= start).map(|stretch| stretch.doing);
         let doing = match (sampled, open.last()) {
             (Some(Doing::Running(stack)), _) => Doing::Running(stack),

@@ -38,7 +38,7 @@ pub use calls::{Call, PackedOutcome};
 pub use connection::{Connection, Process, TcpSample};
 pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
 pub use inside::DependencyKind;
-pub(crate) use inside::{InsideEvidence, ProgramSpan, SampledStack, SampledThread, StackCall};
+pub(crate) use inside::{InsideEvidence, ProgramPause, ProgramSpan, SampledStack, SampledThread, StackCall};
 pub use lateness::Late;
 pub use leg::Leg;
 pub use note::Note;
