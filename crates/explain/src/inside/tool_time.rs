@@ -6,6 +6,7 @@ use mcpace_record::{EvidenceSource, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::flame_graph::{FlameGraph, FlameTree, ThreadState};
 use super::frames::{Origin, origin_of, own_call, working_package};
 use super::{DependencyKind, Doing, split_tool_calls};
 use crate::view::{SampledStack, StackCall, View};
@@ -59,6 +60,8 @@ pub struct ToolTime {
     pub samples: u64,
     /// Spans within the calls.
     pub spans: u64,
+    /// The stacks as a tree, with the time of all packages and of `waiting`.
+    pub flame: FlameGraph,
 }
 
 /// The wait for one dependency.
@@ -114,6 +117,7 @@ struct ToolSum<'a> {
     packages: HashMap<Option<&'a str>, Nanos>,
     /// Running and waiting, by the own call and what it calls.
     lines: HashMap<(StackCall<'a>, Option<&'a str>), (Nanos, Nanos)>,
+    flame: FlameTree<'a>,
 }
 
 /// The time of each tool, in the order in which tools first occur.
@@ -159,6 +163,7 @@ impl<'a> ToolSum<'a> {
             Doing::Running(stack) => {
                 let package = self.packages.entry(working_package(stack)).or_default();
                 *package = *package + time;
+                self.flame.add_stack(stack, ThreadState::Running, time);
                 self.add_line(stack, |(running, _)| *running = *running + time);
             }
             Doing::Dependency { span, .. } => {
@@ -167,6 +172,7 @@ impl<'a> ToolSum<'a> {
             }
             Doing::Waiting { stack, .. } => {
                 self.waiting = self.waiting + time;
+                self.flame.add_stack(stack, ThreadState::Waiting, time);
                 self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
             }
             Doing::Unknown => self.rest = self.rest + time,
@@ -206,6 +212,7 @@ impl<'a> ToolSum<'a> {
             rest: self.rest,
             samples: self.samples,
             spans: self.spans,
+            flame: self.flame.into_graph(),
         };
         result.dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
         result.packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));
