@@ -8,6 +8,7 @@
 //! time. A call that overlaps others is split by its traced spans alone; without any it is left out, because time cannot tell
 //! such calls apart.
 
+mod flame_graph;
 pub(crate) mod frames;
 pub(crate) mod library_files;
 mod tool_time;
@@ -19,6 +20,7 @@ use crate::view::{CLOCK_TOLERANCE, Exchange, ProgramSpan, SampledStack, SampledT
 use frames::{own_call, runs_event_loop, serves_instrumentation, waits_for_work};
 
 pub use crate::view::DependencyKind;
+pub use flame_graph::{CodeOrigin, FlameFrame, FlameGraph, FlameNode};
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
 pub(crate) use warm_calls::{WarmCalls, is_share, median_count, sum_times};

@@ -6,6 +6,7 @@ use mcpace_record::{EvidenceSource, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::flame_graph::{FlameGraph, FlameTree, ThreadState};
 use super::frames::{Origin, origin_of, own_call, working_package};
 use super::{DependencyKind, Doing, split_tool_calls};
 use crate::view::{SampledStack, SpanOwner, StackCall, View};
@@ -63,6 +64,8 @@ pub struct ToolTime {
     pub spans: u64,
     /// Spans within the calls whose trace leads to the call. The others are joined by time.
     pub traced_spans: u64,
+    /// The stacks as a tree, with the time of all packages and of `waiting`.
+    pub flame: FlameGraph,
 }
 
 /// The wait for one dependency.
@@ -120,6 +123,7 @@ struct ToolSum<'a> {
     packages: HashMap<Option<&'a str>, Nanos>,
     /// Running and waiting, by the own call and what it calls.
     lines: HashMap<(StackCall<'a>, Option<&'a str>), (Nanos, Nanos)>,
+    flame: FlameTree<'a>,
 }
 
 /// The time of each tool, in the order in which tools first occur.
@@ -167,6 +171,7 @@ impl<'a> ToolSum<'a> {
             Doing::Running(stack) => {
                 let package = self.packages.entry(working_package(stack)).or_default();
                 *package = *package + time;
+                self.flame.add_stack(stack, ThreadState::Running, time);
                 self.add_line(stack, |(running, _)| *running = *running + time);
             }
             Doing::Dependency { span, .. } => {
@@ -175,6 +180,7 @@ impl<'a> ToolSum<'a> {
             }
             Doing::Waiting { stack, .. } => {
                 self.waiting = self.waiting + time;
+                self.flame.add_stack(stack, ThreadState::Waiting, time);
                 self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
             }
             Doing::Unknown => self.rest = self.rest + time,
@@ -216,6 +222,7 @@ impl<'a> ToolSum<'a> {
             samples: self.samples,
             spans: self.spans,
             traced_spans: self.traced_spans,
+            flame: self.flame.into_graph(),
         };
         result.dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
         result.packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));

@@ -1,9 +1,10 @@
 //! Servers that were looked into: the spans of their requests, and samples of their stacks.
 
-use mcpace_explain::{Cause, ToolTime, explain_recording};
+use mcpace_explain::{Cause, CodeOrigin, FlameGraph, ToolTime, call_waterfall, explain_recording};
 use mcpace_record::{
-    EventKind, EvidenceSource, LineFrom, PauseCause, Recording, Redactor, Span, SpanKind, StackFrame, StackId,
+    CallId, EventKind, EvidenceSource, LineFrom, PauseCause, Recording, Redactor, Span, SpanKind, StackFrame, StackId,
 };
+use proptest::prelude::*;
 
 use crate::script::{PASS, Reply, Script, call_tool, ms};
 use crate::{codes, found};
@@ -219,6 +220,118 @@ fn the_parts_of_a_tools_time_add_up_and_leave_the_instrumentation_out() {
     assert_eq!((tool.dependencies[0].name.as_str(), tool.dependencies[0].requests), ("api:80", 5));
     assert_eq!(tool.packages[0].package, None);
     assert_eq!(tool.lines[0].line.function, "forecast");
+}
+
+/// Running and waiting time of the outermost calls. Panics where a call takes less time than the calls within it.
+fn outermost_times(flame: &FlameGraph) -> (u64, u64) {
+    let mut within = vec![(0, 0); flame.nodes.len() + 1];
+    for (number, node) in flame.nodes.iter().enumerate() {
+        assert!((node.parent as usize) <= number, "{node:?} stands before its parent");
+        let sums: &mut (u64, u64) = &mut within[node.parent as usize];
+        *sums = (sums.0 + node.running.0, sums.1 + node.waiting.0);
+    }
+    for (node, sums) in flame.nodes.iter().zip(&within[1..]) {
+        assert!(sums.0 <= node.running.0 && sums.1 <= node.waiting.0, "{node:?} is shorter than its calls: {sums:?}");
+    }
+    within[0]
+}
+
+fn running_and_waiting(tool: &ToolTime) -> (u64, u64) {
+    (tool.packages.iter().map(|row| row.time.0).sum(), tool.waiting.0)
+}
+
+const FRAMES: [(&str, &str); 8] = [
+    OWN,
+    LOOP,
+    CERTIFICATES,
+    CLIENT,
+    SELECT,
+    ("helper", "/srv/weather.py"),
+    ("<module>", "/srv/weather.py"),
+    ("call_tool", "/v/site-packages/mcp/server.py"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_widths_of_a_flame_graph_add_up_to_the_times_of_the_table(
+        works in prop::collection::vec((prop::collection::vec(0..FRAMES.len(), 1..9), any::<bool>(), 1..30_u8), 1..6),
+        request_from in 0..100_u8,
+    ) {
+        let mut at = 0.0;
+        let works: Vec<Work> = works
+            .into_iter()
+            .map(|(stack, running, length)| {
+                let stack: Vec<(&str, &str)> = stack.into_iter().map(|frame| FRAMES[frame]).collect();
+                let from = at;
+                at += f64::from(length);
+                Work { from, to: at, running, stack: stack.leak() }
+            })
+            .collect();
+        let from = f64::from(request_from);
+        let tool = only_tool(&looked_into(&[request(from, from + 20.0, HTTP)], &works));
+        prop_assert_eq!(outermost_times(&tool.flame), running_and_waiting(&tool));
+    }
+}
+
+#[test]
+fn a_flame_graph_is_bounded_and_joins_what_is_small() {
+    let stack = |number: usize| -> &'static [(&'static str, &'static str)] {
+        let mut calls: Vec<(&str, &str)> = (0..150)
+            .map(|depth| (&*format!("f{number}_{depth}").leak(), "/v/lib/python3.11/site-packages/deep/deep.py"))
+            .collect();
+        calls.extend([OWN, LOOP]);
+        calls.leak()
+    };
+    let works: Vec<Work> =
+        (0..20).map(|number| running(5.0 * number as f64, 5.0 * number as f64 + 5.0, stack(number))).collect();
+    let tool = only_tool(&looked_into(&[], &works));
+    assert!((1_000..=2_000).contains(&tool.flame.nodes.len()), "{}", tool.flame.nodes.len());
+    assert!(tool.flame.nodes.iter().any(|node| node.frame.is_none()));
+    assert_eq!(outermost_times(&tool.flame), running_and_waiting(&tool));
+    assert!(tool.flame.frames.iter().all(|frame| !frame.file.starts_with("/v/")));
+}
+
+#[test]
+fn a_flame_graph_begins_at_the_tool_and_sets_its_own_lines_apart() {
+    let flame = only_tool(&building()).flame;
+    let frames: Vec<_> = flame.nodes.iter().map(|node| &flame.frames[node.frame.unwrap() as usize]).collect();
+    let told: Vec<_> = frames.iter().map(|frame| (frame.function.as_str(), frame.line, frame.origin)).collect();
+    let expected = [
+        ("forecast", Some(14), CodeOrigin::Own),
+        ("AsyncClient.__init__", None, CodeOrigin::Library),
+        ("create_default_context", None, CodeOrigin::Interpreter),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(frames[1].file, "httpx/_client.py");
+    let waits = only_tool(&blocked()).flame.nodes[0];
+    assert_eq!((waits.running, waits.waiting), (ms(0.0), only_tool(&blocked()).waiting));
+}
+
+#[test]
+fn a_calls_waterfall_has_a_lane_for_each_dependency() {
+    let recording = looked_into(&[request(0.0, 30.0, HTTP), request(31.0, 60.0, OTHER), request(60.0, 90.0, SQL)], &[]);
+    let lanes = call_waterfall(&recording, CallId(3)).unwrap().dependencies;
+    let told: Vec<_> = lanes.iter().map(|lane| (lane.name.as_str(), lane.spans.len(), lane.left_out)).collect();
+    assert_eq!(told, [("api:80", 2, 0), ("postgresql shop", 1, 0)]);
+    let span = &lanes[0].spans[1];
+    // The call begins one millisecond before its request.
+    assert_eq!((span.pattern.as_str(), span.from, span.to), ("GET /other", 32_000_000, 61_000_000));
+}
+
+#[test]
+fn lanes_are_bounded_and_left_out_where_calls_overlap() {
+    let requests: Vec<Request> = (0..120).map(|_| request(1.0, 2.0, HTTP)).collect();
+    let lanes = call_waterfall(&looked_into(&requests, &[]), CallId(3)).unwrap().dependencies;
+    assert_eq!((lanes[0].spans.len(), lanes[0].left_out), (100, 20));
+    let mut script = Script::stdio();
+    let [first, second] = [(10.0, 50.0), (20.0, 60.0)].map(|(from, to)| script.call("call", from, to));
+    script.event(45.0, EventKind::Span(Box::new(Span { kind: SpanKind::Client, began: ms(30.0), ..Span::default() })));
+    let recording = script.recording();
+    for call in [first, second] {
+        assert_eq!(call_waterfall(&recording, call).unwrap().dependencies, []);
+    }
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Any
 
 from mcpace.report.model.contexts import (
@@ -20,6 +19,7 @@ from mcpace.report.model.contexts import (
 from mcpace.report.model.run import Finding
 from mcpace.report.words.context import Words
 from mcpace.report.words.quantities import clean, count, duration, figure, join_words, share, times
+from mcpace.report.words.source_place import place_words
 
 Placed = (
     ClientBuiltPerCall
@@ -38,7 +38,7 @@ def _place(context: Placed) -> str:
     if not context.file:
         return "the tool"
     function = f", in {clean(context.function, 60)}" if context.function else ""
-    return f"{clean(PurePath(context.file).name, 60)}:{context.line or 0}{function}"
+    return f"{place_words(context.file, context.line or 0)}{function}"
 
 
 def _of_call(context: Timed) -> str:
