@@ -216,16 +216,19 @@ impl<'a> SpanJoin<'a> {
             let traced = lead.exchange.filter(|position| !lead.is_remote && fits(*position, node));
             joined.traced.extend(traced.map(|position| exchanges[position as usize].id));
         }
+        let above = self.tree.mark_above(anchors.keys());
         for (number, request) in &mut self.requests {
             let (node, lead) = (&self.tree.nodes[*number as usize], leads[*number as usize]);
             let by_trace = match lead.exchange {
                 Some(position) => Some(position),
-                // A span on the way up was not reported.
-                None => node.id.and_then(|id| alone.get(&id.trace).copied().flatten()),
+                // Spans whose way up ends at a root stand above the call, or beside it.
+                None => node.id.filter(|_| lead.is_broken).and_then(|id| alone.get(&id.trace).copied().flatten()),
             };
             request.owner = match by_trace.filter(|position| fits(*position, node)) {
                 Some(_) if lead.is_remote => SpanOwner::OtherProgram,
                 Some(position) => SpanOwner::Exchange(exchanges[position as usize].id),
+                // The client's own span, where client and server are one program.
+                None if above[*number as usize] => SpanOwner::OtherProgram,
                 None => SpanOwner::Unknown,
             };
             match request.owner {
