@@ -8,11 +8,12 @@ use std::collections::{HashMap, HashSet};
 use mcpace_record::{ExchangeId, Nanos, Span, SpanKind, TraceContext};
 use serde::Serialize;
 
-use super::inside::{ProgramSpan, program_span};
+use super::call_name::call_name;
+use super::program_span::{ProgramSpan, SpanOwner, program_span};
 use super::span_clock::{SpanClock, SpanClocks, shift_time};
 use super::span_tree::{Lead, SpanNode, SpanTree};
 use super::texts::Keeper;
-use super::traced_calls::{TracedCalls, call_name, traced_calls};
+use super::traced_calls::{TracedCalls, traced_calls};
 use super::{Exchange, Stamp};
 
 /// Spans that are kept at most; later ones are counted as left out.
@@ -20,17 +21,6 @@ const MOST_SPANS: usize = 2_000_000;
 
 /// A span's times come from the wall clock, and may be wrong by this much against the recording's clock.
 pub(crate) const CLOCK_TOLERANCE: Nanos = Nanos::from_millis(1);
-
-/// The call that a program's request belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpanOwner {
-    /// The trace leads to this exchange.
-    Exchange(ExchangeId),
-    /// Another program sent the request, for a call or for itself.
-    OtherProgram,
-    /// The trace does not tell; the time may.
-    Unknown,
-}
 
 /// How the spans were joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use mcpace_record::{Nanos, SpanKind, TraceContext};
 
 use super::Stamp;
-use super::traced_calls::CallName;
+use super::call_name::CallName;
 
 /// A span of any kind, as far as its place in its trace goes.
 #[derive(Clone, Copy, Debug)]
