@@ -210,7 +210,7 @@ def test_spans_without_a_trace_to_the_calls_are_joined_by_time(tmp_path: Path) -
         ("hello", "is not a file of spans: expected value at line 1 column 1"),
         ('{"resourceMetrics": []}', 'neither the "resourceSpans" of OTLP nor the "data" of Jaeger'),
         ('{"resourceSpans": []}', "is a file of spans that holds none"),
-        ('{"data": [{"spans": [{"startTime": 5, "duration": 1}]}]}', "has spans, 1 of them, and none is a call of an MCP server"),
+        ('{"data": [{"spans": [{"startTime": 5, "duration": 1}]}]}', "1 of them, and none is a call of an MCP server"),
     ],
 )
 def test_a_file_of_something_else_gets_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
