@@ -7,6 +7,7 @@ mod bounded;
 mod file;
 mod jaeger;
 mod json;
+mod json_parts;
 mod otlp;
 mod otlp_json;
 mod reported;

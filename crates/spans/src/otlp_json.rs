@@ -6,7 +6,7 @@ use mcpace_record::SpanKind;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::json::{ListOf, ReadPart, ReadState, null_as_default};
+use crate::json_parts::{ListOf, ReadPart, ReadState, null_as_default};
 use crate::reported::ReportedSpan;
 use crate::scalar::Scalar;
 

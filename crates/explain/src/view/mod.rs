@@ -7,6 +7,7 @@
 //! Input is hostile: an id seen twice keeps its first facts, a fact without its beginning is kept as far as it goes.
 
 mod bursts;
+mod call_name;
 mod calls;
 mod connection;
 mod exchange;
@@ -19,6 +20,7 @@ mod leg;
 mod note;
 mod positions;
 mod processor;
+mod program_span;
 mod span_clock;
 mod span_join;
 mod span_tree;
@@ -37,15 +39,16 @@ pub(crate) use bursts::Burst;
 pub use calls::{Call, PackedOutcome};
 pub use connection::{Connection, Process, TcpSample};
 pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
-pub use inside::DependencyKind;
-pub(crate) use inside::{InsideEvidence, ProgramPause, ProgramSpan, SampledStack, SampledThread, StackCall};
+pub(crate) use inside::{InsideEvidence, ProgramPause, SampledStack, SampledThread, StackCall};
 pub use lateness::Late;
 pub use leg::Leg;
 pub use note::Note;
 pub(crate) use positions::Positions;
+pub use program_span::DependencyKind;
+pub(crate) use program_span::{ProgramSpan, SpanOwner};
 pub use span_clock::SpanClock;
+pub(crate) use span_join::CLOCK_TOLERANCE;
 pub use span_join::SpanFacts;
-pub(crate) use span_join::{CLOCK_TOLERANCE, SpanOwner};
 pub use stamp::{EventIndex, Stamp};
 pub(crate) use stdio::NotifyingLine;
 pub use texts::Texts;

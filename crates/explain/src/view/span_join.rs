@@ -8,11 +8,12 @@ use std::collections::{HashMap, HashSet};
 use mcpace_record::{ExchangeId, Nanos, Span, SpanKind, TraceContext};
 use serde::Serialize;
 
-use super::inside::{ProgramSpan, program_span};
+use super::call_name::call_name;
+use super::program_span::{ProgramSpan, SpanOwner, program_span};
 use super::span_clock::{SpanClock, SpanClocks, shift_time};
 use super::span_tree::{Lead, SpanNode, SpanTree};
 use super::texts::Keeper;
-use super::traced_calls::{TracedCalls, call_name, traced_calls};
+use super::traced_calls::{TracedCalls, traced_calls};
 use super::{Exchange, Stamp};
 
 /// Spans that are kept at most; later ones are counted as left out.
@@ -20,17 +21,6 @@ const MOST_SPANS: usize = 2_000_000;
 
 /// A span's times come from the wall clock, and may be wrong by this much against the recording's clock.
 pub(crate) const CLOCK_TOLERANCE: Nanos = Nanos::from_millis(1);
-
-/// The call that a program's request belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpanOwner {
-    /// The trace leads to this exchange.
-    Exchange(ExchangeId),
-    /// Another program sent the request, for a call or for itself.
-    OtherProgram,
-    /// The trace does not tell; the time may.
-    Unknown,
-}
 
 /// How the spans were joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -216,16 +206,19 @@ impl<'a> SpanJoin<'a> {
             let traced = lead.exchange.filter(|position| !lead.is_remote && fits(*position, node));
             joined.traced.extend(traced.map(|position| exchanges[position as usize].id));
         }
+        let above = self.tree.mark_above(anchors.keys());
         for (number, request) in &mut self.requests {
             let (node, lead) = (&self.tree.nodes[*number as usize], leads[*number as usize]);
             let by_trace = match lead.exchange {
                 Some(position) => Some(position),
-                // A span on the way up was not reported.
-                None => node.id.and_then(|id| alone.get(&id.trace).copied().flatten()),
+                // Spans whose way up ends at a root stand above the call, or beside it.
+                None => node.id.filter(|_| lead.is_broken).and_then(|id| alone.get(&id.trace).copied().flatten()),
             };
             request.owner = match by_trace.filter(|position| fits(*position, node)) {
                 Some(_) if lead.is_remote => SpanOwner::OtherProgram,
                 Some(position) => SpanOwner::Exchange(exchanges[position as usize].id),
+                // The client's own span, where client and server are one program.
+                None if above[*number as usize] => SpanOwner::OtherProgram,
                 None => SpanOwner::Unknown,
             };
             match request.owner {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use mcpace_record::{Nanos, SpanKind, TraceContext};
 
 use super::Stamp;
-use super::traced_calls::CallName;
+use super::call_name::CallName;
 
 /// A span of any kind, as far as its place in its trace goes.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,8 @@ pub(super) struct Lead {
     pub(super) is_remote: bool,
     /// Whether the request itself began the span.
     pub(super) is_direct: bool,
+    /// Whether a span on the way up was not reported.
+    pub(super) is_broken: bool,
 }
 
 impl<'a> SpanTree<'a> {
@@ -84,11 +86,27 @@ impl<'a> SpanTree<'a> {
         self.fold_up(|node, parent, lead_of_parent| {
             let anchor = self.nodes[node as usize].parent_id().and_then(|parent| anchors.get(&parent));
             if let Some(exchange) = anchor {
-                return Some(Lead { exchange: Some(*exchange), is_remote: false, is_direct: true });
+                return Some(Lead { exchange: Some(*exchange), is_direct: true, ..Lead::default() });
             }
-            let Some((parent, lead)) = parent.zip(lead_of_parent) else { return parent.is_none().then(Lead::default) };
+            let Some((parent, lead)) = parent.zip(lead_of_parent) else {
+                let is_broken = self.nodes[node as usize].parent != 0;
+                return parent.is_none().then(|| Lead { is_broken, ..Lead::default() });
+            };
             Some(Lead { is_remote: lead.is_remote || self.is_hop(node, parent), is_direct: false, ..lead })
         })
+    }
+
+    /// Whether each node is one of `spans`, or stands above one.
+    pub(super) fn mark_above<'s>(&self, spans: impl Iterator<Item = &'s TraceContext>) -> Vec<bool> {
+        let mut above = vec![false; self.nodes.len()];
+        for span in spans {
+            let mut at = self.by_id.get(span).copied();
+            while let Some(node) = at.filter(|node| !above[*node as usize]) {
+                above[node as usize] = true;
+                at = self.parent_of(node);
+            }
+        }
+        above
     }
 
     /// Works out a value for each node, from the value of its parent. `value` gets the node, its parent, and the parent's

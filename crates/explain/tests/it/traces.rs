@@ -242,6 +242,21 @@ fn a_gateways_call_and_the_call_behind_it_are_two() {
     assert_eq!(rows(&explained.tool_times[1]), [("database".to_owned(), 1, 60)]);
 }
 
+/// The client's own spans stand above the call, where client and server are one program.
+#[test]
+fn spans_above_a_call_are_none_of_its_requests() {
+    let spans = [
+        (112.0, request_to("server", 1, 0, 9.0)),
+        (111.0, request_to("sending", 2, 1, 9.9)),
+        (110.0, tool_span(3, 2, "forecast", 10.0)),
+        (60.0, request_to("api", 4, 3, 20.0)),
+        // The span that began this request was not reported.
+        (90.0, request_to("broken", 5, 99, 70.0)),
+    ];
+    let explained = explain_traces(&spans);
+    assert_eq!(rows(&explained.tool_times[0]), [("api".to_owned(), 1, 40), ("broken".to_owned(), 1, 20)]);
+}
+
 /// Spans whose trace is lost belong to the call by their time, if the same program reported them.
 #[test]
 fn a_lost_trace_is_replaced_by_time_within_one_program() {

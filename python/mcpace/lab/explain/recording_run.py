@@ -25,7 +25,6 @@ from mcpace.report.model.recording import (
     SpanFacts,
 )
 from mcpace.report.model.run import Case, Operation, Run, Subject
-from mcpace.report.words.quantities import count
 
 TIMES = ("median", "slowest", "processor")
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
@@ -77,7 +76,7 @@ def explain_spans(file: Path) -> Run:
         raise UsageProblem(f"cannot read {problem.object}: its name is no UTF-8; give it another") from problem
     if not explained.methods:
         raise UsageProblem(
-            f"{file} has {count(explained.events, 'span')}, and none is a call of an MCP server: a span of a server "
+            f"{file} has spans, {explained.events:,} of them, and none is a call of an MCP server: a span of a server "
             "that names tools/call, or its POST to /mcp. Join the spans to recorded calls: mcpace explain RECORDING "
             f"--spans {file}"
         )
