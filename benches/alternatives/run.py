@@ -25,7 +25,7 @@
 """Processor time of libraries beside quicker ones with the same use: the table of `costly-library`.
 
 Each round measures one library and then the other, in one process, with data that both get. The factor is the median of
-the rounds' ratios. `--write` replaces alternatives.json beside the rule of `costly-library` with the pairs whose factor is
+the ratios. `--write` replaces alternatives.json beside the rule of `costly-library` with the pairs whose factor is
 at least 1.5.
 """
 
