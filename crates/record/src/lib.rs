@@ -24,6 +24,7 @@ mod stack;
 mod tcp_info;
 mod time;
 mod timing;
+mod trace_context;
 
 pub use digest::{Digest, Digester, digest_bytes};
 pub use error::RecordError;
@@ -42,3 +43,4 @@ pub use stack::{StackFrame, StackId, ThreadLock};
 pub use tcp_info::TcpInfo;
 pub use time::Nanos;
 pub use timing::ServerTiming;
+pub use trace_context::TraceContext;

@@ -4,36 +4,39 @@
 //! waited for a dependency, a thread waited at a line of the tool, or no source tells. The stretches of a call therefore add
 //! up exactly. A running thread comes first: a request's span also covers the work that sends it.
 //!
-//! Spans and samples belong to a call by their time. Calls that overlap others are left out, because time cannot tell them apart.
+//! Spans belong to a call by their trace where it leads to the call, and else by their time. Samples belong to a call by their
+//! time. A call that overlaps others is split by its traced spans alone; without any it is left out, because time cannot tell
+//! such calls apart.
 
 mod contention;
+mod flame_graph;
 pub(crate) mod frames;
+pub(crate) mod library_files;
 mod pool_waits;
 mod tool_time;
 mod warm_calls;
 
 use mcpace_record::Nanos;
 
-use crate::view::{Exchange, ProgramSpan, SampledStack, SampledThread, View};
+use crate::view::{CLOCK_TOLERANCE, Exchange, ProgramSpan, SampledStack, SampledThread, View};
 use frames::{own_call, runs_event_loop};
 use pool_waits::is_at_work;
 
 pub use crate::view::DependencyKind;
 pub(crate) use contention::{Contention, LockKind, ThreadWait, ToolPeriods, lock_wait_of, pool_wait_of};
+pub use flame_graph::{CodeOrigin, FlameFrame, FlameGraph, FlameNode};
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
-pub(crate) use warm_calls::{FEWEST_CALLS, WarmCalls, is_notable, median_count, sum_times};
+pub(crate) use warm_calls::{FEWEST_CALLS, WarmCalls, is_notable, is_share, median_count, sum_times};
 
 /// A sample stands for the time around it, for at most this many times the usual time between two samples on each side.
 const WIDEST_SAMPLE: u64 = 3;
 
-/// A span's times come from the wall clock, and may be wrong by this much against the recording's clock.
-const CLOCK_TOLERANCE: Nanos = Nanos::from_millis(1);
-
 /// The kernel tells the times of data on connections in steps of a few milliseconds.
 const TRAFFIC_TOLERANCE: Nanos = Nanos::from_millis(4);
 
-/// One call of a tool, alone at the server.
+/// One call of a tool.
+#[derive(Clone)]
 pub(crate) struct ToolCall<'v, 'a> {
     /// Its exchange.
     pub(crate) exchange: &'v Exchange<'a>,
@@ -49,6 +52,8 @@ pub(crate) struct ToolCall<'v, 'a> {
     pub(crate) spans: Vec<&'v ProgramSpan<'a>>,
     /// How many moments were sampled within the call.
     pub(crate) samples: u64,
+    /// Whether it was alone at the server.
+    pub(crate) is_alone: bool,
 }
 
 /// A part of a call's time.
@@ -90,10 +95,38 @@ impl<'a> Stretch<'_, 'a> {
     }
 }
 
-/// The calls of tools that were alone at the server, and the number of those that were not.
+impl<'v, 'a> ToolCall<'v, 'a> {
+    /// The part of a span's time that lies in the call.
+    pub(crate) fn span_window(&self, span: &ProgramSpan<'_>) -> (Nanos, Nanos) {
+        let from = span.began.clamp(self.from, self.to);
+        (from, span.ended.at.clamp(from, self.to))
+    }
+
+    /// The time of a span in the call.
+    pub(crate) fn span_time(&self, span: &ProgramSpan<'_>) -> Nanos {
+        let (from, to) = self.span_window(span);
+        to.since(from)
+    }
+
+    /// The time of the call that at least one of `spans` covers. The spans stand in the order in which they begin.
+    pub(crate) fn covered_time<'x>(&self, spans: impl Iterator<Item = &'x ProgramSpan<'a>>) -> Nanos
+    where
+        'a: 'x,
+    {
+        let mut covered_to = self.from;
+        sum_times(spans.map(|span| {
+            let (from, to) = self.span_window(span);
+            let fresh = to.since(from.max(covered_to));
+            covered_to = covered_to.max(to);
+            fresh
+        }))
+    }
+}
+
+/// The calls of tools that can be told apart, and those that cannot.
 pub(crate) struct ToolCalls<'v, 'a> {
     pub(crate) calls: Vec<ToolCall<'v, 'a>>,
-    /// Tools of calls that overlapped others.
+    /// Tools of calls that overlapped others, and that no trace leads to.
     pub(crate) overlapping: Vec<&'a str>,
 }
 
@@ -101,7 +134,11 @@ pub(crate) struct ToolCalls<'v, 'a> {
 pub(crate) fn split_tool_calls<'v, 'a>(view: &'v View<'a>) -> ToolCalls<'v, 'a> {
     let mut split = ToolCalls { calls: Vec::new(), overlapping: Vec::new() };
     let evidence = &view.inside;
-    if evidence.spans.is_empty() && evidence.samples.is_empty() && evidence.sockets.is_empty() {
+    if evidence.spans.facts.spans == 0
+        && evidence.samples.is_empty()
+        && evidence.pauses.is_empty()
+        && evidence.sockets.is_empty()
+    {
         return split;
     }
     let mut windows: Vec<Window<'v, 'a>> = view.exchanges.iter().filter_map(Window::of_exchange).collect();
@@ -112,8 +149,8 @@ pub(crate) fn split_tool_calls<'v, 'a>(view: &'v View<'a>) -> ToolCalls<'v, 'a> 
         let is_alone = busy_until <= window.from && windows.get(number + 1).is_none_or(|next| next.from >= window.to);
         busy_until = busy_until.max(window.to);
         let Some(tool) = window.tool else { continue };
-        if is_alone {
-            split.calls.push(split_call(view, window, tool, &moments));
+        if is_alone || evidence.spans.traced.contains(&window.exchange.id) {
+            split.calls.push(split_call(view, window, tool, &moments, is_alone));
         } else {
             split.overlapping.push(tool);
         }
@@ -191,30 +228,51 @@ fn split_call<'v, 'a>(
     window: &Window<'v, 'a>,
     tool: &'a str,
     moments: &Moments<'_>,
+    is_alone: bool,
 ) -> ToolCall<'v, 'a> {
     let (from, to) = (window.from, window.to);
-    let all = &view.inside.spans;
-    let earliest = Nanos(from.0.saturating_sub(CLOCK_TOLERANCE.0));
-    let begin = all.partition_point(|span| span.began < earliest);
-    let spans = all[begin..].iter().take_while(|span| span.began < to).filter(|span| span.ended.at > from);
-    let spans: Vec<&ProgramSpan<'a>> = spans.collect();
+    let spans = spans_of_call(view, window, is_alone);
     // Activity of the threads, by the moments that reach into the call.
     let mut samples = 0;
     let mut seen: Vec<Stretch<'v, 'a>> = Vec::new();
-    for moment in moments.within(from, to) {
+    for moment in moments.within(from, to).take_while(|_| is_alone) {
         let (start, end) = moments.reach(moment);
         samples += u64::from((from..to).contains(&moments.at(moment)));
         let doing = threads_doing(view, moments.threads(moment));
         seen.push(Stretch { from: start.max(from), to: end.min(to), doing });
     }
-    let stretches = merge_stretches(from, to, &seen, &spans, &socket_waits(view, from, to));
-    ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples }
+    let waits = if is_alone { socket_waits(view, from, to) } else { Vec::new() };
+    let stretches = merge_stretches(from, to, &seen, &spans, &waits);
+    ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples, is_alone }
+}
+
+/// The requests of a call, by their beginning: those whose trace leads to it, and for a call that was alone those whose trace
+/// leads nowhere and whose time is the call's.
+fn spans_of_call<'v, 'a>(view: &'v View<'a>, window: &Window<'v, 'a>, is_alone: bool) -> Vec<&'v ProgramSpan<'a>> {
+    let (from, to) = (window.from, window.to);
+    let joined = &view.inside.spans;
+    let all = &joined.requests;
+    let earliest = Nanos(from.0.saturating_sub(CLOCK_TOLERANCE.0));
+    let traced = joined.by_exchange.get(&window.exchange.id).map_or(&[][..], Vec::as_slice);
+    let traced = traced.iter().map(|number| &all[*number as usize]);
+    let begin = if is_alone { all.partition_point(|span| span.began < earliest) } else { all.len() };
+    let timed = all[begin..].iter().take_while(|span| span.began < to);
+    let timed = timed.filter(|span| joined.may_serve(window.exchange.id, span));
+    let mut spans: Vec<&ProgramSpan<'a>> =
+        traced.chain(timed).filter(|span| span.began < to && span.ended.at > from).collect();
+    spans.sort_by_key(|span| span.began);
+    spans
 }
 
 /// The state of a program by its threads: one that runs counts before one that waits at a line of the tool.
 fn threads_doing<'v, 'a>(view: &'v View<'a>, threads: &[SampledThread]) -> Doing<'v, 'a> {
     let stack_of = |thread: &SampledThread| view.inside.stacks[thread.stack as usize];
-    let at_work = || threads.iter().map(|thread| (thread, stack_of(thread))).filter(|(_, stack)| is_at_work(stack));
+    let at_work = || {
+        threads
+            .iter()
+            .map(|thread| (thread, stack_of(thread)))
+            .filter(|(_, stack)| is_at_work(stack))
+    };
     let running = || at_work().filter(|(thread, _)| thread.running);
     if let Some((_, stack)) = running().find(|(_, stack)| own_call(stack).is_some()).or_else(|| running().next()) {
         return Doing::Running(stack);
@@ -264,12 +322,17 @@ fn merge_stretches<'v, 'a>(
             open.push(span);
             next_span += 1;
         }
-        open.retain(|span| span.ended.at > start);
+        // Only the last one counts, so that ended ones below it may stay.
+        while open.last().is_some_and(|span| span.ended.at <= start) {
+            open.pop();
+        }
         while let Some(wait) = waits.get(next_wait).filter(|wait| wait.0 <= start) {
             open_waits.push(wait);
             next_wait += 1;
         }
-        open_waits.retain(|wait| wait.1 > start);
+        while open_waits.last().is_some_and(|wait| wait.1 <= start) {
+            open_waits.pop();
+        }
         let connected = open_waits.last().map(|wait| wait.2);
         let sampled = seen.get(next_seen).filter(|stretch| stretch.from <= start).map(|stretch| stretch.doing);
         let doing = match (sampled, open.last(), connected) {

@@ -12,6 +12,7 @@ mod hostile;
 mod inside;
 mod inside_connections;
 mod inside_contention;
+mod inside_processor;
 mod late_delivery;
 mod ledger;
 mod loops;
@@ -28,6 +29,7 @@ mod sessions;
 mod simulation;
 mod slow_start;
 mod streams;
+mod traces;
 mod transport;
 mod view;
 mod waits_for_get;
@@ -69,6 +71,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         network::cases(),
         measurement::cases(),
         inside::cases(),
+        inside_processor::cases(),
         inside_connections::cases(),
         inside_contention::cases(),
     ];

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.inside.instrumentation import Instrumentation, Variables
+from mcpace.lab.inside.instrumentation import Instrumentation, Variables, user_exporter_settings
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
 
@@ -37,6 +37,7 @@ class InsideEvidence:
         exporters = [self._receiver.endpoint.removeprefix("http://")]
         self._watcher = _core.SocketWatcher(os.getpid(), period_s=LOOK_PERIOD_S, ignored=exporters)
         self._recordings: list[_core.Recording] = []
+        self._own_exporter: list[str] = []
 
     def __enter__(self) -> InsideEvidence:
         return self
@@ -46,14 +47,19 @@ class InsideEvidence:
 
     def environment(self, own: Variables) -> list[tuple[str, str]]:
         """Variables for the server's process: ``own``, which the user gave, and those of the instrumentation."""
-        added = [
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-            ("OTEL_TRACES_EXPORTER", "otlp"),
-            ("OTEL_METRICS_EXPORTER", "none"),
-            ("OTEL_LOGS_EXPORTER", "none"),
-            ("OTEL_BSP_SCHEDULE_DELAY", "200"),
-        ]
+        self._own_exporter = user_exporter_settings(own)
+        added = (
+            []
+            if self._own_exporter
+            else [
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+                ("OTEL_TRACES_EXPORTER", "otlp"),
+                ("OTEL_METRICS_EXPORTER", "none"),
+                ("OTEL_LOGS_EXPORTER", "none"),
+                ("OTEL_BSP_SCHEDULE_DELAY", "200"),
+            ]
+        )
         for instrumentation in self._instrumentations:
             added += instrumentation.variables(own)
         return [*own, *added]
@@ -72,5 +78,11 @@ class InsideEvidence:
         self.close()
         for own in self._recordings:
             recording.add_recording(own)
+        if self._own_exporter:
+            recording.add_missing_source(
+                "spans",
+                f"{self._own_exporter[0]} is set, so the server's spans go where it says and mcpace adds none; "
+                "mcpace explain --spans reads them from a file",
+            )
         for instrumentation in self._instrumentations:
             instrumentation.add_to(recording)

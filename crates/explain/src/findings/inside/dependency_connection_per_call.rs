@@ -55,7 +55,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         return findings;
     }
     let history = History::of_view(view);
-    for tool in Rc::clone(&scene.warm_calls).iter() {
+    // Which of several calls opens a connection cannot be seen.
+    for tool in Rc::clone(&scene.warm_calls).iter().filter(|tool| tool.calls.iter().all(|call| call.is_alone)) {
         let mut repeated: Vec<(&str, Opened<'_, '_>)> = opened_by_calls(view, tool)
             .into_iter()
             .filter(|(address, opened)| opened.is_per_call() && history.could_be_kept(address, opened))
