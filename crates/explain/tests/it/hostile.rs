@@ -6,7 +6,8 @@ use mcpace_explain::{
 use mcpace_record::{
     CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
     MessageKind, MessageNote, Nanos, PauseCause, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming,
-    Side, Span, SpanKind, StackFrame, StackId, TcpInfo, Writer, digest_bytes,
+    Side, SocketCloser, SocketId, SocketTraffic, Span, SpanKind, StackFrame, StackId, TcpInfo, ThreadLock, Writer,
+    digest_bytes,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -295,6 +296,9 @@ fn inside_event() -> impl Strategy<Value = EventKind> {
     let functions = &["forecast", "AsyncClient.__init__", "<module>", "run_forever", "", "\u{202e}"];
     let frame = (text(functions), text(files)).prop_map(|(function, file)| StackFrame { function, file, line: 7 });
     let stack = || prop_oneof![9 => 0..4_u64, 1 => any::<u64>()].prop_map(StackId);
+    let socket = || (0..4_u64).prop_map(SocketId);
+    let locks = [ThreadLock::HoldsInterpreter, ThreadLock::Waits, ThreadLock::WaitsLimited];
+    let lock = option::of(proptest::sample::select(locks.to_vec()));
     let names = &["http.request.method", "url.full", "db.system", "db.statement", "server.address", "server.port"];
     let attribute = (text(names), text(&["GET", "http://h/1", "://", "", "SELECT ?", "\u{1b}[2J"]));
     prop_oneof![
@@ -302,11 +306,28 @@ fn inside_event() -> impl Strategy<Value = EventKind> {
             EventKind::Span(Box::new(Span { kind: SpanKind::Client, began, attributes, ..Span::default() }))
         }),
         (stack(), vec(frame, 0..4)).prop_map(|(stack, frames)| EventKind::StackSeen { stack, frames }),
-        (stack(), any::<bool>()).prop_map(|(stack, running)| EventKind::StackSample {
+        (stack(), any::<bool>(), lock).prop_map(|(stack, running, lock)| EventKind::StackSample {
             pid: 1,
             thread: 1,
             stack,
-            running
+            running,
+            lock
+        }),
+        (socket(), option::of(at())).prop_map(|(socket, absent)| EventKind::SocketOpened {
+            socket,
+            pid: None,
+            address: "10.0.0.5:5432".to_owned(),
+            absent
+        }),
+        (socket(), at(), at(), any::<u64>(), any::<u64>()).prop_map(|(socket, sent_at, received_at, sent, received)| {
+            let traffic = SocketTraffic { sent, received, last_sent: sent_at, last_received: received_at };
+            EventKind::SocketTraffic { socket, traffic }
+        }),
+        (socket(), any::<bool>()).prop_map(|(socket, established)| EventKind::SocketClosed {
+            socket,
+            established,
+            by: Some(SocketCloser::Peer),
+            info: None
         }),
         at().prop_map(|began| EventKind::RuntimePause { pid: 1, cause: PauseCause::GarbageCollection, began }),
     ]
