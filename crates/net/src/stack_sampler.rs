@@ -3,6 +3,9 @@
 //! The processes are the descendants of one process, as they come and go. A process stands still while its stacks are
 //! read, for half a millisecond or so. The sampler lengthens its period so that processes stand still for at most a
 //! twentieth of the time. Periods vary at random, so that work at a steady pace is not met at one and the same place.
+//!
+//! The sampler traces a process while it reads the stacks. `waitpid` for that process, on any thread of this program, may
+//! then take the stop for the end of the process. Wait for the pidfd of a sampled child first, as tokio does.
 
 use std::collections::HashMap;
 use std::fs;
@@ -109,20 +112,26 @@ impl Sampling {
 
     /// Finds new processes, attaches to those that run Python, and forgets those that have ended.
     fn find_processes(&mut self) {
+        // A process is attached to one search after it was found: a fork that is about to run another program still has the
+        // interpreter's name and memory.
+        for number in 0..self.processes.len() {
+            self.attach_process(number);
+        }
         for pid in descendant_pids(self.root, MOST_PROCESSES) {
             let is_known = self.processes.iter().any(|process| process.pid == pid);
             if !is_known && self.processes.len() < MOST_PROCESSES && runs_python(pid) {
                 self.processes.push(SampledProcess { pid, reader: None, attempts: 0, failures: 0, given_up: false });
             }
         }
-        for number in 0..self.processes.len() {
-            self.attach_process(number);
-        }
     }
 
     fn attach_process(&mut self, number: usize) {
         let process = &mut self.processes[number];
         if process.reader.is_some() || process.given_up {
+            return;
+        }
+        if !runs_python(process.pid) {
+            process.given_up = true;
             return;
         }
         let Ok(pid) = i32::try_from(process.pid) else { return };

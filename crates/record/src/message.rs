@@ -59,6 +59,24 @@ pub struct MessageNote {
 }
 
 impl MessageNote {
+    /// An outline of which only the kind is known.
+    #[must_use]
+    pub fn new(kind: MessageKind) -> Self {
+        Self {
+            kind,
+            id: None,
+            method: None,
+            name: None,
+            content: None,
+            arguments: None,
+            tools: None,
+            code: None,
+            is_error: false,
+            timing: None,
+            traceparent: None,
+        }
+    }
+
     /// The outlines of all messages in one JSON text: one, a batch's, or none where it is no JSON-RPC.
     #[must_use]
     pub fn of(json: &[u8]) -> Vec<MessageNote> {
@@ -93,19 +111,7 @@ impl MessageNote {
     }
 
     fn of_message(message: &Message<'_>) -> MessageNote {
-        let mut note = MessageNote {
-            kind: MessageKind::Notification,
-            id: None,
-            method: None,
-            name: None,
-            content: None,
-            arguments: None,
-            tools: None,
-            code: None,
-            is_error: false,
-            timing: None,
-            traceparent: None,
-        };
+        let mut note = MessageNote::new(MessageKind::Notification);
         match message {
             Message::Request(request) => {
                 note.kind = MessageKind::Request;

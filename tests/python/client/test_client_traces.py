@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,3 +68,35 @@ def test_opentelemetry_is_not_loaded_for_its_own_sake() -> None:
     script = "import sys, mcpace.client.requests as r; r.request_extras(); print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_recorder_begins_a_trace_only_with_requests_that_have_none(recorder: _core.Recorder) -> None:
+    outer = _core.Recorder(recorder.url, traceparent=True)
+    tracer = TracerProvider().get_tracer("test")
+    with SyncClient(outer.url) as client:
+        client.call_tool("greet", {})
+        client.call_tool("greet", {})
+        with tracer.start_as_current_span("work") as span:
+            client.call_tool("greet", {})
+    outer.stop()
+    context = span.get_span_context()
+    active = f"00-{context.trace_id:032x}-{context.span_id:016x}"
+    first, second, own = traceparents(recorder.stop(), "tools/call")
+    assert own == (active, active)
+    # The bodies of requests are passed on unchanged.
+    assert (first[1], second[1]) == (None, None)
+    assert first[0] is not None
+    assert second[0] is not None
+    assert re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}", first[0])
+    assert first[0].split("-")[1] != second[0].split("-")[1]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_instrumented_client_begins_traces_where_it_is_asked_to(asked: bool, recorder: _core.Recorder) -> None:
+    client = _core.Client(recorder.url, traceparent=asked)
+    client.connect()
+    client.call_tool("greet", {})
+    client.disconnect()
+    [(header, meta)] = traceparents(recorder.stop(), "tools/call")
+    assert header == meta
+    assert (header is not None) is asked

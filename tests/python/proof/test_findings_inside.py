@@ -6,8 +6,6 @@ Each cause has a control that is the advised change. The measured gain of that c
 from __future__ import annotations
 
 import http.server
-import json
-import shlex
 import sqlite3
 import threading
 import time
@@ -17,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from support.commands import run
 from support.finding_scenes import patient
+from support.inside_measurement import contexts_by_code, measure_inside
 from support.release_proofs import interpreter
 
 RELEASE = "python@1.30.0"
@@ -102,16 +100,8 @@ def measured(way: str, base: str, folder: Path) -> dict[str, Any]:
             connection.execute("CREATE TABLE t (k INTEGER, v TEXT)")
             connection.executemany("INSERT INTO t VALUES (?, ?)", ((n, f"value {n}") for n in range(20_000)))
         connection.close()
-    command = shlex.join([interpreter(RELEASE), str(program), way, base, str(database)])
-    done = run("measure", f"stdio:{command}", "--tool", "forecast", "--inside", "--json", folder=folder)
-    assert done.code == 0, done.stderr
-    [case] = [case for case in json.loads(done.stdout)["cases"] if case["operation"] == "call"]
-    assert case["inside"]["missing"] == [], case["inside"]
-    return dict(case)
-
-
-def inside_codes(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {finding["code"]: finding["context"] for finding in case["findings"]}
+    command = [interpreter(RELEASE), str(program), way, base, str(database)]
+    return measure_inside(command, "forecast", folder)
 
 
 @pytest.mark.proof
@@ -134,7 +124,7 @@ def test_the_cause_inside_a_tool_is_named_and_its_control_is_not(
     way: str, codes: set[str], dependency: str, tmp_path: Path
 ) -> None:
     case = measured(way, dependency, tmp_path)
-    found = inside_codes(case)
+    found = contexts_by_code(case)
     assert set(found) == codes, found
     if way != "waits":
         inside = case["inside"]
@@ -150,7 +140,7 @@ def test_the_cause_inside_a_tool_is_named_and_its_control_is_not(
 @patient
 def test_the_advised_change_gains_what_was_estimated(dependency: str, tmp_path: Path) -> None:
     before = measured("own-clients", dependency, tmp_path)
-    found = inside_codes(before)
+    found = contexts_by_code(before)
     shared = measured("one-client", dependency, tmp_path)
     together = measured("together", dependency, tmp_path)
     took = [case["inside"]["server_s"] for case in (before, shared, together)]

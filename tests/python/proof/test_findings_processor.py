@@ -6,8 +6,6 @@ Each cause has a control that is the advised change. The measured gain of that c
 from __future__ import annotations
 
 import http.server
-import json
-import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -18,8 +16,8 @@ from typing import Any
 import pytest
 
 from mcpace.lab.paths import find_uv
-from support.commands import run
 from support.finding_scenes import patient
+from support.inside_measurement import contexts_by_code, measure_inside
 
 PACKAGES = (
     "mcp==1.30.0",
@@ -206,16 +204,7 @@ def measured(python: str, way: str, base: str, folder: Path, *options: object) -
     """The case of the tool's calls."""
     program = folder / "reports.py"
     program.write_text(SERVER)
-    command = shlex.join([python, str(program), way, base])
-    done = run("measure", f"stdio:{command}", "--tool", "report", "--inside", "--json", *options, folder=folder)
-    assert done.code == 0, done.stderr
-    [case] = [case for case in json.loads(done.stdout)["cases"] if case["operation"] == "call"]
-    assert case["inside"]["missing"] == [], case["inside"]
-    return dict(case)
-
-
-def inside_findings(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {finding["code"]: finding["context"] for finding in case["findings"]}
+    return measure_inside([python, str(program), way, base], "report", folder, *options)
 
 
 @pytest.mark.proof
@@ -226,13 +215,13 @@ def test_a_cost_of_processor_time_is_named_and_the_advised_change_gains_the_esti
     proof: Proof, python: str, base: str, tmp_path: Path
 ) -> None:
     before, after = (measured(python, way, base, tmp_path) for way in (proof.way, proof.change))
-    found = inside_findings(before)
+    found = contexts_by_code(before)
     assert proof.code in found, found
     context = found[proof.code]
     assert context["file"].endswith("reports.py"), context
     assert context["function"], context
     assert proof.library in ("", context.get("library")), context
-    assert proof.code not in inside_findings(after), inside_findings(after)
+    assert proof.code not in contexts_by_code(after), contexts_by_code(after)
     gained = before["inside"]["server_s"] - after["inside"]["server_s"]
     estimate = context["gain_ns"] / 1e9
     assert 0.5 * gained <= estimate <= 1.5 * gained, (before["inside"], after["inside"], context)

@@ -86,25 +86,9 @@ fn call_spans<'a>(tree: &SpanTree<'a>) -> Vec<(u32, &'a str)> {
 
 fn request_note(tool: &str) -> MessageNote {
     let (method, name) = (Some("tools/call".to_owned()), Some(tool.to_owned()));
-    MessageNote { method, name, ..bare_note(MessageKind::Request) }
+    MessageNote { method, name, ..MessageNote::new(MessageKind::Request) }
 }
 
 fn answer_note(failed: bool) -> MessageNote {
-    MessageNote { is_error: failed, ..bare_note(MessageKind::Result) }
-}
-
-fn bare_note(kind: MessageKind) -> MessageNote {
-    MessageNote {
-        kind,
-        id: None,
-        method: None,
-        name: None,
-        content: None,
-        arguments: None,
-        tools: None,
-        code: None,
-        is_error: false,
-        timing: None,
-        traceparent: None,
-    }
+    MessageNote { is_error: failed, ..MessageNote::new(MessageKind::Result) }
 }
