@@ -282,9 +282,14 @@ class Recording:
 
 @final
 class StackSampler:
-    """Samples the stacks of Python processes, from outside: the descendants of one process, until it is stopped."""
+    """Samples the stacks of Python processes, from outside, until it is stopped: of ``root`` and its descendants; of
+    this process, the descendants only."""
 
     def __new__(cls, root: int, *, period_s: float) -> StackSampler: ...
+    def pause(self) -> None:
+        """Takes no samples until ``resume``. Harmless once it is stopped."""
+    def resume(self) -> None:
+        """Goes on sampling. Harmless once it is stopped."""
     def stop(self) -> Recording:
         """Ends it; returns the samples. Raises UsageProblem the second time."""
 

@@ -1,6 +1,6 @@
 //! Samples the stacks of the threads of Python processes, from outside, by py-spy.
 //!
-//! The processes are the descendants of one process, as they come and go. A process stands still while its stacks are
+//! The processes are one process and its descendants, as they come and go. A process stands still while its stacks are
 //! read, for half a millisecond or so. The sampler lengthens its period so that processes stand still for at most a
 //! twentieth of the time. Periods vary at random, so that work at a steady pace is not met at one and the same place.
 
@@ -42,24 +42,30 @@ const MOST_STACKS: usize = 100_000;
 /// Samples Python processes until it is dropped or stopped.
 pub struct StackSampler {
     sink: Arc<Sink>,
-    ending: Arc<Ending>,
+    control: Arc<Control>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Ending {
-    ended: Mutex<bool>,
+struct Control {
+    state: Mutex<ControlState>,
     wake: Condvar,
 }
 
+#[derive(Default)]
+struct ControlState {
+    ended: bool,
+    paused: bool,
+}
+
 impl StackSampler {
-    /// Samples the descendants of `root` each `period`.
+    /// Samples `root` and its descendants each `period`; of this process, the descendants only.
     ///
     /// # Errors
     /// The thread can't be started.
     pub fn start(root: u32, period: Duration) -> Result<Self, NetError> {
         let sink = Sink::new(RecordingHead::bare(Instrument::Client), SinkOptions::default())?;
-        let ending = Arc::new(Ending::default());
+        let control = Arc::new(Control::default());
         let sampling = Sampling {
             sink: Arc::clone(&sink),
             root,
@@ -67,12 +73,23 @@ impl StackSampler {
             stacks: HashMap::new(),
             cost: Duration::ZERO,
         };
-        let end = Arc::clone(&ending);
+        let shared = Arc::clone(&control);
         let thread = std::thread::Builder::new()
             .name("mcpace-stacks".to_owned())
-            .spawn(move || sampling.sample_until_ended(&end, period))
+            .spawn(move || sampling.sample_until_ended(&shared, period))
             .map_err(|reason| NetError::Io { what: "could not start the sampler's thread", reason })?;
-        Ok(Self { sink, ending, thread: Some(thread) })
+        Ok(Self { sink, control, thread: Some(thread) })
+    }
+
+    /// Stops sampling until [`resume`](Self::resume). A sample that is being taken is still recorded.
+    pub fn pause(&self) {
+        lock_mutex(&self.control.state).paused = true;
+    }
+
+    /// Goes on sampling.
+    pub fn resume(&self) {
+        lock_mutex(&self.control.state).paused = false;
+        self.control.wake.notify_all();
     }
 
     /// Ends sampling and returns the samples, with what could not be sampled.
@@ -85,8 +102,8 @@ impl StackSampler {
     }
 
     fn end_thread(&mut self) {
-        *lock_mutex(&self.ending.ended) = true;
-        self.ending.wake.notify_all();
+        lock_mutex(&self.control.state).ended = true;
+        self.control.wake.notify_all();
         // A sampler that panicked leaves the samples that it had taken.
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -98,14 +115,13 @@ impl Drop for StackSampler {
     }
 }
 
-impl Ending {
-    /// Waits for `period`; whether sampling goes on.
+impl Control {
+    /// Waits for `period`, and for the end of a pause; whether sampling goes on.
     fn goes_on_after(&self, period: Duration) -> bool {
-        let ended = lock_mutex(&self.ended);
-        match self.wake.wait_timeout_while(ended, period, |ended| !*ended) {
-            Ok((ended, _)) => !*ended,
-            Err(_) => false,
-        }
+        let state = lock_mutex(&self.state);
+        // A lock that was poisoned by a panic elsewhere ends sampling.
+        let Ok((state, _)) = self.wake.wait_timeout_while(state, period, |state| !state.ended) else { return false };
+        self.wake.wait_while(state, |state| state.paused && !state.ended).is_ok_and(|state| !state.ended)
     }
 }
 
@@ -128,7 +144,7 @@ struct SampledProcess {
 }
 
 impl Sampling {
-    fn sample_until_ended(mut self, ending: &Ending, period: Duration) {
+    fn sample_until_ended(mut self, control: &Control, period: Duration) {
         let mut searched: Option<Instant> = None;
         let mut random = rand::rng();
         loop {
@@ -143,7 +159,7 @@ impl Sampling {
             }
             self.cost = (self.cost * 7 + begin.elapsed()) / 8;
             let usual = period.max(self.cost * LEAST_RATIO);
-            if !ending.goes_on_after(usual.mul_f64(random.random_range(0.5..1.5))) {
+            if !control.goes_on_after(usual.mul_f64(random.random_range(0.5..1.5))) {
                 break;
             }
         }
@@ -158,7 +174,7 @@ impl Sampling {
 
     /// Finds new processes, attaches to those that run Python, and forgets those that have ended.
     fn find_processes(&mut self) {
-        let mut pids = child_pids(self.root);
+        let mut pids = if self.root == std::process::id() { child_pids(self.root) } else { vec![self.root] };
         let mut next = 0;
         while next < pids.len() && pids.len() < MOST_PROCESSES {
             for pid in child_pids(pids[next]) {
