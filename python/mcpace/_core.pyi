@@ -287,6 +287,9 @@ class Recording:
         """Where the time of its calls went, and why. Includes a gateway's, where ``behind`` was recorded between it
         and its
         servers."""
+    def inside_sums(self, from_ns: int, to_ns: int) -> dict[str, Any]:
+        """Sums over what the server's programs did from one moment to another: ``dependencies``, ``packages``,
+        ``lines``."""
     def findings(self) -> list[dict[str, Any]]:
         """The causes that show."""
     def waterfall(self, call: int) -> dict[str, Any]: ...

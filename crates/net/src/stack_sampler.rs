@@ -70,6 +70,7 @@ impl StackSampler {
             sink: Arc::clone(&sink),
             root,
             processes: Vec::new(),
+            found_python: false,
             stacks: HashMap::new(),
             cost: Duration::ZERO,
         };
@@ -129,6 +130,8 @@ struct Sampling {
     sink: Arc<Sink>,
     root: u32,
     processes: Vec<SampledProcess>,
+    /// Whether any process ran Python.
+    found_python: bool,
     stacks: HashMap<Vec<StackFrame>, StackId>,
     /// How long reading all stacks takes, smoothed.
     cost: Duration,
@@ -163,7 +166,7 @@ impl Sampling {
                 break;
             }
         }
-        if self.processes.is_empty() {
+        if !self.found_python {
             self.note_missing(None, "none of the server's processes is a Python interpreter".to_owned());
         }
     }
@@ -184,9 +187,11 @@ impl Sampling {
             }
             next += 1;
         }
+        self.processes.retain(|process| is_alive(process.pid));
         for pid in pids {
             let is_known = self.processes.iter().any(|process| process.pid == pid);
             if !is_known && self.processes.len() < MOST_PROCESSES && runs_python(pid) {
+                self.found_python = true;
                 self.processes.push(SampledProcess { pid, reader: None, attempts: 0, failures: 0, given_up: false });
             }
         }

@@ -7,6 +7,7 @@
 //! Spans and samples belong to a call by their time. Calls that overlap others are left out, because time cannot tell them apart.
 
 pub(crate) mod frames;
+mod inside_sums;
 mod tool_time;
 mod warm_calls;
 
@@ -16,6 +17,7 @@ use crate::view::{Exchange, ProgramSpan, SampledStack, SampledThread, View};
 use frames::{own_call, runs_event_loop, serves_instrumentation, waits_for_work};
 
 pub use crate::view::DependencyKind;
+pub use inside_sums::{InsideSums, inside_sums};
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
 pub(crate) use warm_calls::{WarmCalls, median_count, sum_times};

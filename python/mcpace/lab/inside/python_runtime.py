@@ -17,7 +17,7 @@ START = Path(__file__).parent / "start"
 
 
 class PythonInstrumentation:
-    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of this program's descendants."""
+    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of their stacks."""
 
     def __init__(self, folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
@@ -28,9 +28,9 @@ class PythonInstrumentation:
             self._overlay = ensure_overlay(say)
         except EnvironmentProblem as problem:
             self._missing.append(str(problem))
-        # The server's processes are descendants of this one.
-        self._sampler = _core.StackSampler(os.getpid(), period_s=SAMPLE_PERIOD_S)
+        self._sampler: _core.StackSampler | None = None
         self._samples: _core.Recording | None = None
+        self._is_closed = False
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the variables that :mod:`mcpace.lab.inside.start.sitecustomize` reads."""
@@ -44,11 +44,27 @@ class PythonInstrumentation:
             ("MCPACE_INSIDE_REPORT", str(self._report)),
         ]
 
+    def watch(self, pid: int) -> None:
+        """Samples a process and its descendants; of this process, the descendants only."""
+        self._sampler = _core.StackSampler(pid, period_s=SAMPLE_PERIOD_S)
+
+    def pause(self) -> None:
+        """Takes no samples until :meth:`resume`."""
+        if self._sampler is not None:
+            self._sampler.pause()
+
+    def resume(self) -> None:
+        """Goes on sampling."""
+        if self._sampler is not None:
+            self._sampler.resume()
+
     def close(self) -> None:
         """Stops the sampler and reads the programs' reports."""
-        if self._samples is not None:
+        if self._is_closed:
             return
-        self._samples = self._sampler.stop()
+        self._is_closed = True
+        if self._sampler is not None:
+            self._samples = self._sampler.stop()
         if self._report.exists():
             lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines()
             self._missing += [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines[:1]]
