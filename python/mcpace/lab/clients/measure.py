@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,16 @@ from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.clients.trials_to_cases import Facts, Trial, operation_cases, slowest_warm
 from mcpace.lab.errors import UnknownName, Unreachable, tool_error_text
-from mcpace.lab.inside.evidence import InsideEvidence
+from mcpace.lab.inside.evidence import InsideEvidence, open_evidence
 from mcpace.lab.inside.tool_time import tool_time
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples
 from mcpace.lab.progress import Progress
+from mcpace.lab.servers.started_target import start_target
+from mcpace.lab.statistics.paired_ratio import paired_ratio
 from mcpace.lab.targets import Target, Tool
+from mcpace.report.model.inside import AddedTime
 from mcpace.report.model.run import Case, Operation, Run, Subject
 
 GIVE = "--tool and --args"
@@ -39,10 +44,12 @@ def run(
     server_timing: bool = True,
     extra_root: Path | None = None,
     inside: bool = False,
+    pid: int | None = None,
 ) -> Run:
     """Measures ``target``. A tool that the user didn't name is called only if it is marked read-only.
 
-    With ``inside``, the server that mcpace starts is looked into as well.
+    With ``inside``, the server that mcpace starts is looked into as well; with ``pid``, the process that serves the
+    target already. The rounds then alternate with rounds in which nothing is looked into, which show the added time.
 
     Ctrl-C ends the measurement early; the run is then marked partial. Raises :class:`LabError` where the target can't
     be reached at all.
@@ -50,24 +57,46 @@ def run(
     options = {"target": target.name, "revision": revision, "server_timing": server_timing, **settings.as_options()}
     result = new_run("measure", options)
     settings.make_folder()
+    plain: Session | None = None
     try:
         with ExitStack() as stack:
-            evidence = stack.enter_context(InsideEvidence(target.command, progress.note)) if inside else None
-            session = Session(stack, target, settings, revision, server_timing, extra_root, evidence)
-            progress.begin(settings.trials * 3)
+            evidence = None
+            if inside or pid is not None:
+                evidence = stack.enter_context(open_evidence(target, progress.note, pid))
+                unwatched = stack.enter_context(start_target(target, progress, extra_root=extra_root))
+                few = replace(settings, keep_recordings=None)
+                plain = Session(stack, unwatched, few, revision, server_timing, extra_root, samples_processes=False)
+            place = stack.enter_context(start_target(target, progress, evidence, extra_root))
+            session = Session(stack, place, settings, revision, server_timing, extra_root, evidence)
+            progress.begin(settings.trials * (6 if plain is not None else 3))
             try:
                 for number in range(1, settings.trials + 1):
+                    where = f"{target.name} · round {number}/{settings.trials}"
+                    if plain is not None and not plain.given_up:
+                        with session.unwatched():
+                            plain.run_round(progress, f"{where} · for comparison")
                     if not session.given_up:
-                        session.run_round(progress, f"{target.name} · round {number}/{settings.trials}")
+                        session.run_round(progress, where)
             finally:
                 with defer_interrupt():
                     result.cases = session.cases(progress)
+                    if plain is not None:
+                        _add_comparison(result.cases, plain.cases(progress))
+            if session.facts.error and not any(case.trials_s for case in result.cases):
+                raise Unreachable(session.facts.error)
     except KeyboardInterrupt:
         result.partial = True
-        return result
-    if session.facts.error and not any(case.trials_s for case in result.cases):
-        raise Unreachable(session.facts.error)
     return result
+
+
+def _add_comparison(cases: list[Case], plain: list[Case]) -> None:
+    """Adds the time that looking inside adds to a call, from the warm rounds of both."""
+    for case, other in zip(cases, plain, strict=False):
+        found = paired_ratio(case.trials_s[1:], other.trials_s[1:])
+        if case.inside is not None and found is not None and case.tool == other.tool:
+            ratio, low, high, rounds = found
+            plain_s = statistics.median(other.trials_s[1:])
+            case.inside.added = AddedTime(plain_s=plain_s, ratio=ratio, low=low, high=high, rounds=rounds)
 
 
 class Session:
@@ -82,6 +111,7 @@ class Session:
         server_timing: bool,
         extra_root: Path | None,
         evidence: InsideEvidence | None = None,
+        samples_processes: bool = True,
     ) -> None:
         self.tool = target.tool
         self.preferred_tool: str | None = None
@@ -99,7 +129,7 @@ class Session:
             certificate = targets.read_certificate(extra_root)
         self._client = _core.Client(
             endpoint,
-            environment=evidence.environment(target.environment) if evidence else list(target.environment),
+            environment=list(target.environment),
             revision=revision,
             auth=target.auth,
             token=target.token,
@@ -111,7 +141,11 @@ class Session:
         )
         stack.callback(self._client.disconnect)
         # The server is the only child of this process.
-        self._samples = stack.enter_context(ProcessSamples(children_are="server")) if target.command else None
+        self._samples = (
+            stack.enter_context(ProcessSamples(children_are="server"))
+            if target.command and samples_processes
+            else None
+        )
         self._evidence = evidence
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
@@ -123,6 +157,17 @@ class Session:
         """Whether further rounds would be pointless. Without any successful operation, one failed connect is enough."""
         came = any(trial.failure is None for trial in self.facts.trials)
         return self._failed_connects >= (GIVE_UP_AFTER if came else 1)
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Looks into no process in the ``with`` block, in which another session has its round."""
+        assert self._evidence is not None, "the rounds of a session that is looked into alternate with others"
+        with self._evidence.paused():
+            if self._samples is not None:
+                self._samples.finds_children = False
+            yield
+            if self._samples is not None:
+                self._samples.finds_children = True
 
     def run_round(self, progress: Progress, where: str) -> None:
         """Runs one session: connect, list, call, disconnect. Repeats lists and calls.
@@ -187,6 +232,8 @@ class Session:
             self._samples.add_to(recording)
         if self._evidence is not None:
             self._client.disconnect()
+            if not self.facts.starts_process:
+                self._evidence.await_spans()
             self._evidence.add_to(recording)
         keep = self._settings.recording_of(f"measure-{self.facts.target}")
         if keep is not None:
@@ -250,7 +297,7 @@ def _target_endpoint(
     if target.command:
         return list(target.command), None
     if target.profile is None:
-        assert target.url is not None, "a target is a profile, a URL or a command"
+        assert target.url is not None, "a target is a profile, a URL, a command or a program that was started"
         return target.url, None
     scripted = _core.Target(
         target.profile,

@@ -18,6 +18,7 @@ from mcpace.lab.inside.instrumentation import Instrumentation, SamplesProcesses,
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.running_process import RunningProcess
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
+from mcpace.lab.targets import Target
 
 INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation}
 EXPORT_DELAY_S = 0.2
@@ -112,3 +113,14 @@ class InsideEvidence:
             recording.add_recording(self._spans)
         for instrumentation in self._instrumentations:
             instrumentation.add_to(recording)
+
+
+def open_evidence(target: Target, say: Say, pid: int | None = None) -> InsideEvidence:
+    """Prepares the evidence about the server of ``target``, which is not started yet, or runs as process ``pid``.
+
+    Raises :class:`LabError` where the process can't be looked into.
+    """
+    program = target.program
+    command = target.command if program is None else program.command or (program.python,)
+    running = RunningProcess(pid, target.url or "") if pid is not None else None
+    return InsideEvidence(command, say, running)
