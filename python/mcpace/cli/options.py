@@ -183,7 +183,7 @@ def checked_authentication(text: str | None) -> Any:
 
 
 def check_inside(inside: bool, pid: int | None, target: Target) -> None:
-    """Raises :class:`UsageProblem` where mcpace can't look into the server."""
+    """Raises :class:`LabError` where mcpace can't look into the server."""
     if inside and pid is not None:
         raise UsageProblem("--inside is about a program that mcpace starts, and --pid about one that runs: give one")
     if inside and not (target.command or target.program):
@@ -195,6 +195,11 @@ def check_inside(inside: bool, pid: int | None, target: Target) -> None:
         raise UsageProblem(f"--pid needs a target with a URL, which the process serves; {target.name} is none")
     if pid is not None and target.program is not None:
         raise UsageProblem(f"mcpace starts {target.name} itself: give --inside in the place of --pid")
+    if pid is not None:
+        # Imported late, since few commands need it, and load starts its first request before most imports.
+        from mcpace.lab.inside.running_process import check_process
+
+        check_process(pid, target.url or "")
 
 
 def interpreter_path(path: Path | None) -> str:

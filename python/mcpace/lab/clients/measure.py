@@ -57,46 +57,93 @@ def run(
     options = {"target": target.name, "revision": revision, "server_timing": server_timing, **settings.as_options()}
     result = new_run("measure", options)
     settings.make_folder()
-    plain: Session | None = None
+    looks_inside = inside or pid is not None
+    comparison = _Comparison(target, settings, revision, server_timing, extra_root, progress)
+    # A command usually listens on one port, so that only one of its programs can run at a time.
+    in_turns = looks_inside and not (target.program is not None and target.program.command)
+    progress.begin(settings.trials * (6 if looks_inside else 3))
     try:
+        if looks_inside and not in_turns:
+            comparison.run_rounds(range(1, (settings.trials + 1) // 2 + 1))
         with ExitStack() as stack:
-            evidence = None
-            if inside or pid is not None:
-                evidence = stack.enter_context(open_evidence(target, progress.note, pid))
-                unwatched = stack.enter_context(start_target(target, progress, extra_root=extra_root))
-                few = replace(settings, keep_recordings=None)
-                plain = Session(stack, unwatched, few, revision, server_timing, extra_root, samples_processes=False)
+            evidence = stack.enter_context(open_evidence(target, progress.note, pid)) if looks_inside else None
+            plain = comparison.open_session(stack) if in_turns else None
             place = stack.enter_context(start_target(target, progress, evidence, extra_root))
             session = Session(stack, place, settings, revision, server_timing, extra_root, evidence)
-            progress.begin(settings.trials * (6 if plain is not None else 3))
             try:
                 for number in range(1, settings.trials + 1):
-                    where = f"{target.name} · round {number}/{settings.trials}"
-                    if plain is not None and not plain.given_up:
+                    if plain is not None:
                         with session.unwatched():
-                            plain.run_round(progress, f"{where} · for comparison")
+                            comparison.run_round(plain, number)
                     if not session.given_up:
-                        session.run_round(progress, where)
+                        session.run_round(progress, f"{target.name} · round {number}/{settings.trials}")
             finally:
                 with defer_interrupt():
                     result.cases = session.cases(progress)
                     if plain is not None:
-                        _add_comparison(result.cases, plain.cases(progress))
+                        comparison.add_trials(plain)
             if session.facts.error and not any(case.trials_s for case in result.cases):
                 raise Unreachable(session.facts.error)
+        if looks_inside and not in_turns:
+            comparison.run_rounds(range((settings.trials + 1) // 2 + 1, settings.trials + 1))
+        comparison.add_to(result.cases)
     except KeyboardInterrupt:
         result.partial = True
     return result
 
 
-def _add_comparison(cases: list[Case], plain: list[Case]) -> None:
-    """Adds the time that looking inside adds to a call, from the warm rounds of both."""
-    for case, other in zip(cases, plain, strict=False):
-        found = paired_ratio(case.trials_s[1:], other.trials_s[1:])
-        if case.inside is not None and found is not None and case.tool == other.tool:
-            ratio, low, high, rounds = found
-            plain_s = statistics.median(other.trials_s[1:])
-            case.inside.added = AddedTime(plain_s=plain_s, ratio=ratio, low=low, high=high, rounds=rounds)
+class _Comparison:
+    """Rounds in which nothing is looked into. They show the time that looking inside adds to a call."""
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        revision: str | None,
+        server_timing: bool,
+        extra_root: Path | None,
+        progress: Progress,
+    ) -> None:
+        self._target = target
+        self._settings = replace(settings, keep_recordings=None)
+        self._options = (revision, server_timing, extra_root)
+        self._progress = progress
+        self._warm_calls_s: list[float] = []
+
+    def open_session(self, stack: ExitStack) -> Session:
+        """Starts the target without instrumentation."""
+        place = stack.enter_context(start_target(self._target, self._progress, extra_root=self._options[2]))
+        return Session(stack, place, self._settings, *self._options, samples_processes=False)
+
+    def run_rounds(self, numbers: range) -> None:
+        """Runs rounds with a program of their own."""
+        if not numbers:
+            return
+        with ExitStack() as stack:
+            session = self.open_session(stack)
+            for number in numbers:
+                self.run_round(session, number)
+            self.add_trials(session)
+
+    def run_round(self, session: Session, number: int) -> None:
+        """Runs one round."""
+        if not session.given_up:
+            where = f"{self._target.name} · round {number}/{self._settings.trials}, for comparison"
+            session.run_round(self._progress, where)
+
+    def add_trials(self, session: Session) -> None:
+        """Adds the calls of a session's rounds. The first round is cold and left out."""
+        calls = next((case for case in session.cases(self._progress) if case.operation == "call"), None)
+        self._warm_calls_s += calls.trials_s[1:] if calls is not None else []
+
+    def add_to(self, cases: list[Case]) -> None:
+        """Adds the time that looking inside adds to a call."""
+        for case in cases:
+            found = paired_ratio(case.trials_s[1:], self._warm_calls_s) if case.inside is not None else None
+            if case.inside is not None and found is not None:
+                ratio, low, high, rounds = found
+                plain_s = statistics.median(self._warm_calls_s)
+                case.inside.added = AddedTime(plain_s=plain_s, ratio=ratio, low=low, high=high, rounds=rounds)
 
 
 class Session:

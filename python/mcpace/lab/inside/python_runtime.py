@@ -10,8 +10,11 @@ from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.instrumentation import Variables
 from mcpace.lab.inside.overlay import ensure_overlay
+from mcpace.lab.processes.process_usage import process_tree, program_name
 
 SAMPLE_PERIOD_S = 0.005
+STARTED = "started"
+"""Line that :mod:`mcpace.lab.inside.start.sitecustomize` writes where the instrumentation runs."""
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
 
@@ -28,6 +31,7 @@ class PythonInstrumentation:
             self._overlay = ensure_overlay(say)
         except EnvironmentProblem as problem:
             self._missing.append(str(problem))
+        self._pid = os.getpid()
         self._sampler: _core.StackSampler | None = None
         self._samples: _core.Recording | None = None
         self._is_closed = False
@@ -46,6 +50,7 @@ class PythonInstrumentation:
 
     def watch(self, pid: int) -> None:
         """Samples a process and its descendants; of this process, the descendants only."""
+        self._pid = pid
         self._sampler = _core.StackSampler(pid, period_s=SAMPLE_PERIOD_S)
 
     def pause(self) -> None:
@@ -65,9 +70,8 @@ class PythonInstrumentation:
         self._is_closed = True
         if self._sampler is not None:
             self._samples = self._sampler.stop()
-        if self._report.exists():
-            lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines()
-            self._missing += [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines[:1]]
+        if self._overlay is not None:
+            self._missing += self._failures()
 
     def add_to(self, recording: _core.Recording) -> None:
         """Adds the samples."""
@@ -75,3 +79,35 @@ class PythonInstrumentation:
             recording.add_recording(self._samples)
         for reason in self._missing:
             recording.add_missing_source("spans", reason)
+
+    def _failures(self) -> list[str]:
+        """Reasons why spans are missing."""
+        lines = (
+            self._report.read_text(encoding="utf-8", errors="replace").splitlines() if self._report.exists() else []
+        )
+        reasons = [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines if line != STARTED][:1]
+        has_samples = self._samples is not None and len(self._samples) > 1
+        if not lines and has_samples:
+            reasons.append("the server's Python ignores PYTHONPATH (-E or -I), so OpenTelemetry was not loaded in it")
+        elif others := self._uninstrumented_processes():
+            processes = "process" if others == 1 else "processes"
+            reasons.append(
+                f"the program started {others} Python {processes} of its own, which are not instrumented, so their "
+                "requests are unknown: start it with a single worker to see them"
+            )
+        return reasons
+
+    def _uninstrumented_processes(self) -> int:
+        """Number of running Python processes that the watched program started without the instrumentation."""
+        if self._pid == os.getpid():
+            return 0
+        tree = [pid for pid in process_tree(self._pid) if program_name(pid).startswith("python")]
+        return sum(not _has_variable(pid, "MCPACE_INSIDE_OVERLAY") for pid in tree)
+
+
+def _has_variable(pid: int, name: str) -> bool:
+    """Whether the process was started with an environment variable; a process that can't be read counts as if."""
+    try:
+        return f"\0{name}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return True

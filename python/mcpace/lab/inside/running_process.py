@@ -14,7 +14,7 @@ from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.inside.instrumentation import Variables
 from mcpace.lab.inside.python_runtime import SAMPLE_PERIOD_S
 from mcpace.lab.processes.listening_sockets import listening_addresses
-from mcpace.lab.processes.process_usage import process_tree
+from mcpace.lab.processes.process_usage import process_tree, program_name
 from mcpace.lab.targets import redact_command
 
 PROC = Path("/proc")
@@ -26,13 +26,8 @@ class RunningProcess:
     """A process of the user's that is sampled from its creation until it is closed."""
 
     def __init__(self, pid: int, url: str) -> None:
-        """Attaches to ``pid``, which serves ``url``.
-
-        Raises :class:`UsageProblem` where there is no such process, where it belongs to another user, or serves
-        something else, and where no Python runs in it. Raises :class:`LabError` where the kernel forbids reading it.
-        """
-        _check_process(pid)
-        _check_address(pid, url)
+        """Attaches to ``pid``, which serves ``url``. Raises as :func:`check_process` does."""
+        check_process(pid, url)
         command = _read_command(pid)
         self._missing = (
             f"process {pid} was started without instrumentation, so its requests are unknown; "
@@ -68,7 +63,10 @@ class RunningProcess:
         recording.add_missing_source("spans", self._missing)
 
 
-def _check_process(pid: int) -> None:
+def check_process(pid: int, url: str) -> None:
+    """Raises :class:`UsageProblem` where there is no such process, where it belongs to another user or serves something
+    else, and where no Python runs in it. Raises :class:`LabError` where the kernel forbids reading it.
+    """
     try:
         owner = (PROC / str(pid)).stat().st_uid
     except OSError:
@@ -78,8 +76,8 @@ def _check_process(pid: int) -> None:
     if pid == os.getpid():
         raise UsageProblem(f"--pid: process {pid} is mcpace itself")
     tree = process_tree(pid)
-    if not any(_runs_python(one) for one in tree):
-        name = _program_name(pid) or "a program that can't be read"
+    if not any(program_name(one).startswith("python") for one in tree):
+        name = program_name(pid) or "a program that can't be read"
         raise UsageProblem(f"--pid: process {pid} runs {name}, and only Python can be sampled without a restart")
     try:
         # The kernel asks for the same permission as for reading stacks.
@@ -91,6 +89,7 @@ def _check_process(pid: int) -> None:
             f"--pid: the kernel doesn't let mcpace read process {pid}{setting}: let mcpace start the program "
             "(serve:COMMAND --inside), or run mcpace as root"
         ) from error
+    _check_address(pid, url)
 
 
 def _check_address(pid: int, url: str) -> None:
@@ -100,17 +99,6 @@ def _check_address(pid: int, url: str) -> None:
     ports = [own for _, own in listening_addresses(process_tree(pid))]
     if ports and port not in ports:
         raise UsageProblem(f"--pid: process {pid} listens at port {ports[0]}, not at port {port} of the target")
-
-
-def _runs_python(pid: int) -> bool:
-    return _program_name(pid).startswith("python")
-
-
-def _program_name(pid: int) -> str:
-    try:
-        return Path(os.readlink(PROC / str(pid) / "exe")).name
-    except OSError:
-        return ""
 
 
 def _read_command(pid: int) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 from mcpace import _core
 from mcpace.report.model.inside import ToolTime
 
+NANOS = 1_000_000_000
+
 
 def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
     """Means over the calls of ``tool``; ``None`` where its inside is unknown and no source says why."""
@@ -16,25 +18,28 @@ def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
         overlapping = sums["overlapping"] if sums else 0
         return ToolTime(calls=0, overlapping=overlapping, server_s=0.0, missing=missing) if missing else None
     calls = sums["calls"]
-
-    def mean_s(nanos: int) -> float:
-        return nanos / 1e9 / float(calls)
-
-    def row(of: dict[str, Any]) -> dict[str, Any]:
-        """The members of a row, with means in seconds in place of sums in nanoseconds."""
-        return {
-            (name[:-3] + "_s" if name.endswith("_ns") else name): mean_s(value) if name.endswith("_ns") else value
-            for name, value in of.items()
-        }
-
-    dependencies = [{**row(one), "requests": one["requests"] / calls} for one in sums["dependencies"]]
     return ToolTime.model_validate(
         {
-            **row({name: sums[name] for name in ("server_ns", "waiting_ns", "rest_ns")}),
+            **mean_row({name: sums[name] for name in ("server_ns", "waiting_ns", "rest_ns")}, calls),
             **{name: sums[name] for name in ("calls", "overlapping", "samples", "spans")},
-            "dependencies": dependencies,
-            "packages": [row(one) for one in sums["packages"]],
-            "lines": [row(one) for one in sums["lines"]],
+            **mean_tables(sums, calls),
             "missing": missing,
         }
     )
+
+
+def mean_tables(sums: dict[str, Any], calls: int) -> dict[str, Any]:
+    """The tables of the dependencies, packages and lines, as means over the calls."""
+    return {
+        "dependencies": [
+            {**mean_row(one, calls), "requests": one["requests"] / calls} for one in sums["dependencies"]
+        ],
+        "packages": [mean_row(one, calls) for one in sums["packages"]],
+        "lines": [mean_row(one, calls) for one in sums["lines"]],
+    }
+
+
+def mean_row(row: dict[str, Any], calls: int) -> dict[str, Any]:
+    """The members of a row, with means in seconds in place of sums in nanoseconds."""
+    means = {f"{name[:-3]}_s": value / NANOS / calls for name, value in row.items() if name.endswith("_ns")}
+    return {name: value for name, value in row.items() if not name.endswith("_ns")} | means

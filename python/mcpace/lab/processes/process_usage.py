@@ -66,6 +66,14 @@ def process_tree(pid: int, proc: Path = PROC) -> dict[int, Process]:
     return tree
 
 
+def program_name(pid: int, proc: Path = PROC) -> str:
+    """Name of the file that a process runs: ``python3.11``; empty where it can't be read."""
+    try:
+        return (proc / str(pid) / "exe").readlink().name
+    except OSError:
+        return ""
+
+
 class UsageWatch:
     """Measures a process tree over the ``with`` block, by periodic readings."""
 

@@ -73,7 +73,9 @@ def start_target(
         try:
             yield replace(target, url=url, program=None)
         except LabError as problem:
-            raise program.exit_error("a call") or problem from problem
+            if (death := program.exit_error("a call")) is not None:
+                raise death from problem
+            raise
         if (death := program.exit_error("a call")) is not None:
             notes.note(str(death))
 

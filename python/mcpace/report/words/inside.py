@@ -12,11 +12,31 @@ from mcpace.report.model.contexts import (
     SerialDependencies,
     SlowDependency,
 )
+from mcpace.report.model.inside import AddedTime, InsideSums
 from mcpace.report.model.run import Finding
 from mcpace.report.words.context import Words
 from mcpace.report.words.quantities import clean, count, duration, join_words, share
 
 Timed = ClientBuiltPerCall | RepeatedDependencyCall | SerialDependencies | BlockingCallInEventLoop | SlowDependency
+
+
+def added_words(added: AddedTime) -> str:
+    """The time that looking inside adds to a call, with its interval."""
+    percent = (added.ratio - 1) * 100
+    change = f"adds {percent:.0f} % to a call" if percent >= 0.5 else "adds nothing that can be measured to a call"
+    interval = ""
+    if added.low is not None and added.high is not None:
+        interval = f"; 95 % interval {(added.low - 1) * 100:+.0f} % to {(added.high - 1) * 100:+.0f} %"
+    return f"Looking inside {change}, which takes {duration(added.plain_s)} without it{interval}."
+
+
+def overlap_words(sums: InsideSums) -> str:
+    """What sums over calls that overlap tell, and what they cannot."""
+    return (
+        f"Calls overlap, so these are sums over {duration(sums.stretch_s)} of load, divided by the number of calls: "
+        f"{duration(sums.running_s)} of running threads, and the answer times of requests. Which call they belong to, "
+        "and how long a call waited for another, cannot be told."
+    )
 
 
 def _place(context: ClientBuiltPerCall | BlockingCallInEventLoop) -> str:
