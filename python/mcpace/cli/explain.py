@@ -74,6 +74,8 @@ def explain(
     show where the time of its calls went, and the causes that it proves.
     """
     if options.is_file(target) or target.endswith(RECORDINGS):
+        if inside or pid is not None:
+            raise UsageProblem("--inside and --pid look into a live server, and TARGET is a recording")
         try:
             run = recording_run.explain_recording(Path(target), behind, beside)
         except UsageProblem as problem:
