@@ -63,7 +63,9 @@ mod waterfall;
 pub use accounts::{Account, AccountSum, Accounts};
 pub use explained::{Explained, explain_recording, explained_file};
 pub use findings::*;
-pub use inside::{DependencyKind, DependencyTime, InsideSums, LineTime, PackageTime, SourceLine, ToolTime, inside_sums};
+pub use inside::{
+    DependencyKind, DependencyTime, InsideSums, LineTime, PackageTime, SourceLine, ToolTime, inside_sums,
+};
 pub use ledger::{Ledger, call_ledgers};
 pub use methods::Method;
 pub use name::Name;

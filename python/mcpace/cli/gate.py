@@ -86,9 +86,7 @@ def gate(
     interpreter = options.interpreter_path(python)
 
     def parse_side(text: str) -> Target:
-        return targets.parse_target(
-            text, config=config, auth=way_in, tool=call, headers=added, python=interpreter
-        )
+        return targets.parse_target(text, config=config, auth=way_in, tool=call, headers=added, python=interpreter)
 
     place = parse_side(target)
     other = parse_side(base) if base is not None else None

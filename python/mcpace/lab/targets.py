@@ -163,9 +163,7 @@ def _parse_address(text: str, config: Path | None, python: str) -> Target:
     near = difflib.get_close_matches(text, profiles + list(_core.PROFILES), n=2, cutoff=0.5)
     meant = dict.fromkeys(name if name.startswith("profile:") else f"profile:{name}" for name in near)
     hint = f" Did you mean {' or '.join(meant)}?" if meant else ""
-    raise UsageProblem(
-        f"{text!r} is not a target: give {KINDS}, or a server's name with --config mcp.json.{hint}"
-    )
+    raise UsageProblem(f"{text!r} is not a target: give {KINDS}, or a server's name with --config mcp.json.{hint}")
 
 
 def _served_target(text: str) -> Target:

@@ -96,7 +96,9 @@ def test_programs_are_targets(text: str, command: tuple[str, ...], url: str | No
     assert (target.program.command, target.url, target.program.server_object) == (command, url, server_object)
 
 
-@pytest.mark.parametrize("text", ["localhost:8000", "serve:", "serve:http://h/mcp", "app.py:", ":mcp", "a b:c", "notion"])
+@pytest.mark.parametrize(
+    "text", ["localhost:8000", "serve:", "serve:http://h/mcp", "app.py:", ":mcp", "a b:c", "notion"]
+)
 def test_other_texts_are_no_programs(text: str) -> None:
     with pytest.raises(UsageProblem):
         targets.parse_target(text)
@@ -146,7 +148,11 @@ def test_a_server_object_is_served_by_its_own_sdk(tmp_path: Path) -> None:
     [
         ("import sys; sys.exit('the key is missing')", ProgramDied, "exited with code 1.*the key is missing"),
         ("import time; time.sleep(60)", Unreachable, "listens on no TCP port"),
-        ("import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=0)", Unreachable, "no path of /mcp.*name the URL"),
+        (
+            "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=0)",
+            Unreachable,
+            "no path of /mcp.*name the URL",
+        ),
     ],
 )
 def test_a_program_without_endpoint_is_one_sentence(
@@ -164,8 +170,9 @@ def test_a_program_without_endpoint_is_one_sentence(
 
 
 def test_a_program_that_does_not_exist_is_one_sentence() -> None:
-    with pytest.raises(ProgramDied, match="can't be started"), start_target(
-        targets.parse_target("serve:/no/such/program"), Silent()
+    with (
+        pytest.raises(ProgramDied, match="can't be started"),
+        start_target(targets.parse_target("serve:/no/such/program"), Silent()),
     ):
         pass
 
@@ -183,8 +190,9 @@ def test_a_program_that_ignores_signals_is_killed() -> None:
 def test_an_address_that_another_program_has_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         url = f"http://127.0.0.1:{other.getsockname()[1]}/mcp"
-        with pytest.raises(UsageProblem, match="another program already listens"), start_target(
-            targets.parse_target(f"serve:{url} {COMMAND[0]} target simple"), Silent()
+        with (
+            pytest.raises(UsageProblem, match="another program already listens"),
+            start_target(targets.parse_target(f"serve:{url} {COMMAND[0]} target simple"), Silent()),
         ):
             pass
 
@@ -194,7 +202,9 @@ def test_the_death_of_a_program_explains_the_failure_of_the_experiment() -> None
     with pytest.raises(ProgramDied, match="SIGKILL"), start_target(program, Silent()) as started:
         assert started.url is not None
         port = int(started.url.split(":")[2].split("/")[0])
-        [pid] = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal() and listens(int(one.name), port)]
+        [pid] = [
+            int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal() and listens(int(one.name), port)
+        ]
         os.kill(pid, signal.SIGKILL)
         raise Unreachable("a call failed")
 
@@ -237,7 +247,9 @@ def test_only_own_python_processes_that_serve_the_target_are_looked_into() -> No
 
 
 def test_a_program_that_listens_is_measured(tmp_path: Path) -> None:
-    done = run("measure", SIMPLE, "--tool", "greet", "--args", '{"name": "x"}', "--trials", 2, "--json", folder=tmp_path)
+    done = run(
+        "measure", SIMPLE, "--tool", "greet", "--args", '{"name": "x"}', "--trials", 2, "--json", folder=tmp_path
+    )
     assert done.code == 0, done.stderr
     cases = json.loads(done.stdout)["cases"]
     assert [case["operation"] for case in cases] == ["connect", "list", "call"]

@@ -1,4 +1,4 @@
-//! What a server's programs did in a stretch of time in which calls overlap: sums over all threads and requests.
+//! Sums over the work of a server's programs in a stretch of time in which calls overlap.
 //!
 //! Times of threads and of requests that overlap are added, so the sums do not add up to the stretch and belong to no call.
 
@@ -69,12 +69,8 @@ pub fn inside_sums(recording: &Recording, from: Nanos, to: Nanos) -> InsideSums 
         }
     }
     result.running = sums.running;
-    let dependency = |(name, (kind, requests, time)): (&str, _)| DependencyTime {
-        kind,
-        name: name.to_owned(),
-        requests,
-        time,
-    };
+    let dependency =
+        |(name, (kind, requests, time)): (&str, _)| DependencyTime { kind, name: name.to_owned(), requests, time };
     result.dependencies = sums.dependencies.into_iter().map(dependency).collect();
     let package = |(name, time): (Option<&str>, _)| PackageTime { package: name.map(str::to_owned), time };
     result.packages = sums.packages.into_iter().map(package).collect();
@@ -155,8 +151,12 @@ mod tests {
         assert_eq!(package.package.as_deref(), Some("httpx"));
         assert!((90..=100).contains(&millis(package.time)) && package.time == sums.running, "{sums:?}");
         let [running, waiting] = sums.lines.as_slice() else { panic!("{sums:?}") };
-        assert!([running, waiting].iter().any(|line| line.running == Nanos::ZERO && line.callee.as_deref() == Some("read")));
-        assert!([running, waiting].iter().any(|line| line.waiting == Nanos::ZERO && line.callee.as_deref() == Some("send")));
+        assert!(
+            [running, waiting].iter().any(|line| line.running == Nanos::ZERO && line.callee.as_deref() == Some("read"))
+        );
+        assert!(
+            [running, waiting].iter().any(|line| line.waiting == Nanos::ZERO && line.callee.as_deref() == Some("send"))
+        );
     }
 
     #[test]

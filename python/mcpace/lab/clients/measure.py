@@ -189,9 +189,7 @@ class Session:
         stack.callback(self._client.disconnect)
         # The server is the only child of this process.
         self._samples = (
-            stack.enter_context(ProcessSamples(children_are="server"))
-            if target.command and samples_processes
-            else None
+            stack.enter_context(ProcessSamples(children_are="server")) if target.command and samples_processes else None
         )
         self._evidence = evidence
         subject = Subject(sdk="mcpace-client", mode=revision)

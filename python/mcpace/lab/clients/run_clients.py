@@ -20,8 +20,8 @@ from mcpace.lab.machine import new_run
 from mcpace.lab.processes.child_processes import adopt_orphans, end_strays
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
-from mcpace.lab.statistics import rank_interval
 from mcpace.lab.servers.started_target import start_target
+from mcpace.lab.statistics import rank_interval
 from mcpace.lab.targets import Target
 from mcpace.report.model.run import Case, Operation, Run, Subject
 

@@ -235,9 +235,7 @@ def run(question: Question, progress: Progress) -> Run:
     )
     start = time.monotonic()
     with ExitStack() as stack:
-        started = stack.enter_context(
-            start_target(question.target, progress, extra_root=question.settings.extra_root)
-        )
+        started = stack.enter_context(start_target(question.target, progress, extra_root=question.settings.extra_root))
         progress.preparing(f"asking {question.target.name}")
         place = Place(stack, started, question.settings)
         checked, token = check_conversation(place, question.settings, careful=True)
@@ -328,9 +326,7 @@ def _look_inside(question: Question, plan: LoadPlan, result: Run, progress: Prog
         progress.note(f"the server could not be looked into: {problem}")
         return
     result.partial |= looked.partial
-    own, found = (
-        next((case for case in run.cases if case.operation == "call"), None) for run in (result, looked)
-    )
+    own, found = (next((case for case in run.cases if case.operation == "call"), None) for run in (result, looked))
     if own is not None and found is not None:
         own.inside = found.inside
         codes = {one["code"] for one in _core.catalogue()["causes"] if one["family"] == INSIDE_FAMILY}

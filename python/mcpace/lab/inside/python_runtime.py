@@ -82,9 +82,7 @@ class PythonInstrumentation:
 
     def _failures(self) -> list[str]:
         """Reasons why spans are missing."""
-        lines = (
-            self._report.read_text(encoding="utf-8", errors="replace").splitlines() if self._report.exists() else []
-        )
+        lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines() if self._report.exists() else []
         reasons = [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines if line != STARTED][:1]
         has_samples = self._samples is not None and len(self._samples) > 1
         if not lines and has_samples:

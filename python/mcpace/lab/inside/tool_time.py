@@ -31,9 +31,7 @@ def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
 def mean_tables(sums: dict[str, Any], calls: int) -> dict[str, Any]:
     """The tables of the dependencies, packages and lines, as means over the calls."""
     return {
-        "dependencies": [
-            {**mean_row(one, calls), "requests": one["requests"] / calls} for one in sums["dependencies"]
-        ],
+        "dependencies": [{**mean_row(one, calls), "requests": one["requests"] / calls} for one in sums["dependencies"]],
         "packages": [mean_row(one, calls) for one in sums["packages"]],
         "lines": [mean_row(one, calls) for one in sums["lines"]],
     }

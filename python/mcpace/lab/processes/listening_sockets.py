@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import struct
 from collections.abc import Iterable
@@ -37,7 +36,7 @@ def _socket_inodes(process: Path) -> set[str]:
     with contextlib.suppress(OSError):
         for descriptor in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
-                link = os.readlink(descriptor)
+                link = str(descriptor.readlink())
                 if link.startswith("socket:["):
                     inodes.add(link[len("socket:[") : -1])
     return inodes

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mcpace import _core
-from mcpace.lab.errors import ProgramDied, Unreachable, UsageProblem
+from mcpace.lab.errors import Unreachable, UsageProblem
 from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
 from mcpace.lab.processes.child_processes import has_exited, signal_group
 from mcpace.lab.processes.listening_sockets import Address, listening_addresses
@@ -137,4 +137,6 @@ def _require_free_address(url: str) -> None:
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     with contextlib.suppress(OSError), socket.create_connection((parts.hostname or "", port), timeout=1.0):
-        raise UsageProblem(f"another program already listens at {parts.hostname}:{port}: end it, or measure {url} alone")
+        raise UsageProblem(
+            f"another program already listens at {parts.hostname}:{port}: end it, or measure {url} alone"
+        )

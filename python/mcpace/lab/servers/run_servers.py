@@ -157,9 +157,7 @@ class _Bench:
                 evidence = stack.enter_context(InsideEvidence(server.command, progress.note))
                 # Adapters start Python with -E, which ignores the variables of the instrumentation as well.
                 command = tuple(word for word in server.command if word != "-E")
-                again = ServerUnderTest(
-                    server.subject, self.conditions, command, server.environment, evidence=evidence
-                )
+                again = ServerUnderTest(server.subject, self.conditions, command, server.environment, evidence=evidence)
                 stack.callback(again.close)
                 try:
                     case.inside_sums = again.look_inside(case)

@@ -55,7 +55,7 @@ class AddedTime(Model):
 
 
 class InsideSums(Model):
-    """What a server's programs did while calls overlapped: means a call, in seconds, of sums over all threads and
+    """Work of a server's programs while calls overlapped: means a call, in seconds, of sums over all threads and
     requests. Threads and requests that overlap are added, so the times do not add up to the time of a call."""
 
     calls: Whole

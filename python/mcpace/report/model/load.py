@@ -159,7 +159,7 @@ class LoadCase(Model):
     seconds: list[LoadSecond] | None = None
     load: LoadFacts | None = None
     inside_sums: InsideSums | None = None
-    """What the server's programs did in a further stretch of the load, where they were looked into. All other figures
+    """Work of the server's programs in a further stretch of the load, where they were looked into. All other figures
     were measured without that."""
 
     @model_serializer(mode="wrap")

@@ -1,6 +1,6 @@
 """Prints where the time inside a tool went: its dependencies, the packages that ran, and the lines of its own code.
 
-Of calls that overlap, it prints sums instead.
+Where calls overlap, it prints sums instead.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ def _lines(own: Sequence[LineTime], whole_s: float, *, of_s: float | None = None
     for line in notable[:MOST_ROWS]:
         callee = f" → {clean(line.callee, 60)}" if line.callee else ""
         place = f"{clean(PurePath(line.file).name, 60)}:{line.line} {clean(line.function, 60)}{callee}"
-        yield _row(
-            line.running_s + line.waiting_s, whole_s if of_s is None else of_s, Text(place, style="dim")
-        )
+        yield _row(line.running_s + line.waiting_s, whole_s if of_s is None else of_s, Text(place, style="dim"))
 
 
 def _added(added: AddedTime | None, width: int) -> Iterator[Text]:

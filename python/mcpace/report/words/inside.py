@@ -31,7 +31,7 @@ def added_words(added: AddedTime) -> str:
 
 
 def overlap_words(sums: InsideSums) -> str:
-    """What sums over calls that overlap tell, and what they cannot."""
+    """The meaning of sums over calls that overlap, and the questions that they leave open."""
     return (
         f"Calls overlap, so these are sums over {duration(sums.stretch_s)} of load, divided by the number of calls: "
         f"{duration(sums.running_s)} of running threads, and the answer times of requests. Which call they belong to, "
