@@ -57,6 +57,7 @@ pub fn inside_sums(recording: &Recording, from: Nanos, to: Nanos) -> InsideSums 
         entry.2 = entry.2 + span.ended.at.since(span.began);
     }
     let moments = Moments::of_samples(&evidence.samples);
+    let mut sampled = Nanos::ZERO;
     for moment in 0..moments.starts.len() {
         if !(from..to).contains(&moments.at(moment)) {
             continue;
@@ -64,6 +65,7 @@ pub fn inside_sums(recording: &Recording, from: Nanos, to: Nanos) -> InsideSums 
         result.samples += 1;
         let (start, end) = moments.reach(moment);
         let time = end.min(to).since(start.max(from));
+        sampled = sampled + time;
         for thread in moments.threads(moment) {
             sums.add_thread(evidence.stacks[thread.stack as usize], thread.running, time);
         }
@@ -80,7 +82,9 @@ pub fn inside_sums(recording: &Recording, from: Nanos, to: Nanos) -> InsideSums 
         running,
         waiting,
     };
-    result.lines = sums.lines.into_iter().map(line).collect();
+    // A thread that waits at one line all the time serves no call.
+    let serves_calls = |line: &LineTime| line.running > Nanos::ZERO || line.waiting != sampled;
+    result.lines = sums.lines.into_iter().map(line).filter(serves_calls).collect();
     keep_longest(&mut result.dependencies, &mut result.packages, &mut result.lines);
     result
 }
@@ -135,9 +139,12 @@ mod tests {
         let waits = vec![frame("read", "/usr/lib/python3.11/ssl.py"), frame("forecast", "/srv/weather.py")];
         let idle = vec![frame("select", "/usr/lib/python3.11/selectors.py")];
         let seen = |stack, frames| event(0, EventKind::StackSeen { stack: StackId(stack), frames });
-        let mut events = vec![seen(0, works), seen(1, waits), seen(2, idle)];
+        let background = vec![frame("watch", "/srv/weather.py")];
+        let mut events = vec![seen(0, works), seen(1, waits), seen(2, idle), seen(3, background)];
         for at in (0..100).step_by(10) {
-            events.extend([sample(at, 1, 0, true), sample(at, 2, 1, false), sample(at, 3, 2, false)]);
+            let waiting = if at == 0 { 2 } else { 1 };
+            events.extend([sample(at, 1, 0, true), sample(at, 2, waiting, false)]);
+            events.extend([sample(at, 3, 2, false), sample(at, 4, 3, false)]);
         }
         events.extend([request(10, 60), request(20, 70), request(95, 120), request(200, 210)]);
         events.sort_by_key(|event| event.at);

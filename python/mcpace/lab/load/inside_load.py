@@ -29,6 +29,9 @@ from mcpace.report.model.inside import AddedTime, InsideSums
 from mcpace.report.model.run import Case
 
 LONGEST_STRETCH_S = 10.0
+LEAST_CALLS = 10
+"""Calls of each user in the stretch, even if it takes longer: calls at its edges belong to it only in part."""
+SLOWEST_STRETCH_S = 30.0
 WARM_UP_S = 1.0
 
 
@@ -46,7 +49,7 @@ def look_inside(
             place = Place(stack, started, settings)
             watcher.preparing(f"looking inside {target.name} under load")
             token = _access_token(place, needs_token=target.auth != "none")
-            stretch = _stretch_plan(replace(plan, target=place.plan_target(token)))
+            stretch = _stretch_plan(replace(plan, target=place.plan_target(token)), case)
             return sum_stretch(stretch, evidence, place.client.recording(), case)
     except (LabError, _core.ClientProblem) as problem:
         watcher.note(f"the server could not be looked into: {problem}")
@@ -81,16 +84,16 @@ def _access_token(place: Place, *, needs_token: bool) -> str | None:
         place.client.disconnect()
 
 
-def _stretch_plan(plan: LoadPlan) -> LoadPlan:
+def _stretch_plan(plan: LoadPlan, case: Case) -> LoadPlan:
     """The plan's load without ramps: at its highest level, for a limited time."""
-    duration_s = plan.duration_s or sum(stage.duration_s for stage in plan.stages)
+    planned_s = min(plan.duration_s or sum(stage.duration_s for stage in plan.stages), LONGEST_STRETCH_S)
+    call_s = case.service_s.p50 if case.service_s is not None else 0.0
+    duration_s = max(planned_s, min(LEAST_CALLS * call_s, SLOWEST_STRETCH_S))
     model = plan.model
     if plan.stages:
         highest = max(stage.to for stage in plan.stages)
         model = replace(model, vus=round(highest)) if model.kind == "closed" else replace(model, rate=highest)
-    return replace(
-        plan, model=model, stages=[], duration_s=min(duration_s, LONGEST_STRETCH_S), warm_up_s=WARM_UP_S, max_calls=None
-    )
+    return replace(plan, model=model, stages=[], duration_s=duration_s, warm_up_s=WARM_UP_S, max_calls=None)
 
 
 def _means_of(sums: dict[str, Any], outcome: Outcome, missing: list[str], case: Case) -> InsideSums:

@@ -54,7 +54,7 @@ def _sums(case: Case, sums: InsideSums, width: int, *, is_comparison: bool) -> I
     subject = clean(case.subject.label() if is_comparison else case.tool or "the server", 40)
     yield heading(f"Inside {subject} under load", width, f"mean of {count(sums.calls, 'call')}")
     yield from _missing(sums.missing, width)
-    if not sums.calls:
+    if not sums.calls or not (sums.samples or sums.spans):
         return
     yield from wrap_indented(Text(overlap_words(sums), style="dim"), width, 2, 2)
     whole_s = max(sums.running_s, *(row.time_s for row in sums.dependencies), 0.0)

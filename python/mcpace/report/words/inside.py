@@ -20,14 +20,22 @@ from mcpace.report.words.quantities import clean, count, duration, join_words, s
 Timed = ClientBuiltPerCall | RepeatedDependencyCall | SerialDependencies | BlockingCallInEventLoop | SlowDependency
 
 
+FEWEST_ROUNDS = 3
+"""Rounds below which an interval is too wide to be shown."""
+
+
 def added_words(added: AddedTime) -> str:
     """The time that looking inside adds to a call, with its interval."""
-    percent = (added.ratio - 1) * 100
-    change = f"adds {percent:.0f} % to a call" if percent >= 0.5 else "adds nothing that can be measured to a call"
-    interval = ""
-    if added.low is not None and added.high is not None:
-        interval = f"; 95 % interval {(added.low - 1) * 100:+.0f} % to {(added.high - 1) * 100:+.0f} %"
-    return f"Looking inside {change}, which takes {duration(added.plain_s)} without it{interval}."
+    change, plain = (
+        f"{(added.ratio - 1) * 100:+.0f} %",
+        f"A call takes {duration(added.plain_s)} without looking inside",
+    )
+    if added.low is None or added.high is None or added.rounds < FEWEST_ROUNDS:
+        return f"{plain}, and {change} with it, by too few rounds for an interval."
+    interval = f"95 % interval {(added.low - 1) * 100:+.0f} % to {(added.high - 1) * 100:+.0f} %"
+    if added.low <= 1 <= added.high:
+        return f"{plain}. Looking inside changes that by no more than these rounds can tell: {change}, {interval}."
+    return f"{plain}, and {change} with it: {interval}."
 
 
 def overlap_words(sums: InsideSums) -> str:
