@@ -61,6 +61,17 @@ pub(crate) fn origin_of(file: &str) -> Origin<'_> {
     Origin::Own
 }
 
+/// The path of a file within the installed packages or Python's library; the whole path of other files.
+pub(crate) fn path_in_package(file: &str) -> &str {
+    for folder in ["/site-packages/", "/dist-packages/"] {
+        if let Some(at) = file.rfind(folder) {
+            return &file[at + folder.len()..];
+        }
+    }
+    let standard = file.rfind("/lib/python3").map(|at| &file[at + "/lib/python3".len()..]);
+    standard.and_then(|rest| rest.split_once('/')).map_or(file, |(_, module)| module)
+}
+
 fn first_segment(path: &str) -> &str {
     let segment = path.split(['/', '\\']).next().unwrap_or(path);
     segment.strip_suffix(".py").unwrap_or(segment)
@@ -105,6 +116,35 @@ pub(crate) fn own_call(stack: &[StackCall<'_>]) -> Option<usize> {
         // A program of the author's that is not in a tool; the script that starts an installed server is none.
         Some(own) if !stack[own].file.contains("/bin/") => None,
         _ => installed_call(stack),
+    }
+}
+
+/// Position of the outermost call that belongs to the work of a stack: the tool's outermost call, or the first call within the
+/// event loop or the thread where the tool has none.
+pub(crate) fn work_root(stack: &[StackCall<'_>]) -> usize {
+    let Some(own) = own_call(stack) else {
+        return stack.iter().position(begins_work).map_or(stack.len(), |at| at.max(1)).saturating_sub(1);
+    };
+    let origin = origin_of(stack[own].file);
+    let is_framework = |call: &StackCall<'_>| match origin_of(call.file) {
+        found if found == origin => call.function == "<module>",
+        Origin::Library(name) => FRAMEWORKS.contains(&name),
+        _ => begins_work(call),
+    };
+    let outside = stack[own..].iter().position(is_framework).map_or(stack.len(), |at| own + at);
+    stack[..outside].iter().rposition(|call| origin_of(call.file) == origin).unwrap_or(own)
+}
+
+/// Whether the call is that of an event loop, or of a thread, that calls the code of others.
+fn begins_work(call: &StackCall<'_>) -> bool {
+    let name = call.function.rsplit('.').next().unwrap_or(call.function);
+    match origin_of(call.file) {
+        Origin::Standard("asyncio") => matches!(name, "_run" | "_run_once" | "run_forever"),
+        Origin::Standard("threading") => matches!(name, "run" | "_bootstrap" | "_bootstrap_inner"),
+        Origin::Standard("concurrent") => name == "_worker" || name == "run",
+        Origin::Library("anyio") => name == "run",
+        Origin::Library("uvloop") => true,
+        _ => false,
     }
 }
 
@@ -164,6 +204,28 @@ mod tests {
         ];
         for (file, expected) in cases {
             assert_eq!(origin_of(file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn work_begins_at_the_tool_or_within_the_event_loop() {
+        let run_once = call("BaseEventLoop._run_once", "/usr/lib/python3.11/asyncio/base_events.py");
+        let handle = call("Handle._run", "/usr/lib/python3.11/asyncio/events.py");
+        let mcp = call("call_tool", "/l/site-packages/mcp/server.py");
+        let httpx = call("Client.get", "/l/site-packages/httpx/_client.py");
+        let retry = call("retry", "/l/site-packages/tenacity/__init__.py");
+        let (helper, tool) = (call("fetch", "/srv/client.py"), call("forecast", "/srv/weather.py"));
+        let program = call("<module>", "/srv/weather.py");
+        assert_eq!(work_root(&[httpx, helper, retry, tool, mcp, handle, run_once, program]), 3);
+        assert_eq!(work_root(&[httpx, helper, handle, run_once, program]), 1);
+        assert_eq!(work_root(&[helper, program]), 0);
+        assert_eq!(work_root(&[httpx, mcp, handle, run_once, program]), 1);
+        assert_eq!(work_root(&[run_once, program]), 0);
+        assert_eq!(work_root(&[]), 0);
+        let files =
+            [("/l/site-packages/httpx/_client.py", "httpx/_client.py"), ("/usr/lib/python3.11/ssl.py", "ssl.py")];
+        for (file, path) in [files[0], files[1], ("/srv/weather.py", "/srv/weather.py"), ("<string>", "<string>")] {
+            assert_eq!(path_in_package(file), path);
         }
     }
 

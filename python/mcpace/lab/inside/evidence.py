@@ -14,7 +14,12 @@ from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.inside.instrumentation import Instrumentation, SamplesProcesses, Variables
+from mcpace.lab.inside.instrumentation import (
+    Instrumentation,
+    SamplesProcesses,
+    Variables,
+    user_exporter_settings,
+)
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.running_process import RunningProcess
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
@@ -48,6 +53,7 @@ class InsideEvidence:
             ]
         )
         self._spans: _core.Recording | None = None
+        self._own_exporter: list[str] = []
 
     def __enter__(self) -> InsideEvidence:
         return self
@@ -59,14 +65,19 @@ class InsideEvidence:
         """Variables for the server's process: ``own``, which the user gave, and those of the instrumentation."""
         if not self._starts_program:
             return list(own)
-        added = [
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-            ("OTEL_TRACES_EXPORTER", "otlp"),
-            ("OTEL_METRICS_EXPORTER", "none"),
-            ("OTEL_LOGS_EXPORTER", "none"),
-            ("OTEL_BSP_SCHEDULE_DELAY", f"{EXPORT_DELAY_S * 1000:.0f}"),
-        ]
+        self._own_exporter = user_exporter_settings(own)
+        added = (
+            []
+            if self._own_exporter
+            else [
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+                ("OTEL_TRACES_EXPORTER", "otlp"),
+                ("OTEL_METRICS_EXPORTER", "none"),
+                ("OTEL_LOGS_EXPORTER", "none"),
+                ("OTEL_BSP_SCHEDULE_DELAY", f"{EXPORT_DELAY_S * 1000:.0f}"),
+            ]
+        )
         for instrumentation in self._instrumentations:
             added += instrumentation.variables(own)
         return [*own, *added]
@@ -111,6 +122,12 @@ class InsideEvidence:
         self.close()
         if self._spans is not None:
             recording.add_recording(self._spans)
+        if self._own_exporter:
+            recording.add_missing_source(
+                "spans",
+                f"{self._own_exporter[0]} is set, so the server's spans go where it says and mcpace adds none; "
+                "mcpace explain --spans reads them from a file",
+            )
         for instrumentation in self._instrumentations:
             instrumentation.add_to(recording)
 

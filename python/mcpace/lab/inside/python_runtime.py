@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables
+from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.overlay import ensure_overlay
 from mcpace.lab.processes.process_usage import process_tree, program_name
 
 SAMPLE_PERIOD_S = 0.005
 STARTED = "started"
 """Line that :mod:`mcpace.lab.inside.start.sitecustomize` writes where the instrumentation runs."""
+PAUSE = struct.Struct("<QQ")
+MOST_PAUSES = 65_536
+MOST_PROCESSES = 64
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
 
@@ -25,6 +29,7 @@ class PythonInstrumentation:
     def __init__(self, folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
         self._report = folder / "python-report"
+        self._pauses = folder / "python-pauses"
         self._missing: list[str] = []
         self._overlay: Path | None = None
         try:
@@ -34,18 +39,22 @@ class PythonInstrumentation:
         self._pid = os.getpid()
         self._sampler: _core.StackSampler | None = None
         self._samples: _core.Recording | None = None
+        self._is_added = False
         self._is_closed = False
+        self._collections: dict[int, list[tuple[int, int]]] = {}
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the variables that :mod:`mcpace.lab.inside.start.sitecustomize` reads."""
-        if self._overlay is None:
+        if self._overlay is None or user_exporter_settings(own):
             return []
+        self._is_added = True
         own_path = dict(own).get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         return [
             ("PYTHONPATH", os.pathsep.join(filter(None, [str(START), own_path]))),
             ("MCPACE_INSIDE_PYTHONPATH", own_path),
             ("MCPACE_INSIDE_OVERLAY", str(self._overlay)),
             ("MCPACE_INSIDE_REPORT", str(self._report)),
+            ("MCPACE_INSIDE_PAUSES", str(self._pauses)),
         ]
 
     def watch(self, pid: int) -> None:
@@ -70,13 +79,16 @@ class PythonInstrumentation:
         self._is_closed = True
         if self._sampler is not None:
             self._samples = self._sampler.stop()
-        if self._overlay is not None:
+        if self._is_added:
             self._missing += self._failures()
+        self._collections = read_pauses(self._pauses)
 
     def add_to(self, recording: _core.Recording) -> None:
-        """Adds the samples."""
+        """Adds the samples and the pauses."""
         if self._samples is not None:
             recording.add_recording(self._samples)
+        for pid, pauses in self._collections.items():
+            recording.add_pauses(pid, pauses)
         for reason in self._missing:
             recording.add_missing_source("spans", reason)
 
@@ -109,3 +121,18 @@ def _has_variable(pid: int, name: str) -> bool:
         return f"\0{name}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return True
+
+
+def read_pauses(prefix: Path) -> dict[int, list[tuple[int, int]]]:
+    """Pauses of each process, beginning and end, from the files that ``start/sitecustomize.py`` writes."""
+    pauses: dict[int, list[tuple[int, int]]] = {}
+    for path in sorted(prefix.parent.glob(f"{prefix.name}-*"))[:MOST_PROCESSES]:
+        pid = path.name.rpartition("-")[2]
+        with path.open("rb") as file:
+            data = file.read(MOST_PAUSES * PAUSE.size)
+        whole = data[: len(data) - len(data) % PAUSE.size]
+        # The rest of a file is zero.
+        kept = [(began, ended) for began, ended in PAUSE.iter_unpack(whole) if 0 < began <= ended]
+        if pid.isdigit() and kept:
+            pauses[int(pid)] = kept
+    return pauses
