@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::frames::{own_call, serves_instrumentation, waits_for_work, working_package};
 use super::tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, called_function, keep_longest};
 use super::{DependencyKind, Moments};
-use crate::view::{SampledStack, StackCall, Texts, join_events};
+use crate::view::{SampledStack, SpanOwner, StackCall, Texts, join_events};
 
 /// Sums over one stretch of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,7 +48,10 @@ pub fn inside_sums(recording: &Recording, from: Nanos, to: Nanos) -> InsideSums 
     let view = join_events(recording, &texts);
     let evidence = &view.inside;
     let mut sums = Sums::default();
-    let spans = evidence.spans.iter().filter(|span| (from..to).contains(&span.began));
+    let spans = evidence.spans.requests.iter().filter(|span| {
+        // The servers that the calls asked may report their own requests.
+        (from..to).contains(&span.began) && span.owner != SpanOwner::OtherProgram
+    });
     let mut result = InsideSums { stretch: to.since(from), ..InsideSums::default() };
     for span in spans {
         result.spans += 1;
