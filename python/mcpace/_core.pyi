@@ -288,6 +288,9 @@ class Recording:
         """Where the time of its calls went, and why. Includes a gateway's, where ``behind`` was recorded between it
         and its
         servers."""
+    def inside_sums(self, from_ns: int, to_ns: int) -> dict[str, Any]:
+        """Sums over what the server's programs did from one moment to another: ``dependencies``, ``packages``,
+        ``lines``."""
     def findings(self) -> list[dict[str, Any]]:
         """The causes that show."""
     def waterfall(self, call: int) -> dict[str, Any]: ...
@@ -296,9 +299,14 @@ class Recording:
 
 @final
 class StackSampler:
-    """Samples the stacks of Python processes, from outside: the descendants of one process, until it is stopped."""
+    """Samples the stacks of Python processes, from outside, until it is stopped: of ``root`` and its descendants; of
+    this process, the descendants only."""
 
     def __new__(cls, root: int, *, period_s: float) -> StackSampler: ...
+    def pause(self) -> None:
+        """Takes no samples until ``resume``. Harmless once it is stopped."""
+    def resume(self) -> None:
+        """Goes on sampling. Harmless once it is stopped."""
     def stop(self) -> Recording:
         """Ends it; returns the samples. Raises UsageProblem the second time."""
 

@@ -7,9 +7,9 @@ use std::io::Read;
 const MOST_THREADS: usize = 64;
 const LONGEST_LIST: u64 = 4096;
 
-/// Descendants of the process, at most `most`, parents first.
-pub(crate) fn descendant_pids(root: u32, most: usize) -> Vec<u32> {
-    let mut pids = child_pids(root);
+/// The process and its descendants, at most `most`, parents first; of this process, the descendants only.
+pub(crate) fn watched_pids(root: u32, most: usize) -> Vec<u32> {
+    let mut pids = if root == std::process::id() { child_pids(root) } else { vec![root] };
     let mut next = 0;
     while next < pids.len() && pids.len() < most {
         for pid in child_pids(pids[next]) {

@@ -13,20 +13,26 @@ use crate::{NetError, Sink, SinkOptions};
 /// Runs until it is dropped or stopped.
 pub(crate) struct SamplingThread {
     sink: Arc<Sink>,
-    ending: Arc<Ending>,
+    control: Arc<Control>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Tells a thread to end.
+/// Tells a thread to pause and to end.
 #[derive(Default)]
-struct Ending {
-    ended: Mutex<bool>,
+struct Control {
+    state: Mutex<ControlState>,
     wake: Condvar,
+}
+
+#[derive(Default)]
+struct ControlState {
+    ended: bool,
+    paused: bool,
 }
 
 /// Paces a thread: the period varies at random, and is lengthened where one look takes long.
 pub(crate) struct Pace {
-    ending: Arc<Ending>,
+    control: Arc<Control>,
     period: Duration,
     /// The period is at least this many times as long as one look takes.
     least_ratio: u32,
@@ -45,14 +51,24 @@ impl SamplingThread {
         sample: S,
     ) -> Result<Self, NetError> {
         let sink = Sink::new(RecordingHead::bare(Instrument::Client), SinkOptions::default())?;
-        let ending = Arc::new(Ending::default());
-        let pace = Pace { ending: Arc::clone(&ending), period, least_ratio, cost: Duration::ZERO };
+        let control = Arc::new(Control::default());
+        let pace = Pace { control: Arc::clone(&control), period, least_ratio, cost: Duration::ZERO };
         let events = Arc::clone(&sink);
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || sample(events, pace))
             .map_err(|reason| NetError::Io { what: "could not start the sampler's thread", reason })?;
-        Ok(Self { sink, ending, thread: Some(thread) })
+        Ok(Self { sink, control, thread: Some(thread) })
+    }
+
+    /// Lets no further look begin until [`resume`](Self::resume). A look that has begun goes on.
+    pub(crate) fn pause(&self) {
+        lock_mutex(&self.control.state).paused = true;
+    }
+
+    pub(crate) fn resume(&self) {
+        lock_mutex(&self.control.state).paused = false;
+        self.control.wake.notify_all();
     }
 
     /// Ends the thread and returns its events.
@@ -65,8 +81,8 @@ impl SamplingThread {
     }
 
     fn end_thread(&mut self) {
-        *lock_mutex(&self.ending.ended) = true;
-        self.ending.wake.notify_all();
+        lock_mutex(&self.control.state).ended = true;
+        self.control.wake.notify_all();
         // A thread that panicked leaves the events that it had made.
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -84,10 +100,12 @@ impl Pace {
         self.cost = (self.cost * 7 + began.elapsed()) / 8;
         let usual = self.period.max(self.cost * self.least_ratio);
         let period = usual.mul_f64(rand::rng().random_range(0.5..1.5));
-        let ended = lock_mutex(&self.ending.ended);
-        match self.ending.wake.wait_timeout_while(ended, period, |ended| !*ended) {
-            Ok((ended, _)) => !*ended,
-            Err(_) => false,
-        }
+        let state = lock_mutex(&self.control.state);
+        // A lock that was poisoned by a panic elsewhere ends the thread.
+        let Ok((state, _)) = self.control.wake.wait_timeout_while(state, period, |state| !state.ended) else {
+            return false;
+        };
+        let resumed = self.control.wake.wait_while(state, |state| state.paused && !state.ended);
+        resumed.is_ok_and(|state| !state.ended)
     }
 }

@@ -1,6 +1,6 @@
 //! Samples the stacks of the threads of Python processes, from outside, by py-spy.
 //!
-//! The processes are the descendants of one process, as they come and go. A process stands still while its stacks are
+//! The processes are one process and its descendants, as they come and go. A process stands still while its stacks are
 //! read, for half a millisecond or so. The sampler lengthens its period so that processes stand still for at most a
 //! twentieth of the time. Periods vary at random, so that work at a steady pace is not met at one and the same place.
 //!
@@ -17,7 +17,7 @@ use mcpace_record::{EventKind, EvidenceSource, Nanos, Recording, StackFrame, Sta
 use py_spy::config::LockingStrategy;
 use py_spy::{Config, PythonSpy, StackTrace};
 
-use crate::descendants::descendant_pids;
+use crate::descendants::watched_pids;
 use crate::sampling_thread::{Pace, SamplingThread};
 use crate::{NetError, Sink, monotonic_now};
 
@@ -50,15 +50,26 @@ const FUTEX_COMMAND: u64 = 0x7f;
 pub struct StackSampler(SamplingThread);
 
 impl StackSampler {
-    /// Samples the descendants of `root` each `period`.
+    /// Samples `root` and its descendants each `period`; of this process, the descendants only.
     ///
     /// # Errors
     /// The thread can't be started.
     pub fn start(root: u32, period: Duration) -> Result<Self, NetError> {
         let thread = SamplingThread::start("mcpace-stacks", (period, LEAST_RATIO), move |sink, pace| {
-            Sampling { sink, root, processes: Vec::new(), stacks: HashMap::new() }.sample_until_ended(pace);
+            Sampling { sink, root, processes: Vec::new(), found_python: false, stacks: HashMap::new() }
+                .sample_until_ended(pace);
         })?;
         Ok(Self(thread))
+    }
+
+    /// Stops sampling until [`resume`](Self::resume). A sample that is being taken is still recorded.
+    pub fn pause(&self) {
+        self.0.pause();
+    }
+
+    /// Goes on sampling.
+    pub fn resume(&self) {
+        self.0.resume();
     }
 
     /// Ends sampling and returns the samples, with what could not be sampled.
@@ -72,6 +83,8 @@ struct Sampling {
     sink: Arc<Sink>,
     root: u32,
     processes: Vec<SampledProcess>,
+    /// Whether any process ran Python.
+    found_python: bool,
     stacks: HashMap<Vec<StackFrame>, StackId>,
 }
 
@@ -101,7 +114,7 @@ impl Sampling {
                 break;
             }
         }
-        if self.processes.is_empty() {
+        if !self.found_python {
             self.note_missing(None, "none of the server's processes is a Python interpreter".to_owned());
         }
     }
@@ -117,9 +130,11 @@ impl Sampling {
         for number in 0..self.processes.len() {
             self.attach_process(number);
         }
-        for pid in descendant_pids(self.root, MOST_PROCESSES) {
+        self.processes.retain(|process| is_alive(process.pid));
+        for pid in watched_pids(self.root, MOST_PROCESSES) {
             let is_known = self.processes.iter().any(|process| process.pid == pid);
             if !is_known && self.processes.len() < MOST_PROCESSES && runs_python(pid) {
+                self.found_python = true;
                 self.processes.push(SampledProcess { pid, reader: None, attempts: 0, failures: 0, given_up: false });
             }
         }

@@ -1,7 +1,8 @@
-//! `StackSampler`, `SocketWatcher` and `SpanReceiver`: evidence about the inside of a server's programs, beside any instrument's recording.
+//! `StackSampler`, `SocketWatcher` and `SpanReceiver`: evidence about the inside of a server's programs, beside any
+//! instrument's recording.
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
@@ -9,7 +10,7 @@ use crate::problem::{OrRaise, UsageProblem};
 use crate::recording::Recording;
 use crate::seconds::parse_seconds;
 
-/// Samples the stacks of Python processes until it is stopped.
+/// Samples the stacks of Python processes, of `root` and its descendants, until it is stopped.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct StackSampler {
     running: Mutex<Option<mcpace_net::StackSampler>>,
@@ -25,6 +26,20 @@ impl StackSampler {
         Ok(Self { running: Mutex::new(Some(running)) })
     }
 
+    /// Takes no samples until `resume`. Harmless once it is stopped.
+    fn pause(&self) {
+        if let Some(running) = &*lock_running(&self.running) {
+            running.pause();
+        }
+    }
+
+    /// Goes on sampling. Harmless once it is stopped.
+    fn resume(&self) {
+        if let Some(running) = &*lock_running(&self.running) {
+            running.resume();
+        }
+    }
+
     /// Ends it; returns the samples as a recording. Raises UsageProblem the second time.
     fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
         let running = take_running(&self.running)?;
@@ -32,7 +47,7 @@ impl StackSampler {
     }
 }
 
-/// Watches the connections that processes make until it is stopped.
+/// Watches the connections of `root` and its descendants until it is stopped.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct SocketWatcher {
     running: Mutex<Option<mcpace_net::SocketWatcher>>,
@@ -87,7 +102,11 @@ impl SpanReceiver {
     }
 }
 
+fn lock_running<T>(running: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn take_running<T>(running: &Mutex<Option<T>>) -> PyResult<T> {
-    let taken = running.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let taken = lock_running(running).take();
     taken.ok_or_else(|| UsageProblem::new_err("it is stopped already"))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpace_explain::{call_ledgers, call_waterfall, explain_recording, find_causes};
+use mcpace_explain::{call_ledgers, call_waterfall, explain_recording, find_causes, inside_sums};
 use mcpace_export::ExportError;
 use mcpace_net::create_private;
 use mcpace_record::{
@@ -237,6 +237,12 @@ impl Recording {
             kind: EventKind::RuntimePause { pid, cause, began: Nanos(began) },
         };
         self.lock_recording().add(pauses.into_iter().map(event).collect());
+    }
+
+    /// Sums over what the server's programs did from one moment to another, in nanoseconds of the recording's clock.
+    fn inside_sums<'py>(&self, py: Python<'py>, from_ns: u64, to_ns: u64) -> PyResult<Bound<'py, PyAny>> {
+        let sums = py.detach(|| inside_sums(&self.lock_recording(), Nanos(from_ns), Nanos(to_ns)));
+        json::to_python(py, &sums)
     }
 
     /// One operation's exchanges on a time axis; `None` where there is no such operation.

@@ -31,7 +31,8 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[TARGET|FILE]",
-            help="URL, stdio:COMMAND, profile:NAME, or a name from --config; or a saved recording.",
+            help="URL, stdio:COMMAND, serve:COMMAND (a program that listens), MODULE:SERVER, profile:NAME, or a name "
+            "from --config; or a saved recording.",
             show_default=False,
         ),
     ] = None,
@@ -49,6 +50,9 @@ def explain(
     cacert: options.Cacert = None,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
+    inside: options.Inside = False,
+    pid: options.Pid = None,
+    python: options.Python = None,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     as_json: options.Json = False,
     out: options.Out = None,
@@ -88,6 +92,8 @@ def explain(
         deliver_run(recording_run.explain_spans(spans), as_json=as_json, out=out, page=html)
         return
     if options.is_file(target) or target.endswith(RECORDINGS):
+        if inside or pid is not None:
+            raise UsageProblem("--inside and --pid look into a live server, and TARGET is a recording")
         try:
             run = recording_run.explain_recording(Path(target), behind, beside, spans)
         except UsageProblem as problem:
@@ -104,7 +110,9 @@ def explain(
         auth=options.checked_authentication(auth),
         tool=options.chosen_tool(tool, args),
         headers=parse_headers(header),
+        python=options.interpreter_path(python),
     )
+    options.check_inside(inside, pid, place)
     # A profile has its own tool, which may be called.
     call = place.tool
     settings = LoadSettings(
@@ -119,5 +127,5 @@ def explain(
         faults=options.checked_faults(fault, [place]),
     )
     with show_progress() as progress:
-        run = lab.run(lab.Question(place, settings, budget), progress)
+        run = lab.run(lab.Question(place, settings, budget, inside, pid), progress)
     deliver_run(run, as_json=as_json, out=out, page=html)

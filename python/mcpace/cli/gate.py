@@ -17,6 +17,7 @@ from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import gate as lab
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
+from mcpace.lab.targets import Target
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +52,7 @@ def gate(
     cacert: options.Cacert = None,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
+    python: options.Python = None,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     markdown: Markdown = None,
     junit: Annotated[
@@ -81,10 +83,13 @@ def gate(
     checked_revision = options.checked_revision(revision)
     call, way_in = options.chosen_tool(tool, args), options.checked_authentication(auth)
     added = parse_headers(header)
-    place = targets.parse_target(target, config=config, auth=way_in, tool=call, headers=added)
-    other = (
-        targets.parse_target(base, config=config, auth=way_in, tool=call, headers=added) if base is not None else None
-    )
+    interpreter = options.interpreter_path(python)
+
+    def parse_side(text: str) -> Target:
+        return targets.parse_target(text, config=config, auth=way_in, tool=call, headers=added, python=interpreter)
+
+    place = parse_side(target)
+    other = parse_side(base) if base is not None else None
     against = other or before
     assert against is not None, "one of the two is given"
     faults = options.checked_faults(fault, [place, other] if other else [place])

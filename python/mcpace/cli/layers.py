@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +11,6 @@ from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
 from mcpace.lab import journal
-from mcpace.lab.errors import UsageProblem
 from mcpace.lab.layers.run_layers import LayersPlan, run_layers
 from mcpace.lab.targets import Tool
 
@@ -32,10 +28,7 @@ def layers(
     server: Annotated[str, typer.Argument(metavar="MODULE:SERVER", help="The server object, or FILE.py:SERVER.")],
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
-    python: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="The interpreter whose environment has the server. [default: this one]"),
-    ] = None,
+    python: options.Python = None,
     rounds: Annotated[int, typer.Option(help="Batches of each layer, in turns.", min=2, max=1000)] = ROUNDS,
     batch: Annotated[
         float, typer.Option(parser=options.parse_limit, metavar="TIME", help="Length of a batch.")
@@ -53,17 +46,7 @@ def layers(
     The tool is called thousands of times, with the arguments given. DJANGO_SETTINGS_MODULE names the Django project.
     """
     chosen = options.chosen_tool(tool, args) or Tool("")
-    plan = LayersPlan(server, chosen, _interpreter_path(python), rounds, batch, warm_up)
+    plan = LayersPlan(server, chosen, options.interpreter_path(python), rounds, batch, warm_up)
     with show_progress() as display, journal.record_progress(display, out, "layers", plan.place) as progress:
         run = run_layers(plan, progress)
     deliver_run(run, as_json=as_json, out=out, page=html)
-
-
-def _interpreter_path(path: Path | None) -> str:
-    """Path of the interpreter, without resolving links: a virtual environment is identified by the link's location."""
-    if path is None:
-        return sys.executable
-    found = shutil.which(str(path))
-    if found is None:
-        raise UsageProblem(f"--python: there is no program {path}")
-    return str(Path.cwd() / found)

@@ -34,7 +34,8 @@ def load(
         str | None,
         typer.Argument(
             metavar="TARGET",
-            help="URL, stdio:COMMAND (a process for each user), profile:NAME, or a name from --config or --scenario.",
+            help="URL, stdio:COMMAND (a process for each user), serve:COMMAND (a program that listens), MODULE:SERVER, "
+            "profile:NAME, or a name from --config or --scenario.",
         ),
     ] = None,
     vus: Annotated[int | None, typer.Option(help="Closed load: the number of users. [default: 10]", min=1)] = None,
@@ -144,6 +145,9 @@ def load(
             help="Ask the server for its layers, with an additional user and up to ten calls a second.",
         ),
     ] = False,
+    inside: options.Inside = False,
+    pid: options.Pid = None,
+    python: options.Python = None,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006
     prometheus: Annotated[
@@ -192,12 +196,13 @@ def load(
     arguments = (
         load_arguments.merge_arguments(command_line, _read_scenario(scenario)) if scenario is not None else command_line
     )
-    place = _load_target(arguments, config)
+    place = _load_target(arguments, config, options.interpreter_path(python))
+    options.check_inside(inside, pid, place)
     notes: list[str] = []
     settings = load_arguments.resolve_arguments(
         arguments, hold_s=hold, faults=options.checked_faults(fault, [place]), notes=notes
     )
-    settings = replace(settings, headers=place.headers, server_timing=server_timing)
+    settings = replace(settings, headers=place.headers, server_timing=server_timing, inside=inside, pid=pid)
     exporter = run_exporter(prometheus, otlp)
     with defer_interrupt():
         with show_load() as display, journal.record_load(display, out, place.name) as watcher:
@@ -215,13 +220,15 @@ def _read_scenario(path: Path) -> LoadArguments:
     return load_scenario.read_scenario(path)
 
 
-def _load_target(arguments: LoadArguments, config: Path | None) -> Target:
+def _load_target(arguments: LoadArguments, config: Path | None, python: str) -> Target:
     if arguments.target is None:
-        raise UsageProblem("there is no TARGET: give a URL, stdio:COMMAND or profile:NAME, or --scenario with one")
+        raise UsageProblem(f"there is no TARGET: give {targets.KINDS}, or --scenario with one")
     auth = options.checked_authentication(arguments.auth)
     if arguments.bearer is not None:
         auth = None
-    place = targets.parse_target(arguments.target, config=config, auth=auth, headers=arguments.header or ())
+    place = targets.parse_target(
+        arguments.target, config=config, auth=auth, headers=arguments.header or (), python=python
+    )
     if arguments.bearer is not None:
         place = replace(place, auth="bearer", token=load_words.read_token(arguments.bearer))
     if place.command and place.auth != "none":

@@ -22,7 +22,12 @@ def register(app: typer.Typer) -> None:
 
 def measure(
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name from --config.")
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="URL, stdio:COMMAND, serve:COMMAND (a program that listens), MODULE:SERVER, profile:NAME, or a name "
+            "from --config.",
+        ),
     ],
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
@@ -40,6 +45,8 @@ def measure(
         typer.Option(help="Ask the server how long its layers took. Servers without support ignore the question."),
     ] = True,
     inside: options.Inside = False,
+    pid: options.Pid = None,
+    python: options.Python = None,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     recordings: options.Recordings = None,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
@@ -60,8 +67,9 @@ def measure(
         auth=options.checked_authentication(auth),
         tool=options.chosen_tool(tool, args),
         headers=parse_headers(header),
+        python=options.interpreter_path(python),
     )
-    options.check_inside(inside, place)
+    options.check_inside(inside, pid, place)
     settings = Settings(trials, hold, options.checked_faults(fault, [place]), time_limit, recordings, calls)
     with show_progress() as display, journal.record_progress(display, out, "measure", place.name) as progress:
         run = lab.run(
@@ -72,5 +80,6 @@ def measure(
             server_timing=server_timing,
             extra_root=cacert,
             inside=inside,
+            pid=pid,
         )
     deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

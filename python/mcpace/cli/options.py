@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,7 +47,22 @@ Inside = Annotated[
     bool,
     typer.Option(
         "--inside",
-        help="Look into the Python server that mcpace starts: the requests that it makes, and its stacks.",
+        help="Look into the server that mcpace starts: the requests that it makes, and its stacks.",
+    ),
+]
+Pid = Annotated[
+    int | None,
+    typer.Option(
+        "--pid",
+        metavar="PID",
+        help="Look into the Python process PID, which serves the target's URL already: its stacks, by samples.",
+        min=1,
+    ),
+]
+Python = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH", help="For MODULE:SERVER: the interpreter whose environment has the server. [default: this one]"
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]
@@ -147,7 +164,7 @@ def checked_revision(text: str | None) -> str | None:
 
 def is_file(target: str) -> bool:
     """Whether a target's name is the path of a file."""
-    if target.startswith(("http://", "https://", "stdio:", "profile:")):
+    if target.startswith(("http://", "https://", "stdio:", "serve:", "profile:")):
         return False
     try:
         return Path(target).is_file()
@@ -165,7 +182,34 @@ def checked_authentication(text: str | None) -> Any:
     return text
 
 
-def check_inside(inside: bool, target: Target) -> None:
-    """Raises :class:`UsageProblem` where mcpace doesn't start the server that is to be looked into."""
-    if inside and not target.command:
-        raise UsageProblem(f"--inside looks into a server that mcpace starts (stdio:COMMAND); {target.name} is none")
+def check_inside(inside: bool, pid: int | None, target: Target) -> None:
+    """Raises :class:`LabError` where mcpace can't look into the server."""
+    if inside and pid is not None:
+        raise UsageProblem("--inside is about a program that mcpace starts, and --pid about one that runs: give one")
+    if inside and not (target.command or target.program):
+        raise UsageProblem(
+            f"--inside looks into a server that mcpace starts, and {target.name} is none: name its command "
+            "(serve:COMMAND, stdio:COMMAND or MODULE:SERVER), or give --pid where it runs on this machine"
+        )
+    if pid is not None and target.url is None:
+        raise UsageProblem(f"--pid needs a target with a URL, which the process serves; {target.name} is none")
+    if pid is not None and target.program is not None:
+        raise UsageProblem(f"mcpace starts {target.name} itself: give --inside in the place of --pid")
+    if pid is not None:
+        # Imported late, since few commands need it, and load starts its first request before most imports.
+        from mcpace.lab.inside.running_process import check_process
+
+        check_process(pid, target.url or "")
+
+
+def interpreter_path(path: Path | None) -> str:
+    """Path of the interpreter, without resolving links: a virtual environment is identified by the link's location.
+
+    Raises :class:`UsageProblem` where there is no such program.
+    """
+    if path is None:
+        return sys.executable
+    found = shutil.which(str(path))
+    if found is None:
+        raise UsageProblem(f"--python: there is no program {path}")
+    return str(Path.cwd() / found)

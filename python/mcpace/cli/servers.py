@@ -81,6 +81,7 @@ def servers(
             help="Ask servers for their layers, with an additional user and up to ten calls a second.",
         ),
     ] = False,
+    inside: options.Inside = False,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
     out: options.Out = None,
@@ -106,6 +107,7 @@ def servers(
         state=cast(Any, _one_of("state", state, STATES)),
         revision=revision and _one_of("revision", revision, REVISIONS),
         server_timing=server_timing,
+        inside=inside,
     )
     with defer_interrupt():
         with (

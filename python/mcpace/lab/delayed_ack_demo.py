@@ -10,10 +10,10 @@ from typing import Literal
 from mcpace import _core
 from mcpace.lab.load import delayed_ack, outcome_to_case
 from mcpace.lab.load.delayed_ack import Experiment, LoadResult
-from mcpace.lab.load.engine import run_engine
+from mcpace.lab.load.engine import Quiet, run_engine
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Operation
 from mcpace.lab.progress import Progress
-from mcpace.lab.servers.server_under_test import Quiet, load_result_of
+from mcpace.lab.servers.server_under_test import load_result_of
 from mcpace.report.model.run import Case, Subject
 
 USERS = 10

@@ -1,6 +1,7 @@
 """Target of an experiment, parsed from the TARGET argument.
 
-A target is a URL, ``stdio:COMMAND``, ``profile:NAME``, or the name of a server in an ``mcp.json``. Commands are split
+A target is a URL, ``stdio:COMMAND``, ``serve:COMMAND`` for a program that listens, ``MODULE:SERVER`` or
+``FILE.py:SERVER`` for a server object, ``profile:NAME``, or the name of a server in an ``mcp.json``. Commands are split
 into words and never passed to a shell.
 """
 
@@ -11,6 +12,7 @@ import os
 import re
 import secrets
 import shlex
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +35,10 @@ URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'<>]+", re.IGNORECASE)
 """A URL of any scheme, anywhere in a word."""
 USER_INFORMATION = re.compile(r"(?<=://)(?:[^/?#]*@|[^/@:]*:(?!\d+[/?#])[^@]*@)")
 """User information of a URL, including a password with characters that should have been escaped."""
+SERVER_OBJECT = re.compile(r"(?!https?:)(?:[^:\0]+\.py|[^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+"""``MODULE:SERVER`` or ``FILE.py:SERVER``."""
+KINDS = "a URL, stdio:COMMAND, serve:COMMAND, MODULE:SERVER, profile:NAME"
+"""The forms of TARGET that need no configuration, for messages."""
 MOST_PEM = 4 * 1024 * 1024
 """Maximum bytes of a certificate file. The bundles of operating systems have a quarter of a megabyte."""
 
@@ -46,6 +52,16 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program that listens, which mcpace starts for the time of an experiment: a command or a server object."""
+
+    command: tuple[str, ...] = ()
+    server_object: str = ""
+    """``MODULE:SERVER``, loaded by ``python``."""
+    python: str = sys.executable
+
+
+@dataclass(frozen=True)
 class Target:
     """Address of a server and the credentials for it."""
 
@@ -55,7 +71,9 @@ class Target:
     url: str | None = None
     command: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
-    """Extra environment variables of ``command``."""
+    """Extra environment variables of ``command`` and ``program``."""
+    program: Program | None = None
+    """Program to start before the first connection. ``url`` is its address, where the user named one."""
     auth: Auth = "none"
     token: str | None = field(default=None, repr=False)
     """Token for ``auth="bearer"``."""
@@ -86,14 +104,16 @@ def parse_target(
     auth: Auth | None = None,
     tool: Tool | None = None,
     headers: tuple[tuple[str, str], ...] = (),
+    python: str = sys.executable,
 ) -> Target:
-    """Parses TARGET. ``headers`` replace headers of the same names in the configuration.
+    """Parses TARGET. ``headers`` replace headers of the same names in the configuration. ``python`` is the interpreter
+    that loads a server object.
 
     Raises :class:`UsageProblem` for text of any other form, with the most similar known names.
     """
     if not is_unicode(text):
         raise UsageProblem(f"{text!r} is not a target: it is not UTF-8 text")
-    target = _parse_address(text, config)
+    target = _parse_address(text, config, python)
     if headers:
         target = _with_headers(target, headers)
     if auth is not None and target.profile is None:
@@ -104,7 +124,7 @@ def parse_target(
 
 
 def _with_headers(target: Target, headers: tuple[tuple[str, str], ...]) -> Target:
-    if target.url is None:
+    if target.url is None and target.program is None:
         kind = "a process" if target.command else "a profile"
         raise UsageProblem(f"--header needs a target with a URL, and {target.name} is {kind}")
     names = {name for name, _ in headers}
@@ -125,24 +145,36 @@ def read_certificate(path: Path) -> str:
     return text
 
 
-def _parse_address(text: str, config: Path | None) -> Target:
+def _parse_address(text: str, config: Path | None, python: str) -> Target:
     if text.startswith("profile:"):
         return _profile_target(text)
     if text.startswith("stdio:"):
-        command = _command_words(text.removeprefix("stdio:"))
+        command = _command_words(text.removeprefix("stdio:"), "stdio:'python server.py'")
         return Target(name=redact_command(text), command=command)
+    if text.startswith("serve:"):
+        return _served_target(text)
     if text.startswith(("http://", "https://")):
         return Target(name=redact_url(text), url=_checked_url(text))
     if config is not None:
         return _configured_target(text, config)
+    if SERVER_OBJECT.fullmatch(text):
+        return Target(name=text, program=Program(server_object=text, python=python))
     profiles = [f"profile:{name}" for name in _core.PROFILES]
     near = difflib.get_close_matches(text, profiles + list(_core.PROFILES), n=2, cutoff=0.5)
     meant = dict.fromkeys(name if name.startswith("profile:") else f"profile:{name}" for name in near)
     hint = f" Did you mean {' or '.join(meant)}?" if meant else ""
-    raise UsageProblem(
-        f"{text!r} is not a target: give a URL, stdio:COMMAND, profile:NAME, "
-        f"or a server's name with --config mcp.json.{hint}"
-    )
+    raise UsageProblem(f"{text!r} is not a target: give {KINDS}, or a server's name with --config mcp.json.{hint}")
+
+
+def _served_target(text: str) -> Target:
+    """``serve:COMMAND``, or ``serve:URL COMMAND`` where mcpace can't find the address by itself."""
+    command = _command_words(text.removeprefix("serve:"), "serve:'python server.py'")
+    url = None
+    if URL.fullmatch(command[0]):
+        url, command = _checked_url(command[0]), command[1:]
+        if not command:
+            raise UsageProblem(f"{redact_url(text)} names no command: write serve:URL COMMAND, or the URL alone")
+    return Target(name=redact_command(text), url=url, program=Program(command))
 
 
 def _checked_url(text: str) -> str:
@@ -211,13 +243,13 @@ def _bearer_token(target: Target) -> str:
     return token
 
 
-def _command_words(command: str) -> tuple[str, ...]:
+def _command_words(command: str, example: str = "stdio:'python server.py'") -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
         raise UsageProblem(f"cannot read the command {command!r}: {error}") from error
     if not words:
-        raise UsageProblem("stdio: needs a command, as in stdio:'python server.py'")
+        raise UsageProblem(f"{example.partition(':')[0]}: needs a command, as in {example}")
     return words
 
 

@@ -33,8 +33,14 @@ const FRAMEWORKS: [&str; 16] = [
     "attr",
 ];
 
+/// Folder of mcpace's own program that serves a server object, wherever mcpace is installed.
+const WORKER: &str = "/mcpace/lab/layers/worker/";
+
 /// The origin of a file's code.
 pub(crate) fn origin_of(file: &str) -> Origin<'_> {
+    if file.contains(WORKER) {
+        return Origin::Library("mcpace");
+    }
     for folder in ["/site-packages/", "/dist-packages/"] {
         if let Some(at) = file.rfind(folder) {
             return Origin::Library(first_segment(&file[at + folder.len()..]));
@@ -194,6 +200,7 @@ mod tests {
             ("<frozen importlib._bootstrap>", Origin::Standard("importlib")),
             ("<string>", Origin::Standard("python")),
             ("", Origin::Own),
+            ("/srv/python/mcpace/lab/layers/worker/mcpace_layers/asgi.py", Origin::Library("mcpace")),
         ];
         for (file, expected) in cases {
             assert_eq!(origin_of(file), expected, "{file}");

@@ -11,6 +11,7 @@
 mod contention;
 mod flame_graph;
 pub(crate) mod frames;
+mod inside_sums;
 pub(crate) mod library_files;
 mod pool_waits;
 mod tool_time;
@@ -25,6 +26,7 @@ use pool_waits::is_at_work;
 pub use crate::view::DependencyKind;
 pub(crate) use contention::{Contention, LockKind, ThreadWait, ToolPeriods, lock_wait_of, pool_wait_of};
 pub use flame_graph::{CodeOrigin, FlameFrame, FlameGraph, FlameNode};
+pub use inside_sums::{InsideSums, inside_sums};
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
 pub(crate) use warm_calls::{FEWEST_CALLS, WarmCalls, is_notable, is_share, median_count, sum_times};
@@ -267,12 +269,7 @@ fn spans_of_call<'v, 'a>(view: &'v View<'a>, window: &Window<'v, 'a>, is_alone: 
 /// The state of a program by its threads: one that runs counts before one that waits at a line of the tool.
 fn threads_doing<'v, 'a>(view: &'v View<'a>, threads: &[SampledThread]) -> Doing<'v, 'a> {
     let stack_of = |thread: &SampledThread| view.inside.stacks[thread.stack as usize];
-    let at_work = || {
-        threads
-            .iter()
-            .map(|thread| (thread, stack_of(thread)))
-            .filter(|(_, stack)| is_at_work(stack))
-    };
+    let at_work = || threads.iter().map(|thread| (thread, stack_of(thread))).filter(|(_, stack)| is_at_work(stack));
     let running = || at_work().filter(|(thread, _)| thread.running);
     if let Some((_, stack)) = running().find(|(_, stack)| own_call(stack).is_some()).or_else(|| running().next()) {
         return Doing::Running(stack);

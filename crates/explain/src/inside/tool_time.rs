@@ -231,17 +231,24 @@ impl<'a> ToolSum<'a> {
             traced_spans: self.traced_spans,
             flame: self.flame.into_graph(),
         };
-        result.dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
-        result.packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));
-        let time = |line: &LineTime| line.running + line.waiting;
-        result
-            .lines
-            .sort_by(|a, b| time(b).cmp(&time(a)).then_with(|| (&a.line, &a.callee).cmp(&(&b.line, &b.callee))));
-        result.dependencies.truncate(MOST_ROWS);
-        result.packages.truncate(MOST_ROWS);
-        result.lines.truncate(MOST_ROWS);
+        keep_longest(&mut result.dependencies, &mut result.packages, &mut result.lines);
         result
     }
+}
+
+/// Sorts rows by their times, the longest first, and keeps the first ones.
+pub(super) fn keep_longest(
+    dependencies: &mut Vec<DependencyTime>,
+    packages: &mut Vec<PackageTime>,
+    lines: &mut Vec<LineTime>,
+) {
+    dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+    packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));
+    let time = |line: &LineTime| line.running + line.waiting;
+    lines.sort_by(|a, b| time(b).cmp(&time(a)).then_with(|| (&a.line, &a.callee).cmp(&(&b.line, &b.callee))));
+    dependencies.truncate(MOST_ROWS);
+    packages.truncate(MOST_ROWS);
+    lines.truncate(MOST_ROWS);
 }
 
 /// The function of a library or of Python that the own call at `own` calls.

@@ -319,10 +319,12 @@ fn inside_event() -> impl Strategy<Value = EventKind> {
             address: "10.0.0.5:5432".to_owned(),
             absent
         }),
-        (socket(), at(), at(), any::<u64>(), any::<u64>()).prop_map(|(socket, sent_at, received_at, sent, received)| {
-            let traffic = SocketTraffic { sent, received, last_sent: sent_at, last_received: received_at };
-            EventKind::SocketTraffic { socket, traffic }
-        }),
+        (socket(), at(), at(), any::<u64>(), any::<u64>()).prop_map(
+            |(socket, sent_at, received_at, sent, received)| {
+                let traffic = SocketTraffic { sent, received, last_sent: sent_at, last_received: received_at };
+                EventKind::SocketTraffic { socket, traffic }
+            }
+        ),
         (socket(), any::<bool>()).prop_map(|(socket, established)| EventKind::SocketClosed {
             socket,
             established,

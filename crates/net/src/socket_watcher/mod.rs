@@ -1,6 +1,6 @@
 //! Watches the connections that processes make, from outside, by the kernel's socket diagnostics.
 //!
-//! The processes are the descendants of one process, as they come and go; their language does not matter, and they notice
+//! The processes are one process and its descendants, as they come and go; their language does not matter, and they notice
 //! nothing. A look reads the processes' descriptors (proc_pid_fd(5)) and asks for all sockets only where a descriptor is new,
 //! because a list of all sockets is costly on machines with much memory. Between two looks, the kernel tells of each TCP
 //! connection that it destroys, so that no ended TCP connection is missed. A connection that began and ended between two
@@ -28,7 +28,7 @@ const LEAST_RATIO: u32 = 50;
 pub struct SocketWatcher(SamplingThread);
 
 impl SocketWatcher {
-    /// Watches the descendants of `root` each `period`. Connections to the addresses `ignored` are left out.
+    /// Watches `root` and its descendants each `period`; of this process, the descendants only. Connections to the addresses `ignored` are left out.
     ///
     /// # Errors
     /// The thread can't be started.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mcpace_record::{EventKind, EvidenceSource, Nanos, SocketCloser, SocketId, SocketTraffic, TcpInfo};
 
-use crate::descendants::descendant_pids;
+use crate::descendants::watched_pids;
 use crate::sampling_thread::Pace;
 use crate::socket_diagnostics::{DestroyedSockets, SocketDiagnostics, SocketQuery, TcpSocket, TcpState};
 use crate::{Sink, monotonic_now};
@@ -138,7 +138,7 @@ impl Watching {
         let now = Instant::now();
         if self.searched.is_none_or(|searched| now.duration_since(searched) >= SEARCH_PERIOD) {
             self.searched = Some(now);
-            self.pids = descendant_pids(self.root, MOST_PROCESSES);
+            self.pids = watched_pids(self.root, MOST_PROCESSES);
         }
         let at = monotonic_now();
         let descriptors = self.read_descriptors();

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,16 @@ from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.clients.trials_to_cases import Facts, Trial, operation_cases, slowest_warm
 from mcpace.lab.errors import UnknownName, Unreachable, tool_error_text
-from mcpace.lab.inside.evidence import InsideEvidence
+from mcpace.lab.inside.evidence import InsideEvidence, open_evidence
 from mcpace.lab.inside.tool_time import tool_time
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples
 from mcpace.lab.progress import Progress
+from mcpace.lab.servers.started_target import start_target
+from mcpace.lab.statistics.paired_ratio import paired_ratio
 from mcpace.lab.targets import Target, Tool
+from mcpace.report.model.inside import AddedTime
 from mcpace.report.model.run import Case, Operation, Run, Subject
 
 GIVE = "--tool and --args"
@@ -39,10 +44,12 @@ def run(
     server_timing: bool = True,
     extra_root: Path | None = None,
     inside: bool = False,
+    pid: int | None = None,
 ) -> Run:
     """Measures ``target``. A tool that the user didn't name is called only if it is marked read-only.
 
-    With ``inside``, the server that mcpace starts is looked into as well.
+    With ``inside``, the server that mcpace starts is looked into as well; with ``pid``, the process that serves the
+    target already. The rounds then alternate with rounds in which nothing is looked into, which show the added time.
 
     Ctrl-C ends the measurement early; the run is then marked partial. Raises :class:`LabError` where the target can't
     be reached at all.
@@ -50,24 +57,93 @@ def run(
     options = {"target": target.name, "revision": revision, "server_timing": server_timing, **settings.as_options()}
     result = new_run("measure", options)
     settings.make_folder()
+    looks_inside = inside or pid is not None
+    comparison = _Comparison(target, settings, revision, server_timing, extra_root, progress)
+    # A command usually listens on one port, so that only one of its programs can run at a time.
+    in_turns = looks_inside and not (target.program is not None and target.program.command)
+    progress.begin(settings.trials * (6 if looks_inside else 3))
     try:
+        if looks_inside and not in_turns:
+            comparison.run_rounds(range(1, (settings.trials + 1) // 2 + 1))
         with ExitStack() as stack:
-            evidence = stack.enter_context(InsideEvidence(target.command, progress.note)) if inside else None
-            session = Session(stack, target, settings, revision, server_timing, extra_root, evidence)
-            progress.begin(settings.trials * 3)
+            evidence = stack.enter_context(open_evidence(target, progress.note, pid)) if looks_inside else None
+            plain = comparison.open_session(stack) if in_turns else None
+            place = stack.enter_context(start_target(target, progress, evidence, extra_root))
+            session = Session(stack, place, settings, revision, server_timing, extra_root, evidence)
             try:
                 for number in range(1, settings.trials + 1):
+                    if plain is not None:
+                        with session.unwatched():
+                            comparison.run_round(plain, number)
                     if not session.given_up:
                         session.run_round(progress, f"{target.name} · round {number}/{settings.trials}")
             finally:
                 with defer_interrupt():
                     result.cases = session.cases(progress)
+                    if plain is not None:
+                        comparison.add_trials(plain)
+            if session.facts.error and not any(case.trials_s for case in result.cases):
+                raise Unreachable(session.facts.error)
+        if looks_inside and not in_turns:
+            comparison.run_rounds(range((settings.trials + 1) // 2 + 1, settings.trials + 1))
+        comparison.add_to(result.cases)
     except KeyboardInterrupt:
         result.partial = True
-        return result
-    if session.facts.error and not any(case.trials_s for case in result.cases):
-        raise Unreachable(session.facts.error)
     return result
+
+
+class _Comparison:
+    """Rounds in which nothing is looked into. They show the time that looking inside adds to a call."""
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        revision: str | None,
+        server_timing: bool,
+        extra_root: Path | None,
+        progress: Progress,
+    ) -> None:
+        self._target = target
+        self._settings = replace(settings, keep_recordings=None)
+        self._options = (revision, server_timing, extra_root)
+        self._progress = progress
+        self._warm_calls_s: list[float] = []
+
+    def open_session(self, stack: ExitStack) -> Session:
+        """Starts the target without instrumentation."""
+        place = stack.enter_context(start_target(self._target, self._progress, extra_root=self._options[2]))
+        return Session(stack, place, self._settings, *self._options, samples_processes=False)
+
+    def run_rounds(self, numbers: range) -> None:
+        """Runs rounds with a program of their own."""
+        if not numbers:
+            return
+        with ExitStack() as stack:
+            session = self.open_session(stack)
+            for number in numbers:
+                self.run_round(session, number)
+            self.add_trials(session)
+
+    def run_round(self, session: Session, number: int) -> None:
+        """Runs one round."""
+        if not session.given_up:
+            where = f"{self._target.name} · round {number}/{self._settings.trials}, for comparison"
+            session.run_round(self._progress, where)
+
+    def add_trials(self, session: Session) -> None:
+        """Adds the calls of a session's rounds. The first round is cold and left out."""
+        calls = next((case for case in session.cases(self._progress) if case.operation == "call"), None)
+        self._warm_calls_s += calls.trials_s[1:] if calls is not None else []
+
+    def add_to(self, cases: list[Case]) -> None:
+        """Adds the time that looking inside adds to a call."""
+        for case in cases:
+            found = paired_ratio(case.trials_s[1:], self._warm_calls_s) if case.inside is not None else None
+            if case.inside is not None and found is not None:
+                ratio, low, high, rounds = found
+                plain_s = statistics.median(self._warm_calls_s)
+                case.inside.added = AddedTime(plain_s=plain_s, ratio=ratio, low=low, high=high, rounds=rounds)
 
 
 class Session:
@@ -82,6 +158,7 @@ class Session:
         server_timing: bool,
         extra_root: Path | None,
         evidence: InsideEvidence | None = None,
+        samples_processes: bool = True,
     ) -> None:
         self.tool = target.tool
         self.preferred_tool: str | None = None
@@ -99,7 +176,7 @@ class Session:
             certificate = targets.read_certificate(extra_root)
         self._client = _core.Client(
             endpoint,
-            environment=evidence.environment(target.environment) if evidence else list(target.environment),
+            environment=list(target.environment),
             revision=revision,
             auth=target.auth,
             token=target.token,
@@ -113,7 +190,9 @@ class Session:
         )
         stack.callback(self._client.disconnect)
         # The server is the only child of this process.
-        self._samples = stack.enter_context(ProcessSamples(children_are="server")) if target.command else None
+        self._samples = (
+            stack.enter_context(ProcessSamples(children_are="server")) if target.command and samples_processes else None
+        )
         self._evidence = evidence
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
@@ -125,6 +204,17 @@ class Session:
         """Whether further rounds would be pointless. Without any successful operation, one failed connect is enough."""
         came = any(trial.failure is None for trial in self.facts.trials)
         return self._failed_connects >= (GIVE_UP_AFTER if came else 1)
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Looks into no process in the ``with`` block, in which another session has its round."""
+        assert self._evidence is not None, "the rounds of a session that is looked into alternate with others"
+        with self._evidence.paused():
+            if self._samples is not None:
+                self._samples.finds_children = False
+            yield
+            if self._samples is not None:
+                self._samples.finds_children = True
 
     def run_round(self, progress: Progress, where: str) -> None:
         """Runs one session: connect, list, call, disconnect. Repeats lists and calls.
@@ -189,6 +279,8 @@ class Session:
             self._samples.add_to(recording)
         if self._evidence is not None:
             self._client.disconnect()
+            if not self.facts.starts_process:
+                self._evidence.await_spans()
             self._evidence.add_to(recording)
         keep = self._settings.recording_of(f"measure-{self.facts.target}")
         if keep is not None:
@@ -252,7 +344,7 @@ def _target_endpoint(
     if target.command:
         return list(target.command), None
     if target.profile is None:
-        assert target.url is not None, "a target is a profile, a URL or a command"
+        assert target.url is not None, "a target is a profile, a URL, a command or a program that was started"
         return target.url, None
     scripted = _core.Target(
         target.profile,

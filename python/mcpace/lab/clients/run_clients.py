@@ -20,6 +20,7 @@ from mcpace.lab.machine import new_run
 from mcpace.lab.processes.child_processes import adopt_orphans, end_strays
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
+from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.statistics import rank_interval
 from mcpace.lab.targets import Target
 from mcpace.report.model.run import Case, Operation, Run, Subject
@@ -55,7 +56,7 @@ def run_clients(plan: Plan, progress: Progress) -> Run:
                 note_environment(result, item.subject, item.environment)
         progress.begin(plan.settings.trials * len(ready) * sum(len(operations_at(t)) for t in plan.targets))
         for target in plan.targets:
-            with TargetRun(ready, target, plan.settings) as target_run:
+            with start_target(target, progress) as started, TargetRun(ready, started, plan.settings) as target_run:
                 try:
                     target_run.run_rounds(progress)
                 except UnknownName as problem:

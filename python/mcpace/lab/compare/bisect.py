@@ -21,6 +21,7 @@ from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
+from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.targets import Target
 from mcpace.report.model.comparison import INSTRUMENTS
 from mcpace.report.model.run import Bisection, Case, Probe, Run
@@ -195,7 +196,10 @@ class _Prober:
     def _measure_version(self, version: str) -> Probe:
         ready = prepare(subject.Resolved(self._adapter, version, None), self._progress)
         self._progress.begin(self._settings.trials * len(operations_at(self._target)))
-        with TargetRun([ready], self._target, self._settings) as target_run:
+        with (
+            start_target(self._target, self._progress) as started,
+            TargetRun([ready], started, self._settings) as target_run,
+        ):
             try:
                 target_run.run_rounds(self._progress)
             finally:

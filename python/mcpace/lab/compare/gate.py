@@ -21,6 +21,7 @@ from mcpace.lab.errors import LabError, Unreachable, UsageProblem
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
+from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.targets import Target
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.run import Case, Operation, Run
@@ -127,7 +128,14 @@ def _run_attempt(
     sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
     with ExitStack() as stack:
         sessions = [
-            Session(stack, side, settings, gate.revision, server_timing=True, extra_root=gate.extra_root)
+            Session(
+                stack,
+                stack.enter_context(start_target(side, progress, extra_root=gate.extra_root)),
+                settings,
+                gate.revision,
+                server_timing=True,
+                extra_root=gate.extra_root,
+            )
             for side in sides
         ]
         if isinstance(gate.base, Run):

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcpace import _core
+from mcpace.lab.clients import measure
+from mcpace.lab.clients.plan import Settings
 from mcpace.lab.errors import LabError
 from mcpace.lab.explain import factors_catalogue
 from mcpace.lab.explain.factors_catalogue import Variant
@@ -32,7 +34,7 @@ from mcpace.lab.explain.ladder import climb_ladder, open_session
 from mcpace.lab.explain.overlap import overlap_calls
 from mcpace.lab.explain.stdio_processes import Processes
 from mcpace.lab.load import outcome_to_case
-from mcpace.lab.load.engine import run_engine
+from mcpace.lab.load.engine import Quiet, run_engine
 from mcpace.lab.load.engine_outcome import Outcome
 from mcpace.lab.load.plan import LoadPlan
 from mcpace.lab.load.run_load import Place, check_conversation, plan_of
@@ -40,6 +42,7 @@ from mcpace.lab.load.settings import LoadSettings
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
 from mcpace.lab.progress import Progress
+from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.statistics.sequential_ratio import (
     FEWEST_PAIRS,
     LOOKS,
@@ -48,10 +51,9 @@ from mcpace.lab.statistics.sequential_ratio import (
     SequentialRatio,
     sequential_ratio,
 )
-from mcpace.lab.targets import Target
+from mcpace.lab.targets import Target, Tool
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.ladder import Ladder
-from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run, Subject, Summary
 
 BUDGET_S = 42.0
@@ -68,6 +70,9 @@ CONFIDENCE = 0.99
 HANGS_S, HANGS_AFTER = 2.0, 20
 """A call hangs if it takes longer than HANGS_S, and longer than HANGS_AFTER calls of the base case."""
 NO_REASON = "no reason given"
+INSIDE_TRIALS = 4
+"""Sessions whose calls show the inside of the tool."""
+INSIDE_FAMILY = "inside"
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,10 @@ class Question:
     target: Target
     settings: LoadSettings
     budget_s: float = BUDGET_S
+    inside: bool = False
+    """Whether the program that mcpace starts is looked into."""
+    pid: int | None = None
+    """Process that serves the target and is looked into."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +235,9 @@ def run(question: Question, progress: Progress) -> Run:
     )
     start = time.monotonic()
     with ExitStack() as stack:
+        started = stack.enter_context(start_target(question.target, progress, extra_root=question.settings.extra_root))
         progress.preparing(f"asking {question.target.name}")
-        place = Place(stack, question.target, question.settings)
+        place = Place(stack, started, question.settings)
         checked, token = check_conversation(place, question.settings, careful=True)
         plan = _base_plan(plan_of(place.plan_target(token), question.settings, checked))
         processes = Processes(stack, place, question.settings, plan) if question.target.command else None
@@ -285,7 +295,42 @@ def run(question: Question, progress: Progress) -> Run:
                 processes.process_cases(question.target.name) if processes else [base.median_case(question.target.name)]
             )
             result.factors = [_measured_factor(experiment) for experiment in experiments]
+    if (question.inside or question.pid is not None) and not result.partial:
+        _look_inside(question, plan, result, progress)
     return result
+
+
+def _look_inside(question: Question, plan: LoadPlan, result: Run, progress: Progress) -> None:
+    """Adds the inside of the tool, from calls one at a time to a program of their own. The ladder and the factors were
+    measured without instrumentation, so their times are true."""
+    operation = plan.operations[0]
+    assert operation.tool is not None, "the experiment calls a tool"
+    settings = Settings(
+        trials=INSIDE_TRIALS,
+        hold_s=question.settings.hold_s,
+        faults=question.settings.faults,
+        time_limit_s=question.settings.timeout_s,
+    )
+    target = replace(question.target, tool=Tool(operation.tool, operation.arguments or {}))
+    try:
+        looked = measure.run(
+            target,
+            settings,
+            progress,
+            revision=question.settings.revision,
+            extra_root=question.settings.extra_root,
+            inside=question.inside,
+            pid=question.pid,
+        )
+    except LabError as problem:
+        progress.note(f"the server could not be looked into: {problem}")
+        return
+    result.partial |= looked.partial
+    own, found = (next((case for case in run.cases if case.operation == "call"), None) for run in (result, looked))
+    if own is not None and found is not None:
+        own.inside = found.inside
+        codes = {one["code"] for one in _core.catalogue()["causes"] if one["family"] == INSIDE_FAMILY}
+        own.findings += [finding for finding in found.findings if finding.code in codes]
 
 
 def _no_baseline(question: Question, plan: LoadPlan, reason: str) -> LabError:
@@ -418,7 +463,7 @@ def _measure_changed(experiment: _Experiment, length_s: float, budget: _Budget) 
 def _run_slice(plan: LoadPlan, length_s: float, experiment: _Experiment | None = None) -> tuple[float, Outcome] | None:
     """Runs a slice and returns the median of its successful calls; ``None`` where no call succeeded."""
     with allow_interrupt():
-        outcome = run_engine(replace(plan, duration_s=length_s), _Nobody())
+        outcome = run_engine(replace(plan, duration_s=length_s), Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     called = [one for one in outcome.operations if one.kind == "call"]
@@ -469,11 +514,3 @@ def _outcome_facts(outcome: Outcome | None) -> dict[str, Any]:
     sse_replies = sum(one.sse_replies for one in outcome.operations)
     connections = outcome.connections
     return {"json_replies": json_replies, "sse_replies": sse_replies, "connections": connections.opened}
-
-
-class _Nobody:
-    """Watcher that ignores the seconds of a slice."""
-
-    def begin(self, planned_s: float) -> None: ...
-
-    def second(self, second: LoadSecond) -> None: ...

@@ -1,41 +1,62 @@
-"""Evidence about the inside of a server that mcpace starts: the spans of its requests, its connections, and samples of its
-stacks.
+"""Evidence about the inside of a server: the spans of its requests, its connections, and samples of its stacks.
 
+A server that mcpace starts is instrumented by its environment. A server that runs already is sampled from outside only.
 Each source is optional. A source that gave nothing is an event of the recording, so that the report names it.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.inside.instrumentation import Instrumentation, Variables, user_exporter_settings
+from mcpace.lab.inside.instrumentation import (
+    Instrumentation,
+    SamplesProcesses,
+    Variables,
+    user_exporter_settings,
+)
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
+from mcpace.lab.inside.running_process import RunningProcess
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
+from mcpace.lab.targets import Target
 
 LOOK_PERIOD_S = 0.004
 """Time between two looks at the connections of the server's processes."""
 INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation}
+EXPORT_DELAY_S = 0.2
+"""Longest time for which a program keeps its spans before it sends them."""
+EXPORT_S = 0.2
+"""Time for sending them."""
 
 
 class InsideEvidence:
     """Collects the evidence until it is closed. Use as a context manager."""
 
-    def __init__(self, command: Sequence[str], say: Say) -> None:
-        """Prepares the instrumentation of the runtime that ``command`` starts; ``say`` reports installations."""
+    def __init__(self, command: Sequence[str], say: Say, running: RunningProcess | None = None) -> None:
+        """Prepares the instrumentation of the runtime that ``command`` starts; ``say`` reports installations.
+
+        ``running`` is the server's process where it runs already, which leaves ``command`` without effect.
+        """
         self._folder = tempfile.TemporaryDirectory(prefix="mcpace-inside-")
         self._receiver = _core.SpanReceiver()
-        self._instrumentations: list[Instrumentation] = [
-            INSTRUMENTATIONS[runtime](Path(self._folder.name), say)
-            for runtime in command_runtimes(command)
-            if runtime in INSTRUMENTATIONS
-        ]
-        exporters = [self._receiver.endpoint.removeprefix("http://")]
-        self._watcher = _core.SocketWatcher(os.getpid(), period_s=LOOK_PERIOD_S, ignored=exporters)
+        self._starts_program = running is None
+        self._instrumentations: list[Instrumentation] = (
+            [running]
+            if running is not None
+            else [
+                INSTRUMENTATIONS[runtime](Path(self._folder.name), say)
+                for runtime in command_runtimes(command)
+                if runtime in INSTRUMENTATIONS
+            ]
+        )
+        self._watcher: _core.SocketWatcher | None = None
+        if running is not None:
+            self._watch_connections(running.pid)
         self._recordings: list[_core.Recording] = []
         self._own_exporter: list[str] = []
 
@@ -47,6 +68,8 @@ class InsideEvidence:
 
     def environment(self, own: Variables) -> list[tuple[str, str]]:
         """Variables for the server's process: ``own``, which the user gave, and those of the instrumentation."""
+        if not self._starts_program:
+            return list(own)
         self._own_exporter = user_exporter_settings(own)
         added = (
             []
@@ -57,12 +80,48 @@ class InsideEvidence:
                 ("OTEL_TRACES_EXPORTER", "otlp"),
                 ("OTEL_METRICS_EXPORTER", "none"),
                 ("OTEL_LOGS_EXPORTER", "none"),
-                ("OTEL_BSP_SCHEDULE_DELAY", "200"),
+                ("OTEL_BSP_SCHEDULE_DELAY", f"{EXPORT_DELAY_S * 1000:.0f}"),
             ]
         )
         for instrumentation in self._instrumentations:
             added += instrumentation.variables(own)
         return [*own, *added]
+
+    def watch(self, pid: int) -> None:
+        """Looks into the server's process and its descendants; of this process, the descendants only. Call it once.
+
+        A process that ran already is looked into from the beginning.
+        """
+        if not self._starts_program:
+            return
+        self._watch_connections(pid)
+        for instrumentation in self._samplers():
+            instrumentation.watch(pid)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Takes no samples in the ``with`` block."""
+        for instrumentation in self._samplers():
+            instrumentation.pause()
+        try:
+            yield
+        finally:
+            for instrumentation in self._samplers():
+                instrumentation.resume()
+
+    def await_spans(self) -> None:
+        """Waits until a program that made its last request has sent its spans. No event tells that."""
+        if self._starts_program:
+            time.sleep(EXPORT_DELAY_S + EXPORT_S)
+
+    def _watch_connections(self, pid: int) -> None:
+        exporters = [self._receiver.endpoint.removeprefix("http://")]
+        self._watcher = _core.SocketWatcher(pid, period_s=LOOK_PERIOD_S, ignored=exporters)
+
+    def _samplers(self) -> Iterator[SamplesProcesses]:
+        for instrumentation in self._instrumentations:
+            if isinstance(instrumentation, SamplesProcesses):
+                yield instrumentation
 
     def close(self) -> None:
         """Stops the sources. Closing twice is harmless. Spans that a server sends later are lost."""
@@ -70,7 +129,9 @@ class InsideEvidence:
             return
         for instrumentation in self._instrumentations:
             instrumentation.close()
-        self._recordings = [self._receiver.stop(), self._watcher.stop()]
+        self._recordings = [self._receiver.stop()]
+        if self._watcher is not None:
+            self._recordings.append(self._watcher.stop())
         self._folder.cleanup()
 
     def add_to(self, recording: _core.Recording) -> None:
@@ -86,3 +147,14 @@ class InsideEvidence:
             )
         for instrumentation in self._instrumentations:
             instrumentation.add_to(recording)
+
+
+def open_evidence(target: Target, say: Say, pid: int | None = None) -> InsideEvidence:
+    """Prepares the evidence about the server of ``target``, which is not started yet, or runs as process ``pid``.
+
+    Raises :class:`LabError` where the process can't be looked into.
+    """
+    program = target.program
+    command = target.command if program is None else program.command or (program.python,)
+    running = RunningProcess(pid, target.url or "") if pid is not None else None
+    return InsideEvidence(command, say, running)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mcpace import _core
 
@@ -47,4 +47,21 @@ class Instrumentation(Protocol):
 
     def add_to(self, recording: _core.Recording) -> None:
         """Adds what was collected, and the sources that gave nothing, each with the reason."""
+        ...
+
+
+@runtime_checkable
+class SamplesProcesses(Protocol):
+    """An instrumentation that samples processes from outside, and can pause meanwhile."""
+
+    def watch(self, pid: int) -> None:
+        """Samples a process and its descendants; of this process, the descendants only. Call it once."""
+        ...
+
+    def pause(self) -> None:
+        """Takes no samples until :meth:`resume`."""
+        ...
+
+    def resume(self) -> None:
+        """Goes on sampling."""
         ...

@@ -11,8 +11,11 @@ from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.overlay import ensure_overlay
+from mcpace.lab.processes.process_usage import process_tree, program_name
 
 SAMPLE_PERIOD_S = 0.005
+STARTED = "started"
+"""Line that :mod:`mcpace.lab.inside.start.sitecustomize` writes where the instrumentation runs."""
 PAUSE = struct.Struct("<QQ")
 MOST_PAUSES = 65_536
 MOST_PROCESSES = 64
@@ -21,7 +24,7 @@ START = Path(__file__).parent / "start"
 
 
 class PythonInstrumentation:
-    """OpenTelemetry on the path of Python programs, and py-spy's samples of the descendants of this program."""
+    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of their stacks."""
 
     def __init__(self, folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
@@ -33,15 +36,18 @@ class PythonInstrumentation:
             self._overlay = ensure_overlay(say)
         except EnvironmentProblem as problem:
             self._missing.append(str(problem))
-        # The server's processes are descendants of this one.
-        self._sampler = _core.StackSampler(os.getpid(), period_s=SAMPLE_PERIOD_S)
+        self._pid = os.getpid()
+        self._sampler: _core.StackSampler | None = None
         self._samples: _core.Recording | None = None
+        self._is_added = False
+        self._is_closed = False
         self._collections: dict[int, list[tuple[int, int]]] = {}
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the variables that :mod:`mcpace.lab.inside.start.sitecustomize` reads."""
         if self._overlay is None or user_exporter_settings(own):
             return []
+        self._is_added = True
         own_path = dict(own).get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         return [
             ("PYTHONPATH", os.pathsep.join(filter(None, [str(START), own_path]))),
@@ -51,14 +57,30 @@ class PythonInstrumentation:
             ("MCPACE_INSIDE_PAUSES", str(self._pauses)),
         ]
 
+    def watch(self, pid: int) -> None:
+        """Samples a process and its descendants; of this process, the descendants only."""
+        self._pid = pid
+        self._sampler = _core.StackSampler(pid, period_s=SAMPLE_PERIOD_S)
+
+    def pause(self) -> None:
+        """Takes no samples until :meth:`resume`."""
+        if self._sampler is not None:
+            self._sampler.pause()
+
+    def resume(self) -> None:
+        """Goes on sampling."""
+        if self._sampler is not None:
+            self._sampler.resume()
+
     def close(self) -> None:
         """Stops the sampler and reads the programs' reports."""
-        if self._samples is not None:
+        if self._is_closed:
             return
-        self._samples = self._sampler.stop()
-        if self._report.exists():
-            lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines()
-            self._missing += [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines[:1]]
+        self._is_closed = True
+        if self._sampler is not None:
+            self._samples = self._sampler.stop()
+        if self._is_added:
+            self._missing += self._failures()
         self._collections = read_pauses(self._pauses)
 
     def add_to(self, recording: _core.Recording) -> None:
@@ -69,6 +91,36 @@ class PythonInstrumentation:
             recording.add_pauses(pid, pauses)
         for reason in self._missing:
             recording.add_missing_source("spans", reason)
+
+    def _failures(self) -> list[str]:
+        """Reasons why spans are missing."""
+        lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines() if self._report.exists() else []
+        reasons = [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines if line != STARTED][:1]
+        has_samples = self._samples is not None and len(self._samples) > 1
+        if not lines and has_samples:
+            reasons.append("the server's Python ignores PYTHONPATH (-E or -I), so OpenTelemetry was not loaded in it")
+        elif others := self._uninstrumented_processes():
+            processes = "process" if others == 1 else "processes"
+            reasons.append(
+                f"the program started {others} Python {processes} of its own, which are not instrumented, so their "
+                "requests are unknown: start it with a single worker to see them"
+            )
+        return reasons
+
+    def _uninstrumented_processes(self) -> int:
+        """Number of running Python processes that the watched program started without the instrumentation."""
+        if self._pid == os.getpid():
+            return 0
+        tree = [pid for pid in process_tree(self._pid) if program_name(pid).startswith("python")]
+        return sum(not _has_variable(pid, "MCPACE_INSIDE_OVERLAY") for pid in tree)
+
+
+def _has_variable(pid: int, name: str) -> bool:
+    """Whether the process was started with an environment variable; a process that can't be read counts as if."""
+    try:
+        return f"\0{name}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return True
 
 
 def read_pauses(prefix: Path) -> dict[int, list[tuple[int, int]]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mcpace import _core
 from mcpace.lab.inside.source_paths import source_path
 from mcpace.report.model.inside import FlameGraph, ToolTime
+
+NANOS = 1_000_000_000
 
 
 def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
@@ -18,32 +19,33 @@ def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
         overlapping = sums["overlapping"] if sums else 0
         return ToolTime(calls=0, overlapping=overlapping, server_s=0.0, missing=missing) if missing else None
     calls = sums["calls"]
-
-    def mean_s(nanos: int) -> float:
-        return nanos / 1e9 / float(calls)
-
-    def row(of: dict[str, Any]) -> dict[str, Any]:
-        """The members of a row, with means in seconds in place of sums in nanoseconds."""
-        return {
-            (name[:-3] + "_s" if name.endswith("_ns") else name): mean_s(value) if name.endswith("_ns") else value
-            for name, value in of.items()
-        }
-
-    dependencies = [{**row(one), "requests": one["requests"] / calls} for one in sums["dependencies"]]
     return ToolTime.model_validate(
         {
-            **row({name: sums[name] for name in ("server_ns", "waiting_ns", "rest_ns")}),
+            **mean_row({name: sums[name] for name in ("server_ns", "waiting_ns", "rest_ns")}, calls),
             **{name: sums[name] for name in ("calls", "traced", "overlapping", "samples", "spans", "traced_spans")},
-            "dependencies": dependencies,
-            "packages": [row(one) for one in sums["packages"]],
-            "lines": [{**row(one), "file": source_path(one["file"])} for one in sums["lines"]],
-            "flame": _flame_graph(sums["flame"], mean_s),
+            **mean_tables(sums, calls),
+            "flame": _flame_graph(sums["flame"], calls),
             "missing": missing,
         }
     )
 
 
-def _flame_graph(flame: dict[str, Any], mean_s: Callable[[int], float]) -> FlameGraph | None:
+def mean_tables(sums: dict[str, Any], calls: int) -> dict[str, Any]:
+    """The tables of the dependencies, packages and lines, as means over the calls."""
+    return {
+        "dependencies": [{**mean_row(one, calls), "requests": one["requests"] / calls} for one in sums["dependencies"]],
+        "packages": [mean_row(one, calls) for one in sums["packages"]],
+        "lines": [{**mean_row(one, calls), "file": source_path(one["file"])} for one in sums["lines"]],
+    }
+
+
+def mean_row(row: dict[str, Any], calls: int) -> dict[str, Any]:
+    """The members of a row, with means in seconds in place of sums in nanoseconds."""
+    means = {f"{name[:-3]}_s": value / NANOS / calls for name, value in row.items() if name.endswith("_ns")}
+    return {name: value for name, value in row.items() if not name.endswith("_ns")} | means
+
+
+def _flame_graph(flame: dict[str, Any], calls: int) -> FlameGraph | None:
     if not flame["nodes"]:
         return None
     frames, nodes = flame["frames"], flame["nodes"]
@@ -57,11 +59,11 @@ def _flame_graph(flame: dict[str, Any], mean_s: Callable[[int], float]) -> Flame
         lines=[frame["line"] or 0 for frame in frames],
         parents=[node["parent"] for node in nodes],
         frames=[0 if node["frame"] is None else node["frame"] + 1 for node in nodes],
-        running_s=[_round_time(mean_s(node["running_ns"])) for node in nodes],
-        waiting_s=[_round_time(mean_s(node["waiting_ns"])) for node in nodes],
+        running_s=[_round_time(node["running_ns"] / calls) for node in nodes],
+        waiting_s=[_round_time(node["waiting_ns"] / calls) for node in nodes],
     )
 
 
-def _round_time(seconds: float) -> float:
+def _round_time(nanos: float) -> float:
     """Seconds to a tenth of a microsecond, which is finer than samples are, and shorter to write."""
-    return round(seconds, 7)
+    return round(nanos / NANOS, 7)

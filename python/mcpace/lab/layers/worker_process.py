@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,16 +27,25 @@ class Worker(AdapterProcess):
 
     @classmethod
     def start(
-        cls, python: str, mode: Literal["measure", "serve"], place: str, tool: str, arguments: dict[str, Any]
+        cls,
+        python: str,
+        mode: Literal["measure", "serve"],
+        place: str,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        environment: Mapping[str, str] | None = None,
     ) -> Worker:
-        """Starts a worker in the current folder and waits for its ready message.
+        """Starts a worker in the current folder and waits for its ready message. A worker that only serves needs no
+        tool. ``environment`` is added to this process's environment.
 
         Raises :class:`UsageProblem` or :class:`Unreachable` with the worker's own message, and :class:`ProgramProblem`
         where the worker gives none.
         """
         command = [python, str(WORKER), mode, place, tool, json.dumps(arguments)]
         # Python must not write the worker's bytecode into mcpace's folder.
-        worker = cls(spawn_group(command, cwd=Path.cwd(), env={"PYTHONDONTWRITEBYTECODE": "1"}))
+        variables = {"PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
+        worker = cls(spawn_group(command, cwd=Path.cwd(), env=variables))
         try:
             for thread in worker._threads:
                 thread.start()

@@ -35,6 +35,14 @@ class Watcher(Protocol):
         """Another second of the load has ended."""
 
 
+class Quiet:
+    """Watcher that ignores the seconds."""
+
+    def begin(self, planned_s: float) -> None: ...
+
+    def second(self, second: LoadSecond) -> None: ...
+
+
 def run_engine(plan: LoadPlan, watcher: Watcher) -> Outcome:
     """Runs a plan to its end. Ctrl-C ends it early, with ``stopped`` in the outcome.
 

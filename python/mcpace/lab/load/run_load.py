@@ -20,6 +20,7 @@ from mcpace.lab.load.check import Checked
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open, Stage, StdioTarget
 from mcpace.lab.load.settings import LoadSettings, resolve_session
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
+from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.targets import Target
 
 if TYPE_CHECKING:
@@ -55,18 +56,32 @@ def run_load(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
     Raises :class:`LabError` where the target can't be reached or called, or the load can't be run.
     """
     settings = _with_own_tool(target, settings)
-    with defer_interrupt(), ExitStack() as stack:
+    with defer_interrupt():
+        result, plan = _run_at_target(target, settings, watcher)
+        if (settings.inside or settings.pid is not None) and result.cases and not result.partial:
+            # The measurement itself stays free of instrumentation.
+            from mcpace.lab.load.inside_load import look_inside
+
+            try:
+                result.cases[0].inside_sums = look_inside(target, settings, plan, result.cases[0], watcher)
+            except KeyboardInterrupt:
+                result.partial = True
+    return result
+
+
+def _run_at_target(target: Target, settings: LoadSettings, watcher: Watcher) -> tuple[Run, LoadPlan]:
+    with ExitStack() as stack:
         with allow_interrupt():
+            started = stack.enter_context(start_target(target, watcher, extra_root=settings.extra_root))
             watcher.preparing(f"checking {target.name}")
-            place = Place(stack, target, settings)
+            place = Place(stack, started, settings)
             checked, token = check_conversation(place, settings)
             for note in checked.notes:
                 watcher.note(note)
             thresholds.check_thresholds(settings.thresholds, [operation.name for operation in checked.operations])
         make_layer_client = partial(place.layer_client, settings, token) if settings.server_timing else None
-        return _run_plan(
-            target, settings, plan_of(place.plan_target(token), settings, checked), watcher, make_layer_client
-        )
+        plan = plan_of(place.plan_target(token), settings, checked)
+        return _run_plan(target, settings, plan, watcher, make_layer_client), plan
 
 
 def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:

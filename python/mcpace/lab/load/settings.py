@@ -83,6 +83,10 @@ class LoadSettings:
     thresholds: tuple[Threshold, ...] = ()
     server_timing: bool = False
     """Whether an additional user requests the server's layer timings."""
+    inside: bool = False
+    """Whether the program that mcpace starts is looked into, in a stretch of load after the measurement."""
+    pid: int | None = None
+    """Process that serves the target and is looked into in such a stretch."""
     hold_s: float = 0.0
     faults: tuple[str, ...] = ()
 
@@ -106,6 +110,7 @@ class LoadSettings:
             "seed": self.seed,
             "headers": [name for name, _ in self.headers],
             "server_timing": self.server_timing or None,
+            "inside": self.inside or self.pid is not None or None,
             "faults": list(self.faults),
         }
         return {name: value for name, value in options.items() if value not in (None, [])}

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
-from mcpace.lab.errors import ProgramDied, ProgramHung, ProgramRubbish, Unsupported
+from mcpace.lab.errors import LabError, ProgramDied, ProgramHung, ProgramRubbish, Unsupported
 from mcpace.lab.paths import neutral_folder
 from mcpace.lab.processes.child_processes import end_group, has_exited, wait_exit
 
@@ -93,13 +93,21 @@ class AdapterProcess:
         return ready
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
-        """Ends the program: closes its stdin, waits, sends SIGTERM, then SIGKILL. Harmless after its exit."""
-        with contextlib.suppress(OSError):
-            self._stdin.close()
+        """Ends the program: asks it to end, waits, sends SIGTERM, then SIGKILL. Harmless after its exit."""
+        self._ask_to_end()
         try:
             wait_exit(self._process, limit_s)
         finally:
             self._kill()
+
+    def _ask_to_end(self) -> None:
+        """Closes the program's stdin."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+
+    def exit_error(self, during: str = "load") -> LabError | None:
+        """Returns the reason of the program's exit after ending its process group; `None` while it runs."""
+        return self._exit_problem(during) if has_exited(self._process) else None
 
     def __enter__(self) -> Self:
         return self

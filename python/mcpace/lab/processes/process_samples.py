@@ -47,6 +47,8 @@ class ProcessSamples:
         self._period_s = period_s
         self._proc = proc
         self._children_are = children_are
+        self.finds_children = True
+        """Whether children that appear now are watched."""
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._watched: list[Watched] = []
@@ -99,7 +101,7 @@ class ProcessSamples:
             self.sample_all()
 
     def _find_children(self) -> None:
-        if self._children_are is None:
+        if self._children_are is None or not self.finds_children:
             return
         known = {watched.pid for watched in self._watched}
         for pid in child_pids(self._proc):

@@ -40,22 +40,38 @@ class Process:
 
 def read_usage(pid: int, proc: Path = PROC) -> Usage | None:
     """Reads the usage of ``pid`` and its descendants; ``None`` where ``pid`` has ended, or there is no /proc."""
-    known = _running_processes(proc)
-    if pid not in known:
+    tree = process_tree(pid, proc).values()
+    if not tree:
         return None
-    children: dict[int, list[int]] = {}
-    for number, process in known.items():
-        children.setdefault(process.parent, []).append(number)
-    tree, waiting = [], [pid]
-    while waiting:
-        number = waiting.pop()
-        tree.append(known[number])
-        waiting += children.get(number, [])
     return Usage(
         cpu_s=sum(process.cpu_ticks for process in tree) / TICKS,
         rss_bytes=sum(process.rss_pages for process in tree) * PAGE,
         processes=len(tree),
     )
+
+
+def process_tree(pid: int, proc: Path = PROC) -> dict[int, Process]:
+    """``pid`` and its descendants by process id; empty where ``pid`` has ended, or there is no /proc."""
+    known = _running_processes(proc)
+    if pid not in known:
+        return {}
+    children: dict[int, list[int]] = {}
+    for number, process in known.items():
+        children.setdefault(process.parent, []).append(number)
+    tree, waiting = {}, [pid]
+    while waiting:
+        number = waiting.pop()
+        tree[number] = known[number]
+        waiting += children.get(number, [])
+    return tree
+
+
+def program_name(pid: int, proc: Path = PROC) -> str:
+    """Name of the file that a process runs: ``python3.11``; empty where it can't be read."""
+    try:
+        return (proc / str(pid) / "exe").readlink().name
+    except OSError:
+        return ""
 
 
 class UsageWatch:

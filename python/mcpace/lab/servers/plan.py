@@ -50,6 +50,8 @@ class ServersPlan:
     """``None``: REVISION, or OLDER for a server that doesn't support REVISION."""
     server_timing: bool = False
     """Whether an additional user requests the servers' layer timings."""
+    inside: bool = False
+    """Whether each server is looked into, in a further load after its rounds."""
 
     def check_settings(self) -> None:
         """Raises :class:`UsageProblem` for settings that are invalid on any machine."""
@@ -105,5 +107,6 @@ class ServersPlan:
             "state": self.state,
             "revision": self.revision,
             "server_timing": self.server_timing or None,
+            "inside": self.inside or None,
         }
         return {name: value for name, value in options.items() if value is not None}

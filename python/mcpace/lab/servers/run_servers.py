@@ -18,6 +18,7 @@ from mcpace.lab.adapters.subject import Resolved
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
+from mcpace.lab.inside.evidence import InsideEvidence
 from mcpace.lab.load import delayed_ack
 from mcpace.lab.load.delayed_ack import Experiment
 from mcpace.lab.load.plan import HttpTarget, LoadPlan
@@ -73,6 +74,12 @@ def run_servers(plan: ServersPlan, progress: Progress) -> Run:
         except KeyboardInterrupt:
             result.partial = True
         result.cases = bench.server_cases()
+        if plan.inside and not result.partial:
+            try:
+                with allow_interrupt(), limits.avoid_server_cores(conditions.cap):
+                    bench.look_inside(result.cases, progress)
+            except KeyboardInterrupt:
+                result.partial = True
         result.servers.floor = rounds_to_case.null_floor(bench.floor, bench.plan)
     return result
 
@@ -137,6 +144,25 @@ class _Bench:
                 progress.preparing(f"{server.subject.label()}: repeating with TCP_QUICKACK")
                 if (experiment := server.run_experiment(progress)) is not None:
                     self._experiments[index] = experiment
+
+    def look_inside(self, cases: Sequence[Case], progress: Progress) -> None:
+        """Starts each measured server again, instrumented, and puts a further load on it."""
+        for server, case in zip(self.servers, cases, strict=True):
+            server.close()
+            if not server.rounds or server.error:
+                continue
+            name = server.subject.label()
+            progress.preparing(f"{name}: looking inside")
+            with ExitStack() as stack:
+                evidence = stack.enter_context(InsideEvidence(server.command, progress.note))
+                # Adapters start Python with -E, which ignores the variables of the instrumentation as well.
+                command = tuple(word for word in server.command if word != "-E")
+                again = ServerUnderTest(server.subject, self.conditions, command, server.environment, evidence=evidence)
+                stack.callback(again.close)
+                try:
+                    case.inside_sums = again.look_inside(case)
+                except LabError as problem:
+                    progress.note(f"{name} could not be looked into: {problem}")
 
     def server_cases(self) -> list[Case]:
         """The case of each server. All but the first have their ratio to the first."""

@@ -8,9 +8,8 @@ from signal import Signals
 from typing import Any, Literal
 
 from mcpace.lab.environments.environment import Environment
-from mcpace.lab.errors import LabError
 from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
-from mcpace.lab.processes.child_processes import has_exited, signal_group
+from mcpace.lab.processes.child_processes import signal_group
 
 State = Literal["stateless", "stateful"]
 
@@ -78,10 +77,6 @@ class ServerProgram(AdapterProcess):
         """Sends a signal to the process group. Harmless after the program's exit."""
         if self._process.returncode is None:
             signal_group(self._process, number)
-
-    def exit_error(self) -> LabError | None:
-        """Returns the reason of the server's exit after ending its process group; `None` while it runs."""
-        return self._exit_problem("load") if has_exited(self._process) else None
 
 
 def read_ready(ready: dict[str, Any]) -> Ready:

@@ -19,10 +19,12 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, Unsupported
+from mcpace.lab.inside.evidence import InsideEvidence
 from mcpace.lab.load.delayed_ack import Experiment, LoadResult
-from mcpace.lab.load.engine import run_engine
+from mcpace.lab.load.engine import Quiet, run_engine
 from mcpace.lab.load.engine_outcome import Outcome
 from mcpace.lab.load.histogram import merge_buckets
+from mcpace.lab.load.inside_load import LONGEST_STRETCH_S, sum_stretch
 from mcpace.lab.load.layers import LayerSampler
 from mcpace.lab.load.outcome_to_case import CALLS
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open
@@ -34,8 +36,8 @@ from mcpace.lab.progress import Progress
 from mcpace.lab.servers.server_program import ServerProgram, State
 from mcpace.lab.servers.shop import Account
 from mcpace.lab.servers.workloads import Workload
-from mcpace.report.model.load import LoadSecond
-from mcpace.report.model.run import Subject
+from mcpace.report.model.inside import InsideSums
+from mcpace.report.model.run import Case, Subject
 from mcpace.report.model.servers import ServerFacts
 
 CHECK_LIMIT_S = 30.0
@@ -98,6 +100,8 @@ class ServerUnderTest:
     environment: Environment | None = None
     checked: bool = True
     """Whether its answers are checked first. The null server has only one answer and isn't checked."""
+    evidence: InsideEvidence | None = None
+    """Evidence about the inside of the server, which is then instrumented."""
     error: str | None = None
     unsupported: str | None = None
     facts: ServerFacts = field(default_factory=ServerFacts)
@@ -188,6 +192,18 @@ class ServerUnderTest:
             return None
         return Experiment(plain, quick, alone_plain, alone_quick)
 
+    def look_inside(self, case: Case) -> InsideSums | None:
+        """Makes a load that the server's evidence is about. ``case`` has the load without evidence.
+
+        Raises :class:`LabError` where the server can't be started, or the load fails.
+        """
+        assert self.evidence is not None, "a server that is looked into has evidence"
+        self.start_server()
+        if self._resume_program() is None:
+            raise LabError(self.error or self.unsupported or "it did not start")
+        plan = self._load_plan(min(self.conditions.round_s, LONGEST_STRETCH_S), seed=1, warm_up_s=ROUND_WARM_UP_S)
+        return sum_stretch(plan, self.evidence, self._layer_client().recording(), case)
+
     def load_result(self) -> LoadResult | None:
         """Results of all rounds for the finding ``delayed-ack``; ``None`` without a round."""
         if not self.rounds:
@@ -213,15 +229,24 @@ class ServerUnderTest:
             mode=self.subject.mode or "json",
             state=conditions.state,
             environment=self.environment,
-            env=account.environment() if account else None,
+            env=self._variables(account),
             prefix=self._confinement.command_prefix(),
             ready_limit_s=conditions.ready_limit_s,
         )
         self._stack.callback(program.close)
         self._program = program
+        if self.evidence is not None:
+            self.evidence.watch(program.pid)
         ready = program.ready
         self.facts.sdk_version, self.facts.workers, self.facts.notes = ready.version, ready.workers, list(ready.notes)
         return program
+
+    def _variables(self, account: Account | None) -> dict[str, str]:
+        own = dict(account.environment()) if account else {}
+        if self.evidence is None:
+            return own
+        # The path of the shell doesn't reach the release under test.
+        return dict(self.evidence.environment([*own.items(), ("PYTHONPATH", "")]))
 
     def _check_program(self, program: ServerProgram) -> None:
         if not self.checked:
@@ -319,10 +344,3 @@ def _run_unless_interrupted(plan: LoadPlan) -> Outcome:
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     return outcome
-
-
-class Quiet:
-    """Watcher that ignores the seconds of a load: a comparison shows rounds."""
-
-    def begin(self, planned_s: float) -> None: ...
-    def second(self, second: LoadSecond) -> None: ...

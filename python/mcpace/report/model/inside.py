@@ -42,6 +42,42 @@ class LineTime(Model):
     """Time in which a thread waited there, and no span tells for what."""
 
 
+class AddedTime(Model):
+    """Time that looking inside adds to a call, from rounds of calls with and without it in turns."""
+
+    plain_s: Number
+    """Median call without it."""
+    ratio: Number
+    """A call with it divided by a call without it: geometric mean of the rounds' ratios."""
+    low: Number | None = None
+    high: Number | None = None
+    """95 % interval of the ratio. Absent with fewer than two rounds."""
+    rounds: Whole
+
+
+class InsideSums(Model):
+    """Work of a server's programs while calls overlapped: means a call, in seconds, of sums over all threads and
+    requests. Threads and requests that overlap are added, so the times do not add up to the time of a call."""
+
+    calls: Whole
+    """Calls that returned in the stretch of time."""
+    stretch_s: Number
+    """Length of the stretch of time."""
+    running_s: Number = 0.0
+    """Time in which threads ran."""
+    dependencies: list[DependencyWait] = []
+    """Answer times of the dependencies."""
+    packages: list[PackageTime] = []
+    lines: list[LineTime] = []
+    samples: Whole = 0
+    """Moments that were sampled in the stretch of time."""
+    spans: Whole = 0
+    """Requests that began in the stretch of time."""
+    missing: list[str] = []
+    """Sources that gave nothing, each with the reason."""
+    added: AddedTime | None = None
+
+
 class FlameGraph(Model):
     """The stacks of a tool's calls as a tree: means over the calls, in seconds. The outermost calls together have the
     time in which a thread ran or waited within the calls.
@@ -99,6 +135,7 @@ class ToolTime(Model):
     """The stacks as a tree; absent where none were sampled."""
     missing: list[str] = []
     """Sources that gave nothing, each with the reason."""
+    added: AddedTime | None = None
 
     def named_s(self) -> float:
         """Time of a call that is named: all but the rest."""

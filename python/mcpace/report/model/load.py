@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from mcpace.report.model.base import Facts, Model, Number, Whole
+from mcpace.report.model.inside import InsideSums
 
 
 class Latencies(Model):
@@ -157,6 +158,9 @@ class LoadCase(Model):
     """Whether the generator, not the target, was the limit."""
     seconds: list[LoadSecond] | None = None
     load: LoadFacts | None = None
+    inside_sums: InsideSums | None = None
+    """Work of the server's programs in a further stretch of the load, where they were looked into. All other figures
+    were measured without that."""
 
     @model_serializer(mode="wrap")
     def _without_what_is_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -164,6 +168,8 @@ class LoadCase(Model):
         if self.load is None and self.throughput_rps is None:
             for name in LoadCase.model_fields:
                 members.pop(name, None)
+        if members.get("inside_sums") is None:
+            members.pop("inside_sums", None)
         if members.get("server") is None:
             members.pop("server", None)
         if members.get("layer") is None:

@@ -42,12 +42,17 @@ def basis(inside: ToolTime) -> str:
 
 def notes(inside: ToolTime) -> list[str]:
     """Sources that gave nothing, and calls that are left out."""
-    found = [f"missing: {clean(reason, 300)}" for reason in inside.missing]
+    found = [missing_words(reason) for reason in inside.missing]
     if inside.overlapping:
         found.append(f"{count(inside.overlapping, 'call')} overlapped others and can't be told apart")
     if inside.traced:
         found.append(f"{count(inside.traced, 'call')} overlapped others and are told apart by their traces")
     return found
+
+
+def missing_words(reason: str) -> str:
+    """A source that gave nothing."""
+    return f"missing: {clean(reason, 300)}"
 
 
 def split_rows(inside: ToolTime, most: int) -> list[TimeRow]:
@@ -97,10 +102,11 @@ def line_rows(inside: ToolTime, most: int) -> Iterator[TimeRow]:
     """Lines of the server's own code: at most ``most`` rows, the longest first."""
     own = [(line, line.running_s + line.waiting_s) for line in inside.lines]
     for line, time_s in [one for one in own if one[1] >= inside.server_s * LEAST_SHARE][:most]:
-        yield TimeRow("own", time_s, _line_words(line))
+        yield TimeRow("own", time_s, line_words(line))
 
 
-def _line_words(line: LineTime) -> str:
+def line_words(line: LineTime) -> str:
+    """``weather.py:13 forecast → AsyncClient.__init__``."""
     callee = f" → {clean(line.callee, 60)}" if line.callee else ""
     return f"{place_words(line.file, line.line)} {clean(line.function, 60)}{callee}"
 

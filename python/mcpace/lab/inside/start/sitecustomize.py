@@ -1,7 +1,7 @@
 """Instruments a server's interpreter with OpenTelemetry as it starts. mcpace puts this folder on PYTHONPATH.
 
-The server's own packages come first: the packages of the overlay stand last on the path. A failure is written to the
-file that MCPACE_INSIDE_REPORT names, and the server starts as usual. Programs that the server starts are not
+The server's own packages come first: the packages of the overlay stand last on the path. Success or failure is written
+to the file that MCPACE_INSIDE_REPORT names, and the server starts as usual. Programs that the server starts are not
 instrumented. Pauses for the collection of garbage are written to files whose path MCPACE_INSIDE_PAUSES begins.
 """
 
@@ -14,6 +14,11 @@ import sys
 import time
 from pathlib import Path
 
+OLDEST_PYTHON = (3, 10)
+WRAPPERS = {"conda", "hatch", "pdm", "pipenv", "pipx", "poetry", "rye"}
+"""Programs in Python that start the server: ``poetry run python server.py``."""
+STARTED = "started"
+"""Line of the report where the instrumentation runs."""
 HERE = Path(__file__).resolve().parent
 SHORTEST_PAUSE_NS = 50_000
 MOST_PAUSES = 65_536
@@ -85,20 +90,37 @@ def start_instrumentation() -> None:
         os.environ.pop("PYTHONPATH", None)
     if not overlay:
         return
-    sys.path.append(overlay)
     try:
+        require_fitting_interpreter()
+        sys.path.append(overlay)
         from opentelemetry.instrumentation.auto_instrumentation import initialize
 
         initialize(swallow_exceptions=False)
+        outcome = STARTED
     except Exception as error:
-        try:
-            with Path(report).open("a", encoding="utf-8") as file:
-                file.write(f"{type(error).__name__}: {error}"[:500] + "\n")
-        except OSError:
-            pass
+        outcome = f"{type(error).__name__}: {error}"[:500]
+    try:
+        with Path(report).open("a", encoding="utf-8") as file:
+            file.write(outcome + "\n")
+    except OSError:
+        pass
+
+
+def require_fitting_interpreter() -> None:
+    """Raises RuntimeError where the packages of the overlay are for other interpreters."""
+    name, version = sys.implementation.name, sys.version_info[:2]
+    if name != "cpython" or version < OLDEST_PYTHON:
+        own = f"{name} {version[0]}.{version[1]}"
+        raise RuntimeError(f"the server runs {own}, and the instrumentation is for CPython 3.10 and later")
+
+
+def is_wrapper() -> bool:
+    """Whether this program only starts the server, which then needs the variables."""
+    return any(Path(word).name in WRAPPERS for word in getattr(sys, "orig_argv", [])[1:4])
 
 
 sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != HERE]
 run_shadowed_module()
-start_instrumentation()
-watch_collections()
+if not is_wrapper():
+    start_instrumentation()
+    watch_collections()

@@ -3,7 +3,8 @@
 ``measure MODULE:SERVER TOOL ARGUMENTS``: writes ``{"ready": true, "sdk", "version", "python", "layers": [{"name",
 "includes"} or {"name", "unsupported"}]}``, then takes ``{"cmd": "connect", "url"}`` → ``{"layers": …}`` (those that
 need a served server), ``{"cmd": "batch", "layer", "calls"}`` → ``{"ns": …}`` until its stdin ends.
-``serve MODULE:SERVER TOOL ARGUMENTS``: writes ``{"ready": true, "url", "by"}`` and serves until its stdin ends.
+``serve MODULE:SERVER TOOL ARGUMENTS``: writes ``{"ready": true, "url", "by"}`` and serves until its stdin ends. TOOL
+may be empty.
 
 A problem is an answer too: ``{"problem": "usage" or "setup", "message", "known"}``.
 
@@ -71,7 +72,7 @@ def _probe(place: str, tool: str, arguments: dict[str, Any], loop: Loop) -> Prob
     sdk_probe = kind(CallTarget(server, tool, arguments, loop))
     with sdk_probe.sdk_errors():
         names = sdk_probe.tools()
-    if tool not in names:
+    if tool and tool not in names:
         raise unknown_tool(tool, names)
     return sdk_probe
 

@@ -1,0 +1,256 @@
+"""Programs that mcpace starts as targets: real servers that listen, and programs that fail in each way."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpace import _core
+from mcpace.lab import targets
+from mcpace.lab.errors import LabError, ProgramDied, Unreachable, UsageProblem
+from mcpace.lab.inside.running_process import RunningProcess
+from mcpace.lab.processes.listening_sockets import listening_addresses
+from mcpace.lab.progress import Silent
+from mcpace.lab.servers import listening_program
+from mcpace.lab.servers.started_target import start_target
+from support.commands import COMMAND, run
+
+AMPLE_S = 30.0
+SIMPLE = f"serve:{COMMAND[0]} target simple"
+"""One of mcpace's scripted servers, which picks a free port."""
+LISTENS = """
+import socket, sys, time
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+"""
+OWN_SERVER = """
+from mcpace import MCPServer
+server = MCPServer("own")
+
+@server.tool()
+def double(number: int = 2) -> int:
+    return 2 * number
+"""
+
+
+def gone(pid: int) -> bool:
+    """Waits until a process has ended. A zombie counts as ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], AMPLE_S)[0])
+    finally:
+        os.close(handle)
+
+
+def tools_of(url: str) -> list[str]:
+    client = _core.Client(url)
+    try:
+        client.connect()
+        return [str(tool["name"]) for tool in client.list_tools()]
+    finally:
+        client.disconnect()
+
+
+def python(body: str) -> str:
+    return f'serve:{sys.executable} -S -c "{body}"'
+
+
+@contextlib.contextmanager
+def listening(*command: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A Python program that has printed its port."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        port = int(program.stdout.readline())
+        try:
+            yield program, port
+        finally:
+            program.kill()
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "url", "server_object"),
+    [
+        ("serve:python app.py --port 1", ("python", "app.py", "--port", "1"), None, ""),
+        ("serve:http://127.0.0.1:1/x python app.py", ("python", "app.py"), "http://127.0.0.1:1/x", ""),
+        ("package.module:server", (), None, "package.module:server"),
+        ("dir/my server.py:make", (), None, "dir/my server.py:make"),
+        ("/abs/app.py:holder.mcp", (), None, "/abs/app.py:holder.mcp"),
+    ],
+)
+def test_programs_are_targets(text: str, command: tuple[str, ...], url: str | None, server_object: str) -> None:
+    target = targets.parse_target(text)
+    assert target.program is not None
+    assert (target.program.command, target.url, target.program.server_object) == (command, url, server_object)
+
+
+@pytest.mark.parametrize(
+    "text", ["localhost:8000", "serve:", "serve:http://h/mcp", "app.py:", ":mcp", "a b:c", "notion"]
+)
+def test_other_texts_are_no_programs(text: str) -> None:
+    with pytest.raises(UsageProblem):
+        targets.parse_target(text)
+
+
+def test_the_secrets_of_a_command_are_not_shown() -> None:
+    target = targets.parse_target("serve:http://127.0.0.1:1/mcp?key=PLANTED srv --token PLANTED")
+    assert "PLANTED" not in target.name
+    assert target.program is not None and target.program.command[-1] == "PLANTED"
+
+
+def test_addresses_are_those_on_which_the_process_listens() -> None:
+    with contextlib.ExitStack() as stack:
+        four = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        everywhere = stack.enter_context(socket.create_server(("", 0)))
+        stack.enter_context(socket.create_connection(four.getsockname()))
+        ports = {four.getsockname()[1], everywhere.getsockname()[1]}
+        if socket.has_ipv6:
+            with contextlib.suppress(OSError):
+                six = stack.enter_context(socket.create_server(("::1", 0), family=socket.AF_INET6))
+                ports.add(six.getsockname()[1])
+        found = listening_addresses([os.getpid()])
+        assert {port for _, port in found} >= ports
+        assert {host for host, _ in found} <= {"127.0.0.1", "::1"}
+        with listening(sys.executable, "-c", LISTENS + "time.sleep(60)") as (_, port):
+            assert ("127.0.0.1", port) not in listening_addresses([os.getpid()])
+
+
+def test_a_program_is_found_by_its_sockets_and_ended() -> None:
+    with start_target(targets.parse_target(SIMPLE), Silent()) as started:
+        assert started.url is not None and started.url.endswith("/mcp")
+        assert started.program is None
+        assert "greet" in tools_of(started.url)
+    with pytest.raises(_core.ClientProblem):
+        tools_of(started.url)
+
+
+def test_a_server_object_is_served_by_its_own_sdk(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN_SERVER)
+    with start_target(targets.parse_target(f"{file}:server"), Silent()) as started:
+        assert started.url is not None and tools_of(started.url) == ["double"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        ("import sys; sys.exit('the key is missing')", ProgramDied, "exited with code 1.*the key is missing"),
+        ("import time; time.sleep(60)", Unreachable, "listens on no TCP port"),
+        (
+            "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=0)",
+            Unreachable,
+            "no path of /mcp.*name the URL",
+        ),
+    ],
+)
+def test_a_program_without_endpoint_is_one_sentence(
+    body: str, kind: type[LabError], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening_program, "SETTLE_S", 0.5)
+    words = targets.parse_target(python(body)).program
+    assert words is not None
+
+    def connect(url: str) -> None:
+        tools_of(url)
+
+    with pytest.raises(kind, match=says):
+        listening_program.ListeningProgram.start(words.command, connect, url=None, env=None, limit_s=3.0)
+
+
+def test_a_program_that_does_not_exist_is_one_sentence() -> None:
+    with (
+        pytest.raises(ProgramDied, match="can't be started"),
+        start_target(targets.parse_target("serve:/no/such/program"), Silent()),
+    ):
+        pass
+
+
+def test_a_program_that_ignores_signals_is_killed() -> None:
+    ignoring = "import signal; [signal.signal(n, signal.SIG_IGN) for n in (2, 15)]; "
+    body = ignoring + "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=0)"
+    command = [sys.executable, "-S", "-c", body]
+    program = listening_program.ListeningProgram.start(command, lambda url: None)
+    program.close(limit_s=0.1)
+    assert gone(program.pid)
+    assert program._process.returncode == -signal.SIGKILL
+
+
+def test_an_address_that_another_program_has_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        url = f"http://127.0.0.1:{other.getsockname()[1]}/mcp"
+        with (
+            pytest.raises(UsageProblem, match="another program already listens"),
+            start_target(targets.parse_target(f"serve:{url} {COMMAND[0]} target simple"), Silent()),
+        ):
+            pass
+
+
+def test_the_death_of_a_program_explains_the_failure_of_the_experiment() -> None:
+    program = targets.parse_target(SIMPLE)
+    with pytest.raises(ProgramDied, match="SIGKILL"), start_target(program, Silent()) as started:
+        assert started.url is not None
+        port = int(started.url.split(":")[2].split("/")[0])
+        [pid] = [
+            int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal() and listens(int(one.name), port)
+        ]
+        os.kill(pid, signal.SIGKILL)
+        raise Unreachable("a call failed")
+
+
+def listens(pid: int, port: int) -> bool:
+    return port in {own for _, own in listening_addresses([pid])}
+
+
+@pytest.mark.parametrize("command", ["measure", "explain", "load"])
+def test_pid_needs_a_url_and_inside_needs_a_program(command: str, tmp_path: Path) -> None:
+    for words, says in (
+        ((command, "stdio:server", "--pid", os.getpid()), "--pid needs a target with a URL"),
+        ((command, "http://127.0.0.1:9/mcp", "--inside"), "serve:COMMAND"),
+        ((command, "http://127.0.0.1:9/mcp", "--pid", 2**22 + 1), "there is no process"),
+    ):
+        done = run(*words, folder=tmp_path)
+        assert done.code == 2 and says in done.stderr, done.stderr
+
+
+def test_only_own_python_processes_that_serve_the_target_are_looked_into() -> None:
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        with pytest.raises(UsageProblem, match="runs sleep, and only Python"):
+            RunningProcess(sleeper.pid, "http://127.0.0.1:9/mcp")
+        sleeper.kill()
+    with pytest.raises(UsageProblem, match="mcpace itself"):
+        RunningProcess(os.getpid(), "http://127.0.0.1:9/mcp")
+    with listening(sys.executable, "-c", LISTENS + "time.sleep(60)") as (program, port):
+        with pytest.raises(UsageProblem, match=f"listens at port {port}, not at port 9"):
+            RunningProcess(program.pid, "http://127.0.0.1:9/mcp")
+        running = RunningProcess(program.pid, f"http://127.0.0.1:{port}/mcp")
+        running.close()
+    other = subprocess.Popen(["sleep", "60"], user="nobody") if os.geteuid() == 0 else None
+    try:
+        with pytest.raises(UsageProblem, match="belongs to another user"):
+            RunningProcess(other.pid if other is not None else 1, "http://127.0.0.1:9/mcp")
+    finally:
+        if other is not None:
+            other.kill()
+            other.wait()
+
+
+def test_a_program_that_listens_is_measured(tmp_path: Path) -> None:
+    done = run(
+        "measure", SIMPLE, "--tool", "greet", "--args", '{"name": "x"}', "--trials", 2, "--json", folder=tmp_path
+    )
+    assert done.code == 0, done.stderr
+    cases = json.loads(done.stdout)["cases"]
+    assert [case["operation"] for case in cases] == ["connect", "list", "call"]
+    assert all(case["trials_s"] and case["target"] == SIMPLE for case in cases)
