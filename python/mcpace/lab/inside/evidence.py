@@ -6,16 +6,20 @@ Each source is optional. A source that gave nothing is an event of the recording
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.inside.instrumentation import Instrumentation, Variables
+from mcpace.lab.inside.node_runtime import NodeInstrumentation
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
 
-INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation}
+INSTRUMENTATIONS: dict[Runtime, Callable[[Path, Say], Instrumentation]] = {
+    Runtime.PYTHON: PythonInstrumentation,
+    Runtime.NODE: NodeInstrumentation,
+}
 
 
 class InsideEvidence:
@@ -66,5 +70,8 @@ class InsideEvidence:
         self.close()
         if self._spans is not None:
             recording.add_recording(self._spans)
-        for instrumentation in self._instrumentations:
+        # Where the command did not tell its runtime, the runtimes that were not there are no news.
+        several = len(self._instrumentations) > 1
+        seen = [one for one in self._instrumentations if several and one.has_evidence()]
+        for instrumentation in seen or self._instrumentations:
             instrumentation.add_to(recording)
