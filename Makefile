@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs pictures casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ docs: build ## Write what is generated: command line reference, Run schema, cont
 	$(BIN)/python scripts/finding_contexts.py
 	$(BIN)/python scripts/generate_docs.py
 
+pictures: build ## Make the pictures of docs/inside.md from a measurement of examples/inside; needs the package index and Chromium
+	$(BIN)/python scripts/pictures.py
+
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
 	$(BIN)/python benches/ledger/run.py
 
@@ -99,6 +102,9 @@ bench-load: build ## The load engine beside wrk, oha and k6: checked requests a 
 
 bench-layers: build ## The handler layer beside djangorestframework-mcp-server's, and what a socket adds
 	$(BIN)/python benches/layers/run.py
+
+bench-alternatives: $(VENV)/.tools ## Processor time of libraries beside quicker ones with the same use; writes the table of costly-library
+	$(BIN)/uv run --no-project --quiet --script benches/alternatives/run.py --write
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: cargo install cargo-fuzz)

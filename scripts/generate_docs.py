@@ -22,6 +22,7 @@ from mcpace.report.model.run import Run
 from mcpace.report.page import model
 
 ROOT = Path(__file__).parents[1]
+ALTERNATIVES = ROOT / "crates" / "explain" / "src" / "findings" / "inside" / "alternatives.json"
 TABLE = re.compile(r"(?<=<!-- table -->\n).*(?=<!-- end of table -->)", re.S)
 
 
@@ -46,10 +47,12 @@ def documents() -> dict[str, str]:
     schema = finding_contexts.into_run_schema(Run.model_json_schema(by_alias=True), catalogue)
     types = interfaces("python/mcpace/report/page/model.py", model.Shell, model.Live, model.Listing)
     findings = TABLE.sub(lambda _: proofs() + "\n", (ROOT / "docs" / "findings.md").read_text())
+    inside = TABLE.sub(lambda _: alternatives() + "\n", (ROOT / "docs" / "inside.md").read_text())
     return {
         "docs/cli.md": command_line(),
         "docs/run.schema.json": json.dumps(schema, indent=1) + "\n",
         "docs/findings.md": findings,
+        "docs/inside.md": inside,
         "web/src/page.gen.ts": types,
         "web/src/contexts.gen.ts": finding_contexts.typescript(catalogue, contexts.CONTEXTS),
         "python/mcpace/report/model/contexts.py": finding_contexts.python(catalogue),
@@ -62,6 +65,19 @@ def proofs() -> str:
     from support.proofs import table
 
     return table()
+
+
+def alternatives() -> str:
+    """The table of quicker libraries, from the measurements."""
+    rows = json.loads(ALTERNATIVES.read_text())
+    lines = [
+        "| library | alternative | use | processor time, library ÷ alternative | measured |",
+        "|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: (row["library"].lower(), row["use"])):
+        pair = f"{row['library']} {row['version']} | {row['alternative']} {row['alternative_version']}"
+        lines.append(f"| {pair} | {row['use']} | {row['factor']:g} | {row['measured']}, {row['runtime']} |")
+    return "\n".join(lines)
 
 
 def command_line() -> str:

@@ -223,6 +223,7 @@ class Recorder:
         quickack: bool = False,
         headers: list[tuple[str, str]] = ...,
         watch: int | None = None,
+        traceparent: bool = False,
     ) -> Recorder:
         """``headers`` are added to each request to ``upstream``; they replace a client's headers of the same names and
         are not recorded. ``watch``: process id of the server, whose processor time is read at each exchange."""
@@ -329,6 +330,7 @@ class Client:
         standalone_get: bool = False,
         extra_root: str | None = None,
         headers: list[tuple[str, str]] = ...,
+        traceparent: bool = False,
     ) -> Client: ...
     def connect(self) -> dict[str, Any]:
         """``revision``, ``transport``, ``server``, ``version``."""
@@ -359,6 +361,12 @@ class Explained:
     """Where the time inside each tool went, where the server's programs were looked into."""
     missing_sources: list[tuple[str, str]]
     """Sources of evidence about the inside of the server that gave nothing (``spans``, ``stacks``), with the reason."""
+    spans: dict[str, Any]
+    """How spans were joined to calls: ``spans``, ``requests``, ``traced``, ``remote``, ``duplicates``, ``misplaced``,
+    ``left_out``, and ``clocks``, each with ``service``, ``shift_ns``, ``error_ns``, ``is_contradictory``."""
+    span_counts: tuple[int, int, bool] | None
+    """Counts of the file of spans: spans without an end, spans that end before they begin, and whether it is
+    cut off."""
     exits: list[dict[str, Any]]
     """How each server process ended: ``code``, ``signal``, ``answered`` and ``unanswered`` requests; ``only_call_ns``
     is the time of its tool call, where it was started for one call."""
@@ -374,6 +382,8 @@ class Explained:
     ) -> Iterator[tuple[int, float, Literal["ok", "tool-error", "failed", "open"], str | None]]:
         """The calls of one operation by their starts: id, seconds, how it ended (``open``: it never returned, and its
         seconds are up to the recording's end), the program's words where it failed."""
+    def tool(self, call: int) -> str | None:
+        """The tool of a call."""
     def sum(self, calls: list[int]) -> dict[str, Any]:
         """The ledgers of ``calls``, added up: ``calls``, ``parts`` in nanoseconds, ``layers`` of ``parts.server``, and
         of how many the server ``told`` them, of how many that is ``doubted`` (``doubted_ns``: what it told there)."""
@@ -420,10 +430,14 @@ class Catalogue(TypedDict):
 def catalogue() -> Catalogue:
     """The catalogue of all findings, made anew for each call."""
 
-def explained(paths: list[str], *, behind: list[str] = ...) -> Explained:
+def explained(paths: list[str], *, behind: list[str] = ..., spans: str | None = None) -> Explained:
     """Explanation of saved recordings; several of one machine are explained as one. A single
     file is explained while it is read, so that
-    it may be large; ``behind`` are of servers behind a gateway."""
+    it may be large; ``behind`` are of servers behind a gateway, and ``spans`` is a file of spans in OTLP JSON or Jaeger
+    JSON."""
+
+def explained_spans(path: str) -> Explained:
+    """Explanation of a file of spans alone: its calls are those that MCP servers tell of."""
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
     """Runs a server between this process's stdin and stdout, recording; returns its exit code."""

@@ -35,7 +35,7 @@ CRATES = {
     "stats": set(),
     "trust": set(),
     "load": {"wire", "stats", "trust"},
-    "py": {"wire", "record", "explain", "export", "net", "client", "serve", "auth", "redis", "target", "load"},
+    "py": {"wire", "record", "explain", "export", "net", "client", "serve", "auth", "redis", "spans", "target", "load"},
 }
 
 PURE = {"wire", "record", "explain", "export", "spans", "stats", "client-protocol"}

@@ -48,6 +48,7 @@ class View {
     const seen = new Set(
       page.cases.flatMap((one) => one.call?.exchanges.flatMap((each) => each.phases.map(([phase]) => phase)) ?? []),
     );
+    const asked = page.cases.some((one) => one.call?.lanes.length);
     const many = page.cases.filter((one) => one.call).length > 1;
     this.element = section(
       "calls",
@@ -64,6 +65,7 @@ class View {
         ...page.phases
           .filter((phase) => seen.has(phase.key))
           .map((phase) => [`phase k-${phase.key}`, phase.words] as const),
+        ...(asked ? [["phase k-dependency", "request of the server to a dependency"] as const] : []),
         ["key-result", "result complete"],
         ["key-returns", "call returns"],
         ["key-wait", "waiting"],

@@ -109,6 +109,25 @@ export interface ConstantCostPerRequest {
   without_ns?: number;
 }
 
+/** Facts of ``costly-library``. A tool spends its processor time in a library for which a quicker one with the same use was measured. */
+export interface CostlyLibrary {
+  alternative?: string;
+  callee?: string;
+  cause_ns?: number;
+  factor?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  library?: string;
+  line?: number;
+  measured?: string;
+  measured_use?: string;
+  measured_versions?: string;
+  processor_ns?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``delayed-ack``. A reply's second small write waits for the acknowledgement of the first. */
 export interface DelayedAck {
   of_replies?: number;
@@ -157,6 +176,19 @@ export interface DuplicateRequest {
   streams?: number;
 }
 
+/** Facts of ``gc-pauses``. The runtime of the server's language stops a tool to collect garbage. */
+export interface GcPauses {
+  cause_ns?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  line?: number;
+  longest_ns?: number;
+  pauses?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``generator-limited`` of a load. The load generator, not the target, was the limit. */
 export interface GeneratorLimited {
   busy?: number;
@@ -186,6 +218,19 @@ export interface HiddenListing {
   calls?: number;
   listings?: number;
   of_calls?: number;
+}
+
+/** Facts of ``import-in-call``. A tool loads code while a call waits. */
+export interface ImportInCall {
+  cause_ns?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  in_first_call?: boolean;
+  line?: number;
+  module?: string;
+  server_ns?: number;
+  tool?: string;
 }
 
 /** Facts of ``large-listing``. A listing of tools that takes a good part of a model's context. */
@@ -319,6 +364,20 @@ export interface SerialSession {
   longest_ns?: number;
 }
 
+/** Facts of ``serialization-cost``. A tool spends its processor time on turning values into text and back. */
+export interface SerializationCost {
+  callee?: string;
+  cause_ns?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  library?: string;
+  line?: number;
+  processor_ns?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``session-leak``. The server's memory rises with the sessions that nobody ended. */
 export interface SessionLeak {
   begun?: number;
@@ -408,6 +467,21 @@ export interface TransportProbing {
   status?: number;
 }
 
+/** Facts of ``validation-cost``. A tool spends its processor time on checks of values. */
+export interface ValidationCost {
+  built_ns?: number;
+  callee?: string;
+  cause_ns?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  library?: string;
+  line?: number;
+  processor_ns?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``waits-for-get``. No request leaves until the server's own stream has its reply head. */
 export interface WaitsForGet {
   gate?: "authorization-lock" | "stream-first";
@@ -417,7 +491,12 @@ export interface WaitsForGet {
 
 /** For each code of a finding the contexts that it may have. */
 export interface Contexts {
+  "gc-pauses": GcPauses;
+  "import-in-call": ImportInCall;
   "client-built-per-call": ClientBuiltPerCall;
+  "costly-library": CostlyLibrary;
+  "validation-cost": ValidationCost;
+  "serialization-cost": SerializationCost;
   "repeated-dependency-call": RepeatedDependencyCall;
   "serial-dependencies": SerialDependencies;
   "blocking-call-in-event-loop": BlockingCallInEventLoop;

@@ -6,6 +6,7 @@ export interface Call {
   total_ms: number;
   exchanges: ExchangeRow[];
   left_out: number;
+  lanes: LaneShown[];
   waits: Wait[];
   pins: Pin[];
   pins_of: string;
@@ -136,6 +137,17 @@ export interface FindingShown {
   case: number;
 }
 
+/** The time inside a tool as a tree: the calls of its stacks, its waits for dependencies, and the rest. ``names``, ``places`` and ``kinds`` describe the frames, the other lists the nodes. A node stands before its children. */
+export interface FlameShown {
+  names: string[];
+  places: string[];
+  kinds: ("own" | "library" | "interpreter" | "dependency" | "others" | "rest")[];
+  parents: number[];
+  frames: number[];
+  running_s: number[];
+  waiting_s: number[];
+}
+
 /** Summary of a run, for the list of runs and the top of its page. */
 export interface Head {
   kind: string;
@@ -146,6 +158,24 @@ export interface Head {
   subjects: string;
   targets: string;
   machine: string;
+}
+
+/** The time inside a tool: means over its calls. */
+export interface InsideShown {
+  title: string;
+  where: string;
+  server_s: number;
+  notes: string[];
+  parts: TimeRowShown[];
+  lines: TimeRowShown[];
+  flame?: FlameShown;
+}
+
+/** The requests of the server to one dependency within a call. */
+export interface LaneShown {
+  name: string;
+  note: string;
+  bars: [string, number, number][];
 }
 
 /** One layer of a server. */
@@ -242,6 +272,7 @@ export interface Page {
   comparison?: ComparisonShown;
   factors?: FactorsShown;
   tables: TableShown[];
+  inside: InsideShown[];
   parts: Part[];
   phases: Part[];
   ledger_words: string;
@@ -382,6 +413,14 @@ export interface TableShown {
 export interface Threshold {
   text: string;
   met: boolean;
+  words: string;
+}
+
+/** A part of the time inside a tool. */
+export interface TimeRowShown {
+  kind: "dependency" | "own" | "library" | "waiting" | "others" | "rest";
+  time_s: number;
+  share: string;
   words: string;
 }
 

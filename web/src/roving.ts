@@ -8,7 +8,7 @@ export function roving<E extends HTMLElement>(group: E, selector: string): E {
   rows.forEach((row, index) => row.setAttribute("tabindex", index ? "-1" : "0"));
   group.addEventListener("keydown", (event) => {
     const by = STEPS[event.key];
-    const now = rows.findIndex((row) => row === event.target);
+    const now = rows.findIndex((row) => row.contains(event.target as Node));
     if (by === undefined || now < 0) return;
     // Folded rows are skipped.
     let next = now + by;

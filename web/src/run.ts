@@ -4,6 +4,7 @@ import { calls } from "./calls";
 import { comparison, factors } from "./compare";
 import { h, indexed, type Child } from "./dom";
 import { findings } from "./findings";
+import { insides } from "./inside";
 import { layers } from "./layers";
 import { ledger } from "./ledger";
 import { load } from "./load";
@@ -31,6 +32,7 @@ export function run(page: Page): Child[] {
   return [
     head(page.head),
     ofSecond(part("The findings", () => findings(page, open))),
+    sections("The inside", () => insides(page)),
     sections("The tables", () => tables(page.tables ?? [])),
     part("The search", () => (page.search ? search(page.search) : null)),
     part("The experiments", () => (page.factors ? factors(page.factors) : null)),

@@ -1,6 +1,7 @@
 // One call on its time axis: a row for each exchange with its phases, and the events that prove a finding.
 
 import { horizontal } from "./axis";
+import { dependencyLane } from "./dependency_lane";
 import { at, h, s, type Child } from "./dom";
 import { label, named } from "./label";
 import { kind, rect } from "./ledger";
@@ -59,6 +60,7 @@ class Drawing {
       ),
       this.span(),
       rows,
+      call.lanes.map((lane) => dependencyLane(lane, this.scale, (from_ms, to_ms) => this.place(from_ms, to_ms))),
     );
     roving(lanes, ".lane:not(.whole-lane) svg");
     const hidden = rows.slice(SHOWN_ROWS);

@@ -23,4 +23,4 @@ pub mod resumption;
 pub use error::{ClientError, RpcError};
 pub use negotiation::{Agreement, Mode, Negotiation, ServerEra, ServerInfo, Step, Transport};
 pub use reply::{Answer, OtherReply, Raw, ResultKind, ServerReply};
-pub use request::{ClientProfile, Dialect, Outgoing, ParamsWriter};
+pub use request::{ClientProfile, Dialect, Outgoing, ParamsWriter, TRACE_MEMBERS};

@@ -8,6 +8,9 @@ use mcpace_wire::mcp::{ClientCapabilities, Extra, Implementation, LoggingLevel, 
 use serde::Serialize;
 use serde_json::Value;
 
+/// Members of `_meta` that carry the caller's trace (SEP-414); headers of HTTP have the same names.
+pub const TRACE_MEMBERS: [&str; 3] = [key::TRACEPARENT, key::TRACESTATE, key::BAGGAGE];
+
 /// A message that is ready to be sent.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
@@ -60,6 +63,14 @@ impl Outgoing {
             if let Some(text) = annotation.text(&arguments) {
                 self.add_header(&format!("{}{}", name::PARAM_PREFIX, annotation.name.to_ascii_lowercase()), &text);
             }
+        }
+    }
+
+    /// Adds the headers of W3C Trace Context and Baggage that repeat members of the request's `_meta`, where it has them.
+    pub fn add_trace_headers(&mut self, meta: &Extra) {
+        for name in TRACE_MEMBERS {
+            let value = meta.get(name).and_then(Value::as_str).and_then(|text| HeaderValue::try_from(text).ok());
+            self.headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
         }
     }
 
@@ -281,6 +292,20 @@ mod tests {
             assert!(written[key::CLIENT_CAPABILITIES].is_object());
             assert_eq!(written.get("traceparent").is_some(), meta.is_some());
         }
+    }
+
+    #[test]
+    fn the_trace_of_a_request_is_repeated_in_headers() {
+        let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let mut meta = Extra::new();
+        for (name, value) in [(key::TRACEPARENT, traceparent.into()), (key::TRACESTATE, "a\nb".into()), ("x", 1.into())]
+        {
+            let _: Option<Value> = meta.insert(name.to_owned(), value);
+        }
+        let mut message = Outgoing::request(7, "ping", Bytes::new(), true);
+        message.add_trace_headers(&meta);
+        let [(name, value)] = message.headers.as_slice() else { panic!("{:?}", message.headers) };
+        assert_eq!((name.as_str(), value.to_str().unwrap()), ("traceparent", traceparent));
     }
 
     #[test]

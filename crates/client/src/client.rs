@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use mcpace_client_protocol::negotiation::refuses_but_names;
-use mcpace_client_protocol::{Answer, ClientProfile, Outgoing, ParamsWriter, ResultKind, ServerEra, ServerReply};
+use mcpace_client_protocol::{
+    Answer, ClientProfile, Outgoing, ParamsWriter, ResultKind, ServerEra, ServerReply, TRACE_MEMBERS,
+};
 use mcpace_wire::jsonrpc;
 use mcpace_wire::mcp::{ClientCapabilities, Extra, InputRequiredResult, Task, key};
 use serde_json::Value;
@@ -224,7 +226,9 @@ impl ClientInner {
     /// [`ClientInner::send_request`], by way of what is kept: `key` tells results of one method apart.
     pub(crate) async fn ask_kept(&self, ask: &UnsentRequest<'_>, key: &str) -> Result<RequestOutcome, ClientError> {
         let mode = ask.options.cache;
-        let fresh = ask.options.meta.is_some() || ask.options.progress.is_some();
+        // A trace asks for nothing.
+        let asks = |meta: &Extra| meta.keys().any(|name| !TRACE_MEMBERS.contains(&name.as_str()));
+        let fresh = ask.options.meta.as_ref().is_some_and(asks) || ask.options.progress.is_some();
         if !self.options.cache || mode == CacheMode::Bypass {
             return self.send_request(ask).await;
         }
@@ -267,6 +271,9 @@ fn outgoing_message(id: i64, session: &ConnectedSession, ask: &UnsentRequest<'_>
         let mirrored = lock_shared(&session.mirrored);
         let annotations = mirrored.get(target).map(Vec::as_slice).unwrap_or_default();
         message.add_target_headers(target, ask.arguments, annotations);
+    }
+    if let Some(meta) = &ask.options.meta {
+        message.add_trace_headers(meta);
     }
     message
 }

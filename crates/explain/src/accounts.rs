@@ -30,6 +30,7 @@ pub struct Account {
     processor: Option<Nanos>,
     operation: u32,
     outcome: u32,
+    tool: u32,
 }
 
 /// The accounts of all calls, in the order of their starts.
@@ -39,12 +40,14 @@ pub struct Accounts {
     index: Positions,
     operations: Vec<String>,
     outcomes: Vec<Option<CallOutcome>>,
+    tools: Vec<Option<String>>,
 }
 
 impl Accounts {
     pub(crate) fn from_view<'a>(view: &View<'a>, stalls: &Stalls) -> Self {
         let mut operations: Numbered<&'a str> = Numbered::default();
         let mut outcomes: Numbered<Option<PackedOutcome<'a>>> = Numbered::default();
+        let mut tools: Numbered<Option<&'a str>> = Numbered::default();
         let mut account = |call: &Call<'a>| {
             let swept = sweep_call(view, stalls, call);
             Account {
@@ -56,6 +59,7 @@ impl Accounts {
                 processor: processor_time(view, call),
                 operation: operations.number_of(call.operation),
                 outcome: outcomes.number_of(call.outcome),
+                tool: tools.number_of(call.tool),
             }
         };
         Self {
@@ -63,6 +67,7 @@ impl Accounts {
             index: view.calls.iter().map(|call| call.id.0).collect(),
             operations: operations.values.into_iter().map(str::to_owned).collect(),
             outcomes: outcomes.values.into_iter().map(|outcome| outcome.map(CallOutcome::from)).collect(),
+            tools: tools.values.into_iter().map(|tool| tool.map(str::to_owned)).collect(),
         }
     }
 
@@ -93,6 +98,12 @@ impl Accounts {
     #[must_use]
     pub fn operation(&self, account: &Account) -> &str {
         &self.operations[account.operation as usize]
+    }
+
+    /// The tool, for `call`.
+    #[must_use]
+    pub fn tool(&self, account: &Account) -> Option<&str> {
+        self.tools[account.tool as usize].as_deref()
     }
 
     /// How the call ended; `None` where it never returned.

@@ -6,7 +6,9 @@ use crate::findings::{causes_of_view, proven_stalls};
 use crate::inside::{missing_sources, tool_times};
 use crate::methods::{Method, count_methods};
 use crate::process_exits::process_exits;
-use crate::view::{Process, Texts, View, exchanges_of_file, join_events};
+use crate::view::{
+    Process, SpanFacts, TakeSpan, Texts, View, calls_of_spans, exchanges_of_file, join_events, join_with_spans,
+};
 use crate::waterfall::waterfall_of;
 use crate::{Accounts, Finding, ProcessExit, SerialCalls, ToolTime, Waterfall};
 
@@ -32,6 +34,8 @@ pub struct Explained {
     pub tool_times: Vec<ToolTime>,
     /// Sources of evidence about the inside of the server that gave nothing, with the reason.
     pub missing_sources: Vec<(EvidenceSource, String)>,
+    /// How the spans of programs were joined.
+    pub spans: SpanFacts,
     /// How many events it has.
     pub events: u64,
     /// How many the instrument could not keep.
@@ -56,6 +60,30 @@ pub fn explained_file(events: &mut Events<'_>, behind: Option<&Recording>) -> Re
     Ok(explain_view(&exchanges_of_file(events, &texts)?, behind))
 }
 
+/// Explains `recording` together with spans from elsewhere, which `read` hands over. Their times plus `offset` nanoseconds are those
+/// of the recording's clock, unless they come from another machine.
+///
+/// # Errors
+/// Those of `read`.
+pub fn explain_with_spans<E>(
+    recording: &Recording,
+    behind: Option<&Recording>,
+    offset: i64,
+    read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>,
+) -> Result<Explained, E> {
+    let texts = Texts::default();
+    Ok(explain_view(&join_with_spans(recording, &texts, offset, read)?, behind))
+}
+
+/// Explains spans alone, which `read` hands over. The spans of servers that answer tool calls are the calls.
+///
+/// # Errors
+/// Those of `read`.
+pub fn explain_spans<E>(read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>) -> Result<Explained, E> {
+    let texts = Texts::default();
+    Ok(explain_view(&calls_of_spans(&texts, read)?, None))
+}
+
 fn explain_view(view: &View<'_>, behind: Option<&Recording>) -> Explained {
     let texts = Texts::default();
     let behind = behind.map(|behind| join_events(behind, &texts));
@@ -73,6 +101,7 @@ fn explain_view(view: &View<'_>, behind: Option<&Recording>) -> Explained {
         serial_calls: SerialCalls::from_view(view),
         tool_times: tool_times(view),
         missing_sources: missing_sources(view),
+        spans: view.inside.spans.facts.clone(),
         events: view.events,
         lost: view.lost,
         partial: view.partial,

@@ -61,9 +61,12 @@ mod view;
 mod waterfall;
 
 pub use accounts::{Account, AccountSum, Accounts};
-pub use explained::{Explained, explain_recording, explained_file};
+pub use explained::{Explained, explain_recording, explain_spans, explain_with_spans, explained_file};
 pub use findings::*;
-pub use inside::{DependencyKind, DependencyTime, Language, LineTime, PackageTime, SourceLine, ToolTime};
+pub use inside::{
+    CodeOrigin, DependencyKind, DependencyTime, FlameFrame, FlameGraph, FlameNode, Language, LineTime, PackageTime, SourceLine,
+    ToolTime,
+};
 pub use ledger::{Ledger, call_ledgers};
 pub use methods::Method;
 pub use name::Name;
@@ -72,7 +75,9 @@ pub use process_exits::ProcessExit;
 pub use serial_calls::SerialCalls;
 pub use server_split::{Doubt, ServerSplit};
 pub use view::{
-    Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, Stamp,
-    StreamEvent, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,
+    Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, PackedOutcome, Process, ReplyShape, SpanClock,
+    SpanFacts, Stamp, StreamEvent, TakeSpan, TcpSample, Texts, Transport, Usage, View, exchanges_of_file, join_events,
 };
-pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, call_waterfall};
+pub use waterfall::{
+    ConnectionRow, DependencyLane, DependencySpan, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, call_waterfall,
+};

@@ -5,9 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use mcpace_record::{CallId, Closer, ConnectionId, ExchangeId, MessageKind, Nanos, Recording, Side};
 use serde::Serialize;
 
+use crate::DependencyKind;
 use crate::closed::closed;
 use crate::duplicates::find_duplicates;
-use crate::view::{Connection, Exchange, Note, Stamp, StreamEvent, Texts, View, join_events};
+use crate::view::{
+    Call, Connection, Exchange, Note, ProgramSpan, SpanOwner, Stamp, StreamEvent, Texts, View, join_events,
+};
 
 /// One call's connections and exchanges. Times are nanoseconds after the call's start, negative before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,6 +31,35 @@ pub struct Waterfall {
     pub connections: Vec<ConnectionRow>,
     /// Its exchanges and those still open when it started, by their start.
     pub exchanges: Vec<ExchangeRow>,
+    /// Requests that the server's programs made within the call, by dependency, in the order of the first request to each.
+    /// Where another call overlaps this one, only the requests whose trace leads to this call.
+    pub dependencies: Vec<DependencyLane>,
+}
+
+/// The requests to one dependency in a [`Waterfall`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DependencyLane {
+    /// Kind of the dependency.
+    pub kind: DependencyKind,
+    /// Its name: `api.example.org:8080`, `postgresql shop`.
+    pub name: String,
+    /// Its first requests, by their beginning.
+    pub spans: Vec<DependencySpan>,
+    /// How many more requests there were.
+    pub left_out: u64,
+}
+
+/// A request to a dependency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DependencySpan {
+    /// The request, without the parts that differ from one to the next: `GET /users/{}`.
+    pub pattern: String,
+    /// From.
+    #[serde(rename = "from_ns")]
+    pub from: i64,
+    /// To.
+    #[serde(rename = "to_ns")]
+    pub to: i64,
 }
 
 /// A connection in a [`Waterfall`].
@@ -148,7 +180,48 @@ pub(crate) fn waterfall_of(view: &View<'_>, call: CallId) -> Option<Waterfall> {
         end: clock.relative_time(found.end.map_or(view.end, |end| end.at)),
         exchanges: rows.collect(),
         connections: connection_rows(view, &ids, &clock),
+        dependencies: dependency_lanes(view, found, &clock),
     })
+}
+
+/// Dependencies that have a lane, and requests in one lane.
+const LANES: usize = 12;
+const LANE_SPANS: usize = 100;
+
+fn dependency_lanes(view: &View<'_>, call: &Call<'_>, clock: &RelativeClock) -> Vec<DependencyLane> {
+    let (from, to) = (call.start.at, call.end.map_or(view.end, |end| end.at));
+    let spans = &view.inside.spans;
+    let overlaps = |other: &Call<'_>| {
+        other.id != call.id && other.start.at < to && other.end.map_or(view.end, |end| end.at) > from
+    };
+    let is_alone = !view.calls.iter().any(overlaps);
+    let belongs = |span: &&ProgramSpan<'_>| match span.owner {
+        SpanOwner::Exchange(exchange) => call.exchanges.contains(&exchange),
+        SpanOwner::Unknown => is_alone && call.exchanges.iter().any(|exchange| spans.may_serve(*exchange, span)),
+        SpanOwner::OtherProgram => false,
+    };
+    let first = spans.requests.partition_point(|span| span.began < from);
+    let within = spans.requests[first..].iter().take_while(|span| span.began < to).filter(belongs);
+    let mut lanes: Vec<DependencyLane> = Vec::new();
+    for span in within {
+        let known = lanes.iter().position(|lane| lane.name == span.dependency);
+        if known.is_none() && lanes.len() == LANES {
+            continue;
+        }
+        let at = known.unwrap_or_else(|| {
+            let name = span.dependency.to_owned();
+            lanes.push(DependencyLane { kind: span.kind, name, spans: Vec::new(), left_out: 0 });
+            lanes.len() - 1
+        });
+        let lane = &mut lanes[at];
+        if lane.spans.len() == LANE_SPANS {
+            lane.left_out += 1;
+            continue;
+        }
+        let (from, to) = (clock.relative_time(span.began), clock.relative_time(span.ended.at));
+        lane.spans.push(DependencySpan { pattern: span.pattern.to_owned(), from, to });
+    }
+    lanes
 }
 
 /// Makes times relative to the call.

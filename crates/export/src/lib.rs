@@ -11,6 +11,7 @@ mod bodies;
 mod har;
 mod lanes;
 mod otlp;
+mod program_spans;
 mod trace;
 
 use std::io;

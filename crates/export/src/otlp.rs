@@ -4,15 +4,16 @@
 //! Each operation of the client's program becomes a trace: the operation, and beneath it the stretches of its ledger
 //! and its exchanges as client spans. Exchanges outside any operation are traces of their own. The server's own timing
 //! of its layers has no position in time and is given as attributes. Attributes are those of the semantic conventions
-//! for MCP and HTTP, where these define one.
+//! for MCP and HTTP, where these define one. Spans that programs reported follow as they are, under the programs' own names.
 
 use std::collections::HashMap;
 use std::io::Write;
 
 use mcpace_explain::{Exchange, Ledger, Texts, call_ledgers, join_events};
-use mcpace_record::{CallOutcome, ExchangeId, MessageKind, Nanos, Recording, digest_bytes};
+use mcpace_record::{CallOutcome, ExchangeId, MessageKind, Nanos, Recording, SpanKind, digest_bytes};
 use serde_json::{Value, json};
 
+use crate::program_spans::{ProgramSpan, span_programs};
 use crate::{ExportError, Wall};
 
 /// Spans a line, and their bytes: well below the four megabytes that collectors take.
@@ -23,8 +24,14 @@ const BYTES_A_LINE: usize = 1 << 20;
 const EVENTS_A_SPAN: usize = 128;
 const LONGEST_TEXT: usize = 1024;
 
+/// The service that operations and exchanges are of.
+const RECORDING: &str = "mcpace recording";
+
 const INTERNAL: u8 = 1;
+const SERVER: u8 = 2;
 const CLIENT: u8 = 3;
+const PRODUCER: u8 = 4;
+const CONSUMER: u8 = 5;
 const FAILED: u8 = 2;
 
 /// Writes all operations and exchanges of `recording`.
@@ -36,12 +43,20 @@ pub fn write_otlp(recording: &Recording, into: impl Write) -> Result<(), ExportE
     for ledger in &ledgers {
         calls.extend(ledger.exchanges.iter().map(|id| (*id, ledger)));
     }
-    let mut lines = OtlpLines { into, recording, wall: Wall::wall_clock(recording), spans: Vec::new(), bytes: 0 };
+    let origin = Origin { service: RECORDING, library: "mcpace" };
+    let mut lines =
+        OtlpLines { into, recording, wall: Wall::wall_clock(recording), origin, spans: Vec::new(), bytes: 0 };
     for ledger in &ledgers {
         lines.write_operation(ledger)?;
     }
     for exchange in &view.exchanges {
         lines.write_exchange(exchange, calls.get(&exchange.id).copied())?;
+    }
+    for program in span_programs(recording) {
+        for (number, span) in (0..).zip(&program.spans) {
+            lines.set_origin(Origin { service: program.service, library: &span.span.library })?;
+            lines.write_program_span(number, span)?;
+        }
     }
     lines.flush_line()?;
     Ok(lines.into.flush()?)
@@ -57,16 +72,59 @@ pub(crate) fn name_of(exchange: &Exchange<'_>) -> String {
     }
 }
 
+/// The program that spans are of, and the library that reports them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Origin<'a> {
+    service: &'a str,
+    library: &'a str,
+}
+
 struct OtlpLines<'a, W> {
     into: W,
     recording: &'a Recording,
     wall: Wall,
+    origin: Origin<'a>,
     /// Each as JSON.
     spans: Vec<String>,
     bytes: usize,
 }
 
-impl<W: Write> OtlpLines<'_, W> {
+impl<'a, W: Write> OtlpLines<'a, W> {
+    /// Spans of one line are of one origin.
+    fn set_origin(&mut self, origin: Origin<'a>) -> Result<(), ExportError> {
+        if origin != self.origin {
+            self.flush_line()?;
+            self.origin = origin;
+        }
+        Ok(())
+    }
+
+    fn write_program_span(&mut self, number: u64, program_span: &ProgramSpan<'_>) -> Result<(), ExportError> {
+        let span = program_span.span;
+        let kind = match span.kind {
+            SpanKind::Internal => INTERNAL,
+            SpanKind::Server => SERVER,
+            SpanKind::Client => CLIENT,
+            SpanKind::Producer => PRODUCER,
+            SpanKind::Consumer => CONSUMER,
+        };
+        let own = ("program", number);
+        let attributes = span.attributes.iter().map(|(name, value)| text_attribute(name, value)).collect();
+        let mut told =
+            self.span_value(own, own, None, &span.name, kind, program_span.began(), program_span.ended, attributes);
+        // A span without ids of its own keeps those that were made for it.
+        if !span.trace.is_empty() && !span.span.is_empty() {
+            (told["traceId"], told["spanId"]) = (json!(span.trace), json!(span.span));
+            if let Some(parent) = &span.parent {
+                told["parentSpanId"] = json!(parent);
+            }
+        }
+        if span.failed {
+            told["status"] = json!({"code": FAILED});
+        }
+        self.add_span(told)
+    }
+
     fn write_operation(&mut self, ledger: &Ledger) -> Result<(), ExportError> {
         let mut attributes = vec![text_attribute("mcpace.operation", &ledger.operation)];
         attributes.extend(ledger.tool.as_deref().map(|tool| text_attribute("gen_ai.tool.name", tool)));
@@ -183,10 +241,13 @@ impl<W: Write> OtlpLines<'_, W> {
             return Ok(());
         }
         let head = &self.recording.head;
-        let resource =
-            [text_attribute("service.name", "mcpace recording"), text_attribute("server.address", &head.upstream)];
+        let mut resource = vec![text_attribute("service.name", self.origin.service)];
+        let mut scope = json!({"name": cut_text(self.origin.library)});
+        if self.origin.service == RECORDING {
+            resource.push(text_attribute("server.address", &head.upstream));
+            scope["version"] = json!(cut_text(&head.mcpace));
+        }
         let resource = json!({"attributes": resource});
-        let scope = json!({"name": "mcpace", "version": cut_text(&head.mcpace)});
         self.bytes = 0;
         // The spans are JSON already.
         let spans = std::mem::take(&mut self.spans).join(",");
@@ -244,7 +305,7 @@ fn number_attribute(key: &str, value: u64) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use mcpace_record::{ConnectionId, Event, EventKind, Instrument, RecordingHead, Side};
+    use mcpace_record::{ConnectionId, Event, EventKind, Instrument, RecordingHead, Side, Span};
 
     use super::*;
 
@@ -307,6 +368,44 @@ mod tests {
         let span = &spans(&told[0])[0];
         assert_eq!((&span["name"], span["events"].as_array().unwrap().len()), (&json!("POST /mcp"), 2));
         assert_eq!(span.get("droppedEventsCount"), None);
+    }
+
+    #[test]
+    fn spans_of_programs_keep_their_ids_and_are_told_under_their_programs_names() {
+        let recording = Recording::new(RecordingHead::bare(Instrument::Client), program_spans());
+        let lines: Vec<Value> = lines(&recording).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told: Vec<(&Value, &Value)> = lines
+            .iter()
+            .map(|line| &line["resourceSpans"][0])
+            .map(|of| (&of["resource"]["attributes"][0]["value"]["stringValue"], &of["scopeSpans"][0]["spans"][0]))
+            .collect();
+        assert_eq!(told.len(), 2);
+        assert_eq!(
+            (told[0].0, &told[0].1["kind"], told[0].1["traceId"].as_str().unwrap().len()),
+            (&json!(""), &json!(1), 32)
+        );
+        let (service, span) = told[1];
+        assert_eq!((service, &span["traceId"], &span["parentSpanId"]), (&json!("weather"), &json!("ab"), &json!("ef")));
+        assert_eq!((&span["startTimeUnixNano"], &span["endTimeUnixNano"]), (&json!("5"), &json!("35")));
+        assert_eq!(span["attributes"][0]["key"], "server.address");
+    }
+
+    /// One span with ids, and one without.
+    fn program_spans() -> Vec<Event> {
+        let mut client = Span {
+            trace: "ab".to_owned(),
+            span: "cd".to_owned(),
+            parent: Some("ef".to_owned()),
+            name: "GET".to_owned(),
+            kind: SpanKind::Client,
+            began: Nanos(10),
+            service: "weather".to_owned(),
+            ..Span::default()
+        };
+        client.add_attribute(("server.address", "h"));
+        let bare = Span { began: Nanos(50), ..Span::default() };
+        let event = |at, span: Span| Event { at: Nanos(at), kind: EventKind::Span(Box::new(span)) };
+        vec![event(40, client), event(5, bare)]
     }
 
     #[test]

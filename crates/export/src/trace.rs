@@ -2,7 +2,8 @@
 //! Perfetto and chrome://tracing read.
 //!
 //! Three groups of rows: the client program's operations, each with its ledger beneath; its exchanges, one row a
-//! connection; the server's side of them. Every slice lies within the one above it.
+//! connection; the server's side of them. Every slice lies within the one above it. Each program that reported spans has a
+//! group of its own, with as many rows as spans overlap.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -10,15 +11,17 @@ use std::io::Write;
 use mcpace_explain::{Exchange, Ledger, Leg, Texts, Transport, call_ledgers, join_events};
 use mcpace_record::{ConnectionId, Nanos, Recording};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::ExportError;
 use crate::lanes::Lanes;
 use crate::otlp::name_of;
+use crate::program_spans::{Program, span_programs};
 
 const OPERATIONS: u64 = 1;
 const CLIENT: u64 = 2;
 const SERVER: u64 = 3;
+const FIRST_PROGRAM: u64 = 4;
 /// Rows of stdio, where there are no connections, and of exchanges without one.
 const NO_CONNECTION: u64 = 1 << 40;
 
@@ -33,10 +36,7 @@ pub fn write_trace(recording: &Recording, into: impl Write) -> Result<(), Export
         (SERVER, "exchanges, server's side"),
     ];
     for (pid, name) in groups {
-        file.write_event(&json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}))?;
-        file.write_event(
-            &json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}}),
-        )?;
+        file.write_group(pid, name)?;
     }
     let mut lanes = Lanes::default();
     for ledger in call_ledgers(recording) {
@@ -52,6 +52,9 @@ pub fn write_trace(recording: &Recording, into: impl Write) -> Result<(), Export
                 file.write_exchange(pid, tid, exchange, &leg)?;
             }
         }
+    }
+    for (pid, program) in (FIRST_PROGRAM..).zip(span_programs(recording)) {
+        file.write_program(pid, &program)?;
     }
     let head = &recording.head;
     let about = json!({"mcpace": head.mcpace, "started": head.started, "upstream": head.upstream, "partial": recording.partial});
@@ -115,6 +118,33 @@ impl<W: Write> TraceFile<W> {
         Ok(serde_json::to_writer(&mut self.into, event)?)
     }
 
+    fn write_group(&mut self, pid: u64, name: &str) -> Result<(), ExportError> {
+        self.write_event(&json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}))?;
+        let sorted =
+            json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}});
+        self.write_event(&sorted)
+    }
+
+    fn write_program(&mut self, pid: u64, program: &Program<'_>) -> Result<(), ExportError> {
+        let name = match program.service {
+            "" => "spans of the server's programs".to_owned(),
+            service => format!("spans of {service}"),
+        };
+        self.write_group(pid, &name)?;
+        let mut lanes = Lanes::default();
+        for program_span in &program.spans {
+            let (span, from, to) = (program_span.span, program_span.began(), program_span.ended);
+            let attributes: Map<String, Value> =
+                span.attributes.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            let args = json!({
+                "trace": span.trace, "span": span.span, "parent": span.parent, "kind": span.kind, "failed": span.failed,
+                "library": span.library, "attributes": attributes,
+            });
+            self.write_slice(pid, lanes.place_span(from, to), "span", &span.name, from, to, args)?;
+        }
+        Ok(())
+    }
+
     #[expect(clippy::too_many_arguments, reason = "a slice has as many parts")]
     fn write_slice(
         &mut self,
@@ -173,9 +203,35 @@ impl<W: Write> TraceFile<W> {
 
 #[cfg(test)]
 mod tests {
-    use mcpace_record::{Event, EventKind, ExchangeId, Instrument, RecordingHead, Side};
+    use mcpace_record::{Event, EventKind, ExchangeId, Instrument, RecordingHead, Side, Span};
 
     use super::*;
+
+    #[test]
+    fn spans_that_overlap_lie_in_rows_of_their_programs_own_group() {
+        let span = |service: &str, began| {
+            Box::new(Span {
+                service: service.to_owned(),
+                name: "GET".to_owned(),
+                began: Nanos(began),
+                ..Span::default()
+            })
+        };
+        let spans = [(30, span("a", 10)), (40, span("b", 20)), (50, span("a", 20)), (70, span("a", 60))];
+        let events = spans.map(|(at, span)| Event { at: Nanos(at), kind: EventKind::Span(span) });
+        let mut written = Vec::new();
+        write_trace(&Recording::new(RecordingHead::bare(Instrument::Client), events.to_vec()), &mut written).unwrap();
+        let written: Value = serde_json::from_slice(&written).unwrap();
+        let of = |name: &str, key: &str| {
+            let events = written["traceEvents"].as_array().unwrap().iter();
+            events.filter(|event| event["name"] == name).map(|event| event[key].clone()).collect::<Vec<Value>>()
+        };
+        assert_eq!(of("GET", "pid"), [4, 4, 4, 5]);
+        assert_eq!(of("GET", "tid"), [0, 1, 0, 0]);
+        let groups: Vec<Value> =
+            of("process_name", "args").into_iter().skip(3).map(|args| args["name"].clone()).collect();
+        assert_eq!(groups, ["spans of a", "spans of b"]);
+    }
 
     #[test]
     fn numbers_at_their_end_are_no_reason_to_panic() {

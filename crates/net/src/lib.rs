@@ -21,6 +21,7 @@ mod stack_sampler;
 mod stdio_lines;
 pub mod stdio_recorder;
 mod tap;
+mod trace;
 
 pub use clock::monotonic_now;
 pub(crate) use dial::{Dialer, Origin, Stream};

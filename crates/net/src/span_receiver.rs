@@ -13,18 +13,21 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use mcpace_record::{EventKind, EvidenceSource, Instrument, Nanos, Recording, RecordingHead};
-use mcpace_spans::{Encoding, WallClock, decode_otlp};
+use mcpace_spans::{Encoding, WallClock, decode_otlp, encode_partial_success, unzip};
 use tokio::sync::{Semaphore, watch};
 
 use crate::{NetError, Sink, SinkOptions, monotonic_now};
 
-/// Bytes of one request, connections at one time, and the time that a request's head and body may take.
+/// Bytes of one request, also once it is unfolded, connections at one time, and the time that a request's head and body may take.
 const BODY_LIMIT: usize = 16 << 20;
 const MOST_CONNECTIONS: usize = 64;
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
 /// Spans that are taken in all.
 const MOST_SPANS: u64 = 1_000_000;
+
+/// Malformed bodies that are told.
+const MOST_MALFORMED: u64 = 16;
 
 /// Pause after `accept` failed: it does while the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -46,6 +49,7 @@ pub struct SpanReceiver {
 struct Received {
     sink: Arc<Sink>,
     spans: AtomicU64,
+    malformed: AtomicU64,
 }
 
 impl SpanReceiver {
@@ -67,7 +71,8 @@ impl SpanReceiver {
             .build()
             .map_err(|reason| NetError::Io { what: "could not start the receiver's runtime", reason })?;
         let (stop, stopped) = watch::channel(false);
-        let received = Arc::new(Received { sink: Arc::clone(&sink), spans: AtomicU64::new(0) });
+        let received =
+            Arc::new(Received { sink: Arc::clone(&sink), spans: AtomicU64::new(0), malformed: AtomicU64::new(0) });
         runtime.spawn(accept_connections(listener, received, stopped));
         Ok(Self { address, sink, stop, runtime: Some(runtime) })
     }
@@ -153,46 +158,63 @@ async fn receive_spans(received: &Received, request: Request<Incoming>) -> Resul
     if request.headers().contains_key(header::ORIGIN) {
         return Err(StatusCode::FORBIDDEN);
     }
-    if request.headers().contains_key(header::CONTENT_ENCODING) {
-        return Err(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    }
-    let body = tokio::time::timeout(REQUEST_LIMIT, Limited::new(request.into_body(), BODY_LIMIT).collect())
+    let is_gzip = match request.headers().get(header::CONTENT_ENCODING).map(http::HeaderValue::as_bytes) {
+        None | Some(b"identity") => false,
+        Some(b"gzip") => true,
+        Some(_) => return Err(StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    };
+    let mut body = tokio::time::timeout(REQUEST_LIMIT, Limited::new(request.into_body(), BODY_LIMIT).collect())
         .await
         .map_err(|_| StatusCode::REQUEST_TIMEOUT)?
         .map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?
         .to_bytes();
-    if is_traces {
-        received.add_spans(&body, encoding)?;
-    }
     // Metrics and logs are taken and dropped, so that the program's exporter has nothing to complain about.
+    let mut refused = 0;
+    if is_traces {
+        if is_gzip {
+            body = unzip(&body, BODY_LIMIT as u64).ok_or(StatusCode::PAYLOAD_TOO_LARGE)?.into();
+        }
+        refused = received.add_spans(&body, encoding)?;
+    }
     let (content_type, empty) = match encoding {
-        Encoding::Json => ("application/json", "{}"),
-        Encoding::Protobuf => ("application/x-protobuf", ""),
+        Encoding::Json => ("application/json", &b"{}"[..]),
+        Encoding::Protobuf => ("application/x-protobuf", &b""[..]),
     };
-    let mut response = Response::new(Full::new(Bytes::from_static(empty.as_bytes())));
+    let answer = match refused {
+        0 => Bytes::from_static(empty),
+        _ => encode_partial_success(refused, "more spans came than are kept", encoding).into(),
+    };
+    let mut response = Response::new(Full::new(answer));
     response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
     Ok(response)
 }
 
 impl Received {
-    fn add_spans(&self, body: &[u8], encoding: Encoding) -> Result<(), StatusCode> {
+    /// Adds the spans of a body; returns the number of those for which there was no room.
+    fn add_spans(&self, body: &[u8], encoding: Encoding) -> Result<u64, StatusCode> {
         let spans = decode_otlp(body, encoding, self.sink.redactor(), wall_clock()).map_err(|error| {
-            let reason = error.to_string();
-            self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Spans, pid: None, reason });
+            if self.malformed.fetch_add(1, Ordering::Relaxed) < MOST_MALFORMED {
+                self.note_missing(error.to_string());
+            }
             StatusCode::BAD_REQUEST
         })?;
+        let mut refused = 0;
         for (ended, span) in spans {
             let taken = self.spans.fetch_add(1, Ordering::Relaxed);
             if taken == MOST_SPANS {
-                let reason = format!("more than {MOST_SPANS} spans came; the later ones are left out");
-                self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Spans, pid: None, reason });
+                self.note_missing(format!("more than {MOST_SPANS} spans came; the later ones are left out"));
             }
-            if taken >= MOST_SPANS {
-                return Err(StatusCode::TOO_MANY_REQUESTS);
+            if taken < MOST_SPANS {
+                self.sink.note_at(ended, EventKind::Span(Box::new(span)));
+            } else {
+                refused += 1;
             }
-            self.sink.note_at(ended, EventKind::Span(Box::new(span)));
         }
-        Ok(())
+        Ok(refused)
+    }
+
+    fn note_missing(&self, reason: String) {
+        self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Spans, pid: None, reason });
     }
 }
 

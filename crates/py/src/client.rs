@@ -37,7 +37,7 @@ impl Client {
     #[new]
     #[pyo3(signature = (endpoint, *, environment=Vec::new(), revision=None, auth="none", token=None, consent="browser",
                         limit_s=60.0, server_timing=false, standalone_get=false, extra_root=None,
-                        headers=Vec::new()))]
+                        headers=Vec::new(), traceparent=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         endpoint: &Bound<'_, PyAny>,
@@ -51,6 +51,7 @@ impl Client {
         standalone_get: bool,
         extra_root: Option<String>,
         headers: Vec<(String, String)>,
+        traceparent: bool,
     ) -> PyResult<Self> {
         let limit = parse_seconds("limit_s", limit_s)?;
         let (endpoint, upstream) = parse_endpoint(endpoint, environment)?;
@@ -65,6 +66,7 @@ impl Client {
             headers: parse_headers(&headers)?,
             limit,
             server_timing,
+            traceparent,
             standalone_get,
             extra_root,
             ..ClientOptions::default()

@@ -1,14 +1,16 @@
 //! `Explained`: what a recording tells. It may have a million calls, so sums over them are made here, and Python is handed
 //! the calls of one operation at a time, as plain tuples.
 
-use mcpace_explain::{Account, CallCost, explain_recording, explained_file};
+use mcpace_explain::{Account, CallCost, explain_recording, explain_spans, explain_with_spans, explained_file};
 use mcpace_record::{CallId, CallOutcome, Reader, RecordError};
+use mcpace_spans::SpanCounts;
 use pyo3::prelude::*;
 
 use crate::json;
 use crate::problem::OrRaise;
 use crate::recording_files::{open_recording, read_together};
 use crate::runtime::run_detached;
+use crate::span_files::{read_span_file, wall_clock_offset};
 
 /// One operation of one kind: its id, seconds from its start to its return, how it ended, and the program's words where it
 /// failed.
@@ -20,12 +22,18 @@ pub(crate) struct Explained {
     told: mcpace_explain::Explained,
     /// Cost of each finding for each call, in the order of the calls.
     costs: Vec<Vec<CallCost>>,
+    /// Numbers of the spans in the file that was read.
+    span_counts: Option<SpanCounts>,
 }
 
 impl Explained {
     pub(crate) fn new(mut told: mcpace_explain::Explained) -> Self {
         let costs = told.findings.iter_mut().map(|finding| std::mem::take(&mut finding.calls)).collect();
-        Self { told, costs }
+        Self { told, costs, span_counts: None }
+    }
+
+    fn of_spans(told: mcpace_explain::Explained, counts: SpanCounts) -> Self {
+        Self { span_counts: Some(counts), ..Self::new(told) }
     }
 
     /// Costs of the finding at `finding` for those of `calls` that have one.
@@ -82,6 +90,24 @@ impl Explained {
     #[getter]
     fn missing_sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         json::to_python(py, &self.told.missing_sources)
+    }
+
+    /// How the spans of programs were joined to the calls.
+    #[getter]
+    fn spans<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.told.spans)
+    }
+
+    /// Counts of the file of spans: spans without an end, spans that end before they begin, and whether it is cut off; `None`
+    /// where no file was read.
+    #[getter]
+    fn span_counts(&self) -> Option<(u64, u64, bool)> {
+        self.span_counts.map(|counts| (counts.unended, counts.impossible, counts.cut_off))
+    }
+
+    /// The tool of a call.
+    fn tool(&self, call: u64) -> Option<&str> {
+        self.told.accounts.get(CallId(call)).and_then(|account| self.told.accounts.tool(account))
     }
 
     /// Tool calls that a foreign client made one after another within one turn.
@@ -175,6 +201,16 @@ fn trial_of(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
     (account.call.0, account.end.since(account.start).as_secs_f64(), ended, message)
 }
 
+/// Explains a file of spans alone: the calls of MCP servers that its traces tell of.
+#[pyfunction]
+pub(crate) fn explained_spans(py: Python<'_>, path: String) -> PyResult<Explained> {
+    run_detached(py, move || {
+        let mut counts = SpanCounts::default();
+        let told = explain_spans(|take| read_span_file(&path, take).map(|read| counts = read))?;
+        Ok(Explained::of_spans(told, counts))
+    })
+}
+
 /// Everything that findings can say: causes with the schemas of their contexts, families, roles, reasons, experiments.
 #[pyfunction]
 pub(crate) fn catalogue(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -182,12 +218,26 @@ pub(crate) fn catalogue(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// Explains saved recordings. A recording is explained while it is read, and only the events that rules need are kept.
-/// Several, and those from behind a gateway, are read whole first.
+/// Several, those from behind a gateway, and one with a file of spans are read whole first.
 #[pyfunction]
-#[pyo3(name = "explained", signature = (paths, *, behind=Vec::new()))]
-pub(crate) fn explained_at(py: Python<'_>, paths: Vec<String>, behind: Vec<String>) -> PyResult<Explained> {
+#[pyo3(name = "explained", signature = (paths, *, behind=Vec::new(), spans=None))]
+pub(crate) fn explained_at(
+    py: Python<'_>,
+    paths: Vec<String>,
+    behind: Vec<String>,
+    spans: Option<String>,
+) -> PyResult<Explained> {
     run_detached(py, move || {
         let behind = if behind.is_empty() { None } else { Some(read_together(&behind)?) };
+        if let Some(spans) = spans {
+            let recording = read_together(&paths)?;
+            let offset = wall_clock_offset(&recording);
+            let mut counts = SpanCounts::default();
+            let told = explain_with_spans(&recording, behind.as_ref(), offset, |take| {
+                read_span_file(&spans, take).map(|read| counts = read)
+            })?;
+            return Ok(Explained::of_spans(told, counts));
+        }
         if let [path] = paths.as_slice() {
             match explained_file(&mut Reader::events(open_recording(path)?).or_raise()?, behind.as_ref()) {
                 Err(RecordError::OutOfOrder) => {}

@@ -21,6 +21,7 @@ mod runtime;
 mod seconds;
 mod server;
 mod shop;
+mod span_files;
 mod target;
 
 use pyo3::prelude::*;
@@ -39,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]
-    use super::explained::{Explained, catalogue, explained_at};
+    use super::explained::{Explained, catalogue, explained_at, explained_spans};
     #[pymodule_export]
     use super::inside::{SpanReceiver, StackSampler};
     #[pymodule_export]

@@ -28,7 +28,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     #[new]
     #[pyo3(signature = (upstream, *, file=None, keep=true, port=0, body_limit=65536, extra_root=None, quickack=false,
-                        headers=Vec::new(), watch=None))]
+                        headers=Vec::new(), watch=None, traceparent=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -41,6 +41,7 @@ impl Recorder {
         quickack: bool,
         headers: Vec<(String, String)>,
         watch: Option<u32>,
+        traceparent: bool,
     ) -> PyResult<Self> {
         let url = parse_url(upstream)?;
         let mut options = RecorderOptions::new(url);
@@ -49,6 +50,7 @@ impl Recorder {
         options.quickack = quickack;
         options.headers = parse_headers(&headers)?;
         options.watch = watch;
+        options.traceparent = traceparent;
         py.detach(|| {
             let sink =
                 Sink::new(recording_head(Instrument::Recorder, upstream), SinkOptions { keep, file, body_limit })?;

@@ -23,6 +23,7 @@ mod stack;
 mod tcp_info;
 mod time;
 mod timing;
+mod trace_context;
 
 pub use digest::{Digest, Digester, digest_bytes};
 pub use error::RecordError;
@@ -40,3 +41,4 @@ pub use stack::{StackFrame, StackId};
 pub use tcp_info::TcpInfo;
 pub use time::Nanos;
 pub use timing::ServerTiming;
+pub use trace_context::TraceContext;

@@ -4,8 +4,8 @@ use mcpace_wire::jsonrpc::{Message, Outcome, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::ServerTiming;
 use crate::digest::{Digest, digest_bytes};
+use crate::{ServerTiming, TraceContext};
 
 /// The four kinds of JSON-RPC 2.0 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct MessageNote {
     /// The server's own timing of this call, where it told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<ServerTiming>,
+    /// `params._meta.traceparent` of a request, where it is well-formed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 impl MessageNote {
@@ -101,6 +104,7 @@ impl MessageNote {
             code: None,
             is_error: false,
             timing: None,
+            traceparent: None,
         };
         match message {
             Message::Request(request) => {
@@ -127,6 +131,7 @@ impl MessageNote {
         self.method = Some(method.to_owned());
         if let Some(params) = params {
             self.content = Some(digest_bytes(params.get().as_bytes()));
+            self.traceparent = params_traceparent(params.get());
             if matches!(method, "tools/call" | "prompts/get" | "resources/read") {
                 let named: NamedParams<'_> = serde_json::from_str(params.get()).unwrap_or_default();
                 self.arguments = named.arguments.map(|arguments| digest_bytes(arguments.get().as_bytes()));
@@ -146,6 +151,29 @@ impl MessageNote {
             shape.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
         self.timing = meta.timing.and_then(|told| ServerTiming::from_json(told.get()));
     }
+}
+
+/// `_meta.traceparent` of a request's parameters.
+fn params_traceparent(params: &str) -> Option<String> {
+    // Most requests have none, and are not parsed for it.
+    if !params.contains("traceparent") {
+        return None;
+    }
+    let meta = serde_json::from_str::<TracedParams<'_>>(params).ok()?.meta?;
+    let traceparent = serde_json::from_str::<TracedMeta>(meta.get()).ok()?.traceparent?;
+    TraceContext::parse(&traceparent).map(|context| context.to_string())
+}
+
+#[derive(Deserialize)]
+struct TracedParams<'a> {
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct TracedMeta {
+    #[serde(default)]
+    traceparent: Option<String>,
 }
 
 /// The part of `params` that names what is asked for.
@@ -194,6 +222,22 @@ mod tests {
         assert!(notes[0].requests("tools/call"));
         assert_eq!(notes[0].id.as_deref(), Some("7"));
         assert_eq!(notes[0].name.as_deref(), Some("greet"));
+    }
+
+    #[test]
+    fn the_trace_of_a_request_is_kept_where_it_is_well_formed() {
+        let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let note = |params: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+            MessageNote::of(text.as_bytes()).remove(0).traceparent
+        };
+        assert_eq!(
+            note(&format!(r#"{{"_meta":{{"traceparent":"{traceparent}","x":1}}}}"#)).as_deref(),
+            Some(traceparent)
+        );
+        for params in [r#"{"_meta":{"traceparent":"t"}}"#, r#"{"_meta":{"traceparent":7}}"#, r#"{"traceparent":"t"}"#] {
+            assert_eq!(note(params), None, "{params}");
+        }
     }
 
     #[test]

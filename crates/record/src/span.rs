@@ -46,6 +46,9 @@ pub struct Span {
     /// The library that reported it: `opentelemetry.instrumentation.httpx`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub library: String,
+    /// The program that reported it, by the name of its service: `weather`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub service: String,
     /// Redacted attributes, values as text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<(String, String)>,
@@ -72,7 +75,13 @@ impl Span {
     pub(crate) fn memory_size(&self) -> usize {
         let attributes: usize =
             self.attributes.iter().map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len()).sum();
-        size_of::<Self>() + self.trace.len() + self.span.len() + self.name.len() + self.library.len() + attributes
+        size_of::<Self>()
+            + self.trace.len()
+            + self.span.len()
+            + self.name.len()
+            + self.library.len()
+            + self.service.len()
+            + attributes
     }
 }
 

@@ -28,12 +28,13 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     target: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="TARGET|FILE",
+            metavar="[TARGET|FILE]",
             help="URL, stdio:COMMAND, profile:NAME, or a name from --config; or a saved recording.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
     budget: Annotated[
@@ -62,21 +63,38 @@ def explain(
             "--beside", metavar="FILE", help="A recording of the same program with more tools, or fewer, than in FILE."
         ),
     ] = [],  # noqa: B006 - typer copies it
+    spans: Annotated[
+        Path | None,
+        typer.Option(
+            "--spans",
+            metavar="FILE",
+            help="Spans of the server's programs, in OTLP JSON or Jaeger JSON: joined to the recording, or alone.",
+        ),
+    ] = None,
 ) -> None:
     """Change one thing at a time on a live target and measure how long a call then takes: connection, JSON or SSE,
     session, …
 
     Only a tool that the server marks read-only, or the one named with --tool, is called. For a saved recording,
-    show where the time of its calls went, and the causes that it proves.
+    show where the time of its calls went, and the causes that it proves. With --spans, show where the time inside the
+    tools went.
     """
+    if target is None:
+        if spans is None:
+            raise UsageProblem("name a target, a saved recording, or a file of spans with --spans")
+        for option, files in (("--behind", behind), ("--beside", beside)):
+            if files:
+                raise UsageProblem(f"{option} belongs to a saved recording, and none is named")
+        deliver_run(recording_run.explain_spans(spans), as_json=as_json, out=out, page=html)
+        return
     if options.is_file(target) or target.endswith(RECORDINGS):
         try:
-            run = recording_run.explain_recording(Path(target), behind, beside)
+            run = recording_run.explain_recording(Path(target), behind, beside, spans)
         except UsageProblem as problem:
             raise recording_problem(problem, [Path(target), *behind, *beside]) from problem
         deliver_run(run, as_json=as_json, out=out, page=html)
         return
-    for option, files in (("--behind", behind), ("--beside", beside)):
+    for option, files in (("--behind", behind), ("--beside", beside), ("--spans", [spans] if spans else [])):
         if files:
             raise UsageProblem(f"{option} belongs to a saved recording; TARGET is not a recording")
     checked_revision = options.checked_revision(revision)

@@ -49,6 +49,14 @@ def record(
             min=1,
         ),
     ] = None,
+    traceparent: Annotated[
+        bool,
+        typer.Option(
+            "--traceparent",
+            help="Begin a trace (W3C traceparent header) with each request that has none, so that spans of the server "
+            "lead to its calls; HTTP only.",
+        ),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Name causes of lost time on stderr as soon as the recording proves them.")
     ] = False,
@@ -65,6 +73,8 @@ def record(
     if upstream.startswith("stdio:"):
         if added:
             raise UsageProblem("--header needs an upstream with a URL: a process gets no HTTP requests")
+        if traceparent:
+            raise UsageProblem("--traceparent needs an upstream with a URL: the lines of stdio are passed on unchanged")
         command = targets.parse_target(upstream).command
         file = _create_file(out)
         # The server is the only child of this process.
@@ -92,6 +102,7 @@ def record(
             extra_root=certificate,
             headers=list(added),
             watch=watch,
+            traceparent=traceparent,
         )
     except _core.EnvironmentProblem as problem:
         raise LabError(f"cannot record to {file}: {problem}") from problem

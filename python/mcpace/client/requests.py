@@ -6,12 +6,13 @@ Design constraint: nothing here waits, so that both clients can share the module
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from mcpace import _core
 from mcpace.client import options as opt
-from mcpace.client import results
+from mcpace.client import results, trace_context
 from mcpace.client.asking import Callbacks
 from mcpace.client.errors import parse_result
 from mcpace.client.options import OAuth
@@ -198,7 +199,13 @@ def request_extras(
     meta: Mapping[str, Any] | None = None,
     cache: CacheMode | None = None,
 ) -> dict[str, Any] | None:
-    """The options of a request beside its parameters; ``None`` where there are none, which costs nothing."""
+    """The options of a request beside its parameters; ``None`` where there are none, which costs nothing.
+
+    The request belongs to the trace of OpenTelemetry's active span, unless ``meta`` names another.
+    """
+    # Without OpenTelemetry's API in the process, no span is active.
+    if "opentelemetry.trace" in sys.modules:
+        meta = trace_context.add_active_trace(meta)
     if time_s is None and progress is None and meta is None and cache is None:
         return None
     told = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import time
@@ -115,6 +117,44 @@ def test_spans_are_received_on_the_clock_of_recordings_and_without_secrets() -> 
     assert "PLANTED" not in json.dumps(received)
 
 
+def test_bodies_in_gzip_are_received() -> None:
+    receiver = _core.SpanReceiver()
+    headers = {"content_type": "application/json", "content_encoding": "gzip"}
+    assert post(f"{receiver.endpoint}/v1/traces", gzip.compress(span()), **headers) == 200
+    assert len(kinds(receiver.stop(), "span")) == 1
+
+
+def test_an_exporter_that_never_ends_its_request_holds_up_nobody() -> None:
+    receiver = _core.SpanReceiver()
+    address = receiver.endpoint.removeprefix("http://").split(":")
+    head = b"POST /v1/traces HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    with socket.create_connection((address[0], int(address[1])), timeout=10) as open_connection:
+        open_connection.sendall(head)
+        assert post(f"{receiver.endpoint}/v1/traces", span(), content_type="application/json") == 200
+        started = time.monotonic()
+        recording = receiver.stop()
+        assert time.monotonic() - started < 5
+    assert len(kinds(recording, "span")) == 1
+
+
+def test_spans_past_a_million_are_refused_as_a_partial_success() -> None:
+    receiver = _core.SpanReceiver()
+    one = {"name": "x", "startTimeUnixNano": str(time.time_ns()), "endTimeUnixNano": str(time.time_ns())}
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [one] * 100_000}]}]}).encode()
+    answers = []
+    for _ in range(11):
+        headers = {"Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{receiver.endpoint}/v1/traces", body, headers)) as reply:
+            answers.append(json.load(reply))
+    assert answers[:10] == [{}] * 10
+    assert answers[10]["partialSuccess"]["rejectedSpans"] == "100000"
+    # The spans, and the event that some are missing.
+    assert len(receiver.stop()) == 1_000_001
+
+
+BOMB = gzip.compress(bytes(17 << 20))
+
+
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status"),
     [
@@ -122,7 +162,9 @@ def test_spans_are_received_on_the_clock_of_recordings_and_without_secrets() -> 
         ("/v1/traces", b"[", {"content_type": "application/json"}, 400),
         ("/v1/traces", span(), {"content_type": "text/plain"}, 415),
         ("/v1/traces", span(), {"content_type": "application/json", "origin": "http://evil"}, 403),
-        ("/v1/traces", span(), {"content_type": "application/json", "content_encoding": "gzip"}, 415),
+        ("/v1/traces", span(), {"content_type": "application/json", "content_encoding": "br"}, 415),
+        ("/v1/traces", span(), {"content_type": "application/json", "content_encoding": "gzip"}, 413),
+        ("/v1/traces", BOMB, {"content_type": "application/json", "content_encoding": "gzip"}, 413),
         ("/v1/traces", b" " * (17 << 20), {"content_type": "application/json"}, 413),
     ],
 )
@@ -170,6 +212,22 @@ def test_the_users_own_variables_stay(tmp_path: Path, monkeypatch: pytest.Monkey
         assert variables["PYTHONPATH"] == f"{python_runtime.START}{os.pathsep}/of/the/configuration"
         assert variables["MCPACE_INSIDE_PYTHONPATH"] == "/of/the/configuration"
         assert dict(evidence.environment([]))["MCPACE_INSIDE_PYTHONPATH"] == "/of/the/shell"
+
+
+def test_a_server_that_sends_its_spans_elsewhere_is_left_to_do_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda say: tmp_path)
+    own = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")]
+    with InsideEvidence([sys.executable, "server.py"], print) as evidence:
+        assert evidence.environment(own) == own
+        recording = _core.SpanReceiver().stop()
+        evidence.add_to(recording)
+    reasons = [missing["reason"] for missing in kinds(recording, "source-missing")]
+    assert any(reason.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set") for reason in reasons)
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    with InsideEvidence([sys.executable, "server.py"], print) as evidence:
+        assert evidence.environment([]) == []
 
 
 def test_a_tool_whose_inside_is_unknown_has_none_unless_a_source_says_why() -> None:
@@ -220,3 +278,37 @@ def test_stacks_and_pauses_of_any_runtime_become_events() -> None:
     assert (pause["at"], pause["event"]["runtime-pause"]["began"]) == (180, 150)
     with pytest.raises(_core.UsageProblem):
         recording.add_stacks(12, [], [(1, 1, 0, True)])
+
+
+COLLECTS = """
+import gc, os
+kept = [[n] for n in range(200_000)]
+gc.collect()
+child = os.fork()
+gc.collect()
+if child:
+    os.waitpid(child, 0)
+    print(os.getpid(), child)
+else:
+    os._exit(0)
+"""
+
+
+def test_collections_of_garbage_are_noted_by_each_process_that_forks(tmp_path: Path) -> None:
+    prefix = tmp_path / "pauses"
+    before = time.monotonic_ns()
+    environment = {"PYTHONPATH": str(python_runtime.START), "MCPACE_INSIDE_PAUSES": str(prefix)}
+    pids = [int(pid) for pid in started(environment, "-c", COLLECTS).split()]
+    pauses = python_runtime.read_pauses(prefix)
+    assert sorted(pauses) == sorted(pids)
+    for pid, fewest in zip(pids, (2, 1), strict=True):
+        assert len(pauses[pid]) >= fewest
+        assert all(before < began < ended < time.monotonic_ns() for began, ended in pauses[pid])
+
+
+def test_files_of_pauses_are_read_as_far_as_they_make_sense(tmp_path: Path) -> None:
+    backwards, forwards = python_runtime.PAUSE.pack(9, 3), python_runtime.PAUSE.pack(3, 9)
+    (tmp_path / "pauses-12").write_bytes(backwards + forwards + b"torn")
+    (tmp_path / "pauses-none").write_bytes(forwards)
+    (tmp_path / "pauses-13").write_bytes(b"")
+    assert python_runtime.read_pauses(tmp_path / "pauses") == {12: [(3, 9)]}

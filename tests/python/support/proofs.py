@@ -519,6 +519,67 @@ ROWS = (
         "none: it is the dependency's",
     ),
     Row(
+        "costly-library",
+        hand(
+            "inside_processor",
+            "a_library_with_a_quicker_one_is_named_with_its_line_and_the_measured_gain",
+            "a_library_that_takes_little_or_that_another_one_calls_is_no_cause",
+        ),
+        live(
+            "processor",
+            "a_cost_of_processor_time_is_named_and_the_advised_change_gains_the_estimate",
+        ),
+        None,
+        "none: it is tools that choose libraries, not SDKs",
+    ),
+    Row(
+        "validation-cost",
+        hand(
+            "inside_processor",
+            "checks_of_values_are_named_and_models_that_are_built_are_told_apart",
+            "a_part_of_the_processor_time_below_a_fifth_is_no_cause",
+        ),
+        live(
+            "processor",
+            "a_cost_of_processor_time_is_named_and_the_advised_change_gains_the_estimate",
+        ),
+        None,
+        "none: it is tools that check, not SDKs",
+    ),
+    Row(
+        "serialization-cost",
+        hand(
+            "inside_processor",
+            "values_into_text_are_named_once_where_no_quicker_library_is_known",
+            "a_part_of_the_processor_time_below_a_fifth_is_no_cause",
+        ),
+        None,
+        None,
+        "not shown end to end yet",
+    ),
+    Row(
+        "import-in-call",
+        hand(
+            "inside_processor",
+            "an_import_in_each_call_is_named_with_its_line",
+            "an_import_in_the_first_call_is_told_apart",
+        ),
+        None,
+        None,
+        "not shown end to end yet",
+    ),
+    Row(
+        "gc-pauses",
+        hand(
+            "inside_processor",
+            "pauses_of_the_runtime_are_named_with_their_time_and_the_line",
+            "pauses_of_the_runtime_are_named_with_their_time_and_the_line",
+        ),
+        None,
+        None,
+        "not shown end to end yet",
+    ),
+    Row(
         "packet-loss",
         hand(
             "network",

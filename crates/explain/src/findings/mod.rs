@@ -124,6 +124,10 @@ pub fn find_causes(recording: &Recording) -> Vec<Finding> {
 pub(crate) fn causes_of_view(view: &View<'_>, behind: Option<&View<'_>>) -> Vec<Finding> {
     let mut scene = Scene::new(view, behind);
     let mut found: Vec<Finding> = catalogue::RULES.iter().flat_map(|rule| rule(&mut scene)).collect();
+    if view.is_of_traces {
+        // Spans tell nothing of the wire and of the client.
+        found.retain(|finding| finding.cause.kind().family() == Family::Inside);
+    }
     // Stable: equals stay in the order of the rules, then of their operations' first occurrence.
     found.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.total.time)));
     found

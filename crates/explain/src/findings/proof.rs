@@ -151,6 +151,10 @@ closed! {
         StacksSampled,
         /// The server's program reported each of its requests.
         RequestsReported,
+        /// The runtime of the server's language reported its pauses.
+        PausesReported,
+        /// Stacks show the library, and the quicker one was measured for one use of it.
+        AlternativeMeasured,
     }
 }
 
@@ -367,5 +371,15 @@ closed! {
         SendTogether,
         /// Ask the dependency from a shell on the same machine: it is wrong if it answers much sooner.
         AskDependencyDirectly,
+        /// Do the same with the other library: it is wrong if calls take as long.
+        UseAlternative,
+        /// Pass the values on without a check: it is wrong if calls take as long.
+        SkipChecks,
+        /// Return a tenth of the data: it is wrong if calls take as long.
+        ReturnLess,
+        /// Load the module when the server starts: it is wrong if calls take as long.
+        ImportAtStart,
+        /// Turn the collector off for a run: it is wrong if calls take as long.
+        CollectLess,
     }
 }

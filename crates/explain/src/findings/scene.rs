@@ -33,6 +33,7 @@ pub(super) struct Scene<'s, 'a> {
 impl<'s, 'a> Scene<'s, 'a> {
     pub(super) fn new(view: &'s View<'a>, behind: Option<&'s View<'a>>) -> Self {
         let duplicates = find_duplicates(view);
+        let starts = view.processes.iter().map(|process| process.started.at);
         let repeats = duplicates.iter().map(|d| view.exchanges[d.repeat].id);
         Self {
             view,
@@ -43,7 +44,7 @@ impl<'s, 'a> Scene<'s, 'a> {
             claims: HashMap::new(),
             episodes: OnceCell::new(),
             groups: Rc::new(group_exchanges(view)),
-            warm_calls: Rc::new(WarmCalls::of_tools(split_tool_calls(view).calls)),
+            warm_calls: Rc::new(WarmCalls::of_tools(split_tool_calls(view).calls, starts)),
         }
     }
 
@@ -86,6 +87,11 @@ impl<'s, 'a> Scene<'s, 'a> {
             Some(claims) => claims.unclaimed_time(from, to),
             None => to.since(from),
         }
+    }
+
+    /// How much of a stretch no finding explains so far; all of it outside calls.
+    pub(super) fn unclaimed_in(&self, call: Option<CallId>, from: Nanos, to: Nanos) -> Nanos {
+        call.map_or(to.since(from), |call| self.unclaimed_time(call, from, to))
     }
 
     /// Confidence, unless what is missing from the recording may hold another explanation.

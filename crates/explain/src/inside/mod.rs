@@ -4,30 +4,33 @@
 //! waited for a dependency, a thread waited at a line of the tool, or no source tells. The stretches of a call therefore add
 //! up exactly. A running thread comes first: a request's span also covers the work that sends it.
 //!
-//! Spans and samples belong to a call by their time. Calls that overlap others are left out, because time cannot tell them apart.
+//! Spans belong to a call by their trace where it leads to the call, and else by their time. Samples belong to a call by their
+//! time. A call that overlaps others is split by its traced spans alone; without any it is left out, because time cannot tell
+//! such calls apart.
 
+mod flame_graph;
 pub(crate) mod frames;
+pub(crate) mod library_files;
 mod tool_time;
 mod warm_calls;
 
 use mcpace_record::Nanos;
 
-use crate::view::{Exchange, ProgramSpan, SampledStack, SampledThread, View};
+use crate::view::{CLOCK_TOLERANCE, Exchange, ProgramSpan, SampledStack, SampledThread, View};
 use frames::{own_call, runs_event_loop, serves_instrumentation, waits_for_work};
 
 pub use crate::view::DependencyKind;
+pub use flame_graph::{CodeOrigin, FlameFrame, FlameGraph, FlameNode};
 pub use frames::Language;
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
-pub(crate) use warm_calls::{WarmCalls, median_count, sum_times};
+pub(crate) use warm_calls::{WarmCalls, is_share, median_count, sum_times};
 
 /// A sample stands for the time around it, for at most this many times the usual time between two samples on each side.
 const WIDEST_SAMPLE: u64 = 3;
 
-/// A span's times come from the wall clock, and may be wrong by this much against the recording's clock.
-const CLOCK_TOLERANCE: Nanos = Nanos::from_millis(1);
-
-/// One call of a tool, alone at the server.
+/// One call of a tool.
+#[derive(Clone)]
 pub(crate) struct ToolCall<'v, 'a> {
     /// Its exchange.
     pub(crate) exchange: &'v Exchange<'a>,
@@ -43,6 +46,8 @@ pub(crate) struct ToolCall<'v, 'a> {
     pub(crate) spans: Vec<&'v ProgramSpan<'a>>,
     /// How many moments were sampled within the call.
     pub(crate) samples: u64,
+    /// Whether it was alone at the server.
+    pub(crate) is_alone: bool,
 }
 
 /// A part of a call's time.
@@ -72,10 +77,38 @@ impl Stretch<'_, '_> {
     }
 }
 
-/// The calls of tools that were alone at the server, and the number of those that were not.
+impl<'v, 'a> ToolCall<'v, 'a> {
+    /// The part of a span's time that lies in the call.
+    pub(crate) fn span_window(&self, span: &ProgramSpan<'_>) -> (Nanos, Nanos) {
+        let from = span.began.clamp(self.from, self.to);
+        (from, span.ended.at.clamp(from, self.to))
+    }
+
+    /// The time of a span in the call.
+    pub(crate) fn span_time(&self, span: &ProgramSpan<'_>) -> Nanos {
+        let (from, to) = self.span_window(span);
+        to.since(from)
+    }
+
+    /// The time of the call that at least one of `spans` covers. The spans stand in the order in which they begin.
+    pub(crate) fn covered_time<'x>(&self, spans: impl Iterator<Item = &'x ProgramSpan<'a>>) -> Nanos
+    where
+        'a: 'x,
+    {
+        let mut covered_to = self.from;
+        sum_times(spans.map(|span| {
+            let (from, to) = self.span_window(span);
+            let fresh = to.since(from.max(covered_to));
+            covered_to = covered_to.max(to);
+            fresh
+        }))
+    }
+}
+
+/// The calls of tools that can be told apart, and those that cannot.
 pub(crate) struct ToolCalls<'v, 'a> {
     pub(crate) calls: Vec<ToolCall<'v, 'a>>,
-    /// Tools of calls that overlapped others.
+    /// Tools of calls that overlapped others, and that no trace leads to.
     pub(crate) overlapping: Vec<&'a str>,
 }
 
@@ -83,7 +116,7 @@ pub(crate) struct ToolCalls<'v, 'a> {
 pub(crate) fn split_tool_calls<'v, 'a>(view: &'v View<'a>) -> ToolCalls<'v, 'a> {
     let mut split = ToolCalls { calls: Vec::new(), overlapping: Vec::new() };
     let evidence = &view.inside;
-    if evidence.spans.is_empty() && evidence.samples.is_empty() {
+    if evidence.spans.facts.spans == 0 && evidence.samples.is_empty() && evidence.pauses.is_empty() {
         return split;
     }
     let mut windows: Vec<Window<'v, 'a>> = view.exchanges.iter().filter_map(Window::of_exchange).collect();
@@ -94,8 +127,8 @@ pub(crate) fn split_tool_calls<'v, 'a>(view: &'v View<'a>) -> ToolCalls<'v, 'a> 
         let is_alone = busy_until <= window.from && windows.get(number + 1).is_none_or(|next| next.from >= window.to);
         busy_until = busy_until.max(window.to);
         let Some(tool) = window.tool else { continue };
-        if is_alone {
-            split.calls.push(split_call(view, window, tool, &moments));
+        if is_alone || evidence.spans.traced.contains(&window.exchange.id) {
+            split.calls.push(split_call(view, window, tool, &moments, is_alone));
         } else {
             split.overlapping.push(tool);
         }
@@ -166,18 +199,16 @@ fn split_call<'v, 'a>(
     window: &Window<'v, 'a>,
     tool: &'a str,
     moments: &Moments<'_>,
+    is_alone: bool,
 ) -> ToolCall<'v, 'a> {
     let (from, to) = (window.from, window.to);
-    let all = &view.inside.spans;
-    let earliest = Nanos(from.0.saturating_sub(CLOCK_TOLERANCE.0));
-    let begin = all.partition_point(|span| span.began < earliest);
-    let spans = all[begin..].iter().take_while(|span| span.began < to).filter(|span| span.ended.at > from);
-    let spans: Vec<&ProgramSpan<'a>> = spans.collect();
+    let spans = spans_of_call(view, window, is_alone);
     // Activity of the threads, by the moments that reach into the call.
     let first = moments.starts.partition_point(|&start| moments.samples[start].at.at < from).saturating_sub(1);
+    let last = if is_alone { moments.starts.len() } else { first };
     let mut samples = 0;
     let mut seen: Vec<Stretch<'v, 'a>> = Vec::new();
-    for moment in first..moments.starts.len() {
+    for moment in first..last {
         let (start, end) = moments.reach(moment);
         if start >= to {
             break;
@@ -190,7 +221,25 @@ fn split_call<'v, 'a>(
         }
     }
     let stretches = merge_stretches(from, to, &seen, &spans);
-    ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples }
+    ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples, is_alone }
+}
+
+/// The requests of a call, by their beginning: those whose trace leads to it, and for a call that was alone those whose trace
+/// leads nowhere and whose time is the call's.
+fn spans_of_call<'v, 'a>(view: &'v View<'a>, window: &Window<'v, 'a>, is_alone: bool) -> Vec<&'v ProgramSpan<'a>> {
+    let (from, to) = (window.from, window.to);
+    let joined = &view.inside.spans;
+    let all = &joined.requests;
+    let earliest = Nanos(from.0.saturating_sub(CLOCK_TOLERANCE.0));
+    let traced = joined.by_exchange.get(&window.exchange.id).map_or(&[][..], Vec::as_slice);
+    let traced = traced.iter().map(|number| &all[*number as usize]);
+    let begin = if is_alone { all.partition_point(|span| span.began < earliest) } else { all.len() };
+    let timed = all[begin..].iter().take_while(|span| span.began < to);
+    let timed = timed.filter(|span| joined.may_serve(window.exchange.id, span));
+    let mut spans: Vec<&ProgramSpan<'a>> =
+        traced.chain(timed).filter(|span| span.began < to && span.ended.at > from).collect();
+    spans.sort_by_key(|span| span.began);
+    spans
 }
 
 /// The state of a program by its threads: one that runs counts before one that waits at a line of the tool.
@@ -239,7 +288,10 @@ fn merge_stretches<'v, 'a>(
             open.push(span);
             next_span += 1;
         }
-        open.retain(|span| span.ended.at > start);
+        // Only the last one counts, so that ended ones below it may stay.
+        while open.last().is_some_and(|span| span.ended.at <= start) {
+            open.pop();
+        }
         let sampled = seen.get(next_seen).filter(|stretch| stretch.from <= start).map(|stretch| stretch.doing);
         let doing = match (sampled, open.last()) {
             (Some(Doing::Running(stack)), _) => Doing::Running(stack),

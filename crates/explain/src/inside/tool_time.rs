@@ -6,9 +6,10 @@ use mcpace_record::{EvidenceSource, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::flame_graph::{FlameGraph, FlameTree, ThreadState};
 use super::frames::{Origin, origin_of, own_call, working_package};
 use super::{DependencyKind, Doing, split_tool_calls};
-use crate::view::{SampledStack, StackCall, View};
+use crate::view::{SampledStack, SpanOwner, StackCall, View};
 
 /// Lines, packages and dependencies of one tool that are told, and tools.
 const MOST_ROWS: usize = 20;
@@ -36,8 +37,10 @@ impl SourceLine {
 pub struct ToolTime {
     /// The tool.
     pub tool: String,
-    /// Calls that were alone at the server.
+    /// Calls that can be told apart: those that were alone at the server, and those that traces lead to.
     pub calls: u64,
+    /// Calls that overlapped others and are told apart by their traces.
+    pub traced: u64,
     /// Calls that overlapped others and are left out.
     pub overlapping: u64,
     /// Time from the requests to the results at the server.
@@ -59,6 +62,10 @@ pub struct ToolTime {
     pub samples: u64,
     /// Spans within the calls.
     pub spans: u64,
+    /// Spans within the calls whose trace leads to the call. The others are joined by time.
+    pub traced_spans: u64,
+    /// The stacks as a tree, with the time of all packages and of `waiting`.
+    pub flame: FlameGraph,
 }
 
 /// The wait for one dependency.
@@ -104,16 +111,19 @@ pub struct LineTime {
 #[derive(Default)]
 struct ToolSum<'a> {
     calls: u64,
+    traced: u64,
     overlapping: u64,
     server: Nanos,
     waiting: Nanos,
     rest: Nanos,
     samples: u64,
     spans: u64,
+    traced_spans: u64,
     dependencies: HashMap<&'a str, (DependencyKind, u64, Nanos)>,
     packages: HashMap<Option<&'a str>, Nanos>,
     /// Running and waiting, by the own call and what it calls.
     lines: HashMap<(StackCall<'a>, Option<&'a str>), (Nanos, Nanos)>,
+    flame: FlameTree<'a>,
 }
 
 /// The time of each tool, in the order in which tools first occur.
@@ -134,9 +144,11 @@ pub(crate) fn tool_times(view: &View<'_>) -> Vec<ToolTime> {
     for call in &split.calls {
         let Some(sum) = sum_of(&mut tools, call.tool) else { continue };
         sum.calls += 1;
+        sum.traced += u64::from(!call.is_alone);
         sum.server = sum.server + call.to.since(call.from);
         sum.samples += call.samples;
         sum.spans += call.spans.len() as u64;
+        sum.traced_spans += call.spans.iter().filter(|span| span.owner != SpanOwner::Unknown).count() as u64;
         for span in &call.spans {
             let entry = sum.dependencies.entry(span.dependency).or_insert((span.kind, 0, Nanos::ZERO));
             entry.1 += 1;
@@ -159,6 +171,7 @@ impl<'a> ToolSum<'a> {
             Doing::Running(stack) => {
                 let package = self.packages.entry(working_package(stack)).or_default();
                 *package = *package + time;
+                self.flame.add_stack(stack, ThreadState::Running, time);
                 self.add_line(stack, |(running, _)| *running = *running + time);
             }
             Doing::Dependency { span, .. } => {
@@ -167,6 +180,7 @@ impl<'a> ToolSum<'a> {
             }
             Doing::Waiting { stack, .. } => {
                 self.waiting = self.waiting + time;
+                self.flame.add_stack(stack, ThreadState::Waiting, time);
                 self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
             }
             Doing::Unknown => self.rest = self.rest + time,
@@ -197,6 +211,7 @@ impl<'a> ToolSum<'a> {
         let mut result = ToolTime {
             tool: tool.to_owned(),
             calls: self.calls,
+            traced: self.traced,
             overlapping: self.overlapping,
             server: self.server,
             dependencies: dependencies.collect(),
@@ -206,6 +221,8 @@ impl<'a> ToolSum<'a> {
             rest: self.rest,
             samples: self.samples,
             spans: self.spans,
+            traced_spans: self.traced_spans,
+            flame: self.flame.into_graph(),
         };
         result.dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
         result.packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));

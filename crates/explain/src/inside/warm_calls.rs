@@ -2,9 +2,9 @@
 
 use mcpace_record::Nanos;
 
-use super::ToolCall;
+use super::{Doing, ToolCall};
 
-/// Calls of a tool, below which nothing is concluded; from one more on, the first is left out.
+/// Calls of a tool, below which nothing is concluded.
 const FEWEST_CALLS: usize = 3;
 
 /// A cause takes at least this share of a call, and this time.
@@ -14,32 +14,51 @@ const SHORTEST: Nanos = Nanos::from_millis(2);
 /// The calls of one tool.
 pub(crate) struct WarmCalls<'s, 'a> {
     pub(crate) tool: &'a str,
+    /// The calls from which causes are concluded: those that are not the first of their process, where there are enough.
     pub(crate) calls: Vec<ToolCall<'s, 'a>>,
+    /// The first call of each process.
+    pub(crate) first_calls: Vec<ToolCall<'s, 'a>>,
+    /// Whether `calls` has the first calls too, because there are few others.
+    pub(crate) has_first_calls: bool,
 }
 
 impl<'s, 'a> WarmCalls<'s, 'a> {
-    /// The calls by tool, for tools with enough of them, in the order of their first calls.
-    pub(crate) fn of_tools(calls: Vec<ToolCall<'s, 'a>>) -> Vec<Self> {
-        let mut tools: Vec<Self> = Vec::new();
+    /// The calls by tool, for tools with enough of them, in the order of their first calls. `starts` are the times at which
+    /// processes of the server started, in any order.
+    pub(crate) fn of_tools(calls: Vec<ToolCall<'s, 'a>>, starts: impl Iterator<Item = Nanos>) -> Vec<Self> {
+        let mut starts: Vec<Nanos> = starts.collect();
+        starts.sort_unstable();
+        let mut tools: Vec<(&'a str, Vec<ToolCall<'s, 'a>>)> = Vec::new();
         for call in calls {
-            match tools.iter_mut().find(|tool| tool.tool == call.tool) {
-                Some(tool) => tool.calls.push(call),
-                None => tools.push(Self { tool: call.tool, calls: vec![call] }),
+            match tools.iter_mut().find(|(tool, _)| *tool == call.tool) {
+                Some((_, calls)) => calls.push(call),
+                None => tools.push((call.tool, vec![call])),
             }
         }
-        tools.retain(|tool| tool.calls.len() >= FEWEST_CALLS);
-        for tool in &mut tools {
-            if tool.calls.len() > FEWEST_CALLS {
-                tool.calls.remove(0);
-            }
+        tools.retain(|(_, calls)| calls.len() >= FEWEST_CALLS);
+        tools.into_iter().map(|(tool, calls)| Self::of_calls(tool, calls, &starts)).collect()
+    }
+
+    fn of_calls(tool: &'a str, all: Vec<ToolCall<'s, 'a>>, starts: &[Nanos]) -> Self {
+        let mut of_process = None;
+        let mut is_first = Vec::with_capacity(all.len());
+        for call in &all {
+            let process = Some(starts.partition_point(|start| *start <= call.from));
+            is_first.push(process != of_process);
+            of_process = process;
         }
-        tools
+        let of_kind = |wanted: bool| {
+            all.iter().zip(&is_first).filter(|(_, first)| **first == wanted).map(|(call, _)| call.clone()).collect()
+        };
+        let (first_calls, later): (Vec<_>, Vec<_>) = (of_kind(true), of_kind(false));
+        let has_first_calls = later.len() < FEWEST_CALLS;
+        Self { tool, calls: if has_first_calls { all } else { later }, first_calls, has_first_calls }
     }
 
     /// Whether a time, summed over all calls, is worth a finding.
     pub(crate) fn is_notable(&self, cause: Nanos) -> bool {
         let server = self.server_time();
-        cause.0.saturating_mul(100) >= server.0.saturating_mul(LEAST_PERCENT) && self.mean(cause) >= SHORTEST
+        is_share(cause, LEAST_PERCENT, server) && self.mean(cause) >= SHORTEST
     }
 
     pub(crate) fn mean(&self, sum: Nanos) -> Nanos {
@@ -49,6 +68,17 @@ impl<'s, 'a> WarmCalls<'s, 'a> {
     pub(crate) fn server_time(&self) -> Nanos {
         sum_times(self.calls.iter().map(|call| call.to.since(call.from)))
     }
+
+    /// Time in which a thread ran.
+    pub(crate) fn processor_time(&self) -> Nanos {
+        let stretches = self.calls.iter().flat_map(|call| &call.stretches);
+        sum_times(stretches.filter(|stretch| matches!(stretch.doing, Doing::Running(_))).map(|stretch| stretch.time()))
+    }
+}
+
+/// Whether `part` is at least `percent` of `whole`.
+pub(crate) fn is_share(part: Nanos, percent: u64, whole: Nanos) -> bool {
+    part.0.saturating_mul(100) >= whole.0.saturating_mul(percent)
 }
 
 pub(crate) fn sum_times(times: impl Iterator<Item = Nanos>) -> Nanos {

@@ -121,7 +121,7 @@ fn closes_connection(headers: &[Header]) -> bool {
     find_header(headers, "connection").is_some_and(|value| value.trim().eq_ignore_ascii_case("close"))
 }
 
-fn find_header<'h>(headers: &'h [Header], name: &str) -> Option<&'h str> {
+pub(super) fn find_header<'h>(headers: &'h [Header], name: &str) -> Option<&'h str> {
     headers
         .iter()
         .find(|Header(candidate, _)| candidate.eq_ignore_ascii_case(name))

@@ -1,6 +1,6 @@
 //! One pass over the events: each goes to those whom it concerns.
 
-use mcpace_record::{Event, EventKind, Nanos};
+use mcpace_record::{Event, EventKind, Nanos, Span};
 
 use super::calls::CallJoin;
 use super::inside::InsideJoin;
@@ -68,19 +68,57 @@ impl<'a> Join<'a> {
         self.end = event.at;
     }
 
+    /// Nanoseconds from the times of a file's spans to the recording's clock.
+    pub(super) fn set_file_offset(&mut self, offset: i64) {
+        self.inside.spans.file_offset = offset;
+    }
+
+    /// A span of a file, after all events.
+    pub(super) fn join_file_span(&mut self, ended: Nanos, span: &Span) {
+        let at = Stamp { at: ended, event: EventIndex::new(self.events) };
+        self.inside.spans.join_span(&mut self.keeper, at, span, true);
+        self.events += 1;
+    }
+
+    /// The view of spans alone.
+    pub(super) fn finish_traces(mut self) -> View<'a> {
+        self.end = self.inside.spans.end();
+        let (mut calls, mut exchanges) = (Vec::new(), Vec::new());
+        let keeper = &mut self.keeper;
+        let inside = std::mem::take(&mut self.inside).finish_evidence(|spans| {
+            let (traced, joined) = spans.finish_traces(keeper);
+            (calls, exchanges) = (traced.calls, traced.exchanges);
+            joined
+        });
+        let view = self.finish_view(false);
+        View {
+            exchange_index: exchanges.iter().map(|exchange| exchange.id.0).collect(),
+            call_index: calls.iter().map(|call| call.id.0).collect(),
+            lost: inside.left_out,
+            incomplete: inside.left_out > 0,
+            exchanges,
+            calls,
+            inside,
+            is_of_traces: true,
+            ..view
+        }
+    }
+
     /// The view of all of them; `partial` where the recording was cut off.
     pub(super) fn finish_view(self, partial: bool) -> View<'a> {
         let keeper = self.keeper;
-        let inside = self.inside.finish_evidence();
-        let lost = self.lost.saturating_add(inside.left_out);
-        let (mut connections, mut exchanges) = self.wire.finish_wire(&keeper);
+        let (wire, mut contexts) = self.wire.finish_wire(&keeper);
+        let (mut connections, mut exchanges) = wire;
         let taken: Positions = exchanges.iter().map(|exchange| exchange.id.0).collect();
         let lines = self.stdio.finish_lines(&taken);
+        contexts.extend(lines.contexts);
         if !lines.exchanges.is_empty() {
             exchanges.extend(lines.exchanges);
             exchanges.sort_by_key(|exchange| exchange.start.event);
         }
         late_answers::attach_answers(&mut exchanges);
+        let inside = self.inside.finish_evidence(|spans| spans.finish_recorded(&exchanges, &contexts));
+        let lost = self.lost.saturating_add(inside.left_out);
         let calls = self.calls.finish_calls(&keeper, &mut exchanges, &connections);
         let exchange_index: Positions = exchanges.iter().map(|exchange| exchange.id.0).collect();
         let processor_times = self.processor.finish_times(&exchanges, &exchange_index, &lines.processes);
@@ -89,6 +127,7 @@ impl<'a> Join<'a> {
         View {
             processor_times,
             inside,
+            is_of_traces: false,
             connection_index,
             exchange_index,
             call_index: calls.iter().map(|call| call.id.0).collect(),

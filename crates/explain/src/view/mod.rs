@@ -7,6 +7,7 @@
 //! Input is hostile: an id seen twice keeps its first facts, a fact without its beginning is kept as far as it goes.
 
 mod bursts;
+mod call_name;
 mod calls;
 mod connection;
 mod exchange;
@@ -19,26 +20,35 @@ mod leg;
 mod note;
 mod positions;
 mod processor;
+mod program_span;
+mod span_clock;
+mod span_join;
+mod span_tree;
 mod stamp;
 mod stdio;
 mod texts;
+mod traced_calls;
 mod usage;
 mod wire;
 
 use std::collections::HashMap;
 
-use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError, Recording};
+use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError, Recording, Span};
 
 pub(crate) use bursts::Burst;
 pub use calls::{Call, PackedOutcome};
 pub use connection::{Connection, Process, TcpSample};
 pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
-pub use inside::DependencyKind;
-pub(crate) use inside::{InsideEvidence, ProgramSpan, SampledStack, SampledThread, StackCall};
+pub(crate) use inside::{InsideEvidence, ProgramPause, SampledStack, SampledThread, StackCall};
 pub use lateness::Late;
 pub use leg::Leg;
 pub use note::Note;
 pub(crate) use positions::Positions;
+pub use program_span::DependencyKind;
+pub(crate) use program_span::{ProgramSpan, SpanOwner};
+pub use span_clock::SpanClock;
+pub(crate) use span_join::CLOCK_TOLERANCE;
+pub use span_join::SpanFacts;
 pub use stamp::{EventIndex, Stamp};
 pub(crate) use stdio::NotifyingLine;
 pub use texts::Texts;
@@ -67,6 +77,8 @@ pub struct View<'a> {
     pub lost: u64,
     /// Whether its end is missing.
     pub partial: bool,
+    /// Whether there are spans only: nobody recorded the traffic.
+    pub(crate) is_of_traces: bool,
     /// Whether events are missing: lost by the instrument, or the recording was cut off.
     pub incomplete: bool,
     /// Reads of a server's stdout that brought several answers.
@@ -100,6 +112,40 @@ pub fn exchanges_of_file<'a>(events: &mut Events<'_>, texts: &'a Texts) -> Resul
         texts.check_size()
     })?;
     Ok(join.finish_view(events.partial()))
+}
+
+/// Takes a span and the time of its end.
+pub type TakeSpan<'t> = dyn FnMut(Nanos, &Span) + 't;
+
+/// Joins a recording with spans from elsewhere, which `read` hands over. Their times plus `offset` are those of the recording's
+/// clock, unless they come from another machine.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn join_with_spans<'a, E>(
+    recording: &Recording,
+    texts: &'a Texts,
+    offset: i64,
+    read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>,
+) -> Result<View<'a>, E> {
+    let mut join = join::Join::new(texts);
+    join.set_file_offset(offset);
+    recording.events().iter().for_each(|event| join.join_event(event));
+    read(&mut |ended, span| join.join_file_span(ended, span))?;
+    Ok(join.finish_view(recording.partial))
+}
+
+/// Joins spans alone to the calls of servers that they tell of.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn calls_of_spans<E>(
+    texts: &Texts,
+    read: impl FnOnce(&mut TakeSpan<'_>) -> Result<(), E>,
+) -> Result<View<'_>, E> {
+    let mut join = join::Join::new(texts);
+    read(&mut |ended, span| join.join_file_span(ended, span))?;
+    Ok(join.finish_traces())
 }
 
 impl<'a> View<'a> {

@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
-use mcpace_record::{Digest, EventKind, ExchangeId, LineFrom, MessageKind, Nanos, ReplyEnding, ServerTiming, Side};
+use mcpace_record::{
+    Digest, EventKind, ExchangeId, LineFrom, MessageKind, Nanos, ReplyEnding, ServerTiming, Side, TraceContext,
+};
 
 use super::bursts::{Burst, Bursts};
 use super::leg::Fact;
@@ -20,6 +22,8 @@ pub(super) struct StdioLines<'a> {
     pub(super) processes: Vec<Process<'a>>,
     pub(super) bursts: Vec<Burst>,
     pub(super) notifying: Vec<NotifyingLine<'a>>,
+    /// Traces that exchanges belong to.
+    pub(super) contexts: Vec<(ExchangeId, TraceContext)>,
 }
 
 /// A line with which a server notifies its client.
@@ -41,6 +45,8 @@ pub(super) struct StdioJoin<'a> {
     of_process: Vec<(usize, usize)>,
     bursts: Bursts,
     notifying: Vec<NotifyingLine<'a>>,
+    /// Positions in `exchanges` of lines that belong to a trace.
+    contexts: Vec<(usize, TraceContext)>,
 }
 
 struct StdioLine<'a> {
@@ -65,6 +71,7 @@ impl<'a> StdioJoin<'a> {
                 }
             }
             EventKind::StdioLine { side, from, began, bytes, digest, messages, blocked, .. } => {
+                let lines = self.exchanges.len();
                 self.join_line(&StdioLine {
                     at,
                     side: *side,
@@ -74,7 +81,11 @@ impl<'a> StdioJoin<'a> {
                     digest: *digest,
                     messages: keeper.keep_notes(messages),
                     blocked: *blocked,
-                })
+                });
+                if self.exchanges.len() > lines {
+                    let parents = messages.iter().filter_map(|message| message.traceparent.as_deref());
+                    self.contexts.extend(parents.filter_map(TraceContext::parse).map(|context| (lines, context)));
+                }
             }
             EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.note_timing(keeper, id, *timing),
             _ => {}
@@ -96,7 +107,8 @@ impl<'a> StdioJoin<'a> {
             self.processes[process].exchanges.push(id);
         }
         let bursts = self.bursts.finish_bursts(&self.exchanges);
-        StdioLines { exchanges: self.exchanges, processes: self.processes, bursts, notifying: self.notifying }
+        let contexts = self.contexts.into_iter().map(|(at, context)| (self.exchanges[at].id, context)).collect();
+        StdioLines { exchanges: self.exchanges, processes: self.processes, bursts, notifying: self.notifying, contexts }
     }
 
     fn program_started(&mut self, at: Stamp, pid: u32, program: &'a str) {

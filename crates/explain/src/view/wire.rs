@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side};
+use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side, TraceContext};
 
-use super::head::{Heads, is_event_stream};
+use super::head::{Heads, find_header, is_event_stream};
 use super::leg::Fact;
 use super::positions::Positions;
 use super::stamp::PackedStamp;
@@ -20,7 +20,11 @@ pub(super) struct WireJoin<'a> {
     heads: Heads<'a>,
     strays: Strays,
     told: Vec<(ExchangeId, ServerTiming)>,
+    contexts: Vec<(ExchangeId, TraceContext)>,
 }
+
+/// Connections, and exchanges in the order of their first event.
+type Wire<'a> = (Vec<Connection<'a>>, Vec<Exchange<'a>>);
 
 impl<'a> WireJoin<'a> {
     pub(super) fn join_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
@@ -41,8 +45,8 @@ impl<'a> WireJoin<'a> {
         }
     }
 
-    /// Connections, and exchanges in the order of their first event.
-    pub(super) fn finish_wire(mut self, keeper: &Keeper<'a>) -> (Vec<Connection<'a>>, Vec<Exchange<'a>>) {
+    /// The wire, and the traces that exchanges belong to.
+    pub(super) fn finish_wire(mut self, keeper: &Keeper<'a>) -> (Wire<'a>, Vec<(ExchangeId, TraceContext)>) {
         for (ex, timing) in std::mem::take(&mut self.told) {
             if let Some(at) = self.exchange_index.get(ex.0) {
                 self.exchanges[at].told.get_or_insert_with(|| keeper.keep_value(timing));
@@ -50,7 +54,7 @@ impl<'a> WireJoin<'a> {
         }
         self.exchanges.iter_mut().for_each(find_result);
         chain_failed_tries(&mut self.connections);
-        (self.connections, self.exchanges)
+        ((self.connections, self.exchanges), self.contexts)
     }
 
     fn connection_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
@@ -104,6 +108,8 @@ impl<'a> WireJoin<'a> {
                 let leg = exchange.leg_mut(*side);
                 leg.note_connection(*conn);
                 leg.note_fact(Fact::RequestStart, at);
+                let traceparent = find_header(headers, "traceparent").and_then(TraceContext::parse);
+                self.contexts.extend(traceparent.map(|context| (*ex, context)));
             }
             EventKind::RequestEnd { side, ex, bytes, digest, messages, .. } => {
                 let place = self.exchange_position(*ex, at);
@@ -116,6 +122,9 @@ impl<'a> WireJoin<'a> {
                     exchange.messages = keeper.keep_notes(messages);
                 }
                 exchange.leg_mut(*side).note_fact(Fact::RequestEnd, at);
+                let contexts =
+                    messages.iter().filter_map(|message| TraceContext::parse(message.traceparent.as_deref()?));
+                self.contexts.extend(contexts.map(|context| (*ex, context)));
             }
             _ => {}
         }

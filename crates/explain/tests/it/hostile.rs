@@ -1,10 +1,12 @@
 //! Any list of events at all: the parts add up, nothing panics, time stays about linear.
 
-use mcpace_explain::{Parts, call_ledgers, call_waterfall, explain_recording, explained_file, find_causes};
+use mcpace_explain::{
+    Family, Finding, Parts, call_ledgers, call_waterfall, explain_recording, explained_file, find_causes,
+};
 use mcpace_record::{
     CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
-    MessageKind, MessageNote, Nanos, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, TcpInfo,
-    Writer, digest_bytes,
+    MessageKind, MessageNote, Nanos, PauseCause, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming,
+    Side, Span, SpanKind, StackFrame, StackId, TcpInfo, Writer, digest_bytes,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -62,6 +64,7 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         prop_assert!(charged <= u128::from(ledger.end.0 - ledger.start.0));
     }
     serde_json::to_string(&found).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    check_inside(recording, &found)?;
     // Read from a file, event by event, it tells the same.
     let file = written(recording);
     let read = explained_file(&mut Reader::events(file.as_slice()).unwrap(), None).unwrap();
@@ -92,6 +95,21 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         for evidence in &finding.evidence {
             prop_assert!(evidence.event < recording.events().len());
         }
+    }
+    Ok(())
+}
+
+/// The rows of a tool's time add up, and no cause inside a tool takes or gains more than its calls last.
+fn check_inside(recording: &Recording, found: &[Finding]) -> Result<(), TestCaseError> {
+    for tool in explain_recording(recording, None).tool_times {
+        let rows = tool.dependencies.iter().map(|row| row.time).chain(tool.packages.iter().map(|row| row.time));
+        let sum: u128 = rows.chain([tool.waiting, tool.rest]).map(|time| u128::from(time.0)).sum();
+        prop_assert_eq!(sum, u128::from(tool.server.0), "{:?}", tool);
+    }
+    for finding in found.iter().filter(|finding| finding.cause.kind().family() == Family::Inside) {
+        let json = serde_json::to_value(&finding.cause).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let time = |name: &str| json["context"][name].as_u64();
+        prop_assert!(time("gain_ns") <= time("cause_ns") && time("cause_ns") <= time("server_ns"), "{}", json);
     }
     Ok(())
 }
@@ -260,6 +278,7 @@ fn other_event() -> impl Strategy<Value = EventKind> {
         (option::of(ex()), option::of(Just("1".to_owned())))
             .prop_map(|(ex, id)| { EventKind::ServerTiming { ex, id, timing: ServerTiming::default() } }),
         any::<u64>().prop_map(|count| EventKind::EventsLost { count }),
+        inside_event(),
         (at(), at()).prop_map(|(by, busy)| EventKind::InstrumentLate { by, busy }),
         (side(), conn(), at(), any::<u32>(), any::<u64>()).prop_map(|(side, conn, min_rtt, retransmitted, limited)| {
             let (rwnd_limited, sndbuf_limited) = (Nanos(limited), Nanos(limited / 2));
@@ -267,6 +286,58 @@ fn other_event() -> impl Strategy<Value = EventKind> {
             EventKind::TcpInfo { side, conn, info }
         }),
     ]
+}
+
+/// Evidence about the inside of a server's programs; spans that never end, contradict each other, or have no name.
+fn inside_event() -> impl Strategy<Value = EventKind> {
+    let files =
+        &["/srv/weather.py", "/v/site-packages/httpx/_client.py", "/v/site-packages/pydantic/main.py", "<frozen x>"];
+    let functions = &["forecast", "AsyncClient.__init__", "<module>", "run_forever", "", "\u{202e}"];
+    let frame = (text(functions), text(files)).prop_map(|(function, file)| StackFrame { function, file, line: 7 });
+    let stack = || prop_oneof![9 => 0..4_u64, 1 => any::<u64>()].prop_map(StackId);
+    let names = &["http.request.method", "url.full", "db.system", "db.statement", "server.address", "server.port"];
+    let attribute = (text(names), text(&["GET", "http://h/1", "://", "", "SELECT ?", "\u{1b}[2J"]));
+    prop_oneof![
+        (at(), vec(attribute, 0..4)).prop_map(|(began, attributes)| {
+            EventKind::Span(Box::new(Span { kind: SpanKind::Client, began, attributes, ..Span::default() }))
+        }),
+        (stack(), vec(frame, 0..4)).prop_map(|(stack, frames)| EventKind::StackSeen { stack, frames }),
+        (stack(), any::<bool>()).prop_map(|(stack, running)| EventKind::StackSample {
+            pid: 1,
+            thread: 1,
+            stack,
+            running
+        }),
+        at().prop_map(|began| EventKind::RuntimePause { pid: 1, cause: PauseCause::GarbageCollection, began }),
+    ]
+}
+
+/// Calls of one tool over stdio, one after another, with any evidence about them.
+fn looked_into() -> impl Strategy<Value = Recording> {
+    let times = (0..4_000_000_000_u64).prop_map(Nanos);
+    let event = (times.clone(), times, inside_event()).prop_map(|(at, began, mut kind)| {
+        match &mut kind {
+            EventKind::Span(span) => span.began = began,
+            EventKind::RuntimePause { began: own, .. } => *own = began,
+            _ => {}
+        }
+        Event { at, kind }
+    });
+    (vec(10.0..800.0, 3..6), vec(event, 0..150)).prop_map(|(lengths, events)| {
+        let mut script = Script::stdio();
+        script.spawn(0.0, 1, "python");
+        let mut at = 5.0;
+        for (id, length) in lengths.into_iter().enumerate() {
+            script.call("call", at, at + length + 2.0);
+            script.line(at + 1.0, LineFrom::Client, Some(call_tool(0.0, id as u64, Reply::Silence)));
+            script.line(at + 1.0 + length, LineFrom::Server, Some(call_tool(0.0, id as u64, Reply::Silence)));
+            at += length + 3.0;
+        }
+        for event in events {
+            script.event(event.at.0 as f64 / 1e6, event.kind);
+        }
+        script.recording()
+    })
 }
 
 fn soup() -> impl Strategy<Value = Vec<Event>> {
@@ -319,6 +390,11 @@ proptest! {
     fn parts_add_up_in_any_soup(events in soup(), own in any::<bool>()) {
         let instrument = if own { Instrument::Client } else { Instrument::Recorder };
         check(&recording(instrument, events))?;
+    }
+
+    #[test]
+    fn parts_add_up_with_any_evidence_about_the_inside(recording in looked_into()) {
+        check(&recording)?;
     }
 
     #[test]

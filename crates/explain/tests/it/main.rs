@@ -10,6 +10,7 @@ mod healthy;
 mod hidden_listing;
 mod hostile;
 mod inside;
+mod inside_processor;
 mod late_delivery;
 mod ledger;
 mod loops;
@@ -26,6 +27,7 @@ mod sessions;
 mod simulation;
 mod slow_start;
 mod streams;
+mod traces;
 mod transport;
 mod view;
 mod waits_for_get;
@@ -67,6 +69,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         network::cases(),
         measurement::cases(),
         inside::cases(),
+        inside_processor::cases(),
     ];
     let mut all: Vec<Finding> = cases.iter().flatten().flat_map(found).collect();
     all.extend(gateway::shown());

@@ -33,6 +33,7 @@ use self::http::Http;
 use self::link::{Ids, Link};
 use self::operation::RecordedOperation;
 use crate::Sink;
+use crate::trace::begin_trace;
 
 pub use mcpace_client_protocol::{ClientError, ServerInfo, Transport};
 pub use mcpace_oauth::{Auth, BrowserConsent, Consent, OAuthError, OAuthOptions, RegisteredClient, Secret};
@@ -247,8 +248,12 @@ async fn send_request(
     for again in [true, false] {
         let id = client.ids.next_id();
         let session = client.session.as_mut().ok_or(ClientError::NotConnected)?;
-        let body = session.dialect.request(id, method, fill, None, false);
+        let trace = client.options.traceparent.then(trace_meta);
+        let body = session.dialect.request(id, method, fill, trace.as_ref(), false);
         let mut message = Outgoing::request(id, method, body, method != "tools/call");
+        if let Some(trace) = &trace {
+            message.add_trace_headers(trace);
+        }
         if let Some((tool, arguments)) = target.filter(|_| session.info.revision.has_request_headers()) {
             message.add_target_headers(tool, Some(arguments), session.tool_annotations(tool));
         }
@@ -269,6 +274,11 @@ async fn send_request(
         }
     }
     Err(ClientError::NotConnected)
+}
+
+/// Members of `_meta` that begin a trace.
+fn trace_meta() -> Extra {
+    Extra::from_iter([(key::TRACEPARENT.to_owned(), begin_trace().to_string().into())])
 }
 
 impl ClientSession {

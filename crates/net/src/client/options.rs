@@ -48,6 +48,9 @@ pub struct ClientOptions {
     pub settle_limit: Duration,
     /// Ask the server to tell how long its layers took (`_meta` key `dev.mcpace/timing`).
     pub server_timing: bool,
+    /// Begin a trace with each request after the handshake, so that spans of the server lead to it: `traceparent` in `_meta`,
+    /// and over HTTP in the header.
+    pub traceparent: bool,
     /// Hold the standalone GET stream of the legacy revisions open beside the calls.
     pub standalone_get: bool,
     /// A PEM certificate to trust beside the system's.
@@ -74,6 +77,7 @@ impl Default for ClientOptions {
             shutdown_limit: Duration::from_secs(2),
             settle_limit: Duration::from_millis(20),
             server_timing: false,
+            traceparent: false,
             standalone_get: false,
             extra_root: None,
             message_limit: 16 * 1024 * 1024,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request, response};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Version, request, response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use mcpace_oauth::reason_of;
-use mcpace_record::{Closer, EventKind, ExchangeId, ReplyEnding, Side};
+use mcpace_record::{Closer, EventKind, ExchangeId, Header, ReplyEnding, Side};
 use serde_json::Value;
 
 use super::client_connection::ClientConnection;
@@ -24,6 +24,7 @@ use super::route::{self, Route, RouteRefusal};
 use super::upstream_connection::{Unanswered, UpstreamConnection};
 use crate::headers::{header_text, recorded_headers};
 use crate::observe::note_reply_head;
+use crate::trace::begin_trace;
 use crate::{ReplyObserver, monotonic_now};
 
 /// Forms and documents that are changed on their way are read whole up to this size; larger ones are none of OAuth's.
@@ -51,7 +52,7 @@ pub(super) async fn pass_request(
     client.shared.sink.note_at(began, EventKind::RequestHead { side, conn, ex, method, target, headers });
 
     let outgoing = PassingRequest::new(&client.shared.sink, ex, header_text(&head.headers, CONTENT_TYPE));
-    let mut open = OpenExchange { client, ex, outgoing, answered: false };
+    let mut open = OpenExchange { client, ex, outgoing, added: Vec::new(), answered: false };
     let routed =
         Route::from_head(&head, &open.client.shared.upstream, open.client.shared.port, &open.client.shared.known);
     let route = match routed {
@@ -73,6 +74,12 @@ pub(super) async fn pass_request(
     }
     close.pass_on(&mut head.headers);
     route.change_request(&mut head.headers, &open.client.shared.options.headers);
+    if open.client.shared.options.traceparent && route.is_to_upstream() && !head.headers.contains_key(TRACEPARENT) {
+        // Digits and dashes are a header's value.
+        let value = HeaderValue::try_from(begin_trace().to_string()).ok();
+        open.added.extend(value.as_ref().and_then(|value| value.to_str().ok()).map(traceparent_header));
+        head.headers.extend(value.map(|value| (TRACEPARENT, value)));
+    }
     open.forward_request(&route, head, body).await
 }
 
@@ -81,7 +88,15 @@ struct OpenExchange {
     client: Arc<ClientConnection>,
     ex: ExchangeId,
     outgoing: Arc<PassingRequest>,
+    /// Headers that the recorder added.
+    added: Vec<Header>,
     answered: bool,
+}
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+fn traceparent_header(value: &str) -> Header {
+    Header(TRACEPARENT.as_str().to_owned(), value.to_owned())
 }
 
 impl OpenExchange {
@@ -134,6 +149,7 @@ impl OpenExchange {
                 conn: back.meter.connection_id(),
                 method: request.method().as_str().to_owned(),
                 target: target.clone(),
+                added: self.added.clone(),
             };
             match back.send_request(request, &self.outgoing, head).await {
                 Ok(reply) => return Ok((back, reply)),

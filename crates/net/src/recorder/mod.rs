@@ -72,6 +72,9 @@ pub struct RecorderOptions {
     /// Headers that are added to each request to the upstream, in the place of the client's of the same names. The
     /// recording has the client's own headers only.
     pub headers: HeaderMap,
+    /// Begin a trace with each request to the upstream that has no `traceparent` header, so that spans of the server lead to
+    /// the request. The recording has the header.
+    pub traceparent: bool,
     /// Process id of the server, whose processor time is then read at each exchange.
     pub watch: Option<u32>,
     /// Threads that serve connections.
@@ -94,6 +97,7 @@ impl RecorderOptions {
             extra_root: None,
             quickack: false,
             headers: HeaderMap::new(),
+            traceparent: false,
             watch: None,
             threads: std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2)),
         }

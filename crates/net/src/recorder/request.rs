@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use mcpace_record::{ConnectionId, EventKind, ExchangeId, Nanos, Side};
+use mcpace_record::{ConnectionId, EventKind, ExchangeId, Header, Nanos, Side};
 
 use super::meter::{Handover, Meter};
 use super::source::BodySource;
@@ -36,6 +36,8 @@ pub(super) struct BackHead {
     pub(super) conn: ConnectionId,
     pub(super) method: String,
     pub(super) target: String,
+    /// Headers that the recorder added, as they are recorded.
+    pub(super) added: Vec<Header>,
 }
 
 impl PassingRequest {
@@ -82,8 +84,8 @@ impl OutgoingState {
 impl Handover for PassingRequest {
     fn bytes_flushed(&self, first: Nanos, last: Nanos) -> bool {
         let mut state = lock_mutex(&self.state);
-        if let Some(BackHead { conn, method, target }) = state.head.take() {
-            let (side, ex, headers) = (Side::Back, self.ex, Vec::new());
+        if let Some(BackHead { conn, method, target, added: headers }) = state.head.take() {
+            let (side, ex) = (Side::Back, self.ex);
             self.sink.note_at(first, EventKind::RequestHead { side, conn, ex, method, target, headers });
         }
         state.catch_up();

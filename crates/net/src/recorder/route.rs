@@ -93,10 +93,15 @@ impl Route {
             && header_text(headers, HeaderName::from_static("sec-fetch-mode")).eq_ignore_ascii_case("navigate")
     }
 
+    /// Whether the request goes to the server that is recorded, and not to one of its OAuth servers.
+    pub(super) fn is_to_upstream(&self) -> bool {
+        self.place.origin == self.upstream
+    }
+
     /// Changes a request's headers to what a direct client would have sent. `added` are for the upstream alone: an
     /// authorization server must not see them.
     pub(super) fn change_request(&self, headers: &mut HeaderMap, added: &HeaderMap) {
-        if self.place.origin == self.upstream {
+        if self.is_to_upstream() {
             for (name, value) in added {
                 headers.insert(name.clone(), value.clone());
             }

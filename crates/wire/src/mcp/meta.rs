@@ -20,6 +20,10 @@ pub mod key {
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C Trace Context.
     pub const TRACEPARENT: &str = "traceparent";
+    /// W3C Trace Context, what systems of tracing add.
+    pub const TRACESTATE: &str = "tracestate";
+    /// W3C Baggage.
+    pub const BAGGAGE: &str = "baggage";
     /// The name of the tasks extension in `capabilities.extensions`.
     pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 }

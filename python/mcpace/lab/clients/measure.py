@@ -108,6 +108,8 @@ class Session:
             server_timing=server_timing,
             extra_root=certificate,
             headers=list(target.headers),
+            # The spans of the server then lead to the calls.
+            traceparent=evidence is not None,
         )
         stack.callback(self._client.disconnect)
         # The server is the only child of this process.

@@ -8,9 +8,12 @@ from typing import Any
 
 from mcpace import _core
 from mcpace.lab.clients import repeats
+from mcpace.lab.inside.source_paths import with_source_path
 from mcpace.report.model.run import (
     Alternative,
     Case,
+    DependencyLane,
+    DependencySpan,
     Evidence,
     Finding,
     Ledger,
@@ -90,11 +93,12 @@ class Facts:
     """Number of the tools listed."""
 
 
-def operation_cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
-    """Returns a case for each requested operation, whether it could be measured or not."""
+def operation_cases(facts: Facts, operations: Sequence[Operation], *, outside: bool = True) -> list[Case]:
+    """Returns a case for each requested operation, whether it could be measured or not. ``outside``: with the findings
+    outside every call."""
     # Findings outside every call are reported once, with the operation that readers look at first.
     main = "call" if "call" in operations else next(reversed(operations), None)
-    return [_operation_case(facts, operation, outside=operation == main) for operation in operations]
+    return [_operation_case(facts, operation, outside=outside and operation == main) for operation in operations]
 
 
 def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
@@ -252,7 +256,7 @@ def _explained_finding(
         cost_bytes=size / payers if payers else 0.0,
         calls=sum(1 for trial in timed if not set(affected).isdisjoint(trial.known_ids())),
         of_calls=len(timed),
-        context=finding["context"],
+        context=with_source_path(finding["context"]),
         evidence=evidence,
         trial=trial,
         disproof=finding["disproof"],
@@ -299,6 +303,7 @@ def _typical_waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
         trial=timed.index(slowest),
         total_ms=(shape["end_ns"] - shape["start_ns"]) / 1e6,
         exchanges=[_waterfall_exchange(exchange) for exchange in shape["exchanges"]],
+        dependencies=[_dependency_lane(lane) for lane in shape["dependencies"]],
     )
 
 
@@ -314,6 +319,18 @@ def _waterfall_exchange(shape: dict[str, Any]) -> WaterfallExchange:
         ],
         marks=[WaterfallMark(at_ms=mark["at_ns"] / 1e6, label=mark["label"]) for mark in shape["events"]],
         duplicate_of=shape.get("duplicate_of"),
+    )
+
+
+def _dependency_lane(shape: dict[str, Any]) -> DependencyLane:
+    return DependencyLane(
+        kind=shape["kind"],
+        name=shape["name"],
+        spans=[
+            DependencySpan(pattern=span["pattern"], from_ms=span["from_ns"] / 1e6, to_ms=span["to_ns"] / 1e6)
+            for span in shape["spans"]
+        ],
+        left_out=shape["left_out"],
     )
 
 

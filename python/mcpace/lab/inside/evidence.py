@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.inside.instrumentation import Instrumentation, Variables
+from mcpace.lab.inside.instrumentation import Instrumentation, Variables, user_exporter_settings
 from mcpace.lab.inside.node_runtime import NodeInstrumentation
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
@@ -35,6 +35,7 @@ class InsideEvidence:
             if runtime in INSTRUMENTATIONS
         ]
         self._spans: _core.Recording | None = None
+        self._own_exporter: list[str] = []
 
     def __enter__(self) -> InsideEvidence:
         return self
@@ -44,14 +45,19 @@ class InsideEvidence:
 
     def environment(self, own: Variables) -> list[tuple[str, str]]:
         """Variables for the server's process: ``own``, which the user gave, and those of the instrumentation."""
-        added = [
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-            ("OTEL_TRACES_EXPORTER", "otlp"),
-            ("OTEL_METRICS_EXPORTER", "none"),
-            ("OTEL_LOGS_EXPORTER", "none"),
-            ("OTEL_BSP_SCHEDULE_DELAY", "200"),
-        ]
+        self._own_exporter = user_exporter_settings(own)
+        added = (
+            []
+            if self._own_exporter
+            else [
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+                ("OTEL_TRACES_EXPORTER", "otlp"),
+                ("OTEL_METRICS_EXPORTER", "none"),
+                ("OTEL_LOGS_EXPORTER", "none"),
+                ("OTEL_BSP_SCHEDULE_DELAY", "200"),
+            ]
+        )
         for instrumentation in self._instrumentations:
             added += instrumentation.variables(own)
         return [*own, *added]
@@ -70,6 +76,12 @@ class InsideEvidence:
         self.close()
         if self._spans is not None:
             recording.add_recording(self._spans)
+        if self._own_exporter:
+            recording.add_missing_source(
+                "spans",
+                f"{self._own_exporter[0]} is set, so the server's spans go where it says and mcpace adds none; "
+                "mcpace explain --spans reads them from a file",
+            )
         # Where the command did not tell its runtime, the runtimes that were not there are no news.
         several = len(self._instrumentations) > 1
         seen = [one for one in self._instrumentations if several and one.has_evidence()]

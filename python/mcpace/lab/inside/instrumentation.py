@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -9,6 +10,25 @@ from mcpace import _core
 
 Variables = Sequence[tuple[str, str]]
 """Environment variables of a process that is to be started: names and values."""
+
+
+EXPORTER_SETTINGS = (
+    "OTEL_SDK_DISABLED",
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+)
+"""Variables that say where a program sends its spans (OpenTelemetry Specification, "Environment Variables")."""
+
+
+def user_exporter_settings(own: Variables) -> list[str]:
+    """The names of the variables by which the user decided where the spans of a process go.
+
+    Such a process is not instrumented for spans: its own would no longer reach the user's collector, or the ones of the
+    instrumentation would.
+    """
+    environment = {**os.environ, **dict(own)}
+    return [name for name in EXPORTER_SETTINGS if environment.get(name)]
 
 
 class Instrumentation(Protocol):

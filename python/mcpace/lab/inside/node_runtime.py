@@ -15,7 +15,7 @@ from mcpace.lab.environments.installers.steps import require_tool, run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables
+from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.node_evidence import MOST_PROGRAMS, ProgramEvidence, read_program
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 
@@ -56,7 +56,7 @@ class NodeInstrumentation:
             ("NODE_OPTIONS", f'{own_options} --require "{quoted}"'.strip()),
             ("MCPACE_INSIDE_NODE_OPTIONS", own_options),
             ("MCPACE_INSIDE_NODE_FOLDER", str(self._folder)),
-            ("MCPACE_INSIDE_NODE_PACKAGES", self._overlay),
+            ("MCPACE_INSIDE_NODE_PACKAGES", "" if user_exporter_settings(own) else self._overlay),
         ]
 
     def close(self) -> None:

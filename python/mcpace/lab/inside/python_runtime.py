@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables
+from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 from mcpace.lab.paths import find_uv
 
 SAMPLE_PERIOD_S = 0.005
+PAUSE = struct.Struct("<QQ")
+MOST_PAUSES = 65_536
+MOST_PROCESSES = 64
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
 
@@ -34,11 +38,12 @@ OVERLAY = Overlay("python", "OpenTelemetry for Python", (PACKAGES,), install_pac
 
 
 class PythonInstrumentation:
-    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of this program's descendants."""
+    """OpenTelemetry on the path of Python programs, and py-spy's samples of the descendants of this program."""
 
     def __init__(self, folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
         self._report = folder / "python-report"
+        self._pauses = folder / "python-pauses"
         self._missing: list[str] = []
         self._overlay: Path | None = None
         try:
@@ -48,10 +53,11 @@ class PythonInstrumentation:
         # The server's processes are descendants of this one.
         self._sampler = _core.StackSampler(os.getpid(), period_s=SAMPLE_PERIOD_S)
         self._samples: _core.Recording | None = None
+        self._collections: dict[int, list[tuple[int, int]]] = {}
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the variables that :mod:`mcpace.lab.inside.start.sitecustomize` reads."""
-        if self._overlay is None:
+        if self._overlay is None or user_exporter_settings(own):
             return []
         own_path = dict(own).get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         return [
@@ -59,6 +65,7 @@ class PythonInstrumentation:
             ("MCPACE_INSIDE_PYTHONPATH", own_path),
             ("MCPACE_INSIDE_OVERLAY", str(self._overlay)),
             ("MCPACE_INSIDE_REPORT", str(self._report)),
+            ("MCPACE_INSIDE_PAUSES", str(self._pauses)),
         ]
 
     def close(self) -> None:
@@ -69,6 +76,7 @@ class PythonInstrumentation:
         if self._report.exists():
             lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines()
             self._missing += [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines[:1]]
+        self._collections = read_pauses(self._pauses)
 
     def has_evidence(self) -> bool:
         """Whether a stack was sampled."""
@@ -76,8 +84,25 @@ class PythonInstrumentation:
         return any("source-missing" not in event["event"] for event in samples)
 
     def add_to(self, recording: _core.Recording) -> None:
-        """Adds the samples."""
+        """Adds the samples and the pauses."""
         if self._samples is not None:
             recording.add_recording(self._samples)
+        for pid, pauses in self._collections.items():
+            recording.add_pauses(pid, pauses)
         for reason in self._missing:
             recording.add_missing_source("spans", reason)
+
+
+def read_pauses(prefix: Path) -> dict[int, list[tuple[int, int]]]:
+    """Pauses of each process, beginning and end, from the files that ``start/sitecustomize.py`` writes."""
+    pauses: dict[int, list[tuple[int, int]]] = {}
+    for path in sorted(prefix.parent.glob(f"{prefix.name}-*"))[:MOST_PROCESSES]:
+        pid = path.name.rpartition("-")[2]
+        with path.open("rb") as file:
+            data = file.read(MOST_PAUSES * PAUSE.size)
+        whole = data[: len(data) - len(data) % PAUSE.size]
+        # The rest of a file is zero.
+        kept = [(began, ended) for began, ended in PAUSE.iter_unpack(whole) if 0 < began <= ended]
+        if pid.isdigit() and kept:
+            pauses[int(pid)] = kept
+    return pauses

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mcpace import _core
-from mcpace.report.model.inside import ToolTime
+from mcpace.lab.inside.source_paths import source_path
+from mcpace.report.model.inside import FlameGraph, ToolTime
 
 
 def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
@@ -31,10 +33,35 @@ def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
     return ToolTime.model_validate(
         {
             **row({name: sums[name] for name in ("server_ns", "waiting_ns", "rest_ns")}),
-            **{name: sums[name] for name in ("calls", "overlapping", "samples", "spans")},
+            **{name: sums[name] for name in ("calls", "traced", "overlapping", "samples", "spans", "traced_spans")},
             "dependencies": dependencies,
             "packages": [row(one) for one in sums["packages"]],
-            "lines": [row(one) for one in sums["lines"]],
+            "lines": [{**row(one), "file": source_path(one["file"])} for one in sums["lines"]],
+            "flame": _flame_graph(sums["flame"], mean_s),
             "missing": missing,
         }
     )
+
+
+def _flame_graph(flame: dict[str, Any], mean_s: Callable[[int], float]) -> FlameGraph | None:
+    if not flame["nodes"]:
+        return None
+    frames, nodes = flame["frames"], flame["nodes"]
+    files = list(dict.fromkeys((frame["file"], frame["origin"]) for frame in frames))
+    numbers = {file: number for number, file in enumerate(files)}
+    return FlameGraph(
+        paths=[source_path(path) if origin == "own" else path for path, origin in files],
+        origins=[origin for _, origin in files],
+        functions=[frame["function"] for frame in frames],
+        files=[numbers[frame["file"], frame["origin"]] for frame in frames],
+        lines=[frame["line"] or 0 for frame in frames],
+        parents=[node["parent"] for node in nodes],
+        frames=[0 if node["frame"] is None else node["frame"] + 1 for node in nodes],
+        running_s=[_round_time(mean_s(node["running_ns"])) for node in nodes],
+        waiting_s=[_round_time(mean_s(node["waiting_ns"])) for node in nodes],
+    )
+
+
+def _round_time(seconds: float) -> float:
+    """Seconds to a tenth of a microsecond, which is finer than samples are, and shorter to write."""
+    return round(seconds, 7)

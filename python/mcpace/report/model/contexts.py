@@ -49,6 +49,54 @@ Way = Literal["to-client", "to-server"]
 """A way that the recorder's segments take."""
 
 
+class GcPauses(Context):
+    """Facts of ``gc-pauses``. The runtime of the server's language stops a tool to collect garbage."""
+
+    code: ClassVar[str] = "gc-pauses"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    line: Whole | None = None
+    """Number of the line."""
+    longest_ns: Whole | None = None
+    """The longest pause."""
+    pauses: Number | None = None
+    """Pauses in one call: the mean."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class ImportInCall(Context):
+    """Facts of ``import-in-call``. A tool loads code while a call waits."""
+
+    code: ClassVar[str] = "import-in-call"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    in_first_call: bool | None = None
+    """Whether only the first call of each process loads it."""
+    line: Whole | None = None
+    """Number of the line."""
+    module: str | None = None
+    """The library or the file that takes the most time to load; ``None`` where it is not found at all."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
 class ClientBuiltPerCall(Context):
     """Facts of ``client-built-per-call``. A tool builds a client of a library, a session or a connection in each
     call."""
@@ -72,6 +120,97 @@ class ClientBuiltPerCall(Context):
     """Time that a call takes at the server."""
     slowest_function: str | None = None
     """The function in which building it takes the most time: ``create_default_context``."""
+    tool: str | None = None
+    """The tool."""
+
+
+class CostlyLibrary(Context):
+    """Facts of ``costly-library``. A tool spends its processor time in a library for which a quicker one with the same
+    use was measured."""
+
+    code: ClassVar[str] = "costly-library"
+    alternative: str | None = None
+    """The quicker library with the same use."""
+    callee: str | None = None
+    """The function of the library that the line calls."""
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    factor: Number | None = None
+    """Processor time of the library for the measured use, divided by that of the alternative."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    library: str | None = None
+    """The library that takes the time."""
+    line: Whole | None = None
+    """Number of the line."""
+    measured: str | None = None
+    """The day of the measurement."""
+    measured_use: str | None = None
+    """The use of both libraries that was measured."""
+    measured_versions: str | None = None
+    """The releases that were measured, and the interpreter."""
+    processor_ns: Whole | None = None
+    """Processor time of one call."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class ValidationCost(Context):
+    """Facts of ``validation-cost``. A tool spends its processor time on checks of values."""
+
+    code: ClassVar[str] = "validation-cost"
+    built_ns: Whole | None = None
+    """Time of a call in which models or schemas are built, as opposed to used."""
+    callee: str | None = None
+    """The function that the line calls."""
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    library: str | None = None
+    """The library that checks."""
+    line: Whole | None = None
+    """Number of the line."""
+    processor_ns: Whole | None = None
+    """Processor time of one call."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class SerializationCost(Context):
+    """Facts of ``serialization-cost``. A tool spends its processor time on turning values into text and back."""
+
+    code: ClassVar[str] = "serialization-cost"
+    callee: str | None = None
+    """The function that the line calls."""
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    library: str | None = None
+    """The library that writes or reads."""
+    line: Whole | None = None
+    """Number of the line."""
+    processor_ns: Whole | None = None
+    """Processor time of one call."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
     tool: str | None = None
     """The tool."""
 
@@ -793,7 +932,12 @@ class GeneratorLimited(Context):
 
 
 CONTEXTS: dict[str, tuple[type[Context], ...]] = {
+    "gc-pauses": (GcPauses,),
+    "import-in-call": (ImportInCall,),
     "client-built-per-call": (ClientBuiltPerCall,),
+    "costly-library": (CostlyLibrary,),
+    "validation-cost": (ValidationCost,),
+    "serialization-cost": (SerializationCost,),
     "repeated-dependency-call": (RepeatedDependencyCall,),
     "serial-dependencies": (SerialDependencies,),
     "blocking-call-in-event-loop": (BlockingCallInEventLoop,),

@@ -41,12 +41,42 @@ class LineTime(Model):
     """Time in which a thread waited there, and no span tells for what."""
 
 
+class FlameGraph(Model):
+    """The stacks of a tool's calls as a tree: means over the calls, in seconds. The outermost calls together have the
+    time in which a thread ran or waited within the calls.
+
+    Lists in place of models keep a tree of 2,000 calls small. A stack begins at the code of the tool.
+    """
+
+    paths: list[str] = []
+    """The files. A path is within the packages for code that is not the server's own."""
+    origins: list[Literal["own", "library", "interpreter"]] = []
+    """For each file, where its code comes from."""
+    functions: list[str] = []
+    """Names of the functions."""
+    files: list[Whole] = []
+    """For each function, the index of its file."""
+    lines: list[Whole] = []
+    """For each function, the line of the call; 0 for code that is not the server's own."""
+    parents: list[Whole] = []
+    """For each node of the tree, the position of the node that calls it, counted from 1; 0 for the outermost calls. A
+    node stands before the nodes that it calls."""
+    frames: list[Whole] = []
+    """For each node, the position of its function, counted from 1; 0 for several calls that take little time."""
+    running_s: list[Number] = []
+    """For each node, the time in which a thread ran in it and in the calls within."""
+    waiting_s: list[Number] = []
+    """For each node, the time in which a thread waited in it and in the calls within."""
+
+
 class ToolTime(Model):
-    """Where the time of a tool's calls went inside the server: means over the calls that were alone at the server, in
-    seconds. Dependencies, packages, ``waiting_s`` and ``rest_s`` add up to ``server_s``, but for rows that were cut."""
+    """Where the time of a tool's calls went inside the server: means over the calls that can be told apart, in seconds.
+    Dependencies, packages, ``waiting_s`` and ``rest_s`` add up to ``server_s``, but for rows that were cut."""
 
     calls: Whole
     """Number of the calls."""
+    traced: Whole = 0
+    """Number of those calls that overlapped others and are told apart by their traces."""
     overlapping: Whole = 0
     """Number of the calls that overlapped others and are left out."""
     server_s: Number
@@ -62,6 +92,10 @@ class ToolTime(Model):
     """Moments that were sampled within the calls."""
     spans: Whole = 0
     """Spans within the calls."""
+    traced_spans: Whole = 0
+    """Spans within the calls whose trace leads to the call. The others are joined by their time."""
+    flame: FlameGraph | None = None
+    """The stacks as a tree; absent where none were sampled."""
     missing: list[str] = []
     """Sources that gave nothing, each with the reason."""
 

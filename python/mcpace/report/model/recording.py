@@ -52,6 +52,45 @@ class SerialCallFacts(Model):
     """Time that they would have taken with the calls of each turn at once."""
 
 
+class SpanClock(Model):
+    """The clock of a program whose spans come from a file."""
+
+    service: str
+    """Name of the program; empty where it has none."""
+    shift_s: float
+    """Seconds that were added to its times, so that they fit the recorded calls."""
+    error_s: Number | None = None
+    """Limit of the error of its times against the recording; ``None`` where the calls set no limit."""
+    is_contradictory: bool = False
+    """Whether no single shift fits all calls: the clock drifts, or was set."""
+
+
+class SpanFacts(Model):
+    """The spans of a file, and how they were joined to calls."""
+
+    spans: Whole
+    requests: Whole
+    """Requests that programs made: spans of kind client."""
+    traced: Whole = 0
+    """Requests whose trace leads to a call."""
+    timed: Whole = 0
+    """Requests that were joined to a call by their time."""
+    remote: Whole = 0
+    """Requests of other programs, which the calls waited for."""
+    duplicates: Whole = 0
+    misplaced: Whole = 0
+    """Spans that begin outside the span that began them."""
+    unended: Whole = 0
+    """Spans without an end."""
+    impossible: Whole = 0
+    """Spans that end before they begin."""
+    left_out: Whole = 0
+    """Spans for which there was no room."""
+    cut_off: bool = False
+    """Whether the file ends within a span."""
+    clocks: list[SpanClock] = []
+
+
 class RecordingFacts(Model):
     """Summary of one recording, or of several that are read as one."""
 
@@ -66,5 +105,9 @@ class RecordingFacts(Model):
     """Time from the start of each server process to its first answer."""
     exits: list[ExitFacts] = []
     """The ends of the server processes."""
+    spans: SpanFacts | None = None
+    """The spans of a file that were read with the recording, or in the place of one."""
+    traces_only: bool = False
+    """Whether no traffic was recorded: spans alone tell of the calls."""
     serial_calls: SerialCallFacts | None = None
     """Tool calls that a foreign client made one after another within one turn."""

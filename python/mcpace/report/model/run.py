@@ -266,6 +266,25 @@ class WaterfallExchange(Model):
     duplicate_of: Whole | None = None
 
 
+class DependencySpan(Model):
+    """A request that the server made, in milliseconds since the call's start."""
+
+    pattern: str
+    """The request, without the parts that differ from one to the next: ``GET /users/{}``."""
+    from_ms: Number
+    to_ms: Number
+
+
+class DependencyLane(Model):
+    """The requests to one dependency, as a row of a waterfall."""
+
+    kind: Literal["http", "database", "other"]
+    name: str
+    spans: list[DependencySpan] = []
+    left_out: Whole = 0
+    """Number of further requests."""
+
+
 class Waterfall(Model):
     """One call's exchanges on one time axis."""
 
@@ -273,6 +292,8 @@ class Waterfall(Model):
     """Index of the trial in the case."""
     total_ms: Number
     exchanges: list[WaterfallExchange] = []
+    dependencies: list[DependencyLane] = []
+    """Requests that the server made within the call, where it was looked into and no other call overlaps this one."""
 
 
 class Case(LoadCase):

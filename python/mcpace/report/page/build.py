@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 from mcpace.report.groups import group_findings, subjects, targets
 from mcpace.report.model.run import Case, Run
-from mcpace.report.page import calls, comparison, factors, findings, layers, load, search, servers, setup
+from mcpace.report.page import calls, comparison, factors, findings, inside, layers, load, search, servers, setup
 from mcpace.report.page.call_pairs import pairs
 from mcpace.report.page.model import CaseShown, Head, Page, Part, Share, SummaryShown, TableShown
 from mcpace.report.tables import tables
@@ -64,6 +64,7 @@ def page_of(run: Run) -> Page:
         search=search.search_of(run),
         comparison=comparison.comparison_of(run),
         factors=factors.factors_of(run),
+        inside=inside.insides_of(run),
         tables=[TableShown.model_validate(asdict(table)) for table in tables(run)],
         parts=[Part(key=key, words=f"time {words}") for key, words in PARTS.items()]
         + [Part(key=key, words=words) for key, words in LAYERS.items()],

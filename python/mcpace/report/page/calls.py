@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mcpace.report.model.run import Case, Finding, Phase, Waterfall, WaterfallExchange
-from mcpace.report.page.model import Call, ExchangeRow, Pin, Wait
+from mcpace.report.model.run import Case, DependencyLane, Finding, Phase, Waterfall, WaterfallExchange
+from mcpace.report.page.model import Call, ExchangeRow, LaneShown, Pin, Wait
 from mcpace.report.words.labels import role_words
-from mcpace.report.words.quantities import clean
+from mcpace.report.words.quantities import clean, count
 
 SHOWN_EXCHANGES = 60
 SHOWN_MARKS = 24
 """Maximum number of drawn marks of an exchange."""
+SHOWN_LANES = 12
+SHOWN_BARS = 100
 SHOWN_EVIDENCE = 8
 WAIT_FROM = 0.03
 """Share of the call's time from which a wait is drawn."""
@@ -36,6 +38,7 @@ def call(case: Case, codes: Mapping[str, int]) -> Call:
         total_ms=_round_ms(waterfall.total_ms),
         exchanges=[_exchange_view(exchange, rows, connections, waterfall.total_ms) for exchange in shown],
         left_out=len(waterfall.exchanges) - len(shown),
+        lanes=[_lane_view(lane) for lane in waterfall.dependencies[:SHOWN_LANES]],
         waits=list(_waits(waterfall)),
         pins=list(_evidence_pins(case, codes)),
         pins_of=_pins_note(_drawable_findings(case), waterfall),
@@ -57,6 +60,17 @@ def _exchange_view(
         ],
         marks=[(clean(one.label, 60).replace("-", " "), _round_ms(one.at_ms)) for one in exchange.marks[:SHOWN_MARKS]],
         repeats=None if exchange.duplicate_of is None else rows.get(exchange.duplicate_of),
+    )
+
+
+def _lane_view(lane: DependencyLane) -> LaneShown:
+    bars = lane.spans[:SHOWN_BARS]
+    left_out = lane.left_out + len(lane.spans) - len(bars)
+    what = ("statement", "statements") if lane.kind == "database" else ("request", "requests")
+    return LaneShown(
+        name=clean(lane.name, 80),
+        note=count(len(bars) + left_out, *what) + (f", {left_out:,} not drawn" if left_out else ""),
+        bars=[(clean(span.pattern, 120), _round_ms(span.from_ms), _round_ms(span.to_ms)) for span in bars],
     )
 
 

@@ -84,6 +84,16 @@ class ExchangeRow(Model):
     """Number of the row whose request this one repeats, from 1."""
 
 
+class LaneShown(Model):
+    """The requests of the server to one dependency within a call."""
+
+    name: str
+    note: str
+    """Number of the requests, and how many are not drawn."""
+    bars: list[tuple[str, float, float]]
+    """Request, start and end of each; times in milliseconds."""
+
+
 class Call(Model):
     """A call on its time axis."""
 
@@ -93,6 +103,8 @@ class Call(Model):
     exchanges: list[ExchangeRow]
     left_out: int = 0
     """Number of exchanges that exceed the limit and are not shown."""
+    lanes: list[LaneShown] = []
+    """Requests of the server, by dependency."""
     waits: list[Wait] = []
     pins: list[Pin] = []
     pins_of: str = ""
@@ -380,6 +392,47 @@ class ServersShown(Model):
     conditions: list[str]
 
 
+class TimeRowShown(Model):
+    """A part of the time inside a tool."""
+
+    kind: Literal["dependency", "own", "library", "waiting", "others", "rest"]
+    time_s: float
+    share: str
+    words: str
+
+
+class FlameShown(Model):
+    """The time inside a tool as a tree: the calls of its stacks, its waits for dependencies, and the rest.
+
+    ``names``, ``places`` and ``kinds`` describe the frames, the other lists the nodes. A node stands before its
+    children.
+    """
+
+    names: list[str]
+    places: list[str]
+    kinds: list[Literal["own", "library", "interpreter", "dependency", "others", "rest"]]
+    parents: list[int]
+    """Positions of the parents, counted from 1; 0 for the outermost nodes."""
+    frames: list[int]
+    """Indexes of the frames."""
+    running_s: list[float]
+    """Time in which a thread ran there, or within."""
+    waiting_s: list[float]
+    """Other time there, or within."""
+
+
+class InsideShown(Model):
+    """The time inside a tool: means over its calls."""
+
+    title: str
+    where: str
+    server_s: float
+    notes: list[str]
+    parts: list[TimeRowShown]
+    lines: list[TimeRowShown]
+    flame: FlameShown | None = None
+
+
 class Part(Model):
     """A key of a ledger or a waterfall, with its meaning."""
 
@@ -427,6 +480,7 @@ class Page(Model):
     comparison: ComparisonShown | None = None
     factors: FactorsShown | None = None
     tables: list[TableShown] = []
+    inside: list[InsideShown] = []
     parts: list[Part]
     phases: list[Part]
     ledger_words: str = ""

@@ -9,6 +9,7 @@ from mcpace.report.model.run import Run
 from mcpace.report.page.model import Fact, Packages
 from mcpace.report.words.comparison import machine_words, sides, system_words
 from mcpace.report.words.quantities import clean, size
+from mcpace.report.words.spans import join_sentences
 
 SHOWN_PACKAGES = 400
 """Maximum number of listed packages of one environment."""
@@ -131,7 +132,7 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
         case "gate" if run.comparison and "measured-once" in run.comparison.warnings:
             yield from _two_runs_method()
         case "recording":
-            yield from _recording_method()
+            yield from _recording_method(run)
             yield from _ledgers_method()
         case _:
             yield from _trials_method(run)
@@ -204,7 +205,18 @@ def _two_runs_method() -> Iterator[tuple[str, str]]:
     yield "A ratio", f"It is the second run's figure over the first one's, {COMPARED}."
 
 
-def _recording_method() -> Iterator[tuple[str, str]]:
+def _recording_method(run: Run) -> Iterator[tuple[str, str]]:
+    if run.recording and run.recording.traces_only:
+        yield (
+            "The traces",
+            "Nothing was run and nothing was recorded for this: the spans that programs reported were read from a "
+            "file. A call is the span of a server that answers tools/call, or its POST to /mcp; all of its time is the "
+            "server's.",
+        )
+        yield "The spans", " ".join(join_sentences(run.recording))
+        return
+    if run.recording and run.recording.spans:
+        yield "The spans", " ".join(join_sentences(run.recording))
     yield (
         "The recording",
         "Nothing was run for this: what a recorder, or mcpace's own client, had stamped on one clock was read from a "

@@ -73,6 +73,11 @@ DISPROOFS: dict[str, str] = {
     "ask-once-for-all": "Ask for all of it in one request: wrong if calls take as long.",
     "send-together": "Send the requests together: wrong if one of them needs the answer of another.",
     "ask-dependency-directly": "Ask the dependency from a shell on the same machine: wrong if it answers much sooner.",
+    "use-alternative": "Do the same with the other library: wrong if calls take as long.",
+    "skip-checks": "Pass the values on without a check: wrong if calls take as long.",
+    "return-less": "Return a tenth of the data: wrong if calls take as long.",
+    "import-at-start": "Load the module when the server starts: wrong if calls take as long.",
+    "collect-less": "Turn the collector off for a run: wrong if calls take as long.",
     "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",
 }
 """For each experiment's code: the experiment, and the result that would disprove the finding."""

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Any
 
 from mcpace.report.model.contexts import (
     BlockingCallInEventLoop,
     ClientBuiltPerCall,
+    CostlyLibrary,
+    GcPauses,
+    ImportInCall,
     RepeatedDependencyCall,
     SerialDependencies,
+    SerializationCost,
     SlowDependency,
+    ValidationCost,
 )
 from mcpace.report.model.run import Finding
 from mcpace.report.words.context import Words
-from mcpace.report.words.quantities import clean, count, duration, join_words, share
+from mcpace.report.words.quantities import clean, count, duration, figure, join_words, share, times
+from mcpace.report.words.source_place import place_words
 
-Timed = ClientBuiltPerCall | RepeatedDependencyCall | SerialDependencies | BlockingCallInEventLoop | SlowDependency
+Placed = (
+    ClientBuiltPerCall
+    | BlockingCallInEventLoop
+    | CostlyLibrary
+    | ValidationCost
+    | SerializationCost
+    | ImportInCall
+    | GcPauses
+)
+Timed = Placed | RepeatedDependencyCall | SerialDependencies | SlowDependency
 
 
 SEND_TOGETHER = {"python": "asyncio.gather", "node": "Promise.all"}
 JAVASCRIPT = {".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"}
 
 
-def _place(context: ClientBuiltPerCall | BlockingCallInEventLoop) -> str:
+def _place(context: Placed) -> str:
     """``weather.py:14, in forecast``; ``the tool`` where the line is unknown."""
     if not context.file:
         return "the tool"
     function = f", in {clean(context.function, 60)}" if context.function else ""
-    return f"{clean(PurePath(context.file).name, 60)}:{context.line or 0}{function}"
+    return f"{place_words(context.file, context.line or 0)}{function}"
 
 
 def _of_call(context: Timed) -> str:
@@ -38,8 +52,8 @@ def _of_call(context: Timed) -> str:
     return f"{duration(cause)}{part} of a call"
 
 
-def _saves(context: Timed) -> str:
-    return f" That saves about {duration(context.gain_ns / 1e9)} a call." if context.gain_ns else ""
+def _saves(context: Timed, how: str = "about") -> str:
+    return f" That saves {how} {duration(context.gain_ns / 1e9)} a call." if context.gain_ns else ""
 
 
 def _client_built(finding: Finding, context: ClientBuiltPerCall) -> str:
@@ -116,6 +130,105 @@ def _slow(finding: Finding, context: SlowDependency) -> str:
     )
 
 
+def _processor_share(context: CostlyLibrary | ValidationCost | SerializationCost) -> str:
+    """``, 80 % of its processor time``."""
+    processor = (context.processor_ns or 0) / 1e9
+    return f", {share((context.cause_ns or 0) / 1e9, processor)} of its processor time" if processor else ""
+
+
+def _costly(finding: Finding, context: CostlyLibrary) -> str:
+    return (
+        f"{clean(context.tool or 'The tool', 60)} spends {_of_call(context)}{_processor_share(context)} in "
+        f"{clean(context.library or 'a library', 60)}: {_place(context)}."
+    )
+
+
+def _costly_advice(context: CostlyLibrary) -> str:
+    library, alternative = clean(context.library or "it", 60), clean(context.alternative or "another library", 60)
+    if not context.factor:
+        return f"Use {alternative} there.{_saves(context)}"
+    use, versions = clean(context.measured_use or "one use", 120), clean(context.measured_versions or "", 120)
+    return (
+        f"Use {alternative} there: for {use}, {library} took {times(context.factor)} the processor time of "
+        f"{alternative} ({versions}).{_saves(context)}"
+    )
+
+
+def _data_place(context: ValidationCost | SerializationCost) -> str:
+    return _place(context) if context.file else "the server's framework has it done, with arguments or results"
+
+
+def _validation(finding: Finding, context: ValidationCost) -> str:
+    library = clean(context.library or "a library", 60)
+    doing = f"building models and schemas of {library}" if _is_building(context) else f"checking values with {library}"
+    return (
+        f"{clean(context.tool or 'The tool', 60)} spends {_of_call(context)}{_processor_share(context)} {doing}: "
+        f"{_data_place(context)}."
+    )
+
+
+def _is_building(context: ValidationCost) -> bool:
+    return 2 * (context.built_ns or 0) >= (context.cause_ns or 0) > 0
+
+
+def _validation_advice(context: ValidationCost) -> str:
+    if _is_building(context):
+        return (
+            f"Build the models and validators once, when the server starts, and use them in all calls.{_saves(context)}"
+        )
+    if not context.file:
+        return (
+            f"Return less, or turn the check of results off where the tool makes them itself.{_saves(context, 'up to')}"
+        )
+    return (
+        "Check values once, where they come in, and pass on the checked objects; values of one's own need no check."
+        f"{_saves(context, 'up to')}"
+    )
+
+
+def _serialization(finding: Finding, context: SerializationCost) -> str:
+    return (
+        f"{clean(context.tool or 'The tool', 60)} spends {_of_call(context)}{_processor_share(context)} on turning "
+        f"values into text or back with {clean(context.library or 'a library', 60)}: {_data_place(context)}."
+    )
+
+
+def _serialization_advice(context: SerializationCost) -> str:
+    return f"Read and write only the part that is needed, and keep texts that stay alike.{_saves(context, 'up to')}"
+
+
+def _import(finding: Finding, context: ImportInCall) -> str:
+    module = clean(context.module or "modules", 60)
+    tool = clean(context.tool or "the tool", 60)
+    who = f"The first call of {tool} in each process" if context.in_first_call else f"Each call of {tool}"
+    return f"{who} loads {module}, which takes {_of_call(context)}: {_place(context)}."
+
+
+def _import_advice(context: ImportInCall) -> str:
+    if context.in_first_call:
+        return f"Import it at the top of the file, so that the server's start waits and no call.{_saves(context)}"
+    return (
+        f"Import it once, at the top of the file, and keep the module, or the fact that it is missing.{_saves(context)}"
+    )
+
+
+def _gc(finding: Finding, context: GcPauses) -> str:
+    pauses = context.pauses or 0.0
+    often = f"{figure(pauses)} times in each call" if pauses >= 1 else "in some calls"
+    where = f" They interrupt {_place(context)}." if context.file else ""
+    return (
+        f"The collection of garbage stops {clean(context.tool or 'the tool', 60)} {often}, for {_of_call(context)}; "
+        f"the longest pause lasts {duration((context.longest_ns or 0) / 1e9)}.{where}"
+    )
+
+
+def _gc_advice(context: GcPauses) -> str:
+    return (
+        "Make fewer objects, and let the collector run less often: in Python by gc.freeze() after the start and a "
+        f"larger gc.set_threshold(); in Node and Java by a larger young generation.{_saves(context, 'up to')}"
+    )
+
+
 WORDS: tuple[Words[Any], ...] = (
     Words(
         ClientBuiltPerCall,
@@ -151,5 +264,40 @@ WORDS: tuple[Words[Any], ...] = (
         "the tool waits for a slow dependency",
         _slow,
         "Look for the time at that dependency, cache its answers, or ask it for less.",
+    ),
+    Words(
+        CostlyLibrary,
+        "A library takes most of the processor time",
+        "a library takes most of the tool's processor time, and a quicker one is known",
+        _costly,
+        _costly_advice,
+    ),
+    Words(
+        ValidationCost,
+        "Values are checked at length",
+        "the tool spends much of its processor time on checks of values",
+        _validation,
+        _validation_advice,
+    ),
+    Words(
+        SerializationCost,
+        "Values become text at length",
+        "the tool spends much of its processor time on turning values into text and back",
+        _serialization,
+        _serialization_advice,
+    ),
+    Words(
+        ImportInCall,
+        "Code is loaded while a call waits",
+        "the tool loads code while a call waits",
+        _import,
+        _import_advice,
+    ),
+    Words(
+        GcPauses,
+        "The collection of garbage stops the tool",
+        "the collection of garbage stops the tool",
+        _gc,
+        _gc_advice,
     ),
 )

@@ -133,6 +133,8 @@ REASONS: dict[str, str] = {
     "counted-by-kernel": "the kernel counted it on the connection",
     "stacks-sampled": "the stacks of the server's threads were sampled",
     "requests-reported": "the server's program reported each of its requests",
+    "pauses-reported": "the runtime of the server's language reported its pauses",
+    "alternative-measured": "the stacks show the library, and the quicker one was measured for one use of it",
     "calls-left-late": "calls that were due left late although a user was free",
     "threads-had-no-time": "the generator's threads had no time left",
     "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",

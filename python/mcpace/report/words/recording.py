@@ -42,7 +42,9 @@ def sentences(run: Run) -> list[str]:
     if len(groups) > TOLD:
         told.append(f"{count(len(groups) - TOLD, 'cause')} more below.")
     if not told:
-        seen = f" in {count(run.recording.events, 'event')}" if run.recording else ""
+        seen = ""
+        if run.recording:
+            seen = f" in {count(run.recording.events, 'span' if run.recording.traces_only else 'event')}"
         told = [f"No cause of lost time was found{seen}."]
     # Findings come first; without findings, the summary of methods.
     last = [*_gap_sentences(run), *_deciding_command(run, groups)]

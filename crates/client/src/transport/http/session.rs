@@ -185,9 +185,9 @@ impl HttpSession {
         let mut headers = self.headers.clone();
         if self.revision.is_some_and(Revision::has_request_headers) && message.id.is_some() {
             headers.insert(METHOD, HeaderValue::from_static(message.method));
-            for (name, value) in &message.headers {
-                headers.insert(name.clone(), value.clone());
-            }
+        }
+        for (name, value) in &message.headers {
+            headers.insert(name.clone(), value.clone());
         }
         LogicalRequest {
             method: Method::POST,

@@ -1,13 +1,20 @@
 //! The code of a tool and its dependencies. Here are the facts that each finding tells its reader.
 //!
-//! Rules look at calls that were alone at the server. The first call of a tool is left out where there are enough others:
+//! Rules look at calls that were alone at the server. The first call of each process is left out where there are enough others:
 //! it loads code and opens connections that the later ones have.
 
+mod alternatives;
 pub(super) mod blocking_call_in_event_loop;
 pub(super) mod client_built_per_call;
+pub(super) mod costly_library;
+pub(super) mod data_cost;
+mod data_work;
+pub(super) mod gc_pauses;
+pub(super) mod import_in_call;
 pub(super) mod repeated_dependency_call;
 pub(super) mod serial_dependencies;
 pub(super) mod slow_dependency;
+mod stack_times;
 mod tool_finding;
 
 use mcpace_record::Nanos;
@@ -123,6 +130,114 @@ pub struct SlowDependency {
     /// Requests to it in one call: the median.
     pub requests: u64,
     /// Times of one call.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::CostlyLibrary`](crate::Cause::CostlyLibrary).
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct CostlyLibrary {
+    /// The tool.
+    pub tool: String,
+    /// The library that takes the time.
+    pub library: String,
+    /// The quicker library with the same use.
+    pub alternative: String,
+    /// Processor time of the library for the measured use, divided by that of the alternative.
+    pub factor: f64,
+    /// The use of both libraries that was measured.
+    pub measured_use: String,
+    /// The releases that were measured, and the interpreter.
+    pub measured_versions: String,
+    /// The day of the measurement.
+    pub measured: String,
+    /// The line of the server's own code that spends the most time there.
+    #[serde(flatten)]
+    pub line: SourceLine,
+    /// The function of the library that the line calls.
+    pub callee: Option<String>,
+    /// Processor time of one call.
+    #[serde(rename = "processor_ns")]
+    pub processor: Nanos,
+    /// Times of one call.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::ValidationCost`](crate::Cause::ValidationCost).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct ValidationCost {
+    /// The tool.
+    pub tool: String,
+    /// The library that checks.
+    pub library: String,
+    /// The line of the server's own code that has the values checked; absent where the server's framework checks them.
+    #[serde(flatten)]
+    pub line: Option<SourceLine>,
+    /// The function that the line calls.
+    pub callee: Option<String>,
+    /// Time of a call in which models or schemas are built, as opposed to used.
+    #[serde(rename = "built_ns")]
+    pub built: Nanos,
+    /// Processor time of one call.
+    #[serde(rename = "processor_ns")]
+    pub processor: Nanos,
+    /// Times of one call. The gain is that of building once, where building is most of it, and else that of no check.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::SerializationCost`](crate::Cause::SerializationCost).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct SerializationCost {
+    /// The tool.
+    pub tool: String,
+    /// The library that writes or reads.
+    pub library: String,
+    /// The line of the server's own code that has it done; absent where the server's framework does it.
+    #[serde(flatten)]
+    pub line: Option<SourceLine>,
+    /// The function that the line calls.
+    pub callee: Option<String>,
+    /// Processor time of one call.
+    #[serde(rename = "processor_ns")]
+    pub processor: Nanos,
+    /// Times of one call. The gain is that of not doing it.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::ImportInCall`](crate::Cause::ImportInCall).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct ImportInCall {
+    /// The tool.
+    pub tool: String,
+    /// The library or the file that takes the most time to load; `None` where it is not found at all.
+    pub module: Option<String>,
+    /// Whether only the first call of each process loads it.
+    pub in_first_call: bool,
+    /// The line of the server's own code that loads it.
+    #[serde(flatten)]
+    pub line: SourceLine,
+    /// Times of one call; of a first call where only those load.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::GcPauses`](crate::Cause::GcPauses).
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct GcPauses {
+    /// The tool.
+    pub tool: String,
+    /// Pauses in one call: the mean.
+    pub pauses: f64,
+    /// The longest pause.
+    #[serde(rename = "longest_ns")]
+    pub longest: Nanos,
+    /// The line of the server's own code that pauses interrupt for the longest time.
+    #[serde(flatten)]
+    pub line: Option<SourceLine>,
+    /// Times of one call. The gain is that of no pause.
     #[serde(flatten)]
     pub times: CallTimes,
 }

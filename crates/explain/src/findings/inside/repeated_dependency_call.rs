@@ -8,67 +8,91 @@ use mcpace_record::Nanos;
 
 use super::tool_finding::make_finding;
 use super::{CallTimes, RepeatedDependencyCall};
+use crate::DependencyKind;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
-use crate::inside::{median_count, sum_times};
+use crate::inside::{ToolCall, median_count, sum_times};
 use crate::view::ProgramSpan;
 
 /// Requests of one pattern in one call, from which on they are repeated.
 pub(super) const FEWEST_REPEATS: u64 = 4;
 
+/// A dependency and a request without the parts that differ.
+type Pattern<'a> = (&'a str, &'a str);
+
+/// The requests of one pattern in all calls.
+struct Repeated {
+    kind: DependencyKind,
+    /// Number of requests in each call that has any.
+    counts: Vec<u64>,
+    /// Time in which at least one of the requests is under way.
+    time: Nanos,
+    /// The part of that time which one request for all would save: it takes at least as long as one of them.
+    gain: Nanos,
+}
+
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tool in Rc::clone(&scene.warm_calls).iter() {
-        let mut patterns: HashMap<(&str, &str), Nanos> = HashMap::new();
-        for span in tool.calls.iter().flat_map(|call| &call.spans) {
-            let sum = patterns.entry((span.dependency, span.pattern)).or_default();
-            *sum = *sum + span_time(span);
+        let mut patterns: HashMap<Pattern<'_>, Repeated> = HashMap::new();
+        for call in &tool.calls {
+            for (pattern, spans) in spans_by_pattern(call) {
+                let count = spans.len() as u64;
+                let time = call.covered_time(spans.iter().copied());
+                let mean = sum_times(spans.iter().map(|span| call.span_time(span))).0 / count.max(1);
+                let entry = patterns.entry(pattern).or_insert_with(|| Repeated {
+                    kind: spans.first().map_or(DependencyKind::Other, |span| span.kind),
+                    counts: Vec::new(),
+                    time: Nanos::ZERO,
+                    gain: Nanos::ZERO,
+                });
+                entry.counts.push(count);
+                entry.time = entry.time + time;
+                entry.gain = entry.gain + time.since(Nanos(mean));
+            }
         }
-        let is_pattern = |span: &ProgramSpan<'_>, (dependency, pattern): (&str, &str)| {
-            span.dependency == dependency && span.pattern == pattern
+        let all_calls = tool.calls.len();
+        let requests = |repeated: &Repeated| {
+            let without = all_calls - repeated.counts.len();
+            median_count(repeated.counts.iter().copied().chain(std::iter::repeat_n(0, without)))
         };
-        let count = |pattern: (&str, &str)| {
-            let counts =
-                tool.calls.iter().map(|call| call.spans.iter().filter(|span| is_pattern(span, pattern)).count() as u64);
-            median_count(counts)
-        };
-        let repeated = patterns.into_iter().filter(|(pattern, _)| count(*pattern) >= FEWEST_REPEATS);
-        let most = repeated.max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
-        let Some((pattern, cause)) = most.filter(|(_, cause)| tool.is_notable(*cause)) else { continue };
-        let first = tool.calls.iter().flat_map(|call| &call.spans).find(|span| is_pattern(span, pattern));
-        let Some(first) = first else { continue };
-        let requests = count(pattern);
-        // One request for all of them takes at least as long as one of them.
-        let gain = Nanos(cause.0 - cause.0 / requests);
+        let repeated = patterns.into_iter().filter(|(_, repeated)| requests(repeated) >= FEWEST_REPEATS);
+        let most = repeated.max_by(|a, b| a.1.time.cmp(&b.1.time).then_with(|| b.0.cmp(&a.0)));
+        let Some((pattern, repeated)) = most.filter(|(_, repeated)| tool.is_notable(repeated.gain)) else { continue };
         let context = RepeatedDependencyCall {
             tool: tool.tool.to_owned(),
-            kind: first.kind,
+            kind: repeated.kind,
             dependency: pattern.0.to_owned(),
             pattern: pattern.1.to_owned(),
-            requests,
-            times: CallTimes::of_calls(tool, cause, gain),
+            requests: requests(&repeated),
+            times: CallTimes::of_calls(tool, repeated.time, repeated.gain),
         };
         let proof = (Level::High, Reason::RequestsReported);
         let cause = Cause::RepeatedDependencyCall(context);
         findings.push(make_finding(scene, &tool.calls, cause, proof, Disproof::AskOnceForAll, |call| {
-            let spans = call.spans.iter().filter(|span| is_pattern(span, pattern));
-            spans.map(|span| (span.began, span.ended.at.min(call.to))).collect()
+            let spans = call.spans.iter().filter(|span| (span.dependency, span.pattern) == pattern);
+            spans.map(|span| call.span_window(span)).collect()
         }));
     }
     findings
 }
 
-pub(super) fn span_time(span: &ProgramSpan<'_>) -> Nanos {
-    span.ended.at.since(span.began)
+/// The spans of a call by their pattern, each in the order in which they begin.
+fn spans_by_pattern<'v, 'a>(call: &ToolCall<'v, 'a>) -> HashMap<Pattern<'a>, Vec<&'v ProgramSpan<'a>>> {
+    let mut patterns: HashMap<Pattern<'a>, Vec<&'v ProgramSpan<'a>>> = HashMap::new();
+    for span in &call.spans {
+        patterns.entry((span.dependency, span.pattern)).or_default().push(span);
+    }
+    patterns
 }
 
 /// Whether most requests of a call are repeats of one pattern, which another finding names.
-pub(super) fn is_mostly_repeats(spans: &[&ProgramSpan<'_>]) -> bool {
-    let mut patterns: HashMap<(&str, &str), (u64, Nanos)> = HashMap::new();
+pub(super) fn is_mostly_repeats<'a>(call: &ToolCall<'_, 'a>, spans: &[&ProgramSpan<'a>]) -> bool {
+    let mut patterns: HashMap<Pattern<'a>, (u64, Nanos)> = HashMap::new();
     for span in spans {
         let entry = patterns.entry((span.dependency, span.pattern)).or_default();
-        *entry = (entry.0 + 1, entry.1 + span_time(span));
+        *entry = (entry.0 + 1, entry.1 + call.span_time(span));
     }
-    let all = sum_times(spans.iter().map(|span| span_time(span)));
-    patterns.values().any(|(count, time)| *count >= FEWEST_REPEATS && time.0 * 2 >= all.0)
+    let all = sum_times(spans.iter().map(|span| call.span_time(span)));
+    patterns.values().any(|(count, time)| *count >= FEWEST_REPEATS && time.0 >= all.0 / 2)
 }

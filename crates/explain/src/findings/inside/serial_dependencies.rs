@@ -7,15 +7,14 @@ use std::rc::Rc;
 
 use mcpace_record::Nanos;
 
-use super::repeated_dependency_call::{is_mostly_repeats, span_time};
+use super::repeated_dependency_call::is_mostly_repeats;
 use super::tool_finding::make_finding;
 use super::{CallTimes, SerialDependencies};
 use crate::DependencyKind;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
-use crate::inside::ToolCall;
 use crate::inside::frames::language_of_calls;
-use crate::inside::{median_count, sum_times};
+use crate::inside::{ToolCall, median_count, sum_times};
 use crate::view::ProgramSpan;
 
 /// Requests in one call, from which on they are worth sending together.
@@ -24,21 +23,20 @@ const FEWEST_REQUESTS: usize = 3;
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tool in Rc::clone(&scene.warm_calls).iter() {
-        let chains: Vec<Vec<&ProgramSpan<'_>>> = tool.calls.iter().filter_map(serial_requests).collect();
+        let chains: Vec<(&ToolCall<'_, '_>, Vec<&ProgramSpan<'_>>)> =
+            tool.calls.iter().filter_map(|call| Some((call, serial_requests(call)?))).collect();
         if chains.len() * 2 <= tool.calls.len() {
             continue;
         }
-        let time = |chain: &Vec<&ProgramSpan<'_>>| sum_times(chain.iter().map(|span| span_time(span)));
-        let longest =
-            |chain: &Vec<&ProgramSpan<'_>>| chain.iter().map(|span| span_time(span)).max().unwrap_or_default();
-        let cause = sum_times(chains.iter().map(time));
-        let all_longest = sum_times(chains.iter().map(longest));
+        let times = chains.iter().map(|(call, chain)| chain.iter().map(|span| call.span_time(span)));
+        let cause = sum_times(times.clone().flatten());
+        let all_longest = sum_times(times.map(|times| times.max().unwrap_or_default()));
         let gain = cause.since(all_longest);
         if !tool.is_notable(gain) {
             continue;
         }
         let mut dependencies: Vec<String> = Vec::new();
-        for span in chains.iter().flatten() {
+        for span in chains.iter().flat_map(|(_, chain)| chain) {
             if dependencies.iter().all(|known| known != span.dependency) && dependencies.len() < 8 {
                 dependencies.push(span.dependency.to_owned());
             }
@@ -46,7 +44,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let context = SerialDependencies {
             tool: tool.tool.to_owned(),
             dependencies,
-            requests: median_count(chains.iter().map(|chain| chain.len() as u64)),
+            requests: median_count(chains.iter().map(|(_, chain)| chain.len() as u64)),
             longest: Nanos(all_longest.0 / chains.len() as u64),
             language: language_of_calls(&tool.calls),
             times: CallTimes::of_calls(tool, cause, gain),
@@ -55,7 +53,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let cause = Cause::SerialDependencies(context);
         findings.push(make_finding(scene, &tool.calls, cause, proof, Disproof::SendTogether, |call| {
             let chain = serial_requests(call).unwrap_or_default();
-            chain.iter().map(|span| (span.began, span.ended.at.min(call.to))).collect()
+            chain.iter().map(|span| call.span_window(span)).collect()
         }));
     }
     findings
@@ -72,5 +70,5 @@ fn serial_requests<'v, 'a>(call: &ToolCall<'v, 'a>) -> Option<Vec<&'v ProgramSpa
             _ => chain.push(span),
         }
     }
-    (chain.len() >= FEWEST_REQUESTS && !is_mostly_repeats(&chain)).then_some(chain)
+    (chain.len() >= FEWEST_REQUESTS && !is_mostly_repeats(call, &chain)).then_some(chain)
 }

@@ -5,13 +5,11 @@ use std::rc::Rc;
 
 use mcpace_record::Nanos;
 
-use super::repeated_dependency_call::span_time;
 use super::tool_finding::make_finding;
 use super::{CallTimes, SlowDependency};
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
-use crate::inside::Doing;
-use crate::inside::median_count;
+use crate::inside::{Doing, is_share, median_count};
 
 /// Percent of a call that the dependency takes, and requests in a call up to which its own speed is the cause.
 const LEAST_PERCENT: u64 = 50;
@@ -33,13 +31,14 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let most = waits.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)));
         let Some((dependency, cause)) = most else { continue };
         let times = CallTimes::of_calls(tool, cause, cause);
-        let spans = || tool.calls.iter().flat_map(|call| &call.spans).filter(|span| span.dependency == dependency);
+        let spans = tool.calls.iter().flat_map(|call| call.spans.iter().map(move |span| (call, span)));
+        let spans = spans.filter(|(_, span)| span.dependency == dependency);
         let requests = median_count(
             tool.calls.iter().map(|call| call.spans.iter().filter(|span| span.dependency == dependency).count() as u64),
         );
-        let is_most = times.cause.0 * 100 >= times.server.0 * LEAST_PERCENT;
-        let is_slow = times.cause.0 >= SHORTEST_REQUEST.0 * requests.max(1);
-        let Some(slowest) = spans().max_by_key(|span| span_time(span)) else { continue };
+        let is_most = is_share(times.cause, LEAST_PERCENT, times.server);
+        let is_slow = times.cause.0 >= SHORTEST_REQUEST.0.saturating_mul(requests.max(1));
+        let Some((_, slowest)) = spans.max_by_key(|(call, span)| call.span_time(span)) else { continue };
         if !is_most || !is_slow || !(1..=MOST_REQUESTS).contains(&requests) {
             continue;
         }

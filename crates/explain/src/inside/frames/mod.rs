@@ -6,7 +6,7 @@ mod node;
 mod python;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Doing, ToolCall};
 use crate::view::StackCall;
@@ -23,13 +23,15 @@ pub(crate) enum Origin<'a> {
 }
 
 /// The language of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Language {
     /// Python.
     Python,
     /// JavaScript or TypeScript, run by Node.js.
     Node,
+    /// Java, or another language of its virtual machine.
+    Java,
 }
 
 impl Language {
@@ -46,8 +48,16 @@ impl Language {
 /// The origin of a file's code.
 pub(crate) fn origin_of(file: &str) -> Origin<'_> {
     match Language::of_file(file) {
-        Language::Python => python::origin_of(file),
+        Language::Python | Language::Java => python::origin_of(file),
         Language::Node => node::origin_of(file),
+    }
+}
+
+/// The path of a file within the installed packages or the language's library; the whole path of other files.
+pub(crate) fn path_in_package(file: &str) -> &str {
+    match Language::of_file(file) {
+        Language::Node => node::path_in_package(file),
+        Language::Python | Language::Java => python::path_in_package(file),
     }
 }
 
@@ -87,7 +97,7 @@ fn called_name<'a>(call: &StackCall<'a>) -> &'a str {
 pub(crate) fn waits_for_work(stack: &[StackCall<'_>]) -> bool {
     let Some(innermost) = stack.first() else { return true };
     match Language::of_stack(stack) {
-        Language::Python => python::waits_for_work(innermost),
+        Language::Python | Language::Java => python::waits_for_work(innermost),
         Language::Node => false,
     }
 }
@@ -95,7 +105,7 @@ pub(crate) fn waits_for_work(stack: &[StackCall<'_>]) -> bool {
 /// Whether a thread with this stack works for the instrumentation: it sends the spans.
 pub(crate) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
     match Language::of_stack(stack) {
-        Language::Python => python::serves_instrumentation(stack),
+        Language::Python | Language::Java => python::serves_instrumentation(stack),
         Language::Node => node::serves_instrumentation(stack),
     }
 }
@@ -103,7 +113,7 @@ pub(crate) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
 /// Whether the stack is that of a thread that runs an event loop.
 pub(crate) fn runs_event_loop(stack: &[StackCall<'_>]) -> bool {
     match Language::of_stack(stack) {
-        Language::Python => stack.iter().any(python::is_event_loop),
+        Language::Python | Language::Java => stack.iter().any(python::is_event_loop),
         Language::Node => true,
     }
 }
@@ -121,6 +131,30 @@ pub(crate) fn own_call(stack: &[StackCall<'_>]) -> Option<usize> {
         // A program of the author's that is not in a tool; the script that starts an installed server is none.
         Some(own) if !stack[own].file.contains("/bin/") => None,
         _ => installed_call(stack),
+    }
+}
+
+/// Position of the outermost call that belongs to the work of a stack: the tool's outermost call, or the first call within the
+/// event loop or the thread where the tool has none.
+pub(crate) fn work_root(stack: &[StackCall<'_>]) -> usize {
+    let Some(own) = own_call(stack) else {
+        return stack.iter().position(begins_work).map_or(stack.len(), |at| at.max(1)).saturating_sub(1);
+    };
+    let origin = origin_of(stack[own].file);
+    let is_framework = |call: &StackCall<'_>| match origin_of(call.file) {
+        found if found == origin => call.function == "<module>",
+        Origin::Library(name) => is_framework(name),
+        _ => begins_work(call),
+    };
+    let outside = stack[own..].iter().position(is_framework).map_or(stack.len(), |at| own + at);
+    stack[..outside].iter().rposition(|call| origin_of(call.file) == origin).unwrap_or(own)
+}
+
+/// Whether the call is that of an event loop, or of a thread, that calls the code of others.
+fn begins_work(call: &StackCall<'_>) -> bool {
+    match Language::of_file(call.file) {
+        Language::Node => node::begins_work(call),
+        Language::Python | Language::Java => python::begins_work(call),
     }
 }
 
@@ -179,6 +213,28 @@ mod tests {
         ];
         for (file, expected) in cases {
             assert_eq!(origin_of(file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn work_begins_at_the_tool_or_within_the_event_loop() {
+        let run_once = call("BaseEventLoop._run_once", "/usr/lib/python3.11/asyncio/base_events.py");
+        let handle = call("Handle._run", "/usr/lib/python3.11/asyncio/events.py");
+        let mcp = call("call_tool", "/l/site-packages/mcp/server.py");
+        let httpx = call("Client.get", "/l/site-packages/httpx/_client.py");
+        let retry = call("retry", "/l/site-packages/tenacity/__init__.py");
+        let (helper, tool) = (call("fetch", "/srv/client.py"), call("forecast", "/srv/weather.py"));
+        let program = call("<module>", "/srv/weather.py");
+        assert_eq!(work_root(&[httpx, helper, retry, tool, mcp, handle, run_once, program]), 3);
+        assert_eq!(work_root(&[httpx, helper, handle, run_once, program]), 1);
+        assert_eq!(work_root(&[helper, program]), 0);
+        assert_eq!(work_root(&[httpx, mcp, handle, run_once, program]), 1);
+        assert_eq!(work_root(&[run_once, program]), 0);
+        assert_eq!(work_root(&[]), 0);
+        let files =
+            [("/l/site-packages/httpx/_client.py", "httpx/_client.py"), ("/usr/lib/python3.11/ssl.py", "ssl.py")];
+        for (file, path) in [files[0], files[1], ("/srv/weather.py", "/srv/weather.py"), ("<string>", "<string>")] {
+            assert_eq!(path_in_package(file), path);
         }
     }
 

@@ -74,6 +74,16 @@ fn package_name(path: &str) -> &str {
     &path[..(first.len() + 1 + second.len()).min(path.len())]
 }
 
+/// The path of a file within the installed packages; the whole path of other files.
+pub(super) fn path_in_package(file: &str) -> &str {
+    file.rfind(PACKAGES).map_or(file, |at| &file[at + PACKAGES.len()..])
+}
+
+/// Whether the call is that of the event loop, which calls the code of others.
+pub(super) fn begins_work(call: &StackCall<'_>) -> bool {
+    matches!(origin_of(call.file), Origin::Standard("process" | "timers" | "stream_base_commons" | "streams" | "events"))
+}
+
 /// Whether nothing but the instrumentation and Node.js itself is on the stack.
 pub(super) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
     let mut origins =

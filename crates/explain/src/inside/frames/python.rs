@@ -73,6 +73,30 @@ pub(super) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
     outermost == Some(Origin::Library("opentelemetry"))
 }
 
+/// The path of a file within the installed packages or Python's library; the whole path of other files.
+pub(super) fn path_in_package(file: &str) -> &str {
+    for folder in ["/site-packages/", "/dist-packages/"] {
+        if let Some(at) = file.rfind(folder) {
+            return &file[at + folder.len()..];
+        }
+    }
+    let standard = file.rfind("/lib/python3").map(|at| &file[at + "/lib/python3".len()..]);
+    standard.and_then(|rest| rest.split_once('/')).map_or(file, |(_, module)| module)
+}
+
+/// Whether the call is that of an event loop, or of a thread, that calls the code of others.
+pub(super) fn begins_work(call: &StackCall<'_>) -> bool {
+    let name = called_name(call);
+    match origin_of(call.file) {
+        Origin::Standard("asyncio") => matches!(name, "_run" | "_run_once" | "run_forever"),
+        Origin::Standard("threading") => matches!(name, "run" | "_bootstrap" | "_bootstrap_inner"),
+        Origin::Standard("concurrent") => name == "_worker" || name == "run",
+        Origin::Library("anyio") => name == "run",
+        Origin::Library("uvloop") => true,
+        _ => false,
+    }
+}
+
 /// Whether the call is that of an event loop that runs tasks.
 pub(super) fn is_event_loop(call: &StackCall<'_>) -> bool {
     let name = called_name(call);

@@ -52,6 +52,8 @@ pub(crate) struct Post {
     pub(crate) bytes: Option<u64>,
     /// The request says `connection: close`.
     pub(crate) asks_to_close: bool,
+    /// `_meta.traceparent` of the request.
+    pub(crate) traceparent: Option<String>,
 }
 
 /// Times at the server's side.
@@ -89,6 +91,7 @@ pub(crate) fn request(at: f64, id: u64, method: &'static str, reply: Reply) -> P
         reply,
         error: false,
         timing: None,
+        traceparent: None,
         target: "/mcp",
         content: None,
         encoding: None,
@@ -500,7 +503,8 @@ pub(crate) fn asked(post: &Post) -> MessageNote {
     };
     let (method, name) = (Some(post.method.to_owned()), post.name.map(str::to_owned));
     let arguments = post.arguments.map(Digest::new);
-    MessageNote { method, name, content: post.content.map(Digest::new), arguments, ..note(kind, post.id) }
+    let traceparent = post.traceparent.clone();
+    MessageNote { method, name, content: post.content.map(Digest::new), arguments, traceparent, ..note(kind, post.id) }
 }
 
 pub(crate) fn answered(post: &Post) -> MessageNote {
@@ -520,6 +524,7 @@ pub(crate) fn note(kind: MessageKind, id: Option<u64>) -> MessageNote {
         code: None,
         is_error: false,
         timing: None,
+        traceparent: None,
     }
 }
 

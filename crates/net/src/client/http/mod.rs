@@ -264,9 +264,9 @@ impl HttpInner {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.lock_state().revision.is_some_and(Revision::has_request_headers) {
             headers.insert(METHOD, HeaderValue::from_static(message.method));
-            for (name, value) in &message.headers {
-                headers.insert(name.clone(), value.clone());
-            }
+        }
+        for (name, value) in &message.headers {
+            headers.insert(name.clone(), value.clone());
         }
         LogicalRequest {
             method: Method::POST,

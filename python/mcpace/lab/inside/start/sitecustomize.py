@@ -2,15 +2,65 @@
 
 The server's own packages come first: the packages of the overlay stand last on the path. A failure is written to the
 file that MCPACE_INSIDE_REPORT names, and the server starts as usual. Programs that the server starts are not
-instrumented.
+instrumented. Pauses for the collection of garbage are written to files whose path MCPACE_INSIDE_PAUSES begins.
 """
 
+import gc
 import importlib.util
+import mmap
 import os
+import struct
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+SHORTEST_PAUSE_NS = 50_000
+MOST_PAUSES = 65_536
+PAUSE = struct.Struct("<QQ")
+"""Beginning and end of a pause, in nanoseconds of the monotonic clock."""
+
+
+class PauseFile:
+    """The pauses of this process. A file in memory needs no lock and no system call while the collector runs."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.began = 0
+        self.open_file()
+
+    def open_file(self) -> None:
+        """Begins a file for this process; without one, pauses are not kept."""
+        self.count = 0
+        self.memory = None
+        try:
+            file = os.open(f"{self.prefix}-{os.getpid()}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                os.ftruncate(file, MOST_PAUSES * PAUSE.size)
+                self.memory = mmap.mmap(file, MOST_PAUSES * PAUSE.size)
+            finally:
+                os.close(file)
+        except (OSError, ValueError):
+            pass
+
+    def note_collection(self, phase: str, info: object) -> None:
+        """Called by the collector before and after each run."""
+        now = time.monotonic_ns()
+        if phase == "start":
+            self.began = now
+        elif self.memory is not None and self.count < MOST_PAUSES and now - self.began >= SHORTEST_PAUSE_NS:
+            PAUSE.pack_into(self.memory, self.count * PAUSE.size, self.began, now)
+            self.count += 1
+
+
+def watch_collections() -> None:
+    """Writes pauses of this process, and of those that it forks, each to a file of its own."""
+    prefix = os.environ.pop("MCPACE_INSIDE_PAUSES", "")
+    if prefix:
+        pauses = PauseFile(prefix)
+        gc.callbacks.append(pauses.note_collection)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=pauses.open_file)
 
 
 def run_shadowed_module() -> None:
@@ -51,3 +101,4 @@ def start_instrumentation() -> None:
 sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != HERE]
 run_shadowed_module()
 start_instrumentation()
+watch_collections()
