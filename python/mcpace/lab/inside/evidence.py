@@ -12,10 +12,11 @@ from pathlib import Path
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.inside.instrumentation import Instrumentation, Variables
+from mcpace.lab.inside.java_runtime import JavaInstrumentation
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
 
-INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation}
+INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation, Runtime.JAVA: JavaInstrumentation}
 
 
 class InsideEvidence:
@@ -26,7 +27,7 @@ class InsideEvidence:
         self._folder = tempfile.TemporaryDirectory(prefix="mcpace-inside-")
         self._receiver = _core.SpanReceiver()
         self._instrumentations: list[Instrumentation] = [
-            INSTRUMENTATIONS[runtime](Path(self._folder.name), say)
+            INSTRUMENTATIONS[runtime](command, Path(self._folder.name), say)
             for runtime in command_runtimes(command)
             if runtime in INSTRUMENTATIONS
         ]

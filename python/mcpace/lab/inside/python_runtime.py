@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from mcpace import _core
@@ -19,7 +20,7 @@ START = Path(__file__).parent / "start"
 class PythonInstrumentation:
     """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of this program's descendants."""
 
-    def __init__(self, folder: Path, say: Say) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
         self._report = folder / "python-report"
         self._missing: list[str] = []
