@@ -18,7 +18,7 @@ START = Path(__file__).parent / "start"
 
 
 class PythonInstrumentation:
-    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of this program's descendants."""
+    """OpenTelemetry on the path of Python programs, and py-spy's samples of the descendants of this program."""
 
     def __init__(self, command: Sequence[str], folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
