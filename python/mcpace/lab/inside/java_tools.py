@@ -3,55 +3,50 @@
 from __future__ import annotations
 
 import hashlib
-from importlib import resources
 from pathlib import Path
 
 from mcpace.lab.environments.installers.steps import require_tool, run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.package_folder import ensure_folder
+from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 
-AGENT = "io.opentelemetry.javaagent:opentelemetry-javaagent:@VERSION@"
-AGENT_SHA256 = "@SHA256@"
-AGENT_LABEL = "OpenTelemetry for Java"
+AGENT_RECIPE = "java/agent.txt"
+"""File with the agent's coordinates at Maven, and its digest."""
 AGENT_JAR = "opentelemetry-javaagent.jar"
 MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.5.0:copy"
 READER = "ReadRecording"
-READER_LABEL = "the reader of Java recordings"
 OLDEST_JAVA = "11"
 """Version of the virtual machines that run the reader. Servers may be older."""
 
 
+def fetch_agent(folder: Path, label: str) -> None:
+    """Fetches the agent by Maven, which checks it against the repository's digest, and checks it against our own."""
+    coordinates, digest = (folder / Path(AGENT_RECIPE).name).read_text(encoding="utf-8").split()
+    mvn = require_tool("mvn", label, REMEDIES["maven"])
+    (folder / ".mvn").mkdir()  # Maven reads settings from the nearest folder of this name upwards.
+    options = [f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}", "-Dmdep.stripVersion=true"]
+    run_step([mvn, "--batch-mode", "--quiet", MAVEN_COPY, *options], label, cwd=folder)
+    found = hashlib.sha256((folder / AGENT_JAR).read_bytes()).hexdigest()
+    if found != digest:
+        raise EnvironmentProblem(f"{label} can't be installed: {coordinates} has the digest {found} in place of {digest}")
+
+
+def compile_reader(folder: Path, label: str) -> None:
+    """Compiles the reader, so that it also runs where there is no compiler."""
+    javac = require_tool("javac", label, REMEDIES["maven"])
+    run_step([javac, "--release", OLDEST_JAVA, "-d", str(folder), str(folder / f"{READER}.java")], label, cwd=folder)
+
+
+AGENT = Overlay("java-agent", "OpenTelemetry for Java", (AGENT_RECIPE,), fetch_agent)
+RECORDING_READER = Overlay("java-reader", "the reader of Java recordings", (f"java/{READER}.java",), compile_reader)
+
+
 def ensure_agent(say: Say) -> Path:
-    """Returns the path of the agent, and fetches it by Maven on first use.
-
-    Raises :class:`EnvironmentProblem` where that fails.
-    """
-
-    def install(folder: Path) -> None:
-        mvn = require_tool("mvn", AGENT_LABEL, REMEDIES["maven"])
-        (folder / ".mvn").mkdir()  # Maven reads settings from the nearest folder of this name upwards.
-        options = [f"-Dartifact={AGENT}", f"-DoutputDirectory={folder}", "-Dmdep.stripVersion=true"]
-        run_step([mvn, "--batch-mode", "--quiet", MAVEN_COPY, *options], AGENT_LABEL, cwd=folder)
-        digest = hashlib.sha256((folder / AGENT_JAR).read_bytes()).hexdigest()
-        if digest != AGENT_SHA256:
-            raise EnvironmentProblem(f"{AGENT_LABEL} can't be installed: {AGENT} has the digest {digest}, which is wrong")
-
-    return ensure_folder("java-agent", AGENT, AGENT_LABEL, say, install) / AGENT_JAR
+    """Returns the path of the agent. Raises :class:`EnvironmentProblem` where it can't be installed."""
+    return ensure_overlay(AGENT, say) / AGENT_JAR
 
 
 def ensure_reader(say: Say) -> Path:
-    """Returns the folder of the compiled reader, and compiles it on first use.
-
-    Raises :class:`EnvironmentProblem` where that fails.
-    """
-    source = (resources.files("mcpace.lab.inside") / "java" / f"{READER}.java").read_text(encoding="utf-8")
-
-    def install(folder: Path) -> None:
-        javac = require_tool("javac", READER_LABEL, REMEDIES["maven"])
-        program = folder / f"{READER}.java"
-        program.write_text(source, encoding="utf-8")
-        run_step([javac, "--release", OLDEST_JAVA, "-d", str(folder), str(program)], READER_LABEL, cwd=folder)
-
-    return ensure_folder("java-reader", source, READER_LABEL, say, install)
+    """Returns the folder of the reader's classes. Raises :class:`EnvironmentProblem` where it can't be compiled."""
+    return ensure_overlay(RECORDING_READER, say)

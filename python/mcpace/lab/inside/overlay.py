@@ -1,18 +1,19 @@
 """Packages of OpenTelemetry for Python servers, in a folder of mcpace's own.
 
-Design constraint: The folder stands last on the server's path, so that the server keeps its own versions of all packages
-that both have.
+Design constraint: The environment of the server never changes. The folder stands last on the server's path, so that the
+server keeps its own versions of all packages that both have.
 """
 
 from __future__ import annotations
 
+import hashlib
 from importlib import resources
 from pathlib import Path
 
+from mcpace.lab.environments.environment import hold_lock, make_folder, temporary_build
 from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.inside.package_folder import ensure_folder
-from mcpace.lab.paths import find_uv
+from mcpace.lab.paths import cache_folder, find_uv
 
 PACKAGES = "python_packages.txt"
 PACKAGES_FOLDER = "site-packages"
@@ -28,12 +29,18 @@ def ensure_overlay(say: Say) -> Path:
     Raises :class:`EnvironmentProblem` where that fails.
     """
     packages = (resources.files("mcpace.lab.inside") / PACKAGES).read_text(encoding="utf-8")
-
-    def install(folder: Path) -> None:
-        requirements = folder / PACKAGES
-        requirements.write_text(packages, encoding="utf-8")
-        target = ["--target", str(folder / PACKAGES_FOLDER), "--python-version", OLDEST_PYTHON, "--no-deps"]
-        command = [str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(requirements)]
-        run_step(command, LABEL)
-
-    return ensure_folder("python", packages, LABEL, say, install) / PACKAGES_FOLDER
+    digest = hashlib.sha256(packages.encode()).hexdigest()[:8]
+    path = cache_folder() / "inside" / f"python-{digest}"
+    if path.is_dir():
+        return path / PACKAGES_FOLDER
+    make_folder(path.parent)
+    with hold_lock(path.with_name(f"{path.name}.lock"), LABEL, say):
+        if not path.is_dir():
+            say(f"installing {LABEL}")
+            with temporary_build(path, LABEL) as folder:
+                requirements = folder / PACKAGES
+                requirements.write_text(packages, encoding="utf-8")
+                target = ["--target", str(folder / PACKAGES_FOLDER), "--python-version", OLDEST_PYTHON, "--no-deps"]
+                command = [str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(requirements)]
+                run_step(command, LABEL)
+    return path / PACKAGES_FOLDER

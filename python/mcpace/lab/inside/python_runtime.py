@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from mcpace import _core
@@ -20,7 +19,7 @@ START = Path(__file__).parent / "start"
 class PythonInstrumentation:
     """OpenTelemetry on the path of Python programs, and py-spy's samples of the descendants of this program."""
 
-    def __init__(self, command: Sequence[str], folder: Path, say: Say) -> None:
+    def __init__(self, folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
         self._report = folder / "python-report"
         self._missing: list[str] = []
