@@ -63,7 +63,7 @@ mod waterfall;
 pub use accounts::{Account, AccountSum, Accounts};
 pub use explained::{Explained, explain_recording, explained_file};
 pub use findings::*;
-pub use inside::{DependencyKind, DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
+pub use inside::{DependencyKind, DependencyTime, Language, LineTime, PackageTime, SourceLine, ToolTime};
 pub use ledger::{Ledger, call_ledgers};
 pub use methods::Method;
 pub use name::Name;

@@ -17,7 +17,7 @@ import pytest
 from support import databases, java_program
 from support.commands import run
 from support.finding_scenes import patient
-from support.weather_service import weather_service
+from support.weather_api import weather_api
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def database() -> Iterator[str]:
 
 @pytest.fixture
 def dependency() -> Iterator[str]:
-    with weather_service() as base:
+    with weather_api() as base:
         yield base
 
 

@@ -16,6 +16,7 @@ use crate::view::{Exchange, ProgramSpan, SampledStack, SampledThread, View};
 use frames::{own_call, runs_event_loop, serves_instrumentation, waits_for_work};
 
 pub use crate::view::DependencyKind;
+pub use frames::Language;
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};
 pub(crate) use warm_calls::{WarmCalls, median_count, sum_times};

@@ -13,10 +13,9 @@ from mcpace import _core
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.inside.instrumentation import Instrumentation, Variables
 from mcpace.lab.inside.java_runtime import JavaInstrumentation
+from mcpace.lab.inside.node_runtime import NodeInstrumentation
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
-
-INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation, Runtime.JAVA: JavaInstrumentation}
 
 
 class InsideEvidence:
@@ -27,9 +26,8 @@ class InsideEvidence:
         self._folder = tempfile.TemporaryDirectory(prefix="mcpace-inside-")
         self._receiver = _core.SpanReceiver()
         self._instrumentations: list[Instrumentation] = [
-            INSTRUMENTATIONS[runtime](command, Path(self._folder.name), say)
+            make_instrumentation(runtime, command, Path(self._folder.name), say)
             for runtime in command_runtimes(command)
-            if runtime in INSTRUMENTATIONS
         ]
         self._spans: _core.Recording | None = None
 
@@ -67,5 +65,19 @@ class InsideEvidence:
         self.close()
         if self._spans is not None:
             recording.add_recording(self._spans)
-        for instrumentation in self._instrumentations:
+        # Where the command did not tell its runtime, the runtimes that were not there are no news.
+        several = len(self._instrumentations) > 1
+        seen = [one for one in self._instrumentations if several and one.has_evidence()]
+        for instrumentation in seen or self._instrumentations:
             instrumentation.add_to(recording)
+
+
+def make_instrumentation(runtime: Runtime, command: Sequence[str], folder: Path, say: Say) -> Instrumentation:
+    """The instrumentation of one runtime."""
+    match runtime:
+        case Runtime.PYTHON:
+            return PythonInstrumentation(folder, say)
+        case Runtime.NODE:
+            return NodeInstrumentation(folder, say)
+        case Runtime.JAVA:
+            return JavaInstrumentation(command, folder, say)

@@ -99,6 +99,10 @@ class JavaInstrumentation:
         if not files and self._is_java_certain:
             self._miss("stacks", "no Java virtual machine left a recording; programs that were compiled ahead have none")
 
+    def has_evidence(self) -> bool:
+        """Whether a program left a recording."""
+        return bool(self._recordings)
+
     def add_to(self, recording: _core.Recording) -> None:
         """Adds samples and pauses."""
         for one in self._recordings or []:

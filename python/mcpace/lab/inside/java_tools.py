@@ -11,7 +11,8 @@ from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 
-AGENT_RECIPE = "java/agent.txt"
+SOURCES = Path(__file__).parent / "java"
+AGENT_RECIPE = SOURCES / "agent.txt"
 """File with the agent's coordinates at Maven, and its digest."""
 AGENT_JAR = "opentelemetry-javaagent.jar"
 MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.5.0:copy"
@@ -22,7 +23,7 @@ OLDEST_JAVA = "11"
 
 def fetch_agent(folder: Path, label: str) -> None:
     """Fetches the agent by Maven, which checks it against the repository's digest, and checks it against our own."""
-    coordinates, digest = (folder / Path(AGENT_RECIPE).name).read_text(encoding="utf-8").split()
+    coordinates, digest = (folder / AGENT_RECIPE.name).read_text(encoding="utf-8").split()
     mvn = require_tool("mvn", label, REMEDIES["maven"])
     (folder / ".mvn").mkdir()  # Maven reads settings from the nearest folder of this name upwards.
     options = [f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}", "-Dmdep.stripVersion=true"]
@@ -39,7 +40,7 @@ def compile_reader(folder: Path, label: str) -> None:
 
 
 AGENT = Overlay("java-agent", "OpenTelemetry for Java", (AGENT_RECIPE,), fetch_agent)
-RECORDING_READER = Overlay("java-reader", "the reader of Java recordings", (f"java/{READER}.java",), compile_reader)
+RECORDING_READER = Overlay("java-reader", "the reader of Java recordings", (SOURCES / f"{READER}.java",), compile_reader)
 
 
 def ensure_agent(say: Say) -> Path:

@@ -1,0 +1,228 @@
+//! Where the code of a stack's calls comes from: the server's author, a library, or the language itself.
+//!
+//! The name of a call's file tells its language. The files of one language are read in the module of that language.
+
+pub(crate) mod java;
+mod node;
+mod python;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Doing, ToolCall};
+use crate::view::StackCall;
+
+/// Where a function comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin<'a> {
+    /// A file outside installed packages.
+    Own,
+    /// A package that was installed, by the name that is imported.
+    Library(&'a str),
+    /// The library of the language itself, by the name of its module.
+    Standard(&'a str),
+}
+
+/// The language of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    /// Python.
+    Python,
+    /// JavaScript or TypeScript, run by Node.js.
+    Node,
+    /// Java, or another language of its virtual machine.
+    Java,
+}
+
+impl Language {
+    pub(crate) fn of_file(file: &str) -> Self {
+        if java::has_file(file) {
+            Self::Java
+        } else if node::has_file(file) {
+            Self::Node
+        } else {
+            Self::Python
+        }
+    }
+
+    /// The language of a program with this stack.
+    fn of_stack(stack: &[StackCall<'_>]) -> Self {
+        let languages = stack.iter().map(|call| Self::of_file(call.file));
+        languages.into_iter().find(|language| *language != Self::Python).unwrap_or(Self::Python)
+    }
+}
+
+/// The origin of a file's code.
+pub(crate) fn origin_of(file: &str) -> Origin<'_> {
+    match Language::of_file(file) {
+        Language::Python => python::origin_of(file),
+        Language::Node => node::origin_of(file),
+        Language::Java => java::origin_of(file),
+    }
+}
+
+/// The language of the server's own code in calls of a tool, as the first sampled stack tells.
+pub(crate) fn language_of_calls(calls: &[ToolCall<'_, '_>]) -> Option<Language> {
+    let stretches = calls.iter().flat_map(|call| &call.stretches);
+    stretches
+        .filter_map(|stretch| match stretch.doing {
+            Doing::Running(stack) | Doing::Waiting { stack, .. } => Some(stack),
+            Doing::Dependency { blocked, .. } => blocked,
+            Doing::Unknown => None,
+        })
+        .find(|stack| own_call(stack).is_some())
+        .map(Language::of_stack)
+}
+
+/// Packages that call tools, and check arguments and results.
+fn is_framework(package: &str) -> bool {
+    [&python::FRAMEWORKS[..], &node::FRAMEWORKS, &java::FRAMEWORKS].iter().any(|names| names.contains(&package))
+}
+
+fn is_instrumentation(package: &str) -> bool {
+    [&python::INSTRUMENTATION[..], &node::INSTRUMENTATION, &java::INSTRUMENTATION].iter().any(|names| names.contains(&package))
+}
+
+/// The part of a path before the first separator.
+fn first_segment(path: &str) -> &str {
+    path.split(['/', '\\']).next().unwrap_or(path)
+}
+
+/// The function's name without that of its class.
+fn called_name<'a>(call: &StackCall<'a>) -> &'a str {
+    call.function.rsplit('.').next().unwrap_or(call.function)
+}
+
+/// Whether a thread with this stack only waits for work. A thread without a stack does.
+pub(crate) fn waits_for_work(stack: &[StackCall<'_>]) -> bool {
+    let Some(innermost) = stack.first() else { return true };
+    match Language::of_stack(stack) {
+        Language::Python => python::waits_for_work(innermost),
+        Language::Node | Language::Java => false,
+    }
+}
+
+/// Whether a thread with this stack works for the instrumentation: it sends the spans.
+pub(crate) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
+    match Language::of_stack(stack) {
+        Language::Python => python::serves_instrumentation(stack),
+        Language::Node => node::serves_instrumentation(stack),
+        Language::Java => java::serves_instrumentation(stack),
+    }
+}
+
+/// Whether the stack is that of a thread that runs an event loop.
+pub(crate) fn runs_event_loop(stack: &[StackCall<'_>]) -> bool {
+    match Language::of_stack(stack) {
+        Language::Python => stack.iter().any(python::is_event_loop),
+        Language::Node => true,
+        Language::Java => stack.iter().any(java::is_event_loop),
+    }
+}
+
+/// Whether a running thread blocks its event loop: it calls a synchronous function that has an asynchronous counterpart.
+pub(crate) fn calls_synchronously(stack: &[StackCall<'_>]) -> bool {
+    stack.iter().any(node::is_synchronous)
+}
+
+/// Position of the innermost call of the server's own code; where it is all installed, of the innermost call of the first
+/// package above the frameworks.
+pub(crate) fn own_call(stack: &[StackCall<'_>]) -> Option<usize> {
+    match stack.iter().position(|call| origin_of(call.file) == Origin::Own) {
+        Some(own) if stack[own].function != "<module>" => Some(own),
+        // A program of the author's that is not in a tool; the script that starts an installed server is none.
+        Some(own) if !stack[own].file.contains("/bin/") => None,
+        _ => installed_call(stack),
+    }
+}
+
+fn installed_call(stack: &[StackCall<'_>]) -> Option<usize> {
+    let mut beneath_framework = false;
+    let mut package = None;
+    for call in stack.iter().rev() {
+        match origin_of(call.file) {
+            Origin::Library(name) if is_framework(name) => beneath_framework = true,
+            Origin::Library(name) if beneath_framework => {
+                package = Some(name);
+                break;
+            }
+            _ => {}
+        }
+    }
+    let package = package?;
+    stack.iter().position(|call| origin_of(call.file) == Origin::Library(package))
+}
+
+/// The package that the innermost calls work for: code of the language itself works for what called it, and a wrapper that reports
+/// a request stands between two others. `None` is the author.
+pub(crate) fn working_package<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
+    let origins = stack.iter().map(|call| origin_of(call.file));
+    let mut standard = None;
+    for origin in origins {
+        match origin {
+            Origin::Standard(module) => standard = standard.or(Some(module)),
+            Origin::Library(name) if is_instrumentation(name) => {}
+            Origin::Library(name) => return Some(name),
+            Origin::Own => return standard,
+        }
+    }
+    standard
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(function: &'static str, file: &'static str) -> StackCall<'static> {
+        StackCall { function, file, line: 1 }
+    }
+
+    #[test]
+    fn a_file_is_the_authors_a_librarys_or_pythons() {
+        let cases = [
+            ("/srv/weather.py", Origin::Own),
+            ("/v/lib/python3.11/site-packages/httpx/_client.py", Origin::Library("httpx")),
+            ("/v/lib/python3.11/site-packages/six.py", Origin::Library("six")),
+            ("/usr/lib/python3.11/ssl.py", Origin::Standard("ssl")),
+            ("/usr/lib/python3.11/asyncio/base_events.py", Origin::Standard("asyncio")),
+            ("<frozen importlib._bootstrap>", Origin::Standard("importlib")),
+            ("<string>", Origin::Standard("python")),
+            ("", Origin::Own),
+        ];
+        for (file, expected) in cases {
+            assert_eq!(origin_of(file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn the_own_call_is_the_authors_or_that_of_an_installed_server() {
+        let mcp = call("call_tool", "/l/site-packages/mcp/server.py");
+        let httpx = call("Client.__init__", "/l/site-packages/httpx/_client.py");
+        let installed = call("search", "/l/site-packages/my_server/tools.py");
+        let own = call("forecast", "/srv/weather.py");
+        let program = call("<module>", "/srv/weather.py");
+        let script = call("<module>", "/v/bin/my-server");
+        assert_eq!(own_call(&[httpx, own, mcp, program]), Some(1));
+        assert_eq!(own_call(&[httpx, installed, mcp]), Some(1));
+        assert_eq!(own_call(&[httpx, installed, mcp, script]), Some(1));
+        assert_eq!(own_call(&[mcp, program]), None);
+        assert_eq!(working_package(&[call("load", "/usr/lib/python3.11/ssl.py"), httpx, own]), Some("httpx"));
+        assert_eq!(working_package(&[own, mcp]), None);
+    }
+
+    #[test]
+    fn a_program_of_node_runs_its_event_loop_on_the_thread_of_its_code() {
+        let own = call("forecast", "/srv/weather.mjs");
+        let wrapper = call("patched", "/c/node_modules/@opentelemetry/instrumentation-pg/build/src/instrumentation.js");
+        let native = call("spawn", "node:native");
+        let library = call("query", "/srv/node_modules/pg/lib/client.js");
+        assert!(runs_event_loop(&[native, own]) && !runs_event_loop(&[call("forecast", "/srv/weather.py")]));
+        assert!(calls_synchronously(&[native, call("readFileSync", "node:fs"), own]));
+        assert!(!calls_synchronously(&[native, call("readFile", "node:fs"), own]));
+        assert!(serves_instrumentation(&[native, wrapper]) && !serves_instrumentation(&[wrapper, own]));
+        assert!(!serves_instrumentation(&[native]) && !waits_for_work(&[native]));
+        assert_eq!(working_package(&[native, wrapper, library, own]), Some("pg"));
+        assert_eq!(own_call(&[native, library, own]), Some(2));
+    }
+}
