@@ -6,6 +6,7 @@ import io.modelcontextprotocol.server.transport.StdioServerTransportProvider;
 import io.modelcontextprotocol.spec.McpSchema.CallToolResult;
 import io.modelcontextprotocol.spec.McpSchema.ServerCapabilities;
 import io.modelcontextprotocol.spec.McpSchema.Tool;
+import java.io.File;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -123,7 +124,8 @@ final class Weather {
   /** A client with certificates of its own. */
   private static HttpClient secureClient() throws Exception {
     TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-    trust.init((KeyStore) null);
+    File certificates = new File(System.getProperty("java.home"), "lib/security/cacerts");
+    trust.init(KeyStore.getInstance(certificates, "changeit".toCharArray()));
     SSLContext context = SSLContext.getInstance("TLS");
     context.init(null, trust.getTrustManagers(), null);
     return HttpClient.newBuilder().sslContext(context).build();

@@ -64,11 +64,12 @@ const CLASSES: [&str; 14] = [
 ];
 
 /// Functions that make such objects, with their classes.
-const FUNCTIONS: [&str; 6] = [
+const FUNCTIONS: [&str; 7] = [
     "DriverManager.getConnection",
     "TrustManagerFactory.init",
     "SSLContext.init",
     "KeyStore.load",
+    "KeyStore.getInstance",
     "MongoClients.create",
     "HttpClients.createDefault",
 ];

@@ -154,20 +154,21 @@ fn installed_call(stack: &[StackCall<'_>]) -> Option<usize> {
     stack.iter().position(|call| origin_of(call.file) == Origin::Library(package))
 }
 
-/// The package that the innermost calls work for: code of the language itself works for what called it, and a wrapper that reports
-/// a request stands between two others. `None` is the author.
+/// The package that the innermost calls work for: code of the language itself works for what called it. A wrapper that reports
+/// a request stands between two others; it counts where it works for itself, as it does while classes are loaded. `None` is
+/// the author.
 pub(crate) fn working_package<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
     let origins = stack.iter().map(|call| origin_of(call.file));
-    let mut standard = None;
+    let (mut standard, mut instrumentation) = (None, None);
     for origin in origins {
         match origin {
             Origin::Standard(module) => standard = standard.or(Some(module)),
-            Origin::Library(name) if is_instrumentation(name) => {}
+            Origin::Library(name) if is_instrumentation(name) => instrumentation = instrumentation.or(Some(name)),
             Origin::Library(name) => return Some(name),
-            Origin::Own => return standard,
+            Origin::Own => break,
         }
     }
-    standard
+    instrumentation.or(standard)
 }
 
 #[cfg(test)]
@@ -224,5 +225,20 @@ mod tests {
         assert!(!serves_instrumentation(&[native]) && !waits_for_work(&[native]));
         assert_eq!(working_package(&[native, wrapper, library, own]), Some("pg"));
         assert_eq!(own_call(&[native, library, own]), Some(2));
+    }
+    #[test]
+    fn a_program_of_java_has_libraries_by_jars_and_its_own_classes_beside_them() {
+        let own = call("Weather.forecast", "com/example/Weather.java");
+        let agent = call("Transformer.transform", "opentelemetry.jar!/io/opentelemetry/Transformer.java");
+        let thread = call("Thread.run", "jrt:/java.base/java/lang/Thread.java");
+        let netty = call("NioEventLoop.run", "netty-transport.jar!/io/netty/channel/nio/NioEventLoop.java");
+        let driver = call("PgConnection.query", "postgresql.jar!/org/postgresql/PgConnection.java");
+        assert_eq!(own_call(&[thread, driver, own, thread]), Some(2));
+        assert_eq!(working_package(&[thread, driver, own, thread]), Some("postgresql"));
+        assert_eq!(working_package(&[thread, agent, thread, own]), Some("opentelemetry"));
+        assert_eq!(working_package(&[thread, own]), Some("java.base"));
+        assert!(serves_instrumentation(&[thread, agent, thread]) && !serves_instrumentation(&[agent, own]));
+        assert!(runs_event_loop(&[own, netty, thread]) && !runs_event_loop(&[own, thread]));
+        assert_eq!(Language::of_stack(&[thread, own]), Language::Java);
     }
 }
