@@ -48,8 +48,8 @@ impl Language {
 
     /// The language of a program with this stack.
     fn of_stack(stack: &[StackCall<'_>]) -> Self {
-        let languages = stack.iter().map(|call| Self::of_file(call.file));
-        languages.into_iter().find(|language| *language != Self::Python).unwrap_or(Self::Python)
+        let mut languages = stack.iter().map(|call| Self::of_file(call.file));
+        languages.find(|language| *language != Self::Python).unwrap_or(Self::Python)
     }
 }
 
@@ -226,6 +226,7 @@ mod tests {
         assert_eq!(working_package(&[native, wrapper, library, own]), Some("pg"));
         assert_eq!(own_call(&[native, library, own]), Some(2));
     }
+
     #[test]
     fn a_program_of_java_has_libraries_by_jars_and_its_own_classes_beside_them() {
         let own = call("Weather.forecast", "com/example/Weather.java");

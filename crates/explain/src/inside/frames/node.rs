@@ -76,7 +76,8 @@ fn package_name(path: &str) -> &str {
 
 /// Whether nothing but the instrumentation and Node.js itself is on the stack.
 pub(super) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
-    let mut origins = stack.iter().map(|call| origin_of(call.file)).filter(|origin| !matches!(origin, Origin::Standard(_)));
+    let mut origins =
+        stack.iter().map(|call| origin_of(call.file)).filter(|origin| !matches!(origin, Origin::Standard(_)));
     let is_instrumentation = |origin| matches!(origin, Origin::Library(name) if INSTRUMENTATION.contains(&name));
     origins.next().is_some_and(is_instrumentation) && origins.all(is_instrumentation)
 }
