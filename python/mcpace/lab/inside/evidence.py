@@ -6,20 +6,16 @@ Each source is optional. A source that gave nothing is an event of the recording
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.inside.instrumentation import Instrumentation, Variables, user_exporter_settings
+from mcpace.lab.inside.java_runtime import JavaInstrumentation
 from mcpace.lab.inside.node_runtime import NodeInstrumentation
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
-
-INSTRUMENTATIONS: dict[Runtime, Callable[[Path, Say], Instrumentation]] = {
-    Runtime.PYTHON: PythonInstrumentation,
-    Runtime.NODE: NodeInstrumentation,
-}
 
 
 class InsideEvidence:
@@ -30,9 +26,8 @@ class InsideEvidence:
         self._folder = tempfile.TemporaryDirectory(prefix="mcpace-inside-")
         self._receiver = _core.SpanReceiver()
         self._instrumentations: list[Instrumentation] = [
-            INSTRUMENTATIONS[runtime](Path(self._folder.name), say)
+            make_instrumentation(runtime, command, Path(self._folder.name), say)
             for runtime in command_runtimes(command)
-            if runtime in INSTRUMENTATIONS
         ]
         self._spans: _core.Recording | None = None
         self._own_exporter: list[str] = []
@@ -87,3 +82,14 @@ class InsideEvidence:
         seen = [one for one in self._instrumentations if several and one.has_evidence()]
         for instrumentation in seen or self._instrumentations:
             instrumentation.add_to(recording)
+
+
+def make_instrumentation(runtime: Runtime, command: Sequence[str], folder: Path, say: Say) -> Instrumentation:
+    """The instrumentation of one runtime."""
+    match runtime:
+        case Runtime.PYTHON:
+            return PythonInstrumentation(folder, say)
+        case Runtime.NODE:
+            return NodeInstrumentation(folder, say)
+        case Runtime.JAVA:
+            return JavaInstrumentation(command, folder, say)

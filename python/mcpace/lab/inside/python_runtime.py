@@ -38,7 +38,7 @@ OVERLAY = Overlay("python", "OpenTelemetry for Python", (PACKAGES,), install_pac
 
 
 class PythonInstrumentation:
-    """OpenTelemetry on the path of Python programs, and py-spy's samples of the descendants of this program."""
+    """The overlay of OpenTelemetry on the path of Python programs, and py-spy's samples of this program's descendants."""
 
     def __init__(self, folder: Path, say: Say) -> None:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""

@@ -33,7 +33,7 @@ Placed = (
 Timed = Placed | RepeatedDependencyCall | SerialDependencies | SlowDependency
 
 
-SEND_TOGETHER = {"python": "asyncio.gather", "node": "Promise.all"}
+SEND_TOGETHER = {"python": "asyncio.gather", "node": "Promise.all", "java": "CompletableFuture.allOf, or virtual threads"}
 JAVASCRIPT = {".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"}
 
 
@@ -114,6 +114,8 @@ def _blocking_advice(context: BlockingCallInEventLoop) -> str:
         callee = clean(context.callee or "", 60)
         function = f" ({callee.removesuffix('Sync')} in place of {callee})" if callee.endswith("Sync") else ""
         how = f"Use the asynchronous function there{function}, which works outside the thread of the event loop."
+    elif PurePath(context.file or "").suffix == ".java":
+        how = "Use the library's asynchronous calls there, or run it on another thread (Schedulers.boundedElastic())."
     else:
         how = (
             "Use an asynchronous library there, or declare the tool with def instead of async def, so that it runs in "

@@ -2,6 +2,7 @@
 //!
 //! The name of a call's file tells its language. The files of one language are read in the module of that language.
 
+pub(crate) mod java;
 mod node;
 mod python;
 
@@ -35,21 +36,29 @@ pub enum Language {
 }
 
 impl Language {
-    fn of_file(file: &str) -> Self {
-        if node::has_file(file) { Self::Node } else { Self::Python }
+    pub(crate) fn of_file(file: &str) -> Self {
+        if java::has_file(file) {
+            Self::Java
+        } else if node::has_file(file) {
+            Self::Node
+        } else {
+            Self::Python
+        }
     }
 
     /// The language of a program with this stack.
     fn of_stack(stack: &[StackCall<'_>]) -> Self {
-        if stack.iter().any(|call| node::has_file(call.file)) { Self::Node } else { Self::Python }
+        let mut languages = stack.iter().map(|call| Self::of_file(call.file));
+        languages.find(|language| *language != Self::Python).unwrap_or(Self::Python)
     }
 }
 
 /// The origin of a file's code.
 pub(crate) fn origin_of(file: &str) -> Origin<'_> {
     match Language::of_file(file) {
-        Language::Python | Language::Java => python::origin_of(file),
+        Language::Python => python::origin_of(file),
         Language::Node => node::origin_of(file),
+        Language::Java => java::origin_of(file),
     }
 }
 
@@ -76,11 +85,11 @@ pub(crate) fn language_of_calls(calls: &[ToolCall<'_, '_>]) -> Option<Language> 
 
 /// Packages that call tools, and check arguments and results.
 fn is_framework(package: &str) -> bool {
-    python::FRAMEWORKS.contains(&package) || node::FRAMEWORKS.contains(&package)
+    [&python::FRAMEWORKS[..], &node::FRAMEWORKS, &java::FRAMEWORKS].iter().any(|names| names.contains(&package))
 }
 
 fn is_instrumentation(package: &str) -> bool {
-    python::INSTRUMENTATION.contains(&package) || node::INSTRUMENTATION.contains(&package)
+    [&python::INSTRUMENTATION[..], &node::INSTRUMENTATION, &java::INSTRUMENTATION].iter().any(|names| names.contains(&package))
 }
 
 /// The part of a path before the first separator.
@@ -97,24 +106,26 @@ fn called_name<'a>(call: &StackCall<'a>) -> &'a str {
 pub(crate) fn waits_for_work(stack: &[StackCall<'_>]) -> bool {
     let Some(innermost) = stack.first() else { return true };
     match Language::of_stack(stack) {
-        Language::Python | Language::Java => python::waits_for_work(innermost),
-        Language::Node => false,
+        Language::Python => python::waits_for_work(innermost),
+        Language::Node | Language::Java => false,
     }
 }
 
 /// Whether a thread with this stack works for the instrumentation: it sends the spans.
 pub(crate) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
     match Language::of_stack(stack) {
-        Language::Python | Language::Java => python::serves_instrumentation(stack),
+        Language::Python => python::serves_instrumentation(stack),
         Language::Node => node::serves_instrumentation(stack),
+        Language::Java => java::serves_instrumentation(stack),
     }
 }
 
 /// Whether the stack is that of a thread that runs an event loop.
 pub(crate) fn runs_event_loop(stack: &[StackCall<'_>]) -> bool {
     match Language::of_stack(stack) {
-        Language::Python | Language::Java => stack.iter().any(python::is_event_loop),
+        Language::Python => stack.iter().any(python::is_event_loop),
         Language::Node => true,
+        Language::Java => stack.iter().any(java::is_event_loop),
     }
 }
 
@@ -175,20 +186,21 @@ fn installed_call(stack: &[StackCall<'_>]) -> Option<usize> {
     stack.iter().position(|call| origin_of(call.file) == Origin::Library(package))
 }
 
-/// The package that the innermost calls work for: code of the language itself works for what called it, and a wrapper that reports
-/// a request stands between two others. `None` is the author.
+/// The package that the innermost calls work for: code of the language itself works for what called it. A wrapper that reports
+/// a request stands between two others; it counts where it works for itself, as it does while classes are loaded. `None` is
+/// the author.
 pub(crate) fn working_package<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
     let origins = stack.iter().map(|call| origin_of(call.file));
-    let mut standard = None;
+    let (mut standard, mut instrumentation) = (None, None);
     for origin in origins {
         match origin {
             Origin::Standard(module) => standard = standard.or(Some(module)),
-            Origin::Library(name) if is_instrumentation(name) => {}
+            Origin::Library(name) if is_instrumentation(name) => instrumentation = instrumentation.or(Some(name)),
             Origin::Library(name) => return Some(name),
-            Origin::Own => return standard,
+            Origin::Own => break,
         }
     }
-    standard
+    instrumentation.or(standard)
 }
 
 #[cfg(test)]
@@ -267,5 +279,21 @@ mod tests {
         assert!(!serves_instrumentation(&[native]) && !waits_for_work(&[native]));
         assert_eq!(working_package(&[native, wrapper, library, own]), Some("pg"));
         assert_eq!(own_call(&[native, library, own]), Some(2));
+    }
+
+    #[test]
+    fn a_program_of_java_has_libraries_by_jars_and_its_own_classes_beside_them() {
+        let own = call("Weather.forecast", "com/example/Weather.java");
+        let agent = call("Transformer.transform", "opentelemetry.jar!/io/opentelemetry/Transformer.java");
+        let thread = call("Thread.run", "jrt:/java.base/java/lang/Thread.java");
+        let netty = call("NioEventLoop.run", "netty-transport.jar!/io/netty/channel/nio/NioEventLoop.java");
+        let driver = call("PgConnection.query", "postgresql.jar!/org/postgresql/PgConnection.java");
+        assert_eq!(own_call(&[thread, driver, own, thread]), Some(2));
+        assert_eq!(working_package(&[thread, driver, own, thread]), Some("postgresql"));
+        assert_eq!(working_package(&[thread, agent, thread, own]), Some("opentelemetry"));
+        assert_eq!(working_package(&[thread, own]), Some("java.base"));
+        assert!(serves_instrumentation(&[thread, agent, thread]) && !serves_instrumentation(&[agent, own]));
+        assert!(runs_event_loop(&[own, netty, thread]) && !runs_event_loop(&[own, thread]));
+        assert_eq!(Language::of_stack(&[thread, own]), Language::Java);
     }
 }
