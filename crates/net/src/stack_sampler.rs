@@ -158,6 +158,11 @@ impl Sampling {
 
     /// Finds new processes, attaches to those that run Python, and forgets those that have ended.
     fn find_processes(&mut self) {
+        // A process is attached to one search after it was found: a fork that is about to run another program still has the
+        // interpreter's name, and a process that is traced while it starts a program gets a SIGTRAP.
+        for number in 0..self.processes.len() {
+            self.attach_process(number);
+        }
         let mut pids = child_pids(self.root);
         let mut next = 0;
         while next < pids.len() && pids.len() < MOST_PROCESSES {
@@ -174,14 +179,15 @@ impl Sampling {
                 self.processes.push(SampledProcess { pid, reader: None, attempts: 0, failures: 0, given_up: false });
             }
         }
-        for number in 0..self.processes.len() {
-            self.attach_process(number);
-        }
     }
 
     fn attach_process(&mut self, number: usize) {
         let process = &mut self.processes[number];
         if process.reader.is_some() || process.given_up {
+            return;
+        }
+        if !runs_python(process.pid) {
+            process.given_up = true;
             return;
         }
         let Ok(pid) = i32::try_from(process.pid) else { return };

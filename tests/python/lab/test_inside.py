@@ -53,7 +53,7 @@ def sampled(seconds: float, *command: str) -> _core.Recording:
 
 
 def test_threads_that_run_and_threads_that_wait_are_told_apart() -> None:
-    recording = sampled(1.0, sys.executable, "-c", SPINS)
+    recording = sampled(1.5, sys.executable, "-c", SPINS)
     stacks = {seen["stack"]: [frame["function"] for frame in seen["frames"]] for seen in kinds(recording, "stack-seen")}
     samples = kinds(recording, "stack-sample")
     states: dict[str, list[bool]] = {"spin": [], "rest": []}

@@ -74,7 +74,7 @@ def test_a_click_zooms_in_and_escape_zooms_out(browser: Browser, url: str) -> No
         page = watched.open(url)
         whole = width(page.locator(".flame .b-call"))
         built = block(page, "AsyncClient.__init__")
-        assert width(built) < whole / 2
+        assert width(built) < whole * 0.9
         built.click()
         assert width(built) == pytest.approx(whole, abs=1.0)
         expect(block(page, "forecast")).to_have_class(re.compile("around"))
@@ -83,7 +83,7 @@ def test_a_click_zooms_in_and_escape_zooms_out(browser: Browser, url: str) -> No
         expect(button).to_be_visible()
         page.keyboard.press("Escape")
         expect(button).to_be_hidden()
-        assert width(built) < whole / 2
+        assert width(built) < whole * 0.9
         assert watched.troubles == []
 
 
@@ -171,6 +171,8 @@ def test_requests_of_the_server_lie_where_they_were_made(browser: Browser, url: 
     assert len(lane.spans) == 5
     with Watched(browser) as watched:
         page = watched.open(url)
+        # The connect takes longer, and is drawn first.
+        page.locator("#calls select").first.select_option(index=1)
         drawn = page.locator("#calls .to-dependency svg")
         box = drawn.bounding_box()
         assert box
@@ -205,7 +207,7 @@ def test_it_is_legible_at_400_pixels(dark: bool, browser: Browser, url: str) -> 
 
 CONTRAST = """all => {
   const part = value => (value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  const canvas = document.createElement('canvas').getContext('2d');
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const light = colour => { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
     const [r, g, b] = canvas.getImageData(0, 0, 1, 1).data;
     return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b); };
