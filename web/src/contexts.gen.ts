@@ -343,6 +343,7 @@ export interface SerialDependencies {
   cause_ns?: number;
   dependencies?: string[];
   gain_ns?: number;
+  language?: "python" | "node" | "java";
   longest_ns?: number;
   requests?: number;
   server_ns?: number;

@@ -64,8 +64,8 @@ pub use accounts::{Account, AccountSum, Accounts};
 pub use explained::{Explained, explain_recording, explain_spans, explain_with_spans, explained_file};
 pub use findings::*;
 pub use inside::{
-    CodeOrigin, DependencyKind, DependencyTime, FlameFrame, FlameGraph, FlameNode, InsideSums, LineTime, PackageTime,
-    SourceLine, ToolTime, inside_sums,
+    CodeOrigin, DependencyKind, DependencyTime, FlameFrame, FlameGraph, FlameNode, InsideSums, Language, LineTime,
+    PackageTime, SourceLine, ToolTime, inside_sums,
 };
 pub use ledger::{Ledger, call_ledgers};
 pub use methods::Method;

@@ -211,7 +211,7 @@ def test_an_overlay_that_cannot_be_loaded_leaves_the_program_as_it_is(tmp_path: 
 
 
 def test_the_users_own_variables_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda say: tmp_path)
+    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda overlay, say: tmp_path)
     monkeypatch.setenv("PYTHONPATH", "/of/the/shell")
     with InsideEvidence(["python"], print) as evidence:
         variables = dict(evidence.environment([("PYTHONPATH", "/of/the/configuration"), ("KEY", "value")]))

@@ -5,10 +5,7 @@ Each cause has a control that is the advised change. The measured gain of that c
 
 from __future__ import annotations
 
-import http.server
 import sqlite3
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +15,9 @@ import pytest
 from support.finding_scenes import patient
 from support.inside_measurement import contexts_by_code, measure_inside
 from support.release_proofs import interpreter
+from support.weather_api import weather_api
 
 RELEASE = "python@1.30.0"
-ANSWER_S = 0.03
-"""Time in which the dependency answers, but for /slow."""
-SLOW_S = 0.2
 
 SERVER = """
 import asyncio, sqlite3, sys, time
@@ -64,30 +59,10 @@ mcp.run()
 """
 
 
-class Weather(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    # Head and body are two writes: the second one would wait for an acknowledgement.
-    disable_nagle_algorithm = True
-
-    def do_GET(self) -> None:
-        time.sleep(SLOW_S if self.path == "/slow" else ANSWER_S)
-        self.send_response(200)
-        self.send_header("content-length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def dependency() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Weather)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with weather_api() as base:
+        yield base
 
 
 def measured(way: str, base: str, folder: Path) -> dict[str, Any]:

@@ -1,20 +1,12 @@
 //! Paths of library files, in the way in which a library's documentation and the tables of this crate name them.
 
+pub(crate) use super::frames::Language;
 use super::frames::{Origin, origin_of};
 use crate::view::StackCall;
 
 /// Folders that libraries are installed in.
 const INSTALLED: [(&str, Language); 3] =
     [("/site-packages/", Language::Python), ("/dist-packages/", Language::Python), ("/node_modules/", Language::Node)];
-
-/// The language of a library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Language {
-    Python,
-    Node,
-    Java,
-}
 
 /// A file of a library, or of the language's own library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ use pool_waits::is_at_work;
 pub use crate::view::DependencyKind;
 pub(crate) use contention::{Contention, LockKind, ThreadWait, ToolPeriods, lock_wait_of, pool_wait_of};
 pub use flame_graph::{CodeOrigin, FlameFrame, FlameGraph, FlameNode};
+pub use frames::Language;
 pub use inside_sums::{InsideSums, inside_sums};
 pub use tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, ToolTime};
 pub(crate) use tool_time::{called_function, missing_sources, tool_times};

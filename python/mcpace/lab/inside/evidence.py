@@ -20,6 +20,8 @@ from mcpace.lab.inside.instrumentation import (
     Variables,
     user_exporter_settings,
 )
+from mcpace.lab.inside.java_runtime import JavaInstrumentation
+from mcpace.lab.inside.node_runtime import NodeInstrumentation
 from mcpace.lab.inside.python_runtime import PythonInstrumentation
 from mcpace.lab.inside.running_process import RunningProcess
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
@@ -27,7 +29,6 @@ from mcpace.lab.targets import Target
 
 LOOK_PERIOD_S = 0.004
 """Time between two looks at the connections of the server's processes."""
-INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation}
 EXPORT_DELAY_S = 0.2
 """Longest time for which a program keeps its spans before it sends them."""
 EXPORT_S = 0.2
@@ -49,9 +50,8 @@ class InsideEvidence:
             [running]
             if running is not None
             else [
-                INSTRUMENTATIONS[runtime](Path(self._folder.name), say)
+                make_instrumentation(runtime, command, Path(self._folder.name), say)
                 for runtime in command_runtimes(command)
-                if runtime in INSTRUMENTATIONS
             ]
         )
         self._watcher: _core.SocketWatcher | None = None
@@ -145,8 +145,22 @@ class InsideEvidence:
                 f"{self._own_exporter[0]} is set, so the server's spans go where it says and mcpace adds none; "
                 "mcpace explain --spans reads them from a file",
             )
-        for instrumentation in self._instrumentations:
+        # Where the command did not tell its runtime, the runtimes that were not there are no news.
+        several = len(self._instrumentations) > 1
+        seen = [one for one in self._instrumentations if several and one.has_evidence()]
+        for instrumentation in seen or self._instrumentations:
             instrumentation.add_to(recording)
+
+
+def make_instrumentation(runtime: Runtime, command: Sequence[str], folder: Path, say: Say) -> Instrumentation:
+    """The instrumentation of one runtime."""
+    match runtime:
+        case Runtime.PYTHON:
+            return PythonInstrumentation(folder, say)
+        case Runtime.NODE:
+            return NodeInstrumentation(folder, say)
+        case Runtime.JAVA:
+            return JavaInstrumentation(command, folder, say)
 
 
 def open_evidence(target: Target, say: Say, pid: int | None = None) -> InsideEvidence:

@@ -45,6 +45,10 @@ class Instrumentation(Protocol):
         """Ends the collection. The instrumented processes have ended. Closing twice is harmless."""
         ...
 
+    def has_evidence(self) -> bool:
+        """Whether a program of this runtime was seen, once the collection has ended."""
+        ...
+
     def add_to(self, recording: _core.Recording) -> None:
         """Adds what was collected, and the sources that gave nothing, each with the reason."""
         ...

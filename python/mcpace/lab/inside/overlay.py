@@ -1,46 +1,48 @@
-"""Packages of OpenTelemetry for Python servers, in a folder of mcpace's own.
+"""Packages of the instrumentation of a runtime, in a folder of mcpace's own.
 
-Design constraint: The environment of the server never changes. The folder stands last on the server's path, so that the
-server keeps its own versions of all packages that both have.
+Design constraint: The environment of the server never changes. Its own versions of packages come before those of the folder.
 """
 
 from __future__ import annotations
 
 import hashlib
-from importlib import resources
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from mcpace.lab.environments.environment import hold_lock, make_folder, temporary_build
-from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.paths import cache_folder, find_uv
-
-PACKAGES = "python_packages.txt"
-PACKAGES_FOLDER = "site-packages"
-"""Name by which stacks show that its code is no code of the server."""
-LABEL = "OpenTelemetry for Python"
-OLDEST_PYTHON = "3.10"
-"""Packages are resolved for this version, and work on all later ones."""
+from mcpace.lab.paths import cache_folder
 
 
-def ensure_overlay(say: Say) -> Path:
+@dataclass(frozen=True)
+class Overlay:
+    """The packages for one runtime."""
+
+    name: str
+    label: str
+    recipe: tuple[Path, ...]
+    """Files that name the packages. They are copied into the folder."""
+    install: Callable[[Path, str], None]
+    """Installs the packages in a folder, for the overlay with a label. Raises :class:`EnvironmentProblem`."""
+
+
+def ensure_overlay(overlay: Overlay, say: Say) -> Path:
     """Returns the folder of the packages, and installs them on first use.
 
     Raises :class:`EnvironmentProblem` where that fails.
     """
-    packages = (resources.files("mcpace.lab.inside") / PACKAGES).read_text(encoding="utf-8")
-    digest = hashlib.sha256(packages.encode()).hexdigest()[:8]
-    path = cache_folder() / "inside" / f"python-{digest}"
+    recipe = {file.name: file.read_text(encoding="utf-8") for file in overlay.recipe}
+    digest = hashlib.sha256("".join(recipe.values()).encode()).hexdigest()[:8]
+    path = cache_folder() / "inside" / f"{overlay.name}-{digest}"
     if path.is_dir():
-        return path / PACKAGES_FOLDER
+        return path
     make_folder(path.parent)
-    with hold_lock(path.with_name(f"{path.name}.lock"), LABEL, say):
+    with hold_lock(path.with_name(f"{path.name}.lock"), overlay.label, say):
         if not path.is_dir():
-            say(f"installing {LABEL}")
-            with temporary_build(path, LABEL) as folder:
-                requirements = folder / PACKAGES
-                requirements.write_text(packages, encoding="utf-8")
-                target = ["--target", str(folder / PACKAGES_FOLDER), "--python-version", OLDEST_PYTHON, "--no-deps"]
-                command = [str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(requirements)]
-                run_step(command, LABEL)
-    return path / PACKAGES_FOLDER
+            say(f"installing {overlay.label}")
+            with temporary_build(path, overlay.label) as folder:
+                for name, text in recipe.items():
+                    (folder / name).write_text(text, encoding="utf-8")
+                overlay.install(folder, overlay.label)
+    return path

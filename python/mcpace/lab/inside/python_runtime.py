@@ -7,10 +7,12 @@ import struct
 from pathlib import Path
 
 from mcpace import _core
+from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
-from mcpace.lab.inside.overlay import ensure_overlay
+from mcpace.lab.inside.overlay import Overlay, ensure_overlay
+from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.process_usage import process_tree, program_name
 
 SAMPLE_PERIOD_S = 0.005
@@ -21,6 +23,21 @@ MOST_PAUSES = 65_536
 MOST_PROCESSES = 64
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
+
+PACKAGES = Path(__file__).parent / "python_packages.txt"
+PACKAGES_FOLDER = "site-packages"
+"""Name by which stacks show that its code is no code of the server."""
+OLDEST_PYTHON = "3.10"
+"""Packages are resolved for this version, and work on all later ones."""
+
+
+def install_packages(folder: Path, label: str) -> None:
+    """Installs the packages of OpenTelemetry, which stand last on the server's path."""
+    target = ["--target", str(folder / PACKAGES_FOLDER), "--python-version", OLDEST_PYTHON, "--no-deps"]
+    run_step([str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(folder / PACKAGES.name)], label)
+
+
+OVERLAY = Overlay("python", "OpenTelemetry for Python", (PACKAGES,), install_packages)
 
 
 class PythonInstrumentation:
@@ -33,7 +50,7 @@ class PythonInstrumentation:
         self._missing: list[str] = []
         self._overlay: Path | None = None
         try:
-            self._overlay = ensure_overlay(say)
+            self._overlay = ensure_overlay(OVERLAY, say) / PACKAGES_FOLDER
         except EnvironmentProblem as problem:
             self._missing.append(str(problem))
         self._pid = os.getpid()
@@ -82,6 +99,11 @@ class PythonInstrumentation:
         if self._is_added:
             self._missing += self._failures()
         self._collections = read_pauses(self._pauses)
+
+    def has_evidence(self) -> bool:
+        """Whether a stack was sampled."""
+        samples = self._samples.events() if self._samples is not None else ()
+        return any("source-missing" not in event["event"] for event in samples)
 
     def add_to(self, recording: _core.Recording) -> None:
         """Adds the samples and the pauses."""

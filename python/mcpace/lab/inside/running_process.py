@@ -57,6 +57,10 @@ class RunningProcess:
         if self._samples is None:
             self._samples = self._sampler.stop()
 
+    def has_evidence(self) -> bool:
+        """Whether a stack was sampled: one was, or the report says why not."""
+        return True
+
     def add_to(self, recording: _core.Recording) -> None:
         """Adds the samples, and the reason why there are no spans."""
         if self._samples is not None:

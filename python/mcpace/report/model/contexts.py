@@ -27,6 +27,9 @@ GeneratorLimit = Literal["late-starts", "threads-busy"]
 HoldReason = Literal["authorization-lock", "stream-first"]
 """Why a client holds its requests."""
 
+Language = Literal["python", "node", "java"]
+"""The language of a program."""
+
 Peer = Literal["client", "server"]
 """A party to the traffic, where its process is meant."""
 
@@ -248,6 +251,8 @@ class SerialDependencies(Context):
     """The dependencies that are asked, in the order of the first request to each."""
     gain_ns: Whole | None = None
     """Time of a call that the advised change would save."""
+    language: Language | None = None
+    """The language of the tool; ``None`` where no stack tells."""
     longest_ns: Whole | None = None
     """The time of the longest request of a call: the mean."""
     requests: Whole | None = None

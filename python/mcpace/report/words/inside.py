@@ -39,6 +39,10 @@ Placed = (
 Timed = Placed | RepeatedDependencyCall | SerialDependencies | SlowDependency
 
 
+SEND_TOGETHER = {"python": "asyncio.gather", "node": "Promise.all", "java": "CompletableFuture.allOf, or virtual threads"}
+JAVASCRIPT = {".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"}
+
+
 def _place(context: Placed) -> str:
     """``weather.py:14, in forecast``; ``the tool`` where the line is unknown."""
     if not context.file:
@@ -98,7 +102,9 @@ def _serial(finding: Finding, context: SerialDependencies) -> str:
 
 
 def _serial_advice(context: SerialDependencies) -> str:
-    return f"Send them together (asyncio.gather), as far as none needs the answer of another.{_saves(context)}"
+    function = SEND_TOGETHER.get(context.language or "")
+    how = f" ({function})" if function else ""
+    return f"Send them together{how}, as far as none needs the answer of another.{_saves(context)}"
 
 
 def _blocking(finding: Finding, context: BlockingCallInEventLoop) -> str:
@@ -107,6 +113,21 @@ def _blocking(finding: Finding, context: BlockingCallInEventLoop) -> str:
         f"{clean(context.tool or 'The tool', 60)} blocks the event loop for {_of_call(context)}{callee}: "
         f"{_place(context)}. The server answers nothing else meanwhile."
     )
+
+
+def _blocking_advice(context: BlockingCallInEventLoop) -> str:
+    if PurePath(context.file or "").suffix in JAVASCRIPT:
+        callee = clean(context.callee or "", 60)
+        function = f" ({callee.removesuffix('Sync')} in place of {callee})" if callee.endswith("Sync") else ""
+        how = f"Use the asynchronous function there{function}, which works outside the thread of the event loop."
+    elif PurePath(context.file or "").suffix == ".java":
+        how = "Use the library's asynchronous calls there, or run it on another thread (Schedulers.boundedElastic())."
+    else:
+        how = (
+            "Use an asynchronous library there, or declare the tool with def instead of async def, so that it runs in "
+            "a thread."
+        )
+    return f"{how} Other calls then no longer wait for it."
 
 
 def _slow(finding: Finding, context: SlowDependency) -> str:
@@ -291,10 +312,7 @@ WORDS: tuple[Words[Any], ...] = (
         "The tool blocks the event loop",
         "the tool blocks the event loop",
         _blocking,
-        (
-            "Use an asynchronous library there, or declare the tool with def instead of async def, so that it runs in "
-            "a thread. Other calls then no longer wait for it."
-        ),
+        _blocking_advice,
     ),
     Words(
         SlowDependency,

@@ -1,7 +1,10 @@
 //! `blocking-call-in-event-loop`: a tool waits on the thread that runs the event loop, so that the server answers nobody else.
 //!
 //! Seen in sampled stacks: the thread with the event loop does not run, and is not in the loop's own wait. `time.sleep`,
-//! `requests` and drivers without `await` do this in an `async def`.
+//! `requests` and drivers without `await` do this in an `async def`. In Node.js, functions such as `readFileSync` and
+//! `pbkdf2Sync` block as well while their thread runs: the language has an asynchronous counterpart of each.
+//!
+//! Deliberately absent: long computations in the tool's own code. They block the loop, too, but no call can be replaced.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,7 +16,7 @@ use super::{BlockingCallInEventLoop, CallTimes};
 use crate::SourceLine;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
-use crate::inside::frames::own_call;
+use crate::inside::frames::{calls_synchronously, own_call};
 use crate::inside::{Doing, Stretch, called_function};
 use crate::view::{SampledStack, StackCall};
 
@@ -51,6 +54,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 fn blocked_stack<'a>(stretch: &Stretch<'_, 'a>) -> Option<SampledStack<'a>> {
     match stretch.doing {
         Doing::Waiting { stack, blocks_loop: true } => Some(stack),
+        Doing::Running(stack) if calls_synchronously(stack) => Some(stack),
         Doing::Dependency { blocked, .. } => blocked,
         Doing::Connected { thread: Some((stack, true)), .. } => Some(stack),
         _ => None,

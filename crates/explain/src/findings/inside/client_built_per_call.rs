@@ -13,7 +13,7 @@ use super::{CallTimes, ClientBuiltPerCall};
 use crate::SourceLine;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
-use crate::inside::frames::{Origin, origin_of, own_call};
+use crate::inside::frames::{Language, Origin, java, origin_of, own_call};
 use crate::inside::{Stretch, ToolCall, median_count};
 use crate::view::StackCall;
 
@@ -103,6 +103,9 @@ fn built_client(call: &StackCall<'_>) -> Option<String> {
         Origin::Library(package) | Origin::Standard(package) => package,
         Origin::Own => return None,
     };
+    if Language::of_file(call.file) == Language::Java {
+        return java::built_client(call);
+    }
     let (class, function) = call.function.rsplit_once('.').unwrap_or(("", call.function));
     if matches!(function, "__init__" | "__new__") {
         // Before Python 3.11 the class is not told: the file's name stands for it.

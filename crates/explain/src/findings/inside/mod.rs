@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::inside::WarmCalls;
-use crate::{DependencyKind, SourceLine};
+use crate::{DependencyKind, Language, SourceLine};
 
 /// Times of one call of a tool: means over its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -98,6 +98,8 @@ pub struct SerialDependencies {
     /// The time of the longest request of a call: the mean.
     #[serde(rename = "longest_ns")]
     pub longest: Nanos,
+    /// The language of the tool; `None` where no stack tells.
+    pub language: Option<Language>,
     /// Times of one call.
     #[serde(flatten)]
     pub times: CallTimes,

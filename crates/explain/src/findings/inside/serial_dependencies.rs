@@ -13,6 +13,7 @@ use super::{CallTimes, SerialDependencies};
 use crate::DependencyKind;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
+use crate::inside::frames::language_of_calls;
 use crate::inside::{ToolCall, median_count, sum_times};
 use crate::view::ProgramSpan;
 
@@ -45,6 +46,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             dependencies,
             requests: median_count(chains.iter().map(|(_, chain)| chain.len() as u64)),
             longest: Nanos(all_longest.0 / chains.len() as u64),
+            language: language_of_calls(&tool.calls),
             times: CallTimes::of_calls(tool, cause, gain),
         };
         let proof = (Level::Medium, Reason::RequestsReported);

@@ -27,6 +27,7 @@ from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.processes.child_processes import run_child
 
 REMEDY = REMEDIES["npm"]
+NPM_OPTIONS = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
 NOTHING_SO_OLD = re.compile(r"^npm (?:error|ERR!) code ETARGET$", re.MULTILINE)
 
 
@@ -45,12 +46,11 @@ class Npm:
         npm = require_tool("npm", request.release_label, REMEDY)
         say(f"installing {request.release_label}")
         copy_sources(request, folder)
-        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         of_its_time = True
         if request.role is Role.CLIENT:
-            of_its_time = install_release(request, folder, [npm, "install", *options], say)
+            of_its_time = install_release(request, folder, [npm, "install", *NPM_OPTIONS], say)
         else:
-            run_step([npm, "ci", *options], request.release_label, cwd=folder, reason=first_lines)
+            run_step([npm, "ci", *NPM_OPTIONS], request.release_label, cwd=folder, reason=first_lines)
         packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8")).get("packages", {})
         # Nested packages are private copies of other packages.
         names = {path.removeprefix("node_modules/"): entry.get("version") for path, entry in packages.items()}

@@ -1,0 +1,121 @@
+"""The file of evidence that one program of Node.js writes while it runs: lines of JSON.
+
+Design constraint: The program may write anything into the file, and may end at any byte of it. A line that is damaged is
+left out.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from mcpace import _core
+from mcpace.lab.inside.node_stacks import LATEST_US, SampledStacks
+
+MOST_PROGRAMS = 64
+MOST_BYTES = 128 << 20
+LONGEST_LINE = 15 << 20
+"""Bytes of a line: less than the receiver of spans takes in one request."""
+MOST_PAUSES = 100_000
+SOURCES = ("spans", "stacks", "pauses")
+SEND_LIMIT_S = 10.0
+
+
+@dataclass
+class ProgramEvidence:
+    """What one process told about itself."""
+
+    pid: int
+    stacks: SampledStacks
+    span_requests: list[bytes] = field(default_factory=list)
+    pauses: list[tuple[int, int]] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+
+    def add_line(self, line: bytes) -> None:
+        """Adds the evidence of a line. Raises ValueError, TypeError, KeyError or AttributeError where it is damaged."""
+        of = json.loads(line)
+        if "resourceSpans" in of:
+            self.span_requests.append(line)
+        elif "profile" in of:
+            self.stacks.add_profile(of["profile"])
+        elif "pauses" in of:
+            for began_us, ended_us in of["pauses"]:
+                if 0 <= began_us <= ended_us < LATEST_US and len(self.pauses) < MOST_PAUSES:
+                    self.pauses.append((int(began_us * 1000), int(ended_us * 1000)))
+        elif "missing" in of and of["missing"]["source"] in SOURCES:
+            self.missing.append((of["missing"]["source"], f"Node.js: {of['missing']['reason']}"[:600]))
+
+    def add_to(self, recording: _core.Recording) -> None:
+        """Adds the evidence."""
+        stacks = sorted(self.stacks.numbers, key=self.stacks.numbers.__getitem__)
+        recording.add_stacks(self.pid, [list(stack) for stack in stacks], self.stacks.samples)
+        recording.add_pauses(self.pid, self.pauses)
+        recording.add_recording(_received_spans(self.span_requests))
+        for source, reason in self.missing[:4]:
+            recording.add_missing_source(source, reason)
+
+
+def read_program(path: Path) -> ProgramEvidence:
+    """Reads a file. The first line names the process."""
+    lines = _bounded_lines(path)
+    pid, package = 0, ""
+    try:
+        program = json.loads(next(lines, b"{}"))["program"]
+        pid, package = int(program["pid"]) & 0x7FFFFFFF, package_folder(str(program["script"]))
+    except (ValueError, TypeError, KeyError):
+        pass
+    evidence = ProgramEvidence(pid, SampledStacks(package))
+    for line in lines:
+        try:
+            evidence.add_line(line)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            continue
+    return evidence
+
+
+def package_folder(script: str) -> str:
+    """The folder of the installed package that a script belongs to, with a slash at its end; empty for other scripts."""
+    parts = PurePath(script).parts
+    for at in range(len(parts) - 2, 0, -1):
+        if parts[at] == "node_modules":
+            end = at + (3 if parts[at + 1].startswith("@") else 2)
+            return f"{PurePath(*parts[:end])}/"
+    return ""
+
+
+def _bounded_lines(path: Path) -> Iterator[bytes]:
+    """Whole lines of the file that are not too long."""
+    try:
+        with path.open("rb") as file:
+            left, is_inside = MOST_BYTES, False
+            while left > 0 and (line := file.readline(min(left, LONGEST_LINE))):
+                left -= len(line)
+                is_whole = line.endswith(b"\n")
+                if is_whole and not is_inside:
+                    yield line
+                is_inside = not is_whole
+    except OSError:
+        return
+
+
+def _received_spans(requests: list[bytes]) -> _core.Recording:
+    """The spans of requests of OTLP in JSON, on the clock of recordings."""
+    receiver = _core.SpanReceiver()
+    try:
+        for body in requests:
+            request = urllib.request.Request(
+                f"{receiver.endpoint}/v1/traces", body, {"content-type": "application/json"}
+            )
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            try:
+                opener.open(request, timeout=SEND_LIMIT_S).close()
+            except (urllib.error.URLError, OSError):
+                continue
+    finally:
+        recording = receiver.stop()
+    return recording

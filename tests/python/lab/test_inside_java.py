@@ -1,0 +1,237 @@
+"""Evidence about Java programs: their classes' origins, the samples of a recording, and the options of the machine."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpace import _core
+from mcpace.lab.inside import java_runtime
+from mcpace.lab.inside.java_packages import JavaPackages
+from mcpace.lab.inside.java_recording import PERIOD_NS, fill_moments, read_recording
+from mcpace.lab.inside.java_runtime import JavaInstrumentation
+
+MS = 1_000_000
+
+
+def make_jar(path: Path, *names: str, manifest: str = "Manifest-Version: 1.0\r\n\r\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", manifest)
+        for name in names:
+            jar.writestr(name, b"")
+    return path
+
+
+def folder_and_jars(folder: Path) -> tuple[str, str]:
+    (folder / "classes" / "com" / "acme" / "app").mkdir(parents=True)
+    library = make_jar(folder / "lib" / "widgets-2.1.0.jar", "com/widgets/Box.class")
+    return f"{folder / 'classes'}{os.pathsep}{library}", "com.acme.app.Main --port 1"
+
+
+def shaded_jar(folder: Path) -> tuple[str, str]:
+    jar = make_jar(
+        folder / "app-1.0.jar",
+        "com/acme/app/Main.class",
+        "com/acme/tools/Forecast.class",
+        "com/widgets/Box.class",
+        "org/postgresql/Driver.class",
+        "META-INF/maven/com.widgets/widgets/pom.properties",
+        "META-INF/maven/com.acme/app/pom.properties",
+        manifest="Manifest-Version: 1.0\r\nMain-Class: com.acme.app.\r\n Main\r\n\r\n",
+    )
+    return str(jar), f"{jar} --port 1"
+
+
+def boot_jar(folder: Path) -> tuple[str, str]:
+    jar = make_jar(
+        folder / "app.jar",
+        "org/springframework/boot/loader/launch/JarLauncher.class",
+        "BOOT-INF/classes/com/acme/app/Main.class",
+        "BOOT-INF/classes/com/acme/tools/Forecast.class",
+        "BOOT-INF/lib/widgets-2.1.0.jar",
+        manifest="Main-Class: org.springframework.boot.loader.launch.JarLauncher\nStart-Class: com.acme.app.Main\n\n",
+    )
+    return str(jar), str(jar)
+
+
+def jar_with_class_path(folder: Path) -> tuple[str, str]:
+    make_jar(folder / "lib" / "widgets-2.1.0.jar", "com/widgets/Box.class")
+    classes = "Class-Path: lib/widgets-2.1.0.jar http://elsewhere/x.jar\n"
+    jar = make_jar(folder / "app.jar", "com/acme/app/Main.class", manifest=f"Main-Class: com.acme.app.Main\n{classes}\n")
+    return str(jar), f"{jar} x"
+
+
+@pytest.mark.parametrize("layout", [folder_and_jars, shaded_jar, boot_jar, jar_with_class_path])
+def test_the_authors_classes_are_told_from_those_of_libraries(
+    layout: Callable[[Path], tuple[str, str]], tmp_path: Path
+) -> None:
+    packages = JavaPackages(*layout(tmp_path))
+    assert packages.library("com.acme.app.Main") is None
+    assert packages.library("com.acme.app.weather.Weather$Inner") is None
+    if layout in (shaded_jar, boot_jar):
+        assert packages.library("com.acme.tools.Forecast") is None
+    if layout is not boot_jar:  # names in the jars within a jar are not read
+        assert packages.library("com.widgets.Box") == "widgets"
+    assert packages.library("org.postgresql.Driver") == "postgresql"
+    assert packages.library("org.springframework.boot.loader.launch.JarLauncher") == "spring"
+    assert packages.library("io.opentelemetry.javaagent.Agent") == "opentelemetry"
+
+
+def test_a_class_path_that_cannot_be_read_leaves_the_known_libraries(tmp_path: Path) -> None:
+    (tmp_path / "broken.jar").write_bytes(b"PK\x03\x04 no jar")
+    os.mkfifo(tmp_path / "pipe.jar")
+    path = os.pathsep.join([str(tmp_path / name) for name in ("broken.jar", "pipe.jar", "none.jar")] + ["", "\0"])
+    packages = JavaPackages(path, "Main")
+    assert packages.library("Main") is None
+    assert packages.library("reactor.core.publisher.Flux") == "reactor"
+
+
+LINES = """process\t4711
+property\tsun.java.command\tcom.acme.Main
+frame\t0\tjava.base\tjava.lang.Thread\tsleep\t0
+frame\t1\t\tcom.acme.Weather$1$Part\tlambda$forecast$0\t12
+frame\t2\t\tcom.acme.Weather$$Lambda$14\tapply\t0
+frame\t3\t\tio.netty.Loop\trun\t3
+frame\t4\t\tcom.acme.Main\tmain\t5
+frame\t5\tjava.base\tsun.nio.ch.EPoll\twait\t0
+stack\t0\t0\t1\t2\t3
+stack\t1\t3
+stack\t2\t0\t4
+stack\t3\t5\t3
+sample\t1000000000\t7\t1\trunning
+sample\t1000400000\t8\t3\tnative
+sample\t1105000000\t7\t1\trunning
+wait\t1020000000\t1060000000\t9\t0
+wait\t1000000000\t1105000000\t1\t2
+pause\t1070000000\t1072000000
+"""
+
+
+def test_a_recording_becomes_samples_of_all_moments() -> None:
+    recording = read_recording(LINES, lambda wall: wall - 1_000_000_000)
+    assert (recording.pid, recording.pauses, recording.is_cut) == (4711, [(70 * MS, 72 * MS)], False)
+    sleeping = [("Thread.sleep", "jrt:/java.base/java/lang/Thread.java", 0)]
+    sleeping += [("Weather.Part.forecast", "com/acme/Weather.java", 12), ("Loop.run", "netty.jar!/io/netty/Loop.java", 3)]
+    of_thread = {thread: recording.stacks[stack] for _, thread, stack, _ in recording.samples}
+    assert of_thread[9] == sleeping
+    assert of_thread[0] == []  # no thread was seen
+    assert 1 not in of_thread  # main waits for the end
+    states = {(thread, running) for _, thread, _, running in recording.samples}
+    assert states == {(7, True), (8, False), (9, False), (0, False)}
+    waiting = [at for at, thread, *_ in recording.samples if thread == 9]
+    assert len(waiting) == 8
+    assert all(20 * MS <= at < 60 * MS for at in waiting)
+    # Both threads of the first pass have one time, and the moments are one period apart.
+    times = sorted({at for at, *_ in recording.samples})
+    assert {after - before for before, after in zip(times, times[1:], strict=False)} == {PERIOD_NS}
+
+
+def test_a_recorder_that_keeps_a_longer_period_is_not_taken_for_an_idle_program() -> None:
+    samples = [(number * 11 * MS, 1, 1, True) for number in range(100)]
+    moments, is_cut = fill_moments(samples, [])
+    assert (moments, is_cut) == (samples, False)
+
+
+@pytest.mark.parametrize("text", ["x\t1\n", "sample\t1\n", "sample\ta\tb\tc\td\n", "sample\t1\t1\t9\trunning\n"])
+def test_other_text_is_no_recording(text: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        read_recording(text, int)
+
+
+def program(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(java_runtime, "ensure_agent", lambda say: tmp_path / "agent.jar")
+    monkeypatch.setattr(java_runtime, "ensure_reader", lambda say: tmp_path)
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+
+
+def missing(instrumentation: JavaInstrumentation) -> list[tuple[str, str]]:
+    instrumentation.close()
+    client = _core.Client(["true"])
+    recording = client.recording()
+    instrumentation.add_to(recording)
+    events = [event["event"] for event in recording.events()]
+    found = [event["source-missing"] for event in events if "source-missing" in event]
+    return [(one["source"], one["reason"]) for one in found]
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_users_own_options_stay_and_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = program(tmp_path / "java", "exit 0")
+    folder = tmp_path / "with blank"
+    folder.mkdir()
+    found = JavaInstrumentation([java, "-jar", "x.jar"], folder, print)
+    options = dict(found.variables([("JAVA_TOOL_OPTIONS", "-Xmx1g -javaagent:mine.jar")]))["JAVA_TOOL_OPTIONS"]
+    assert options.endswith(f"-javaagent:{tmp_path}/agent.jar -Xmx1g -javaagent:mine.jar")
+    assert f'"-XX:StartFlightRecording=settings={java_runtime.EVENTS},filename={folder}/java-recordings' in options
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dshell=1")
+    assert dict(found.variables([]))["JAVA_TOOL_OPTIONS"].endswith(" -Dshell=1")
+    # Two agents of OpenTelemetry would instrument the same classes.
+    own = dict(found.variables([("JAVA_TOOL_OPTIONS", "-javaagent:/opt/opentelemetry-javaagent.jar")]))
+    assert "agent.jar" not in own["JAVA_TOOL_OPTIONS"].replace("opentelemetry-javaagent.jar", "")
+    assert "OTEL_INSTRUMENTATION_COMMON_DEFAULT_ENABLED" not in own
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    ("script", "quiet"),
+    [
+        ("exit 0", "-Xlog:jfr+startup=off"),
+        # Java 11 does not know that log, and says so on stdout.
+        ('case "$JAVA_TOOL_OPTIONS" in *Xlog*) echo "no such tag";; esac', "-XX:+DisplayVMOutputToStderr"),
+        # Java 8 does not start with it.
+        ('case "$JAVA_TOOL_OPTIONS" in *Xlog*) exit 1;; esac', "-XX:+DisplayVMOutputToStderr"),
+    ],
+)
+def test_options_are_those_with_which_java_starts_and_keeps_quiet(script: str, quiet: str, tmp_path: Path) -> None:
+    found = JavaInstrumentation([program(tmp_path / "java", script)], tmp_path, print)
+    assert dict(found.variables([]))["JAVA_TOOL_OPTIONS"].startswith(f"{quiet} ")
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_java_without_a_recorder_starts_without_it(tmp_path: Path) -> None:
+    refuses = program(tmp_path / "java", 'test -z "$JAVA_TOOL_OPTIONS" || { echo "no JFR here" >&2; exit 1; }')
+    found = JavaInstrumentation([refuses, "-jar", "x.jar"], tmp_path, print)
+    assert dict(found.variables([]))["JAVA_TOOL_OPTIONS"] == f"-javaagent:{tmp_path}/agent.jar"
+    assert missing(found) == [("stacks", f"{refuses} can't record itself: no JFR here")]
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_path_that_options_cannot_hold_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "a,b"
+    folder.mkdir()
+    found = JavaInstrumentation([program(tmp_path / "java", "exit 0")], folder, print)
+    assert dict(found.variables([]))["JAVA_TOOL_OPTIONS"] == f"-javaagent:{tmp_path}/agent.jar"
+    [(source, reason)] = missing(found)
+    assert (source, "commas" in reason) == ("stacks", True)
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_program_that_leaves_no_recording_is_told_where_java_was_started(tmp_path: Path) -> None:
+    java = program(tmp_path / "java", "exit 0")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    [(source, reason)] = missing(JavaInstrumentation([java, "-jar", "x.jar"], tmp_path / "a", print))
+    assert (source, reason.split(";")[0]) == ("stacks", "no Java virtual machine left a recording")
+    assert missing(JavaInstrumentation(["./a-native-image"], tmp_path / "b", print)) == []
+
+
+def test_without_java_the_command_that_adds_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    found = missing(JavaInstrumentation(["java", "-jar", "x.jar"], tmp_path, print))
+    assert [source for source, _ in found] == ["spans", "stacks"]
+    assert all("apt-get install" in reason for _, reason in found)
+    assert missing(JavaInstrumentation(["some-program"], tmp_path, print)) == []
