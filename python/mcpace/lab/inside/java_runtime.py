@@ -17,7 +17,7 @@ from mcpace.lab.environments.installers.steps import in_one_line
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables
+from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.java_recording import JavaRecording, read_recording
 from mcpace.lab.inside.java_tools import READER, ensure_agent, ensure_reader
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
@@ -72,7 +72,8 @@ class JavaInstrumentation:
         own_options = dict(own).get(OPTIONS, os.environ.get(OPTIONS, ""))
         options = list(self._options)
         settings: list[tuple[str, str]] = []
-        if self._agent is not None and not self._own_agent and not _is_opentelemetry(own_options):
+        is_own = self._own_agent or _is_opentelemetry(own_options) or user_exporter_settings(own)
+        if self._agent is not None and not is_own:
             options.append(f"-javaagent:{self._agent}")
             settings = [("OTEL_JAVAAGENT_LOGGING", "none"), ("OTEL_INSTRUMENTATION_COMMON_DEFAULT_ENABLED", "false")]
             settings += [(f"OTEL_INSTRUMENTATION_{_variable(name)}_ENABLED", "true") for name in INSTRUMENTED]
