@@ -57,7 +57,7 @@ struct Watching {
 
 /// A socket of a process.
 enum Known {
-    Connection(Connection),
+    Connection(Box<Connection>),
     /// No connection that the process made; looked up again after so many looks, of so many.
     Other {
         left: u32,
@@ -191,7 +191,9 @@ impl Watching {
                 Some(_) => None,
                 None => self.open_unix(at, pid, inode),
             };
-            let known = known.map_or(Known::Other { left: next_retry, of: next_retry }, Known::Connection);
+            let known = known.map_or(Known::Other { left: next_retry, of: next_retry }, |connection| {
+                Known::Connection(Box::new(connection))
+            });
             self.sockets.insert(inode, known);
         }
     }
