@@ -254,8 +254,21 @@ class Recording:
         of each sample, times in nanoseconds."""
     def add_recording(self, other: Recording) -> None:
         """Adds the events of another recording of this machine, with numbers of their own."""
+    def add_stacks(
+        self,
+        pid: int,
+        stacks: list[list[tuple[str, str, int]]],
+        samples: list[tuple[int, int, int, bool]],
+    ) -> None:
+        """Adds samples of the stacks of a process's threads.
+
+        Each stack is a list of frames (function, file, line), the innermost first. ``samples`` are (clock in
+        nanoseconds, thread, index of the stack, whether the thread ran).
+        """
+    def add_pauses(self, pid: int, pauses: list[tuple[int, int]]) -> None:
+        """Adds pauses of a process's runtime for garbage collection: beginning and end of each, in nanoseconds."""
     def add_missing_source(self, source: str, reason: str) -> None:
-        """Adds that a source of evidence (``spans`` or ``stacks``) gave nothing."""
+        """Adds that a source of evidence (``spans``, ``stacks`` or ``pauses``) gave nothing."""
     def add_call(
         self,
         operation: str,

@@ -9,7 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mcpace_explain::{call_ledgers, call_waterfall, explain_recording, find_causes};
 use mcpace_export::ExportError;
 use mcpace_net::create_private;
-use mcpace_record::{CallId, CallOutcome, Event, EventKind, EvidenceSource, Nanos, Peer, Writer};
+use mcpace_record::{
+    CallId, CallOutcome, Event, EventKind, EvidenceSource, Instrument, Nanos, PauseCause, Peer, RecordingHead,
+    StackFrame, StackId, Writer,
+};
 use pyo3::prelude::*;
 
 use crate::explained::Explained;
@@ -163,11 +166,12 @@ impl Recording {
         Ok(())
     }
 
-    /// Adds that a source of evidence (`spans` or `stacks`) gave nothing.
+    /// Adds that a source of evidence (`spans`, `stacks` or `pauses`) gave nothing.
     fn add_missing_source(&self, source: &str, reason: String) -> PyResult<()> {
         let source = match source {
             "spans" => EvidenceSource::Spans,
             "stacks" => EvidenceSource::Stacks,
+            "pauses" => EvidenceSource::Pauses,
             other => return Err(UsageProblem::new_err(format!("no source is called {other:?}"))),
         };
         let mut recording = self.lock_recording();
@@ -190,6 +194,48 @@ impl Recording {
         };
         self.lock_recording().add(samples.into_iter().map(event).collect());
         Ok(())
+    }
+
+    /// Adds samples of the stacks of a process's threads. Each stack is a list of frames (function, file, line), the
+    /// innermost first. `samples` are (clock in nanoseconds, thread, index of the stack, whether the thread ran).
+    fn add_stacks(
+        &self,
+        py: Python<'_>,
+        pid: u32,
+        stacks: Vec<Vec<(String, String, u32)>>,
+        samples: Vec<(u64, u64, u64, bool)>,
+    ) -> PyResult<()> {
+        let count = stacks.len() as u64;
+        if samples.iter().any(|(_, _, stack, _)| *stack >= count) {
+            return Err(UsageProblem::new_err("a sample names a stack that does not exist"));
+        }
+        let first = samples.iter().map(|sample| sample.0).min().unwrap_or(0);
+        py.detach(|| {
+            let frames = |stack: Vec<(String, String, u32)>| {
+                stack.into_iter().map(|(function, file, line)| StackFrame { function, file, line }).collect()
+            };
+            let seen = stacks.into_iter().enumerate().map(|(number, stack)| Event {
+                at: Nanos(first),
+                kind: EventKind::StackSeen { stack: StackId(number as u64), frames: frames(stack) },
+            });
+            let samples = samples.into_iter().map(|(at, thread, stack, running)| Event {
+                at: Nanos(at),
+                kind: EventKind::StackSample { pid, thread, stack: StackId(stack), running },
+            });
+            let head = RecordingHead::bare(Instrument::Client);
+            self.lock_recording().beside(mcpace_record::Recording::new(head, seen.chain(samples).collect()));
+        });
+        Ok(())
+    }
+
+    /// Adds pauses of a process's runtime for the collection of garbage: beginning and end of each, in nanoseconds.
+    fn add_pauses(&self, pid: u32, pauses: Vec<(u64, u64)>) {
+        let cause = PauseCause::GarbageCollection;
+        let event = |(began, ended)| Event {
+            at: Nanos(ended),
+            kind: EventKind::RuntimePause { pid, cause, began: Nanos(began) },
+        };
+        self.lock_recording().add(pauses.into_iter().map(event).collect());
     }
 
     /// One operation's exchanges on a time axis; `None` where there is no such operation.

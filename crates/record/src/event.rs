@@ -135,6 +135,16 @@ pub enum EvidenceSource {
     Spans,
     /// Stacks of its threads.
     Stacks,
+    /// Pauses of its runtime.
+    Pauses,
+}
+
+/// A reason for which a language's runtime stops a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PauseCause {
+    /// The collection of garbage.
+    GarbageCollection,
 }
 
 /// How an operation of the client's program ended.
@@ -400,6 +410,15 @@ pub enum EventKind {
         stack: StackId,
         /// Whether the thread was running, not waiting.
         running: bool,
+    },
+    /// The runtime of a program's language let the program go on after a pause.
+    RuntimePause {
+        /// The process.
+        pid: u32,
+        /// The reason for the pause.
+        cause: PauseCause,
+        /// When the pause began.
+        began: Nanos,
     },
     /// A source of evidence about the inside of a program gives none.
     SourceMissing {

@@ -28,7 +28,7 @@ pub use digest::{Digest, Digester, digest_bytes};
 pub use error::RecordError;
 pub use event::{
     Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, EvidenceSource, ExchangeId, Header, LineFrom,
-    Peer, ReplyEnding, Side,
+    PauseCause, Peer, ReplyEnding, Side,
 };
 pub use file::{FORMAT, Writer};
 pub use message::{MessageKind, MessageNote};

@@ -84,6 +84,7 @@ impl<'e> EventNumbers<'e> {
             | EventKind::ProcessSample { .. }
             | EventKind::ProcessorTime { .. }
             | EventKind::Span(_)
+            | EventKind::RuntimePause { .. }
             | EventKind::SourceMissing { .. }
             | EventKind::InstrumentLate { .. }
             | EventKind::EventsLost { .. } => {}

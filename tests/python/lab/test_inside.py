@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 
 from mcpace import _core
-from mcpace.lab.inside import evidence as inside
+from mcpace.lab.inside import python_runtime
+from mcpace.lab.inside.evidence import InsideEvidence
+from mcpace.lab.inside.runtimes import Runtime, command_runtimes
 from mcpace.lab.inside.tool_time import tool_time
 
 SPINS = """
@@ -143,7 +146,7 @@ def test_an_overlay_that_cannot_be_loaded_leaves_the_program_as_it_is(tmp_path: 
     own.mkdir()
     (own / "sitecustomize.py").write_text("import builtins; builtins.own = 'ran'")
     environment = {
-        "PYTHONPATH": f"{inside.START}{os.pathsep}{own}",
+        "PYTHONPATH": f"{python_runtime.START}{os.pathsep}{own}",
         "MCPACE_INSIDE_PYTHONPATH": str(own),
         "MCPACE_INSIDE_OVERLAY": str(tmp_path / "none"),
         "MCPACE_INSIDE_REPORT": str(report),
@@ -159,12 +162,12 @@ def test_an_overlay_that_cannot_be_loaded_leaves_the_program_as_it_is(tmp_path: 
 
 
 def test_the_users_own_variables_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "ensure_overlay", lambda say: tmp_path)
+    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda say: tmp_path)
     monkeypatch.setenv("PYTHONPATH", "/of/the/shell")
-    with inside.InsideEvidence(print) as evidence:
+    with InsideEvidence(["python"], print) as evidence:
         variables = dict(evidence.environment([("PYTHONPATH", "/of/the/configuration"), ("KEY", "value")]))
         assert variables["KEY"] == "value"
-        assert variables["PYTHONPATH"] == f"{inside.START}{os.pathsep}/of/the/configuration"
+        assert variables["PYTHONPATH"] == f"{python_runtime.START}{os.pathsep}/of/the/configuration"
         assert variables["MCPACE_INSIDE_PYTHONPATH"] == "/of/the/configuration"
         assert dict(evidence.environment([]))["MCPACE_INSIDE_PYTHONPATH"] == "/of/the/shell"
 
@@ -179,3 +182,41 @@ def test_a_tool_whose_inside_is_unknown_has_none_unless_a_source_says_why() -> N
     found = tool_time(recording.explained(), "greet")
     assert found is not None
     assert (found.calls, found.missing) == (0, ["no overlay"])
+
+
+def test_a_command_tells_the_runtime_that_it_starts(tmp_path: Path) -> None:
+    script = tmp_path / "server"
+    script.write_text("#!/usr/bin/env -S node --enable-source-maps\n")
+    script.chmod(0o700)
+    own = tmp_path / "own"
+    own.write_text(f"#!{own}\n")
+    own.chmod(0o700)
+    everything = tuple(Runtime)
+    cases = {
+        "python -m weather": (Runtime.PYTHON,),
+        "/usr/bin/python3.11 weather.py": (Runtime.PYTHON,),
+        "uvx mcp-server-time": (Runtime.PYTHON,),
+        "npx -y @modelcontextprotocol/server-everything": (Runtime.NODE,),
+        "env KEY=value node server.js": (Runtime.NODE,),
+        "sh -c 'exec java -jar server.jar'": (Runtime.JAVA,),
+        str(script): (Runtime.NODE,),
+        str(own): everything,
+        "no-such-program": everything,
+        "sh": everything,
+    }
+    for command, expected in cases.items():
+        assert command_runtimes(shlex.split(command)) == expected, command
+
+
+def test_stacks_and_pauses_of_any_runtime_become_events() -> None:
+    recording = _core.SpanReceiver().stop()
+    stacks = [[("search", "/srv/search.js", 7)], [("search", "/srv/search.js", 7), ("main", "/srv/main.js", 1)]]
+    recording.add_stacks(12, stacks, [(100, 1, 1, True), (200, 1, 0, False)])
+    recording.add_stacks(12, stacks[:1], [(300, 1, 0, True)])
+    recording.add_pauses(12, [(150, 180)])
+    samples = kinds(recording, "stack-sample")
+    assert [sample["stack"] for sample in samples] == [1, 0, 2]
+    [pause] = [event for event in recording.events() if "runtime-pause" in event["event"]]
+    assert (pause["at"], pause["event"]["runtime-pause"]["began"]) == (180, 150)
+    with pytest.raises(_core.UsageProblem):
+        recording.add_stacks(12, [], [(1, 1, 0, True)])

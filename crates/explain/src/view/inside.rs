@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use mcpace_record::{EventKind, EvidenceSource, Nanos, Span, SpanKind, StackId};
+use mcpace_record::{EventKind, EvidenceSource, Nanos, PauseCause, Span, SpanKind, StackId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,6 +68,17 @@ pub(crate) struct SampledThread {
     pub(crate) running: bool,
 }
 
+/// A pause of a program's runtime.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramPause {
+    /// When the program went on.
+    pub(crate) ended: Stamp,
+    /// When it stopped.
+    pub(crate) began: Nanos,
+    /// The reason.
+    pub(crate) cause: PauseCause,
+}
+
 /// All evidence about the inside of a server's programs.
 #[derive(Debug, Default)]
 pub(crate) struct InsideEvidence<'a> {
@@ -77,6 +88,8 @@ pub(crate) struct InsideEvidence<'a> {
     pub(crate) stacks: Vec<SampledStack<'a>>,
     /// Sampled threads, earliest first. Threads of one moment have one time.
     pub(crate) samples: Vec<SampledThread>,
+    /// Pauses of the programs' runtimes, by their beginning.
+    pub(crate) pauses: Vec<ProgramPause>,
     /// Sources that gave nothing, with the reason.
     pub(crate) missing: Vec<(EvidenceSource, &'a str)>,
     /// Spans and samples for which there was no room.
@@ -120,6 +133,13 @@ impl<'a> InsideJoin<'a> {
                 }
                 _ => evidence.left_out += 1,
             },
+            EventKind::RuntimePause { cause, began, .. } => {
+                if evidence.pauses.len() < MOST_SPANS {
+                    evidence.pauses.push(ProgramPause { ended: at, began: (*began).min(at.at), cause: *cause });
+                } else {
+                    evidence.left_out += 1;
+                }
+            }
             EventKind::SourceMissing { source, reason, .. } if evidence.missing.len() < MOST_MISSING => {
                 evidence.missing.push((*source, keeper.keep_text(reason)));
             }
@@ -129,6 +149,7 @@ impl<'a> InsideJoin<'a> {
 
     pub(super) fn finish_evidence(mut self) -> InsideEvidence<'a> {
         self.evidence.spans.sort_by_key(|span| span.began);
+        self.evidence.pauses.sort_by_key(|pause| pause.began);
         self.evidence
     }
 }

@@ -58,6 +58,7 @@ impl<'a> Join<'a> {
             EventKind::Span(_)
             | EventKind::StackSeen { .. }
             | EventKind::StackSample { .. }
+            | EventKind::RuntimePause { .. }
             | EventKind::SourceMissing { .. } => self.inside.join_event(keeper, at, kind),
             EventKind::InstrumentLate { by, busy } => self.late.push(Late { at, by: *by, busy: *busy }),
             EventKind::EventsLost { count } => self.lost = self.lost.saturating_add(*count),

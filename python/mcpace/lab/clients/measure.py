@@ -52,7 +52,7 @@ def run(
     settings.make_folder()
     try:
         with ExitStack() as stack:
-            evidence = stack.enter_context(InsideEvidence(progress.note)) if inside else None
+            evidence = stack.enter_context(InsideEvidence(target.command, progress.note)) if inside else None
             session = Session(stack, target, settings, revision, server_timing, extra_root, evidence)
             progress.begin(settings.trials * 3)
             try:

@@ -5,39 +5,32 @@ Each source is optional. A source that gave nothing is an event of the recording
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.overlay import ensure_overlay
+from mcpace.lab.inside.instrumentation import Instrumentation, Variables
+from mcpace.lab.inside.python_runtime import PythonInstrumentation
+from mcpace.lab.inside.runtimes import Runtime, command_runtimes
 
-SAMPLE_PERIOD_S = 0.005
-START = Path(__file__).parent / "start"
-"""Folder of the module that instruments an interpreter as it starts."""
+INSTRUMENTATIONS = {Runtime.PYTHON: PythonInstrumentation}
 
 
 class InsideEvidence:
     """Collects the evidence until it is closed. Use as a context manager."""
 
-    def __init__(self, say: Say) -> None:
-        """Installs the overlay on first use; ``say`` reports that."""
-        self._problem = ""
-        self._overlay: Path | None = None
-        try:
-            self._overlay = ensure_overlay(say)
-        except EnvironmentProblem as problem:
-            self._problem = str(problem)
+    def __init__(self, command: Sequence[str], say: Say) -> None:
+        """Prepares the instrumentation of the runtime that ``command`` starts; ``say`` reports installations."""
         self._folder = tempfile.TemporaryDirectory(prefix="mcpace-inside-")
-        self._report = Path(self._folder.name) / "report"
         self._receiver = _core.SpanReceiver()
-        # The server's processes are descendants of this one.
-        self._sampler = _core.StackSampler(os.getpid(), period_s=SAMPLE_PERIOD_S)
-        self._recordings: list[_core.Recording] = []
-        self._missing: list[str] = []
+        self._instrumentations: list[Instrumentation] = [
+            INSTRUMENTATIONS[runtime](Path(self._folder.name), say)
+            for runtime in command_runtimes(command)
+            if runtime in INSTRUMENTATIONS
+        ]
+        self._spans: _core.Recording | None = None
 
     def __enter__(self) -> InsideEvidence:
         return self
@@ -45,17 +38,9 @@ class InsideEvidence:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def environment(self, own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    def environment(self, own: Variables) -> list[tuple[str, str]]:
         """Variables for the server's process: ``own``, which the user gave, and those of the instrumentation."""
-        if self._overlay is None:
-            return list(own)
-        own_path = dict(own).get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
-        return [
-            *own,
-            ("PYTHONPATH", os.pathsep.join(filter(None, [str(START), own_path]))),
-            ("MCPACE_INSIDE_PYTHONPATH", own_path),
-            ("MCPACE_INSIDE_OVERLAY", str(self._overlay)),
-            ("MCPACE_INSIDE_REPORT", str(self._report)),
+        added = [
             ("OTEL_EXPORTER_OTLP_ENDPOINT", self._receiver.endpoint),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
             ("OTEL_TRACES_EXPORTER", "otlp"),
@@ -63,23 +48,23 @@ class InsideEvidence:
             ("OTEL_LOGS_EXPORTER", "none"),
             ("OTEL_BSP_SCHEDULE_DELAY", "200"),
         ]
+        for instrumentation in self._instrumentations:
+            added += instrumentation.variables(own)
+        return [*own, *added]
 
     def close(self) -> None:
         """Stops the sources. Closing twice is harmless. Spans that a server sends later are lost."""
-        if self._recordings:
+        if self._spans is not None:
             return
-        self._recordings = [self._sampler.stop(), self._receiver.stop()]
-        if self._problem:
-            self._missing.append(self._problem)
-        elif self._report.exists():
-            lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines()
-            self._missing += [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines[:1]]
+        for instrumentation in self._instrumentations:
+            instrumentation.close()
+        self._spans = self._receiver.stop()
         self._folder.cleanup()
 
     def add_to(self, recording: _core.Recording) -> None:
         """Adds all events to the recording of the client."""
         self.close()
-        for own in self._recordings:
-            recording.add_recording(own)
-        for reason in self._missing:
-            recording.add_missing_source("spans", reason)
+        if self._spans is not None:
+            recording.add_recording(self._spans)
+        for instrumentation in self._instrumentations:
+            instrumentation.add_to(recording)
