@@ -1,7 +1,7 @@
-"""The shop's tools with the client libraries that serve best: aiohttp, and redis-py with hiredis.
+"""The shop's tools with quicker client libraries: aiohttp, and redis-py with hiredis.
 
-The clients are made at the first call, on the loop that serves, and keep their connections. Each process has uvloop,
-which uvicorn and mcpace use where it is installed.
+The clients are made at the first call, on the loop that serves, and keep their connections. redis-py uses hiredis
+where it is installed.
 """
 
 from __future__ import annotations

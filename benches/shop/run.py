@@ -73,7 +73,9 @@ def main() -> int:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", type=lambda names: names.split(";"), default=[], metavar="NAME;…", help="these rows")
+    parser.add_argument(
+        "--only", type=lambda names: names.split(";"), default=[], metavar="NAME;…", help="these rows and the first"
+    )
     parser.add_argument("--targets", action="store_true", help="compare whole servers instead of libraries")
     parser.add_argument("--rounds", type=int, default=4, help="rounds over all servers (default: 4)")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of each measurement (default: 2)")
@@ -105,7 +107,7 @@ def library_rows(conditions: Conditions, only: Sequence[str]) -> Iterator[Row]:
             if loop and (http, redis) != (BEST_HTTP, BEST_REDIS):
                 continue
             folders = [install(requirements) for requirements in packages_of(http, redis, extra)]
-            command = [sys.executable, "-P", str(SERVER), "--http", http, "--redis", redis]
+            command = [sys.executable, str(SERVER), "--http", http, "--redis", redis]
             command += [word for folder in folders for word in ("--packages", str(folder))]
             server = ServerUnderTest(Subject(sdk=name + loop, mode="json"), conditions, tuple(command))
             yield Row(name + loop, versions_in(folders), server)
@@ -132,9 +134,10 @@ def install(requirements: tuple[str, ...]) -> Path:
 
 def versions_in(folders: Sequence[Path]) -> str:
     """Versions of the packages that the requirements name."""
-    named = {part.split("==")[0].lower() for lib in [*libraries.HTTP.values(), *libraries.REDIS.values()] for part in lib.requirements}
+    every = [*libraries.HTTP.values(), *libraries.REDIS.values()]
+    named = {part.partition("==")[0].lower() for library in every for part in (*library.requirements, UVLOOP)}
     found = {one.name: one.version for folder in folders for one in distributions(path=[str(folder)])}
-    return ", ".join(f"{name} {version}" for name, version in sorted(found.items()) if name.lower() in named | {"uvloop"})
+    return ", ".join(f"{name} {version}" for name, version in sorted(found.items()) if name.lower() in named)
 
 
 def target_rows(conditions: Conditions, stack: ExitStack) -> Iterator[Row]:
@@ -176,7 +179,11 @@ def table(rows: Sequence[Row], options: argparse.Namespace) -> str:
             lines.append(f"| {row.name} | {row.versions} | {row.server.error or 'no round'} | – | – |")
             continue
         ratio = paired_ratio(rates_of(row), rates_of(first))
-        rate = "–" if ratio is None else f"{ratio[0]:.2f} ({ratio[1]:.2f}–{ratio[2]:.2f})" if row is not first else "1"
+        if row is first or ratio is None:
+            rate = "1" if row is first else "–"
+        else:
+            value, low, high, _ = ratio
+            rate = f"{value:.2f}" if low is None else f"{value:.2f} ({low:.2f}–{high:.2f})"
         cpu, base = cpu_of(row), cpu_of(first)
         lines.append(f"| {row.name} | {row.versions} | {rate} | {cpu * 1e6:,.0f} µs | {cpu / base:.2f} |")
     return "\n".join(lines)
