@@ -12,6 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shared"))
 import program
 import tools
+from shop_values import NoUser
 
 PACKAGE = "fastmcp"
 
@@ -34,14 +35,14 @@ def main() -> None:
 
 def telling(tool: Callable[..., Any], tool_error: type[Exception]) -> Callable[..., Any]:
     """The tool, which raises FastMCP's error instead of its own."""
-    if tool is not tools.get_user_cart:
+    if tool.__name__ != "get_user_cart":
         return tool
 
     @functools.wraps(tool)
     async def told(user_id: int) -> str:
         try:
             return await tool(user_id)
-        except tools.NoUser as problem:
+        except NoUser as problem:
             raise tool_error(str(problem)) from None
 
     return told

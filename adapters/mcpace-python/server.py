@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shared"))
 import program
 import tools
+from shop_values import NoUser
 
 PACKAGE = "mcpace"
 SERVING = re.compile(r" serving .* at (http://\S+)")
@@ -74,7 +75,7 @@ class Overheard:
 
 def telling(tool: Callable[..., Any]) -> Callable[..., Any]:
     """The tool, which returns its error as a result, because the runtime would prefix the message of an exception."""
-    if tool is not tools.get_user_cart:
+    if tool.__name__ != "get_user_cart":
         return tool
     from mcpace.types import CallToolResult, TextContent
 
@@ -82,7 +83,7 @@ def telling(tool: Callable[..., Any]) -> Callable[..., Any]:
     async def told(user_id: int) -> Any:
         try:
             return await tool(user_id)
-        except tools.NoUser as problem:
+        except NoUser as problem:
             return CallToolResult(content=[TextContent(text=str(problem))], is_error=True)
 
     return told

@@ -13,6 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shared"))
 import program
 import tools
+from shop_values import NoUser
 
 PACKAGE = "mcp"
 
@@ -52,14 +53,14 @@ def made(wanted: dict[str, Any], host: str) -> tuple[Any, Callable[[], Any]]:
 
 def telling(tool: Callable[..., Any]) -> Callable[..., Any]:
     """The tool, which returns its error as a result, because the SDK would prefix the message of an exception."""
-    if tool is not tools.get_user_cart:
+    if tool.__name__ != "get_user_cart":
         return tool
 
     @functools.wraps(tool)
     async def told(user_id: int) -> Any:
         try:
             return await tool(user_id)
-        except tools.NoUser as problem:
+        except NoUser as problem:
             if not results_pass():
                 raise
             return failure(str(problem))

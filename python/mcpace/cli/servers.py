@@ -46,7 +46,12 @@ def servers(
         ),
     ],
     workload: Annotated[
-        str, typer.Option(metavar="|".join(NAMES), help="echo: one tool; shop: three tools with an HTTP API and Redis.")
+        str,
+        typer.Option(
+            metavar="|".join(NAMES),
+            help="echo: one tool; shop: three tools with an HTTP API and Redis; shop-quick: shop with quicker client "
+            "libraries in the Python servers.",
+        ),
     ] = "echo",
     vus: Annotated[int | None, typer.Option(help=f"Number of users. [default: {DEFAULT_VUS}]", min=1)] = None,
     rate: Annotated[

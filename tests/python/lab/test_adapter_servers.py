@@ -91,6 +91,11 @@ def releases() -> Iterator[Any]:
             yield pytest.param(Release(name, version), id=f"{name}-{version}", marks=pytest.mark.adapters)
 
 
+def has_quick_shop(release: Release) -> bool:
+    server = toml_file.load_all()[release.name].server
+    return server is not None and "shop-quick" in server.also_for
+
+
 pytestmark = pytest.mark.network
 EVERY = pytest.mark.parametrize("release", list(releases()))
 
@@ -112,9 +117,13 @@ def shop() -> Iterator[Shop]:
         yield running
 
 
-def start(release: Release, mode: str, state: State = "stateless", **options: Any) -> ServerProgram:
+def start(
+    release: Release, mode: str, state: State = "stateless", workload: str | None = None, **options: Any
+) -> ServerProgram:
     resolved = subject.resolve_subject(f"{release}:{mode}", role=Role.SERVER)
-    environment = release_environment.ensure_environment(resolved.adapter, resolved.version, role=Role.SERVER)
+    environment = release_environment.ensure_environment(
+        resolved.adapter, resolved.version, role=Role.SERVER, workload=workload
+    )
     command = resolved.adapter.server_command(environment)
     return ServerProgram.start(command, mode=mode, state=state, environment=environment, **options)
 
@@ -144,27 +153,41 @@ def ways(release: Release) -> list[Way]:
 @EVERY
 def test_every_server_gives_the_same_answers(release: Release, shop: Shop) -> None:
     for mode, state in {mode: (mode, state) for mode, state in reversed(ways(release))}.values():
-        account = shop.open()
-        with (
-            running(release, mode, state, env=account.environment()) as server,
-            Connection(server.url, state) as connection,
-        ):
-            assert server.ready.version in (release.version, __version__)
-            assert server.ready.workers == 1
-            listed = {tool["name"]: tool["inputSchema"] for tool in connection.result("tools/list")["tools"]}
-            assert {name: asked(schema) for name, schema in listed.items()} == SCHEMAS
-            for tool, arguments, text, failed in calls(shop):
-                answer = connection.outcome(tool, arguments)
-                if failed and str(release) in TALKATIVE:
-                    text = f"Error executing tool {tool}: {text}"
-                assert answer == (text, failed), f"{release}:{mode} {tool}({json.dumps(arguments)[:200]})"
-                kind = "text/event-stream" if mode.startswith("sse") else "application/json"
-                assert connection.reply.headers.get_content_type() == kind, f"{mode}: {tool}"
-        with account.connect() as redis:
-            assert redis.send_command("GET", "orders:5") == b"2"
-            first, second = (shop.price(items) for items in (ORDER, ORDER[:1]))
-            assert redis.send_command("HGET", "user:5", "spent") == str(first + second).encode()
-            assert redis.send_command("LRANGE", "history:5", 0, -1) == [str(second).encode(), str(first).encode()]
+        hold_to_answers(release, mode, state, shop, "shop")
+
+
+@pytest.mark.parametrize("release", [entry for entry in releases() if has_quick_shop(entry.values[0])])
+def test_quicker_libraries_give_the_same_answers(release: Release, shop: Shop) -> None:
+    mode, state = ways(release)[0]
+    hold_to_answers(release, mode, state, shop, "shop-quick")
+
+
+def hold_to_answers(release: Release, mode: str, state: State, shop: Shop, workload: str) -> None:
+    """Calls every tool of a server and compares the answers and what is left in Redis."""
+    account = shop.open(quick=workload == "shop-quick")
+    with (
+        running(release, mode, state, workload=workload, env=account.environment()) as server,
+        Connection(server.url, state) as connection,
+    ):
+        assert server.ready.version in (release.version, __version__)
+        assert server.ready.workers == 1
+        listed = {tool["name"]: tool["inputSchema"] for tool in connection.result("tools/list")["tools"]}
+        assert {name: asked(schema) for name, schema in listed.items()} == SCHEMAS
+        for tool, arguments, text, failed in calls(shop):
+            answer = connection.outcome(tool, arguments)
+            if failed and str(release) in TALKATIVE:
+                text = f"Error executing tool {tool}: {text}"
+            assert answer == (text, failed), f"{release}:{mode} {tool}({json.dumps(arguments)[:200]})"
+            kind = "text/event-stream" if mode.startswith("sse") else "application/json"
+            assert connection.reply.headers.get_content_type() == kind, f"{mode}: {tool}"
+        # redis-py uses hiredis wherever it is installed, so its presence shows which environment serves.
+        loaded = Path(f"/proc/{server.pid}/maps").read_text()
+        assert ("hiredis" in loaded) == (workload == "shop-quick")
+    with account.connect() as redis:
+        assert redis.send_command("GET", "orders:5") == b"2"
+        first, second = (shop.price(items) for items in (ORDER, ORDER[:1]))
+        assert redis.send_command("HGET", "user:5", "spent") == str(first + second).encode()
+        assert redis.send_command("LRANGE", "history:5", 0, -1) == [str(second).encode(), str(first).encode()]
 
 
 @EVERY

@@ -111,6 +111,19 @@ def test_clients_and_servers_have_environments_of_their_own() -> None:
     assert paths[Role.CLIENT] != paths[Role.SERVER]
 
 
+def test_a_workload_with_packages_of_its_own_has_its_own_environment() -> None:
+    """The quick client libraries of one workload would change what redis-py does in the others."""
+    python = load_all()["python"]
+    plain, echo, quick = (
+        release_environment.environment_path(python, "1.30.0", Role.SERVER, workload)
+        for workload in (None, "echo", "shop-quick")
+    )
+    assert plain == echo != quick
+    assert "hiredis>=3" in InstallRequest(python, "1.30.0", Role.SERVER, "shop-quick").extra_requirements
+    assert "hiredis>=3" not in InstallRequest(python, "1.30.0", Role.SERVER, "shop").extra_requirements
+    assert "hiredis>=3" not in InstallRequest(python, "1.30.0", Role.CLIENT, "shop-quick").extra_requirements
+
+
 BUILT = (
     MINIMAL.replace('"pypi"', '"npm"')
     + """

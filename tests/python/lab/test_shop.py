@@ -38,6 +38,11 @@ def test_each_server_has_users_and_carts_of_its_own(running: shop.Shop) -> None:
         assert two.send_command("EXISTS", f"user:{shop.NOBODY}") == 0
 
 
+def test_a_server_is_asked_for_quick_libraries_in_its_environment(running: shop.Shop) -> None:
+    assert "SHOP_QUICK" not in running.open().environment()
+    assert running.open(quick=True).environment()["SHOP_QUICK"] == "1"
+
+
 def test_filling_again_takes_away_what_a_load_left(running: shop.Shop) -> None:
     account = running.open()
     with account.connect() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -96,6 +97,8 @@ class ServerCommand:
     """The first is what a subject without a mode means."""
     also: tuple[str, ...]
     """`pypi`: requirements of the server program only. They go into its own environment, not into that of clients."""
+    also_for: Mapping[str, tuple[str, ...]]
+    """Further requirements by workload. A server has an environment of its own for a workload that is named here."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,13 @@ def read_server(table: Table) -> ServerCommand:
         transports=table.strings("transports"),
         modes=modes,
         also=table.strings("also", ()),
+        also_for=read_requirements(table.table("also_for")),
     )
+
+
+def read_requirements(table: Table) -> dict[str, tuple[str, ...]]:
+    """Lists of requirements by workload."""
+    return {workload: table.strings(workload) for workload in table.keys()}
 
 
 def read_speaks(table: Table) -> Speaks:
@@ -161,6 +167,9 @@ class Table:
             return SpecifierSet(text)
         except InvalidSpecifier:
             raise AdapterProblem(f"{self.where}: {key} = {text!r} is no range of versions") from None
+
+    def keys(self) -> list[str]:
+        return list(self._values)
 
     def has_key(self, key: str) -> bool:
         return key in self._values

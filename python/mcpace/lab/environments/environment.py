@@ -53,14 +53,20 @@ class Environment:
     """Date of the dependencies, where they aren't as of the release's time."""
 
 
-def ensure_environment(adapter: Adapter, version: str, say: Say | None = None, role: Role = Role.CLIENT) -> Environment:
+def ensure_environment(
+    adapter: Adapter,
+    version: str,
+    say: Say | None = None,
+    role: Role = Role.CLIENT,
+    workload: str | None = None,
+) -> Environment:
     """Returns the environment of a release and builds it if necessary. A finished environment needs no network.
 
     Raises `EnvironmentProblem` where it can't be built, and `UnknownVersion` for a version that was never published.
     """
-    request = InstallRequest(adapter, version, role)
+    request = InstallRequest(adapter, version, role, workload)
     installer = INSTALLERS[adapter.install.kind]
-    path = environment_path(adapter, version, role)
+    path = environment_path(adapter, version, role, workload)
     say = say or (lambda _: None)
     if installer.cached and (ready := read_ready(path, installer)) is not None:
         return ready
@@ -126,18 +132,23 @@ def check_environment(installer: Installer, request: InstallRequest, folder: Pat
         raise EnvironmentProblem(f"{label} is installed, but doesn't import: {in_one_line(done.stderr, lines=1)}")
 
 
-def environment_path(adapter: Adapter, version: str, role: Role = Role.CLIENT) -> Path:
+def environment_path(
+    adapter: Adapter, version: str, role: Role = Role.CLIENT, workload: str | None = None
+) -> Path:
     """Path in the cache, determined by the recipe and the platform."""
     install = adapter.install
-    of_kind = INSTALLERS[install.kind].recipe(InstallRequest(adapter, version, role))
+    of_kind = INSTALLERS[install.kind].recipe(InstallRequest(adapter, version, role, workload))
     recipe = [RECIPE_FORMAT, install.kind.value, install.check, *of_kind]
     digest = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:8]
     return cache_folder() / "environments" / adapter.name / f"{version}-{sysconfig.get_platform()}-{digest}"
 
 
-def find_ready(adapter: Adapter, version: str, role: Role = Role.CLIENT) -> Environment | None:
+def find_ready(
+    adapter: Adapter, version: str, role: Role = Role.CLIENT, workload: str | None = None
+) -> Environment | None:
     """Returns the finished environment of a release; `None` where there is none."""
-    return read_ready(environment_path(adapter, version, role), INSTALLERS[adapter.install.kind])
+    path = environment_path(adapter, version, role, workload)
+    return read_ready(path, INSTALLERS[adapter.install.kind])
 
 
 def read_ready(path: Path, installer: Installer) -> Environment | None:

@@ -100,7 +100,11 @@ class _Bench:
             progress.preparing(server.subject.label())
             try:
                 environment = release_environment.ensure_environment(
-                    resolved.adapter, resolved.version, progress.preparing, Role.SERVER
+                    resolved.adapter,
+                    resolved.version,
+                    progress.preparing,
+                    Role.SERVER,
+                    self.conditions.workload.name,
                 )
             except LabError as error:
                 server.error = str(error)
@@ -209,21 +213,21 @@ def _common_conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
 
 def _resolve_subjects(plan: ServersPlan, progress: Progress) -> list[Resolved]:
     plan.check_settings()
-    subjects = [_resolve_server(text, progress) for text in plan.subjects]
+    subjects = [_resolve_server(text, plan.workload, progress) for text in plan.subjects]
     for index, one in enumerate(subjects):
         if one in subjects[:index]:
             raise UsageProblem(f"{plan.subjects[index]} is named twice; each server stands for one row")
     return subjects
 
 
-def _resolve_server(text: str, progress: Progress) -> Resolved:
+def _resolve_server(text: str, workload: str, progress: Progress) -> Resolved:
     """Resolves a subject to one server. A release with a finished environment needs no package index."""
     try:
         return adapter_subject.resolve_subject(text, progress.preparing, Role.SERVER)
     except ReleasesProblem:
         subject = adapter_subject.parse_subject(text, toml_file.load_all(), Role.SERVER)
         version = str(subject.selection)
-        if release_environment.find_ready(subject.adapter, version, Role.SERVER) is None:
+        if release_environment.find_ready(subject.adapter, version, Role.SERVER, workload) is None:
             raise
         return Resolved(
             subject.adapter, version, subject.mode or next(iter(subject.adapter.supported_modes(Role.SERVER)), None)

@@ -48,11 +48,11 @@ class Shop:
             self._databases = 0
             self._stack = stack.pop_all()
 
-    def open(self) -> Account:
-        """Creates and fills the database of one server."""
+    def open(self, *, quick: bool = False) -> Account:
+        """Creates and fills the database of one server. ``quick`` asks the server for its quick client libraries."""
         if self._databases == DATABASES:
             raise LabError(f"one run has room for {DATABASES} servers with a shop")
-        account = Account(self, self._databases)
+        account = Account(self, self._databases, quick)
         self._databases += 1
         account.fill_database()
         return account
@@ -80,13 +80,15 @@ class Shop:
 class Account:
     """One server's database of the shop."""
 
-    def __init__(self, shop: Shop, database: int) -> None:
+    def __init__(self, shop: Shop, database: int, quick: bool) -> None:
         self._shop = shop
         self._database = database
+        self._quick = quick
 
     def environment(self) -> dict[str, str]:
-        """Environment variables that give the server program the backends' addresses (adapters/README.md)."""
-        return {"SHOP_API": self._shop.api, "SHOP_REDIS": self._shop.redis.database_url(self._database)}
+        """Environment variables for the server program: the backends' addresses (adapters/README.md)."""
+        addresses = {"SHOP_API": self._shop.api, "SHOP_REDIS": self._shop.redis.database_url(self._database)}
+        return {**addresses, "SHOP_QUICK": "1"} if self._quick else addresses
 
     def fill_database(self) -> None:
         """Replaces the database's contents by the users and their carts."""

@@ -1,7 +1,8 @@
 """Workloads of a comparison of servers: the calls of the load, and the answers that every tool must give.
 
 ``echo`` calls one trivial tool, which measures the SDK. ``shop`` calls three tools in equal parts that use an HTTP API
-and a Redis, like servers in production.
+and a Redis, like servers in production. ``shop-quick`` makes the calls of ``shop`` to servers whose tools use quicker
+client libraries.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from mcpace.lab.load.plan import Operation
 from mcpace.lab.servers import shop
 from mcpace.lab.servers.shop import Account, Shop
 
-Name = Literal["echo", "shop"]
-NAMES: tuple[Name, ...] = ("echo", "shop")
+Name = Literal["echo", "shop", "shop-quick"]
+NAMES: tuple[Name, ...] = ("echo", "shop", "shop-quick")
+SHOPS = ("shop", "shop-quick")
 
 BUYER = shop.USERS + 10_000
 """User of the check's order, who is not among the load's users."""
@@ -54,7 +56,7 @@ class Workload:
             raise UnknownName("workload", name, NAMES)
         self.name = name
         self._stack = ExitStack()
-        self.shop = self._stack.enter_context(Shop()) if name == "shop" else None
+        self.shop = self._stack.enter_context(Shop()) if name in SHOPS else None
 
     def __enter__(self) -> Workload:
         return self
@@ -78,7 +80,7 @@ class Workload:
 
     def open(self) -> Account | None:
         """Creates one server's database; ``None`` for a workload without a database."""
-        return self.shop.open() if self.shop else None
+        return self.shop.open(quick=self.name == "shop-quick") if self.shop else None
 
     def backends(self) -> dict[str, str]:
         """Names and versions of the backends."""

@@ -17,6 +17,8 @@ class InstallRequest:
     adapter: Adapter
     version: str
     role: Role = Role.CLIENT
+    workload: str | None = None
+    """Workload that the server is measured under, where it is known."""
 
     @property
     def release_label(self) -> str:
@@ -26,8 +28,10 @@ class InstallRequest:
     @property
     def extra_requirements(self) -> tuple[str, ...]:
         """Requirements to install in addition to the package."""
-        of_role = self.adapter.server.also if self.role is Role.SERVER and self.adapter.server is not None else ()
-        return (*self.adapter.install.also, *of_role)
+        server = self.adapter.server if self.role is Role.SERVER else None
+        if server is None:
+            return self.adapter.install.also
+        return (*self.adapter.install.also, *server.also, *server.also_for.get(self.workload or "", ()))
 
 
 @dataclass(frozen=True)
