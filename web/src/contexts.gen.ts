@@ -151,6 +151,22 @@ export interface DelayedAckInLoad {
   to_s?: number;
 }
 
+/** Facts of ``dependency-connection-per-call``. A tool opens a new connection to a dependency in each call. */
+export interface DependencyConnectionPerCall {
+  address?: string;
+  cause_ns?: number;
+  connections?: number;
+  dependency_closes?: boolean;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  handshake?: boolean;
+  line?: number;
+  round_trip_ns?: number;
+  server_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``discovery-repeated``. OAuth metadata fetched again though nothing had changed. */
 export interface DiscoveryRepeated {
   repeats?: number;
@@ -251,6 +267,21 @@ export interface LateDelivery {
   released_by?: "reply-end" | "connection-close" | "nothing-seen";
 }
 
+/** Facts of ``lock-wait``. Calls of a tool wait for a lock, or for the interpreter, that other threads hold. */
+export interface LockWait {
+  cause_ns?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  holder_file?: string;
+  holder_line?: number;
+  interpreter?: boolean;
+  line?: number;
+  server_ns?: number;
+  threads?: number;
+  tool?: string;
+}
+
 /** Facts of ``noisy-run``. The instrument was kept from running: the machine had other things to do. */
 export interface NoisyRun {
   late_ns?: number;
@@ -265,6 +296,19 @@ export interface PacketLoss {
   retransmitted?: number;
   stalls?: number;
   way?: "to-client" | "to-server";
+}
+
+/** Facts of ``pool-wait``. Calls of a tool wait for a connection of a pool that other calls hold. */
+export interface PoolWait {
+  cause_ns?: number;
+  connections?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  line?: number;
+  pool?: string;
+  server_ns?: number;
+  tool?: string;
 }
 
 /** Facts of ``rebuilt-per-request``. Processor time a request grows with the number of tools. */
@@ -298,7 +342,7 @@ export interface RepeatedDependencyCall {
   cause_ns?: number;
   dependency?: string;
   gain_ns?: number;
-  kind?: "http" | "database" | "other";
+  kind?: "http" | "database" | "other" | "connection";
   pattern?: string;
   requests?: number;
   server_ns?: number;
@@ -402,7 +446,7 @@ export interface SlowDependency {
   cause_ns?: number;
   dependency?: string;
   gain_ns?: number;
-  kind?: "http" | "database" | "other";
+  kind?: "http" | "database" | "other" | "connection";
   pattern?: string;
   requests?: number;
   server_ns?: number;
@@ -502,6 +546,9 @@ export interface Contexts {
   "serial-dependencies": SerialDependencies;
   "blocking-call-in-event-loop": BlockingCallInEventLoop;
   "slow-dependency": SlowDependency;
+  "dependency-connection-per-call": DependencyConnectionPerCall;
+  "pool-wait": PoolWait;
+  "lock-wait": LockWait;
   "duplicate-request": DuplicateRequest;
   "retried-execution": RetriedExecution;
   "hidden-listing": HiddenListing;

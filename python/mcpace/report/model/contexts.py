@@ -15,7 +15,7 @@ Closer = Literal["client", "server", "instrument"]
 CountedFrom = Literal["beginning", "last-event"]
 """The event that a time-out counts from."""
 
-DependencyKind = Literal["http", "database", "other"]
+DependencyKind = Literal["http", "database", "other", "connection"]
 """The kind of a dependency that a program waits for."""
 
 Follows = Literal["token", "session", "everything", "processor-time"]
@@ -303,6 +303,88 @@ class SlowDependency(Context):
     """Requests to it in one call: the median."""
     server_ns: Whole | None = None
     """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class DependencyConnectionPerCall(Context):
+    """Facts of ``dependency-connection-per-call``. A tool opens a new connection to a dependency in each call."""
+
+    code: ClassVar[str] = "dependency-connection-per-call"
+    address: str | None = None
+    """Address of the dependency: ``10.0.0.5:5432``."""
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    connections: Whole | None = None
+    """New connections in one call: the median."""
+    dependency_closes: bool | None = None
+    """Whether the dependency closes the connections, so that the tool cannot keep them."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    handshake: bool | None = None
+    """Whether a TLS handshake was seen."""
+    line: Whole | None = None
+    """Number of the line."""
+    round_trip_ns: Whole | None = None
+    """The way to the dependency and back, as the kernel measured it: the median; zero where it is unknown."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class PoolWait(Context):
+    """Facts of ``pool-wait``. Calls of a tool wait for a connection of a pool that other calls hold."""
+
+    code: ClassVar[str] = "pool-wait"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    connections: Whole | None = None
+    """Connections of the pool, where they were counted; otherwise zero."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    line: Whole | None = None
+    """Number of the line."""
+    pool: str | None = None
+    """The package of the pool, or the address of the dependency."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    tool: str | None = None
+    """The tool."""
+
+
+class LockWait(Context):
+    """Facts of ``lock-wait``. Calls of a tool wait for a lock, or for the interpreter, that other threads hold."""
+
+    code: ClassVar[str] = "lock-wait"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    holder_file: str | None = None
+    """File of the line that others wait for, where it was seen."""
+    holder_line: Whole | None = None
+    """Number of that line."""
+    interpreter: bool | None = None
+    """Whether the lock is that of the interpreter."""
+    line: Whole | None = None
+    """Number of the line."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    threads: Whole | None = None
+    """Threads that take turns at one time, nearly."""
     tool: str | None = None
     """The tool."""
 
@@ -947,6 +1029,9 @@ CONTEXTS: dict[str, tuple[type[Context], ...]] = {
     "serial-dependencies": (SerialDependencies,),
     "blocking-call-in-event-loop": (BlockingCallInEventLoop,),
     "slow-dependency": (SlowDependency,),
+    "dependency-connection-per-call": (DependencyConnectionPerCall,),
+    "pool-wait": (PoolWait,),
+    "lock-wait": (LockWait,),
     "duplicate-request": (DuplicateRequest,),
     "retried-execution": (RetriedExecution,),
     "hidden-listing": (HiddenListing,),
