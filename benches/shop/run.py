@@ -20,6 +20,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import libraries
+
 from mcpace.lab.adapters.adapter import Role
 from mcpace.lab.adapters.subject import resolve_subject
 from mcpace.lab.environments import environment as release_environment

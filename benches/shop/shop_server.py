@@ -14,10 +14,11 @@ from typing import Any
 
 ADAPTERS = Path(__file__).resolve().parents[2] / "adapters"
 sys.path[:0] = [str(ADAPTERS / "mcpace-python"), str(ADAPTERS / "shared")]
-import libraries
-import server
-import tools
-from shop_values import Item, cart_text, order_body, receipt_text
+import libraries  # noqa: E402
+
+import server  # noqa: E402
+import tools  # noqa: E402
+from shop_values import Item, cart_text, order_body, receipt_text  # noqa: E402
 
 
 def main() -> None:

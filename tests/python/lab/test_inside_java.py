@@ -6,6 +6,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,9 @@ def boot_jar(folder: Path) -> tuple[str, str]:
 def jar_with_class_path(folder: Path) -> tuple[str, str]:
     make_jar(folder / "lib" / "widgets-2.1.0.jar", "com/widgets/Box.class")
     classes = "Class-Path: lib/widgets-2.1.0.jar http://elsewhere/x.jar\n"
-    jar = make_jar(folder / "app.jar", "com/acme/app/Main.class", manifest=f"Main-Class: com.acme.app.Main\n{classes}\n")
+    jar = make_jar(
+        folder / "app.jar", "com/acme/app/Main.class", manifest=f"Main-Class: com.acme.app.Main\n{classes}\n"
+    )
     return str(jar), f"{jar} x"
 
 
@@ -117,7 +120,10 @@ def test_a_recording_becomes_samples_of_all_moments() -> None:
     recording = read_recording(LINES, lambda wall: wall - 1_000_000_000)
     assert (recording.pid, recording.pauses, recording.is_cut) == (4711, [(70 * MS, 72 * MS)], False)
     sleeping = [("Thread.sleep", "jrt:/java.base/java/lang/Thread.java", 0)]
-    sleeping += [("Weather.Part.forecast", "com/acme/Weather.java", 12), ("Loop.run", "netty.jar!/io/netty/Loop.java", 3)]
+    sleeping += [
+        ("Weather.Part.forecast", "com/acme/Weather.java", 12),
+        ("Loop.run", "netty.jar!/io/netty/Loop.java", 3),
+    ]
     of_thread = {thread: recording.stacks[stack] for _, thread, stack, _ in recording.samples}
     assert of_thread[9] == sleeping
     assert of_thread[0] == []  # no thread was seen
@@ -129,7 +135,7 @@ def test_a_recording_becomes_samples_of_all_moments() -> None:
     assert all(20 * MS <= at < 60 * MS for at in waiting)
     # Both threads of the first pass have one time, and the moments are one period apart.
     times = sorted({at for at, *_ in recording.samples})
-    assert {after - before for before, after in zip(times, times[1:], strict=False)} == {PERIOD_NS}
+    assert {after - before for before, after in pairwise(times)} == {PERIOD_NS}
 
 
 def test_a_recorder_that_keeps_a_longer_period_is_not_taken_for_an_idle_program() -> None:

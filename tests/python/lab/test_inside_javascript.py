@@ -46,7 +46,9 @@ MAP: dict[str, Any] = {"version": 3, "sources": ["../src/a.ts"], "names": [], "m
         ((99, 0), "query", None),
     ],
 )
-def test_the_text_of_a_function_tells_the_line_of_a_call(tmp_path: Path, begin: tuple[int, int], callee: str, line: int | None) -> None:
+def test_the_text_of_a_function_tells_the_line_of_a_call(
+    tmp_path: Path, begin: tuple[int, int], callee: str, line: int | None
+) -> None:
     file = tmp_path / "server.mjs"
     file.write_text(TEXT)
     assert JavaScriptCalls().line_of_call(str(file), *begin, callee) == line
@@ -73,8 +75,16 @@ def test_a_map_beside_the_file_tells_the_line_of_its_source(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"sources": 1}', json.dumps({**MAP, "mappings": "!"}), json.dumps({**MAP, "mappings": "AAFF"}),
-             json.dumps({**MAP, "mappings": "g" * 100})]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"sources": 1}',
+        json.dumps({**MAP, "mappings": "!"}),
+        json.dumps({**MAP, "mappings": "AAFF"}),
+        json.dumps({**MAP, "mappings": "g" * 100}),
+    ],
 )  # fmt: skip
 def test_a_damaged_map_is_none(tmp_path: Path, text: str) -> None:
     with pytest.raises((ValueError, TypeError, KeyError, AttributeError)):

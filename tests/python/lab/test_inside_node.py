@@ -44,7 +44,13 @@ def profile(*samples: int) -> dict[str, Any]:
         node(7, "query", [], "/srv/node_modules/pg/lib/client.js", 400),
         node(8, "forecast", [], "/l/node_modules/@a/server/dist/index.js", 1),
     ]
-    return {"nodes": nodes, "startTime": 1000, "endTime": 9000, "samples": list(samples), "timeDeltas": [10] * len(samples)}
+    return {
+        "nodes": nodes,
+        "startTime": 1000,
+        "endTime": 9000,
+        "samples": list(samples),
+        "timeDeltas": [10] * len(samples),
+    }
 
 
 def samples_of(stacks: SampledStacks) -> list[tuple[int, list[tuple[str, str, int]], bool]]:
@@ -119,7 +125,15 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
     program.add_to(recording)
     text = json.dumps(recording.events())
     names = [next(iter(event["event"])) for event in recording.events()]
-    assert sorted(names) == ["runtime-pause", "source-missing", "span", "stack-sample", "stack-sample", "stack-seen", "stack-seen"]
+    assert sorted(names) == [
+        "runtime-pause",
+        "source-missing",
+        "span",
+        "stack-sample",
+        "stack-sample",
+        "stack-seen",
+        "stack-seen",
+    ]
     assert "PLANTED" not in text
     assert (program.pid, program.stacks.package) == (7, "/l/node_modules/@a/server/")
 
@@ -183,8 +197,14 @@ def test_a_program_sees_its_own_variables_and_its_children_are_not_instrumented(
     instrumentation: NodeInstrumentation, tmp_path: Path
 ) -> None:
     program = tmp_path / "server.cjs"
-    child = "process.stdout.write(JSON.stringify([process.env.NODE_OPTIONS, Object.keys(process.env).filter((n) => n.startsWith('MCPACE_INSIDE'))]))"
-    program.write_text(f"const c = {json.dumps(child)}; eval(c); require('child_process').execFileSync('node', ['-e', c], {{stdio: 'inherit'}})")
+    child = (
+        "process.stdout.write(JSON.stringify([process.env.NODE_OPTIONS, "
+        "Object.keys(process.env).filter((name) => name.startsWith('MCPACE_INSIDE'))]))"
+    )
+    program.write_text(
+        f"const code = {json.dumps(child)}; eval(code); "
+        "require('child_process').execFileSync('node', ['-e', code], {stdio: 'inherit'})"
+    )
     printed = started(instrumentation, "node", str(program), NODE_OPTIONS="--max-old-space-size=300")
     assert printed == '["--max-old-space-size=300",[]]' * 2
     events = evidence(instrumentation)
@@ -214,7 +234,9 @@ def test_a_launcher_passes_the_instrumentation_on(instrumentation: NodeInstrumen
 
 @needs_node
 @pytest.mark.parametrize("end", ["", "process.exit(0)", "process.kill(process.pid, 'SIGKILL')"])
-def test_evidence_survives_the_end_of_the_process(instrumentation: NodeInstrumentation, tmp_path: Path, end: str) -> None:
+def test_evidence_survives_the_end_of_the_process(
+    instrumentation: NodeInstrumentation, tmp_path: Path, end: str
+) -> None:
     program = tmp_path / "server.mjs"
     program.write_text(f"{BURN}burn(300); setTimeout(() => {{ {end} }}, 1000)")
     done = subprocess.run(
@@ -231,7 +253,9 @@ def test_evidence_survives_the_end_of_the_process(instrumentation: NodeInstrumen
 
 
 @needs_node
-def test_samples_and_pauses_are_on_the_clock_of_recordings(instrumentation: NodeInstrumentation, tmp_path: Path) -> None:
+def test_samples_and_pauses_are_on_the_clock_of_recordings(
+    instrumentation: NodeInstrumentation, tmp_path: Path
+) -> None:
     program = tmp_path / "server.mjs"
     program.write_text(f"{BURN}const kept = []; for (let n = 0; n < 3e6; n++) kept.push({{ n }}); burn(200);")
     before = time.monotonic_ns()

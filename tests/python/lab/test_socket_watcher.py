@@ -110,7 +110,7 @@ def test_connections_that_a_process_makes_are_told_with_their_data_and_their_end
     events = watched(answering, tmp_path)
     opened = {one["address"]: one for one in kinds(events, "socket-opened")}
     assert set(opened) >= {f"127.0.0.1:{answering}", str(tmp_path / "socket")}
-    # What the program accepts is no connection that it makes.
+    # A connection that the program accepts is none that it makes.
     assert len(opened) <= 4
     kept = opened[f"127.0.0.1:{answering}"]
     assert kept["pid"] is not None

@@ -1,4 +1,4 @@
-"""Answers of `mcpace measure --inside` about connections and waits of threads: real libraries, PostgreSQL, Redis, and TLS.
+"""Answers of `mcpace measure --inside` about connections and waits of threads: real libraries, PostgreSQL, Redis, TLS.
 
 Each cause has a control that is the advised change. The measured gain of that change is held against the estimate.
 """

@@ -148,7 +148,7 @@ impl<'a> Sum<'a> {
         }
         let threads = waits.len() as u64 + 1;
         self.time = self.time + Nanos(span.0.saturating_mul(waiting));
-        // Of threads that take turns, each would have to wait for its own turn only.
+        // Each of the threads that take turns would have to wait for its own turn only.
         let orders_work = waits.iter().any(|(_, wait)| wait.orders_work);
         let saved = match orders_work {
             true => span.0.saturating_mul(threads.min(open)).saturating_mul(threads - 1) / threads,

@@ -132,9 +132,7 @@ def check_environment(installer: Installer, request: InstallRequest, folder: Pat
         raise EnvironmentProblem(f"{label} is installed, but doesn't import: {in_one_line(done.stderr, lines=1)}")
 
 
-def environment_path(
-    adapter: Adapter, version: str, role: Role = Role.CLIENT, workload: str | None = None
-) -> Path:
+def environment_path(adapter: Adapter, version: str, role: Role = Role.CLIENT, workload: str | None = None) -> Path:
     """Path in the cache, determined by the recipe and the platform."""
     install = adapter.install
     of_kind = INSTALLERS[install.kind].recipe(InstallRequest(adapter, version, role, workload))

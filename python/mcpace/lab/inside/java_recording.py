@@ -1,14 +1,15 @@
 """Samples of stacks and pauses from the lines that ``java/ReadRecording.java`` prints of a recording.
 
-JDK Flight Recorder samples the threads that run, and reports a wait when it ends, with its stack. A moment without a sample
-is one in which no thread ran. Samples of all moments are made from both, because the time for which a sample stands depends
-on those beside it.
+JDK Flight Recorder samples the threads that run, and reports a wait when it ends, with its stack. A moment without a
+sample is one in which no thread ran. Samples of all moments are made from both, because the time for which a sample
+stands depends on those beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from mcpace.lab.inside.java_packages import JavaPackages
 
@@ -19,9 +20,24 @@ LEAST_GAPS = 20
 MOST_MOMENTS = 200_000
 LONGEST_WAIT_NS = 1_000_000_000
 """A wait that is longer, and takes half of the recording, is that of a thread that waits for work or for the end."""
-WAITING_CLASSES = ("sun.nio.", "java.net.", "java.io.", "java.lang.Object", "java.lang.ProcessHandleImpl", "jdk.internal.")
+WAITING_CLASSES = (
+    "sun.nio.",
+    "java.net.",
+    "java.io.",
+    "java.lang.Object",
+    "java.lang.ProcessHandleImpl",
+    "jdk.internal.",
+)
 """Classes of the JDK whose native methods wait. Other native methods run."""
-GENERATED = ("$$Lambda", "LambdaForm$", "$$FastClass", "$$SpringCGLIB", "$$EnhancerBy", "$Proxy", "GeneratedMethodAccessor")
+GENERATED = (
+    "$$Lambda",
+    "LambdaForm$",
+    "$$FastClass",
+    "$$SpringCGLIB",
+    "$$EnhancerBy",
+    "$Proxy",
+    "GeneratedMethodAccessor",
+)
 """Parts of the names of classes that are made while the program runs, and that no file has."""
 NO_THREAD_RAN: tuple[int, ...] = ()
 
@@ -33,7 +49,7 @@ Clock = Callable[[int], int]
 
 @dataclass
 class JavaRecording:
-    """What one virtual machine recorded, on the clock of recordings."""
+    """The record of one virtual machine, on the clock of recordings."""
 
     pid: int
     stacks: list[list[Frame]]
@@ -162,7 +178,7 @@ def fill_moments(
     end = max([at for at, *_ in samples] + [end for _, end, *_ in waits])
     begin = min([at for at, *_ in samples] + [begin for begin, *_ in waits])
     longest = max(LONGEST_WAIT_NS, (end - begin) // 2)
-    waits = sorted(wait for wait in waits if wait[1] - wait[0] <= longest)
+    in_order = sorted(wait for wait in waits if wait[1] - wait[0] <= longest)
     passes: list[tuple[int, list[tuple[int, int, bool]]]] = []
     for at, thread, stack, running in sorted(samples):
         if not passes or at - passes[-1][0] > PERIOD_NS // 4:
@@ -171,25 +187,24 @@ def fill_moments(
     period = _period([at for at, _ in passes])
     moments: list[tuple[int, int, int, bool]] = []
     open_waits: list[tuple[int, int, int, int]] = []
-    next_wait = count = 0
-    for at, seen in _with_moments_between(begin, end, passes, period):
-        if count == MOST_MOMENTS:
+    next_wait = 0
+    for number, (at, seen) in enumerate(_with_moments_between(begin, end, passes, period)):
+        if number == MOST_MOMENTS:
             return moments, True
-        count += 1
-        while next_wait < len(waits) and waits[next_wait][0] <= at:
-            open_waits.append(waits[next_wait])
+        while next_wait < len(in_order) and in_order[next_wait][0] <= at:
+            open_waits.append(in_order[next_wait])
             next_wait += 1
         open_waits = [wait for wait in open_waits if wait[1] > at]
-        running = {thread for thread, *_ in seen}
+        running_threads = {thread for thread, *_ in seen}
         found = [(at, *one) for one in seen]
-        found += [(at, thread, stack, False) for _, _, thread, stack in open_waits if thread not in running]
+        found += [(at, thread, stack, False) for _, _, thread, stack in open_waits if thread not in running_threads]
         moments += found or [(at, 0, 0, False)]
     return moments, False
 
 
 def _period(times: list[int]) -> int:
     """The period that the recorder kept. Gaps between busy moments tell: it may be longer than the one that was set."""
-    gaps = sorted(gap for before, after in zip(times, times[1:], strict=False) if (gap := after - before) <= 3 * PERIOD_NS)
+    gaps = sorted(gap for before, after in pairwise(times) if (gap := after - before) <= 3 * PERIOD_NS)
     return gaps[len(gaps) // 2] if len(gaps) >= LEAST_GAPS else PERIOD_NS
 
 

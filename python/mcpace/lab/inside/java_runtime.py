@@ -28,13 +28,14 @@ OPTION_VARIABLES = (OPTIONS, "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 """Variables from which virtual machines read options. Programs of mcpace's own run without them."""
 EVENTS = Path(__file__).parent / "java" / "events.jfc"
 QUIET_OPTIONS = ("-Xlog:jfr+startup=off", "-XX:+DisplayVMOutputToStderr")
-"""Options that keep the recorder from writing to stdout, which belongs to the protocol: of Java 17 and later, and of others."""
+"""Options that keep the recorder from writing to stdout, which belongs to the protocol: new and old releases."""
 STACK_DEPTH = 256
 INSTRUMENTED = (
-    "apache-httpasyncclient", "apache-httpclient", "http-url-connection", "java-http-client", "jdbc", "jedis", "lettuce",
-    "mongo", "okhttp", "r2dbc", "reactor-netty", "vertx-http-client", "vertx-redis-client", "vertx-sql-client",
+    "apache-httpasyncclient", "apache-httpclient", "http-url-connection", "java-http-client", "jdbc", "jedis",
+    "lettuce", "mongo", "okhttp", "r2dbc", "reactor-netty", "vertx-http-client", "vertx-redis-client",
+    "vertx-sql-client",
 )  # fmt: skip
-"""Libraries that make requests, by the agent's names. Each one makes the start longer, so that rare ones are left out."""
+"""Libraries that make requests, by the agent's names. Each one makes the start longer, so rare ones are left out."""
 TRY_LIMIT_S = 30.0
 READ_LIMIT_S = 60.0
 READER_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -95,7 +96,9 @@ class JavaInstrumentation:
         if len(files) > MOST_PROCESSES:
             self._miss("stacks", f"{len(files) - MOST_PROCESSES} recordings of Java programs were left out")
         if not files and self._is_java_certain:
-            self._miss("stacks", "no Java virtual machine left a recording; programs that were compiled ahead have none")
+            self._miss(
+                "stacks", "no Java virtual machine left a recording; programs that were compiled ahead have none"
+            )
 
     def has_evidence(self) -> bool:
         """Whether a program left a recording."""

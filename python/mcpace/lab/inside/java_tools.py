@@ -30,7 +30,9 @@ def fetch_agent(folder: Path, label: str) -> None:
     run_step([mvn, "--batch-mode", "--quiet", MAVEN_COPY, *options], label, cwd=folder)
     found = hashlib.sha256((folder / AGENT_JAR).read_bytes()).hexdigest()
     if found != digest:
-        raise EnvironmentProblem(f"{label} can't be installed: {coordinates} has the digest {found} in place of {digest}")
+        raise EnvironmentProblem(
+            f"{label} can't be installed: {coordinates} has the digest {found} in place of {digest}"
+        )
 
 
 def compile_reader(folder: Path, label: str) -> None:
@@ -40,7 +42,9 @@ def compile_reader(folder: Path, label: str) -> None:
 
 
 AGENT = Overlay("java-agent", "OpenTelemetry for Java", (AGENT_RECIPE,), fetch_agent)
-RECORDING_READER = Overlay("java-reader", "the reader of Java recordings", (SOURCES / f"{READER}.java",), compile_reader)
+RECORDING_READER = Overlay(
+    "java-reader", "the reader of Java recordings", (SOURCES / f"{READER}.java",), compile_reader
+)
 
 
 def ensure_agent(say: Say) -> Path:

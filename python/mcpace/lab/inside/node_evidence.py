@@ -1,6 +1,6 @@
 """The file of evidence that one program of Node.js writes while it runs: lines of JSON.
 
-Design constraint: The program may write anything into the file, and may end at any byte of it. A line that is damaged is
+Design constraint: The program may write anything into the file, and may end at any byte. A line that is damaged is
 left out.
 """
 
@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any
 
 from mcpace import _core
 from mcpace.lab.inside.node_stacks import LATEST_US, SampledStacks
@@ -28,7 +27,7 @@ SEND_LIMIT_S = 10.0
 
 @dataclass
 class ProgramEvidence:
-    """What one process told about itself."""
+    """The report of one process about itself."""
 
     pid: int
     stacks: SampledStacks
@@ -79,7 +78,7 @@ def read_program(path: Path) -> ProgramEvidence:
 
 
 def package_folder(script: str) -> str:
-    """The folder of the installed package that a script belongs to, with a slash at its end; empty for other scripts."""
+    """The folder of the installed package that a script belongs to, with a slash at the end; empty for others."""
     parts = PurePath(script).parts
     for at in range(len(parts) - 2, 0, -1):
         if parts[at] == "node_modules":

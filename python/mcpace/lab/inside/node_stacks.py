@@ -1,9 +1,9 @@
 """Sampled stacks from profiles of V8, the engine of Node.js (Chrome DevTools Protocol, ``Profiler.Profile``).
 
 A profile's times are microseconds of CLOCK_MONOTONIC. A node of its tree is a function as called from one stack. The
-profile counts lines for the innermost function only, and for all samples of a node together; the samples of a node get
-these lines in turn. An outer function of the server's own has the line of its call where the text of its file tells, and
-else the line at which it begins.
+profile counts lines for the innermost function only, and for all samples of a node together; the samples of a node
+get these lines in turn. An outer function of the server's own has the line of its call where the text of its file
+tells, and else the line at which it begins.
 
 Design constraint: A profile was written by the server's process. Numbers and texts are checked and bounded.
 """
@@ -110,7 +110,9 @@ class SampledStacks:
         return stack if line is None else ((function, file, line, 0), *stack[1:])
 
     def _is_own(self, file: str) -> bool:
-        return file.startswith("/") and ("node_modules/" not in file or bool(self.package and file.startswith(self.package)))
+        return file.startswith("/") and (
+            "node_modules/" not in file or bool(self.package and file.startswith(self.package))
+        )
 
     def _frame_at(self, position: Position) -> Frame:
         """The frame of a position, in the file that its author wrote."""

@@ -1,6 +1,6 @@
 """Packages of the instrumentation of a runtime, in a folder of mcpace's own.
 
-Design constraint: The environment of the server never changes. Its own versions of packages come before those of the folder.
+Design constraint: The environment of the server never changes. Its own packages come before those of the folder.
 """
 
 from __future__ import annotations

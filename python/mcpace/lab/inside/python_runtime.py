@@ -34,7 +34,9 @@ OLDEST_PYTHON = "3.10"
 def install_packages(folder: Path, label: str) -> None:
     """Installs the packages of OpenTelemetry, which stand last on the server's path."""
     target = ["--target", str(folder / PACKAGES_FOLDER), "--python-version", OLDEST_PYTHON, "--no-deps"]
-    run_step([str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(folder / PACKAGES.name)], label)
+    run_step(
+        [str(find_uv()), "pip", "install", "--quiet", *target, "--requirements", str(folder / PACKAGES.name)], label
+    )
 
 
 OVERLAY = Overlay("python", "OpenTelemetry for Python", (PACKAGES,), install_packages)

@@ -18,7 +18,9 @@ MOST_MAPS = 200
 MOST_MAP_BYTES = 32 << 20
 REFERENCE = re.compile(r"^//[#@] ?sourceMappingURL=([^\s]+)\s*$", re.MULTILINE)
 TAIL = 4096
-DIGITS = {digit: value for value, digit in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")}
+DIGITS = {
+    digit: value for value, digit in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,10 @@ def parse_source_map(text: str, folder: Path) -> SourceMap:
     """Raises ValueError, TypeError, KeyError or AttributeError where it is none."""
     of = json.loads(text)
     root = str(of.get("sourceRoot") or "")
-    sources = [str((folder / root / str(source)).resolve()) if "://" not in str(source) else str(source) for source in of["sources"]]
+    sources = [
+        str((folder / root / str(source)).resolve()) if "://" not in str(source) else str(source)
+        for source in of["sources"]
+    ]
     lines = []
     source = original = 0
     for generated in of["mappings"].split(";"):

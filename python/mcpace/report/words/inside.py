@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from mcpace.report.model.contexts import (
@@ -39,7 +40,11 @@ Placed = (
 Timed = Placed | RepeatedDependencyCall | SerialDependencies | SlowDependency
 
 
-SEND_TOGETHER = {"python": "asyncio.gather", "node": "Promise.all", "java": "CompletableFuture.allOf, or virtual threads"}
+SEND_TOGETHER = {
+    "python": "asyncio.gather",
+    "node": "Promise.all",
+    "java": "CompletableFuture.allOf, or virtual threads",
+}
 JAVASCRIPT = {".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"}
 
 
@@ -242,8 +247,8 @@ def _connections(finding: Finding, context: DependencyConnectionPerCall) -> str:
     place = f" The tool connects in {_place(context)}." if context.file else ""
     trip = f"; the way there and back takes {duration(context.round_trip_ns / 1e9)}" if context.round_trip_ns else ""
     return (
-        f"{clean(context.tool or 'The tool', 60)} opens {count(context.connections or 1, 'new connection')}{handshake} to "
-        f"{clean(context.address or 'a dependency', 80)} in each call, though an earlier connection could have been kept. "
+        f"{clean(context.tool or 'The tool', 60)} opens {count(context.connections or 1, 'new connection')}{handshake} "
+        f"to {clean(context.address or 'a dependency', 80)} in each call, though an earlier one could have been kept. "
         f"Connecting takes {_of_call(context)}{trip}.{place}"
     )
 
@@ -261,8 +266,8 @@ def _connections_advice(context: DependencyConnectionPerCall) -> str:
 def _pool(finding: Finding, context: PoolWait) -> str:
     pool = clean(context.pool or "a library", 60)
     return (
-        f"Calls of {clean(context.tool or 'the tool', 60)} wait {_of_call(context)} for a connection of the pool of {pool}, "
-        f"while other threads hold all of them: {_place(context)}."
+        f"Calls of {clean(context.tool or 'the tool', 60)} wait {_of_call(context)} for a connection of the pool of "
+        f"{pool}, while other threads hold all of them: {_place(context)}."
     )
 
 

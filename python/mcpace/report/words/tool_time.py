@@ -112,7 +112,7 @@ def line_words(line: LineTime) -> str:
 
 
 def dependency_words(row: DependencyWait) -> str:
-    """``waited for 127.0.0.1:8099, 5 requests``; ``waited, connected to 10.0.0.5:5432`` where no span tells of requests."""
+    """``waited for 127.0.0.1:8099, 5 requests``; ``waited, connected to 10.0.0.5:5432`` where no span tells more."""
     if row.kind == "connection":
         return f"waited, connected to {clean(row.name, 60)}"
     often = f"{row.requests:.0f}" if abs(row.requests - round(row.requests)) < 0.05 else f"{row.requests:.1f}"

@@ -14,7 +14,9 @@ from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 from support.commands import run
 
 HERE = Path(__file__).parent
-PACKAGES = Overlay("node-weather", "the libraries of the proofs", (HERE / "package.json", HERE / "package-lock.json"), install_packages)
+PACKAGES = Overlay(
+    "node-weather", "the libraries of the proofs", (HERE / "package.json", HERE / "package-lock.json"), install_packages
+)
 PROGRAMS = ("weather.mjs", "sdk.mjs")
 
 
