@@ -224,7 +224,7 @@ def test_the_users_own_variables_stay(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_server_that_sends_its_spans_elsewhere_is_left_to_do_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda say: tmp_path)
+    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda overlay, say: tmp_path)
     own = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")]
     with InsideEvidence([sys.executable, "server.py"], print) as evidence:
         assert evidence.environment(own) == own

@@ -86,6 +86,8 @@ def watched(answering: int, folder: Path, *, short: int = 0, ignored: tuple[str,
     listener.bind(str(path))
     listener.listen()
     command = [sys.executable, "-c", CLIENT, str(answering), str(ports.free()), str(path), str(short)]
+    accepted = []
+    threading.Thread(target=lambda: accepted.append(listener.accept()), daemon=True).start()
     watcher = _core.SocketWatcher(os.getpid(), period_s=PERIOD_S, ignored=list(ignored))
     with listener, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None

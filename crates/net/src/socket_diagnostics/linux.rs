@@ -7,7 +7,9 @@ use std::sync::Mutex;
 
 use mcpace_record::{Nanos, TcpInfo};
 use rustix::net::netlink::{self, SocketAddrNetlink};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with, sockopt,
+};
 use tokio::net::TcpStream;
 
 use crate::lock::lock_mutex;
@@ -45,6 +47,8 @@ const TRAFFIC_SIZE: usize = 208;
 /// An answer has some 400 bytes; the kernel sends parts of lists of at most 32 KiB.
 const ANSWER_LIMIT: usize = 4096;
 const PART_LIMIT: usize = 32 << 10;
+/// Bytes of the kernel's queue of sockets that it destroyed: some thousand sockets.
+const QUEUE_SIZE: usize = 4 << 20;
 /// Sockets of one list that are read.
 const MOST_LISTED: usize = 20_000;
 
@@ -199,6 +203,10 @@ impl DestroyedSockets {
     /// `None` where the system doesn't tell.
     pub(crate) fn open_channel() -> Option<Self> {
         let netlink = open_netlink().ok()?;
+        // A larger queue than the system allows takes a privilege (socket(7)).
+        if sockopt::set_socket_recv_buffer_size_force(&netlink, QUEUE_SIZE).is_err() {
+            let _ = sockopt::set_socket_recv_buffer_size(&netlink, QUEUE_SIZE);
+        }
         bind(&netlink, &SocketAddrNetlink::new(0, DESTROYED_TCP)).ok()?;
         Some(Self { netlink, buffer: vec![0; ANSWER_LIMIT] })
     }

@@ -52,6 +52,8 @@ struct Watching {
     /// Short connections to other destinations.
     short: Vec<ShortConnection>,
     told: u64,
+    /// Whether the kernel could not tell of all connections that ended.
+    lost_some: bool,
     last: Option<Nanos>,
 }
 
@@ -118,6 +120,7 @@ pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, ignored: &[SocketAdd
         reached: HashSet::new(),
         short: Vec::new(),
         told: 0,
+        lost_some: false,
         last: None,
     };
     loop {
@@ -128,6 +131,11 @@ pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, ignored: &[SocketAdd
         }
     }
     watching.look();
+    if watching.lost_some {
+        missing(
+            "connections ended faster than they could be read: some that were open for less than a period are missing",
+        );
+    }
     if watching.told >= MOST_SOCKETS {
         missing(&format!("more than {MOST_SOCKETS} connections were made; the later ones are left out"));
     }
@@ -274,8 +282,16 @@ impl Watching {
     /// Notes the connections that the kernel destroyed since the last look.
     fn note_destroyed(&mut self) {
         let Some(mut destroyed) = self.destroyed.take() else { return };
-        // The kernel's queue has a limit; where it overflowed, some ends are known by the descriptors only.
-        while let Some(socket) = destroyed.next_socket().unwrap_or(None) {
+        loop {
+            let socket = match destroyed.next_socket() {
+                Ok(Some(socket)) => socket,
+                Ok(None) => break,
+                // The kernel's queue has a limit; where it overflowed, some ends are known by the descriptors only.
+                Err(_) => {
+                    self.lost_some = true;
+                    break;
+                }
+            };
             let at = monotonic_now();
             let ends = (socket.local, socket.peer);
             if self.ended.remove(&ends) || socket.peer.port() == 0 {

@@ -105,9 +105,12 @@ class AdapterProcess:
         with contextlib.suppress(OSError):
             self._stdin.close()
 
-    def exit_error(self, during: str = "load") -> LabError | None:
-        """Returns the reason of the program's exit after ending its process group; `None` while it runs."""
-        return self._exit_problem(during) if has_exited(self._process) else None
+    def exit_error(self, during: str = "load", limit_s: float = 0.0) -> LabError | None:
+        """Returns the reason of the program's exit after ending its process group; `None` while it runs.
+
+        An exit within `limit_s` seconds counts: a connection ends before the process that had it.
+        """
+        return self._exit_problem(during) if wait_exit(self._process, limit_s) else None
 
     def __enter__(self) -> Self:
         return self

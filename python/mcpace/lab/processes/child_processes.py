@@ -25,6 +25,8 @@ LONGEST_PAUSE_S = 0.05
 GENERATIONS = 16
 """Most rounds of ending strays: a stray that ends may leave strays of its own."""
 PR_SET_CHILD_SUBREAPER = 36
+EXITS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+"""Codes of waitid(2) for a child that has ended. Its tracer is also told of stops (ptrace(2))."""
 
 Child = subprocess.Popen[str] | subprocess.Popen[bytes]
 
@@ -121,9 +123,11 @@ def wait_exit(child: Child, limit_s: float) -> bool:
 
 
 def has_exited(child: Child) -> bool:
+    """Whether the child has exited. The stop of a child whose stacks are sampled is no exit."""
     if child.returncode is not None:
         return True
-    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    state = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return state is not None and state.si_code in EXITS
 
 
 def signal_group(child: Child, number: signal.Signals) -> None:

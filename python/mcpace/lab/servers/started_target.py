@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mcpace.lab.servers.listening_program import Connect
 
 CONNECT_LIMIT_S = 10.0
+DEATH_LIMIT_S = 0.2
+"""Time in which a program that failed a call ends, where the failure is its death."""
 
 
 class Notes(Protocol):
@@ -73,7 +75,7 @@ def start_target(
         try:
             yield replace(target, url=url, program=None)
         except LabError as problem:
-            if (death := program.exit_error("a call")) is not None:
+            if (death := program.exit_error("a call", DEATH_LIMIT_S)) is not None:
                 raise death from problem
             raise
         if (death := program.exit_error("a call")) is not None:
