@@ -35,7 +35,8 @@ pub struct MessageNote {
     /// `params.name` of `tools/call` and `prompts/get`, `params.uri` of `resources/read`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Identity of `params` (requests) or `result` (results): equal content under another id.
+    /// Identity of `params` (requests) or `result` (results) without `_meta`: equal content under another id, progress token
+    /// or trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
     /// Identity of a tool call's `arguments`: what is asked of the tool, whatever `_meta` says beside it.
@@ -136,8 +137,9 @@ impl MessageNote {
     fn note_request(&mut self, method: &str, params: Option<&RawValue>) {
         self.method = Some(method.to_owned());
         if let Some(params) = params {
-            self.content = Some(digest_bytes(params.get().as_bytes()));
-            self.traceparent = params_traceparent(params.get());
+            let meta = params_meta(params.get());
+            self.content = Some(digest_without(meta, params.get()));
+            self.traceparent = meta.and_then(meta_traceparent);
             if matches!(method, "tools/call" | "prompts/get" | "resources/read") {
                 let named: NamedParams<'_> = serde_json::from_str(params.get()).unwrap_or_default();
                 self.arguments = named.arguments.map(|arguments| digest_bytes(arguments.get().as_bytes()));
@@ -148,8 +150,8 @@ impl MessageNote {
 
     fn note_result(&mut self, result: &RawValue) {
         self.kind = MessageKind::Result;
-        self.content = Some(digest_bytes(result.get().as_bytes()));
         let shape: ResultShape<'_> = serde_json::from_str(result.get()).unwrap_or_default();
+        self.content = Some(digest_without(shape.meta, result.get()));
         self.is_error = shape.is_error;
         self.tools = shape.tools.and_then(|tools| array_length(tools.get()));
         // Apart, so that a `_meta` that is no good doesn't cost the flag.
@@ -159,19 +161,34 @@ impl MessageNote {
     }
 }
 
-/// `_meta.traceparent` of a request's parameters.
-fn params_traceparent(params: &str) -> Option<String> {
-    // Most requests have none, and are not parsed for it.
-    if !params.contains("traceparent") {
+/// `_meta` of a request's parameters.
+fn params_meta(params: &str) -> Option<&RawValue> {
+    // Many requests have none, and are not parsed for it.
+    if !params.contains("\"_meta\"") {
         return None;
     }
-    let meta = serde_json::from_str::<TracedParams<'_>>(params).ok()?.meta?;
+    serde_json::from_str::<ParamsMeta<'_>>(params).ok()?.meta
+}
+
+/// The digest of a text without a value in it.
+fn digest_without(value: Option<&RawValue>, text: &str) -> Digest {
+    let parts = value.and_then(|value| {
+        let at = value.get().as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+        Some([text.get(..at)?, text.get(at + value.get().len()..)?])
+    });
+    match parts {
+        Some(parts) => digest_bytes(parts.concat().as_bytes()),
+        None => digest_bytes(text.as_bytes()),
+    }
+}
+
+fn meta_traceparent(meta: &RawValue) -> Option<String> {
     let traceparent = serde_json::from_str::<TracedMeta>(meta.get()).ok()?.traceparent?;
     TraceContext::parse(&traceparent).map(|context| context.to_string())
 }
 
 #[derive(Deserialize)]
-struct TracedParams<'a> {
+struct ParamsMeta<'a> {
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<&'a RawValue>,
 }
@@ -266,7 +283,7 @@ mod tests {
         };
         assert_eq!(note(1).arguments, note(2).arguments);
         assert!(note(1).arguments.is_some());
-        assert_ne!(note(1).content, note(2).content);
+        assert_eq!(note(1).content, note(2).content);
     }
 
     #[test]

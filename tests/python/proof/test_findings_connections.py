@@ -159,7 +159,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     folder = tmp_path_factory.mktemp("connections")
     python = folder / "venv/bin/python"
     uv = str(find_uv())
-    subprocess.run([uv, "venv", "--quiet", "--python", "3.12", str(folder / "venv")], check=True, timeout=LIMIT_S)
+    subprocess.run([uv, "venv", "--quiet", "--python", "3.11", str(folder / "venv")], check=True, timeout=LIMIT_S)
     install = [uv, "pip", "install", "--quiet", "--python", str(python), *PACKAGES]
     subprocess.run(install, check=True, timeout=10 * LIMIT_S)
     key = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]

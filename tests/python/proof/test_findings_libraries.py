@@ -195,7 +195,7 @@ class Orders:
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orders]:
     folder = tmp_path_factory.mktemp("libraries")
     uv, python = str(find_uv()), str(folder / "venv/bin/python")
-    subprocess.run([uv, "venv", "--quiet", "--python", "3.12", str(folder / "venv")], check=True, timeout=LIMIT_S)
+    subprocess.run([uv, "venv", "--quiet", "--python", "3.11", str(folder / "venv")], check=True, timeout=LIMIT_S)
     install = [uv, "pip", "install", "--quiet", "--python", python, *PACKAGES]
     subprocess.run(install, check=True, timeout=10 * LIMIT_S)
     (folder / "redis").mkdir()

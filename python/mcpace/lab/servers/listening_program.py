@@ -124,7 +124,10 @@ class ListeningProgram(AdapterProcess):
 
 
 def _candidate_urls(addresses: Mapping[Address, float]) -> list[str]:
-    return [f"http://{_authority(address)}{path}" for address in sorted(addresses) for path in PATHS]
+    # Some servers answer at the name of the machine only.
+    names = ["http://localhost:" + str(port) for host, port in sorted(addresses) if host == "127.0.0.1"]
+    hosts = [*(f"http://{_authority(address)}" for address in sorted(addresses)), *names]
+    return [host + path for host in hosts for path in PATHS]
 
 
 def _authority(address: Address) -> str:
