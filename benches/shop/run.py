@@ -38,7 +38,7 @@ from mcpace.report.model.run import Subject
 SERVER = Path(__file__).with_name("shop_server.py")
 INSTALL_LIMIT_S = 300.0
 FIRST = ("httpx", "redis-py")
-BEST_HTTP, BEST_REDIS, BLOCKING_REDIS = "aiohttp", "redis-py, hiredis", "redis-py, hiredis in threads"
+BEST_HTTP, BEST_REDIS, BLOCKING_REDIS = "wreq", "valkey-glide", "redis-py, hiredis in threads"
 UVLOOP = "uvloop==0.23.0"
 
 

@@ -119,9 +119,9 @@ def test_a_workload_with_packages_of_its_own_has_its_own_environment() -> None:
         for workload in (None, "echo", "shop-quick")
     )
     assert plain == echo != quick
-    assert "hiredis>=3" in InstallRequest(python, "1.30.0", Role.SERVER, "shop-quick").extra_requirements
-    assert "hiredis>=3" not in InstallRequest(python, "1.30.0", Role.SERVER, "shop").extra_requirements
-    assert "hiredis>=3" not in InstallRequest(python, "1.30.0", Role.CLIENT, "shop-quick").extra_requirements
+    assert "wreq==0.13.0" in InstallRequest(python, "1.30.0", Role.SERVER, "shop-quick").extra_requirements
+    assert "wreq==0.13.0" not in InstallRequest(python, "1.30.0", Role.SERVER, "shop").extra_requirements
+    assert "wreq==0.13.0" not in InstallRequest(python, "1.30.0", Role.CLIENT, "shop-quick").extra_requirements
 
 
 BUILT = (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from mcpace.lab.environments.installers.protocol import Installed, InstallRequest
@@ -18,6 +19,7 @@ from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.child_processes import run_child
 
 LIST_LIMIT_S = 120.0
+END_OF_TIME = "9999-01-01T00:00:00Z"
 
 
 class Pypi:
@@ -45,7 +47,7 @@ class Pypi:
         run_step(make, request.release_label)
         extras = f"[{','.join(install.extras)}]" if install.extras else ""
         requirements = [f"{install.package}{extras}=={release.version}", *request.extra_requirements]
-        time_machine = ["--exclude-newer", as_of.strftime("%Y-%m-%dT%H:%M:%SZ")] if install.as_of_release else []
+        time_machine = release_time(as_of, request.extra_requirements) if install.as_of_release else []
         # Bytecode is compiled now, or the first trial would include it.
         options = ["--quiet", "--compile-bytecode", "--python", str(python_of(folder)), *time_machine]
         if install.overrides:
@@ -64,6 +66,13 @@ class Pypi:
 
     def runtime_versions(self) -> dict[str, str]:
         return {}
+
+
+def release_time(as_of: datetime, requirements: Sequence[str]) -> list[str]:
+    """Options that resolve as of a time. A requirement of an exact version is exempt: its time is known."""
+    exact = [name for name, version in (one.split("==") for one in requirements if "==" in one) if version]
+    exempt = [f"--exclude-newer-package={name}={END_OF_TIME}" for name in exact]
+    return ["--exclude-newer", as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), *exempt]
 
 
 def list_packages(folder: Path) -> dict[str, str]:
