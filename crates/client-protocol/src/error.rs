@@ -297,6 +297,7 @@ fn retry_suffix(after: &Option<String>) -> String {
     after.as_ref().map(|after| format!("; it asks to wait {after} before the next try")).unwrap_or_default()
 }
 
-fn stderr_end(stderr: &str) -> String {
+/// The end of a sentence about a server process, with the last lines that the process wrote to stderr, if there are any.
+pub fn stderr_end(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; its stderr ended with: {stderr}") }
 }

@@ -20,7 +20,7 @@ pub mod reply;
 pub mod request;
 pub mod resumption;
 
-pub use error::{ClientError, RpcError};
+pub use error::{ClientError, RpcError, stderr_end};
 pub use negotiation::{Agreement, Mode, Negotiation, ServerEra, ServerInfo, Step, Transport};
 pub use reply::{Answer, OtherReply, Raw, ResultKind, ServerReply};
 pub use request::{ClientProfile, Dialect, Outgoing, ParamsWriter, TRACE_MEMBERS};

@@ -22,7 +22,10 @@ from support.release_proofs import interpreter
 
 TOOL = """
 import asyncio, sys
-import httpx
+try:
+    import httpx
+except ImportError:
+    import httpx2 as httpx  # the dependency of the official SDK 2.x
 base, way, port = sys.argv[1:]
 
 async def forecast() -> str:

@@ -45,6 +45,10 @@ const CLIENT: (&str, &str) = ("AsyncClient.__init__", "/v/lib/python3.11/site-pa
 const SELECT: (&str, &str) = ("EpollSelector.select", "/usr/lib/python3.11/selectors.py");
 const SPANS_THREAD: (&str, &str) = ("export", "/v/site-packages/opentelemetry/sdk/trace/export.py");
 
+const MAPPER: (&str, &str) = ("Session.get", "/v/site-packages/sqlalchemy/orm/session.py");
+const DRIVER: (&str, &str) = ("execute", "/v/site-packages/opentelemetry/instrumentation/psycopg/__init__.py");
+const PANDAS: (&str, &str) = ("DataFrame.merge", "/v/site-packages/pandas/core/frame.py");
+
 const BUILDS: &[(&str, &str)] = &[CERTIFICATES, CLIENT, OWN, LOOP];
 const COMPUTES: &[(&str, &str)] = &[OWN, LOOP];
 const BLOCKS: &[(&str, &str)] = &[OWN, LOOP];
@@ -189,6 +193,28 @@ fn one_pattern_many_times_in_a_call_is_named_once() {
         assert_eq!((context.requests, context.times.cause), (6, ms(84.0 - PASS)));
         assert!(["SELECT * FROM t WHERE id = ?", "GET /items/{}"].contains(&context.pattern.as_str()), "{context:?}");
     }
+}
+
+#[test]
+fn the_library_that_sends_each_statement_counts_as_a_part_of_the_requests() {
+    let requests: Vec<Request> =
+        (0..5).map(|number| request(20.0 * number as f64, 20.0 * number as f64 + 5.0, SQL)).collect();
+    // Between two statements a library runs for 10 ms; the driver was once seen below the mapper.
+    let sending: &[(&str, &str)] = &[DRIVER, MAPPER, OWN, LOOP];
+    let gain = |between: &'static [(&'static str, &'static str)]| {
+        let from = |number| 20.0 * f64::from(number) + 5.0;
+        let mut works: Vec<Work> = (0..5).map(|number| running(from(number), from(number) + 10.0, between)).collect();
+        works.push(running(15.0, 20.0, sending));
+        let found = found(&looked_into(&requests, &works));
+        let causes = found.iter().find_map(|finding| match &finding.cause {
+            Cause::RepeatedDependencyCall(context) => Some(context.times.gain),
+            _ => None,
+        });
+        causes.unwrap()
+    };
+    let statements = ms(20.0);
+    assert!(gain(&[MAPPER, OWN, LOOP]) > statements + ms(40.0), "{:?}", gain(&[MAPPER, OWN, LOOP]));
+    assert!(gain(&[PANDAS, OWN, LOOP]) < statements + ms(10.0), "{:?}", gain(&[PANDAS, OWN, LOOP]));
 }
 
 #[test]

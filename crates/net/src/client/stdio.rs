@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpace_child_process::{ChildProcess, Descendants, OutputTail, Pipes, program_name};
 use mcpace_client_protocol::inbound::PendingRequests;
-use mcpace_client_protocol::{Answer, Outgoing};
+use mcpace_client_protocol::{Answer, Outgoing, stderr_end};
 use mcpace_record::{LineFrom, Nanos, Side};
 use mcpace_wire::lines;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -28,6 +28,8 @@ const STDERR_LINE: usize = 64 * 1024;
 const STDERR_TOTAL: usize = 1024 * 1024;
 /// How long the process's last lines may take to be read after its end: something it started may hold the pipe.
 const LAST_LINES: Duration = Duration::from_millis(500);
+/// How long a process that closed its stdout may take to end. A Python program that fails takes some of this to unload.
+const END_AFTER_STDOUT: Duration = Duration::from_secs(2);
 
 /// A running server process.
 pub(crate) struct Stdio {
@@ -114,15 +116,16 @@ impl Stdio {
         if let Some(limit) = self.shared.oversized.get() {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };
         }
-        match self.child.wait_end_within(LAST_LINES).await {
-            Some(end) => {
-                self.last_lines().await;
-                let (program, stderr) = (self.program().to_owned(), lock_mutex(&self.shared.stderr_tail).last_lines());
-                ClientError::ProcessEnded { program, how: end.to_string(), stderr }
-            }
+        let end = self.child.wait_end_within(END_AFTER_STDOUT).await;
+        if end.is_some() {
+            self.last_lines().await;
+        }
+        let stderr = lock_mutex(&self.shared.stderr_tail).last_lines();
+        match end {
+            Some(end) => ClientError::ProcessEnded { program: self.program().to_owned(), how: end.to_string(), stderr },
             None => {
                 let reason = self.shared.pending.close_reason().unwrap_or_else(|| "it reads no more".to_owned());
-                ClientError::BrokeOff { method: method.to_owned(), reason }
+                ClientError::BrokeOff { method: method.to_owned(), reason: format!("{reason}{}", stderr_end(&stderr)) }
             }
         }
     }

@@ -86,6 +86,15 @@ async fn a_server_that_ends_in_the_middle_is_told_with_the_end_of_its_stderr() {
 }
 
 #[tokio::test]
+async fn a_server_that_closes_its_stdout_and_stays_is_told_with_its_stderr() {
+    let (mut client, _) =
+        shell(&legacy_that("echo no such table >&2; exec 1>&-; while read -r line; do :; done"), options());
+    client.connect().await.unwrap();
+    let error = call_tool(&mut client, "t", &json!({})).await.unwrap_err().to_string();
+    assert!(error.ends_with("it closed its stdout; its stderr ended with: no such table"), "{error}");
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let endpoint =
         ServerEndpoint::Stdio { program: "/nowhere/server".into(), args: Vec::new(), environment: Vec::new() };

@@ -1,24 +1,30 @@
 //! `repeated-dependency-call`: a tool sends the same statement, or the same request with other ids, many times within one call
 //! ("N+1 queries").
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use mcpace_record::Nanos;
 
+use super::stack_times::calls_below_own;
 use super::tool_finding::make_finding;
 use super::{CallTimes, RepeatedDependencyCall};
 use crate::DependencyKind;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
-use crate::inside::{ToolCall, median_count, sum_times};
-use crate::view::ProgramSpan;
+use crate::inside::frames::own_call;
+use crate::inside::library_files::is_instrument;
+use crate::inside::{Doing, Stretch, ToolCall, WarmCalls, called_function, median_count, sum_times};
+use crate::view::{ProgramSpan, StackCall};
 
 /// Requests of one pattern in one call, from which on they are repeated.
 pub(super) const FEWEST_REPEATS: u64 = 4;
 
 /// A dependency and a request without the parts that differ.
 type Pattern<'a> = (&'a str, &'a str);
+
+/// A line of the server's own code, and the function of a library that it calls.
+type LibraryCall<'a> = (StackCall<'a>, &'a str);
 
 /// The requests of one pattern in all calls.
 struct Repeated {
@@ -58,23 +64,82 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         };
         let repeated = patterns.into_iter().filter(|(_, repeated)| requests(repeated) >= FEWEST_REPEATS);
         let most = repeated.max_by(|a, b| a.1.time.cmp(&b.1.time).then_with(|| b.0.cmp(&a.0)));
-        let Some((pattern, repeated)) = most.filter(|(_, repeated)| tool.is_notable(repeated.gain)) else { continue };
+        let Some((pattern, repeated)) = most else { continue };
+        // What the client's library does for each request would be done once as well.
+        let library = requesting_library(tool, pattern);
+        let library_windows = |call: &ToolCall<'_, '_>| {
+            let runs = |stretch: &&Stretch<'_, '_>| library.is_some() && library_call(stretch) == library;
+            running_between(call, pattern).filter(runs).map(|stretch| (stretch.from, stretch.to)).collect::<Vec<_>>()
+        };
+        let library_time = sum_times(tool.calls.iter().flat_map(library_windows).map(|(from, to)| to.since(from)));
+        let (time, gain) = (repeated.time + library_time, repeated.gain + library_time);
+        if !tool.is_notable(gain) {
+            continue;
+        }
         let context = RepeatedDependencyCall {
             tool: tool.tool.to_owned(),
             kind: repeated.kind,
             dependency: pattern.0.to_owned(),
             pattern: pattern.1.to_owned(),
             requests: requests(&repeated),
-            times: CallTimes::of_calls(tool, repeated.time, repeated.gain),
+            times: CallTimes::of_calls(tool, time, gain),
         };
         let proof = (Level::High, Reason::RequestsReported);
         let cause = Cause::RepeatedDependencyCall(context);
         findings.push(make_finding(scene, &tool.calls, cause, proof, Disproof::AskOnceForAll, |call| {
-            let spans = call.spans.iter().filter(|span| (span.dependency, span.pattern) == pattern);
-            spans.map(|span| call.span_window(span)).collect()
+            let windows = spans_of(call, pattern).map(|span| call.span_window(span));
+            windows.chain(library_windows(call)).collect()
         }));
     }
     findings
+}
+
+fn spans_of<'s, 'v, 'a>(
+    call: &'s ToolCall<'v, 'a>,
+    pattern: Pattern<'a>,
+) -> impl Iterator<Item = &'v ProgramSpan<'a>> + use<'s, 'v, 'a> {
+    call.spans.iter().copied().filter(move |span| (span.dependency, span.pattern) == pattern)
+}
+
+/// The stretches of a running thread from the end of the first request of a pattern to the beginning of the last one.
+fn running_between<'s, 'v, 'a>(
+    call: &'s ToolCall<'v, 'a>,
+    pattern: Pattern<'a>,
+) -> impl Iterator<Item = &'s Stretch<'v, 'a>> + use<'s, 'v, 'a> {
+    let mut windows = spans_of(call, pattern).map(|span| call.span_window(span));
+    let from = windows.next().map_or(call.to, |(_, ended)| ended);
+    let to = windows.last().map_or(call.from, |(began, _)| began);
+    let running = call.stretches.iter().filter(|stretch| matches!(stretch.doing, Doing::Running(_)));
+    running.filter(move |stretch| from <= stretch.from && stretch.to <= to)
+}
+
+/// The library that sends the requests of a pattern: of all that run between two of them, the one that runs longest, if it
+/// is one in which the instrument was seen, which stands around each request.
+fn requesting_library<'a>(tool: &WarmCalls<'_, 'a>, pattern: Pattern<'a>) -> Option<LibraryCall<'a>> {
+    let stretches = || tool.calls.iter().flat_map(|call| &call.stretches);
+    let has_instrument = |stretch: &&Stretch<'_, '_>| {
+        stretch.stack().is_some_and(|stack| calls_below_own(stack).iter().any(is_instrument))
+    };
+    let requesting: HashSet<LibraryCall<'_>> = stretches().filter(has_instrument).filter_map(library_call).collect();
+    let mut times: HashMap<LibraryCall<'_>, Nanos> = HashMap::new();
+    for stretch in tool.calls.iter().flat_map(|call| running_between(call, pattern)) {
+        if let Some(library) = library_call(stretch).filter(|library| requesting.contains(library)) {
+            let time = times.entry(library).or_default();
+            *time = *time + stretch.time();
+        }
+    }
+    let longest = times.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| order(&b.0).cmp(&order(&a.0))));
+    longest.map(|(library, _)| library)
+}
+
+fn library_call<'a>(stretch: &Stretch<'_, 'a>) -> Option<LibraryCall<'a>> {
+    let stack = stretch.stack()?;
+    let own = own_call(stack)?;
+    Some((stack[own], called_function(stack, own)?))
+}
+
+fn order<'a>((call, callee): &LibraryCall<'a>) -> (&'a str, u32, &'a str) {
+    (call.file, call.line, callee)
 }
 
 /// The spans of a call by their pattern, each in the order in which they begin.
