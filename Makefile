@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs pictures casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs pictures casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -102,6 +102,10 @@ bench-load: build ## The load engine beside wrk, oha and k6: checked requests a 
 
 bench-layers: build ## The handler layer beside djangorestframework-mcp-server's, and what a socket adds
 	$(BIN)/python benches/layers/run.py
+
+bench-shop: build ## Client libraries behind a Python server, and whole servers, under the load of the shop; needs Redis and the package index
+	$(BIN)/python benches/shop/run.py
+	$(BIN)/python benches/shop/run.py --targets
 
 bench-alternatives: $(VENV)/.tools ## Processor time of libraries beside quicker ones with the same use; writes the table of costly-library
 	$(BIN)/uv run --no-project --quiet --script benches/alternatives/run.py --write

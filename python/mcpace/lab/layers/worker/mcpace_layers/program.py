@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     mode, place, tool, given = arguments
     loop = Loop()
     try:
-        sdk_probe = _probe(place, tool, json.loads(given), loop)
+        sdk_probe = _probe(mode, place, tool, json.loads(given), loop)
         if mode == "serve":
             _serve(sdk_probe, commands, answers)
         else:
@@ -66,13 +66,15 @@ def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
     return commands, answers
 
 
-def _probe(place: str, tool: str, arguments: dict[str, Any], loop: Loop) -> Probe:
+def _probe(mode: str, place: str, tool: str, arguments: dict[str, Any], loop: Loop) -> Probe:
     server = load(place)
     kind = probe.find(server)
     sdk_probe = kind(CallTarget(server, tool, arguments, loop))
+    if mode == "serve" and not tool:
+        return sdk_probe
     with sdk_probe.sdk_errors():
         names = sdk_probe.tools()
-    if tool and tool not in names:
+    if tool not in names:
         raise unknown_tool(tool, names)
     return sdk_probe
 
