@@ -40,6 +40,9 @@ const LEAST_RATIO: u32 = 20;
 const MOST_FRAMES: usize = 200;
 const MOST_STACKS: usize = 100_000;
 
+/// Flag of a process that exits (`PF_EXITING` of the kernel).
+const EXITING: u32 = 0x4;
+
 /// Number of `futex` among the system calls, its operations that wait, and the bits that hold its operation.
 const FUTEX: &str = if cfg!(target_arch = "x86_64") { "202" } else { "98" };
 const FUTEX_WAIT: u64 = 0;
@@ -166,6 +169,10 @@ impl Sampling {
 
     fn sample_process(&mut self, at: Nanos, number: usize) {
         let process = &mut self.processes[number];
+        // A process that is seized while it exits is reaped by the sampler, and its parent never learns how it ended.
+        if !is_alive(process.pid) {
+            process.reader = None;
+        }
         let Some(reader) = &mut process.reader else { return };
         match reader.get_stack_traces() {
             Ok(traces) => {
@@ -247,8 +254,17 @@ fn runs_python(pid: u32) -> bool {
     name.is_some_and(|name| name.starts_with("python"))
 }
 
+/// Whether the process exists and has not begun to exit.
 fn is_alive(pid: u32) -> bool {
-    fs::exists(format!("/proc/{pid}/mem")).unwrap_or(false)
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !is_exiting(&stat))
+}
+
+/// Whether `/proc/PID/stat` shows a process that exits or has ended (proc_pid_stat(5), `flags`).
+fn is_exiting(stat: &str) -> bool {
+    // The name of the program stands in parentheses and may have any characters.
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return true };
+    let flags = fields.split_ascii_whitespace().nth(6).and_then(|flags| flags.parse::<u32>().ok());
+    flags.is_none_or(|flags| flags & EXITING != 0)
 }
 
 /// Whether the system forbids reading the process, so that trying again is no use.
@@ -259,6 +275,15 @@ fn is_forbidden(error: &dyn std::fmt::Debug) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_exits_is_told_from_one_that_runs() {
+        let stat = |flags: u32| format!("7 (a) b) R 1 7 7 0 -1 {flags} 1234 0 0\n");
+        assert!(!is_exiting(&stat(0x40_0000)));
+        assert!(is_exiting(&stat(0x40_0004)));
+        assert!(is_exiting(""));
+        assert!(is_alive(std::process::id()));
+    }
 
     #[test]
     fn a_wait_for_a_lock_is_told_from_other_system_calls() {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import mcpace
 from proof.test_findings_inside import dependency  # noqa: F401 - a fixture
 from support import ports
 from support.commands import run
@@ -60,14 +60,16 @@ mcp.tool()(forecast)
 mcp.run("stdio") if way == "stdio" else mcp.run("http", port=int(port))
 """,
 }
+SOURCES = Path(mcpace.__file__).parents[1]
 SDK = pytest.mark.parametrize("sdk", list(SERVERS))
 
 
 def command(sdk: str, way: str, base: str, folder: Path) -> str:
     program = folder / "weather.py"
     program.write_text(TOOL + SERVERS[sdk])
-    python = sys.executable if sdk == "mcpace" else interpreter(sdk)
-    return shlex.join([python, str(program), base, way, str(ports.free())])
+    # mcpace's own environment has no httpx.
+    python = ["env", f"PYTHONPATH={SOURCES}", interpreter("python@1.30.0")] if sdk == "mcpace" else [interpreter(sdk)]
+    return shlex.join([*python, str(program), base, way, str(ports.free())])
 
 
 def inside_case(*words: object, folder: Path) -> dict[str, Any]:
