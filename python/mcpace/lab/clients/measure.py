@@ -93,7 +93,9 @@ def run(
 
 
 class _Comparison:
-    """Rounds in which nothing is looked into. They show the time that looking inside adds to a call."""
+    """Rounds in which nothing is looked into. They show the time that looking inside adds to a call, and how long a
+    program takes to start without instrumentation.
+    """
 
     def __init__(
         self,
@@ -109,6 +111,7 @@ class _Comparison:
         self._options = (revision, server_timing, extra_root)
         self._progress = progress
         self._warm_calls_s: list[float] = []
+        self._connects: list[Case] = []
 
     def open_session(self, stack: ExitStack) -> Session:
         """Starts the target without instrumentation."""
@@ -133,12 +136,18 @@ class _Comparison:
 
     def add_trials(self, session: Session) -> None:
         """Adds the calls of a session's rounds. The first round is cold and left out."""
-        calls = next((case for case in session.cases(self._progress) if case.operation == "call"), None)
-        self._warm_calls_s += calls.trials_s[1:] if calls is not None else []
+        cases = {case.operation: case for case in session.cases(self._progress)}
+        self._warm_calls_s += cases["call"].trials_s[1:] if "call" in cases else []
+        if session.facts.starts_process and cases["connect"].trials_s:
+            self._connects.append(cases["connect"])
 
     def add_to(self, cases: list[Case]) -> None:
-        """Adds the time that looking inside adds to a call."""
-        for case in cases:
+        """Adds the time that looking inside adds to a call. Replaces the connects, of which the program's start is a
+        part, by those without instrumentation.
+        """
+        for number, case in enumerate(cases):
+            if case.operation == "connect" and self._connects:
+                cases[number] = max(self._connects, key=lambda plain: len(plain.trials_s))
             found = paired_ratio(case.trials_s[1:], self._warm_calls_s) if case.inside is not None else None
             if case.inside is not None and found is not None:
                 ratio, low, high, rounds = found
