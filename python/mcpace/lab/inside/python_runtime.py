@@ -123,8 +123,8 @@ class PythonInstrumentation:
         has_samples = self._samples is not None and len(self._samples) > 1
         if not lines and has_samples:
             reasons.append(
-                "the server's Python does not use the PYTHONPATH that mcpace sets, so OpenTelemetry was not loaded in it: "
-                "it runs with -E or -I, or its command sets PYTHONPATH"
+                "the server's Python does not use the PYTHONPATH that mcpace sets, so OpenTelemetry was not loaded in "
+                "it: it runs with -E or -I, or its command sets PYTHONPATH"
             )
         elif others := self._uninstrumented_processes():
             processes = "process" if others == 1 else "processes"
