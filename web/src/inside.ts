@@ -14,13 +14,14 @@ export function insides(page: Page): HTMLElement[] {
       told.title,
       h("p", { class: "lead" }, told.where),
       told.notes.map((note) => h("p", { class: "warned" }, note)),
+      told.about.map((sentence) => h("p", { class: "lead" }, sentence)),
       h(
         "div",
         { class: told.lines.length ? "beside" : "" },
-        times("Parts of a call", told.parts, told.server_s),
-        times("By line of the server's code, running or waiting there", told.lines, told.server_s),
+        times(told.parts_title, told.parts, told.whole_s),
+        times("By line of the server's code, running or waiting there", told.lines, told.whole_s),
       ),
-      told.flame ? flame(told.flame, told.server_s, told.title) : null,
+      told.flame ? flame(told.flame, told.whole_s, told.title) : null,
     ),
   );
 }

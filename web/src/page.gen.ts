@@ -164,8 +164,10 @@ export interface Head {
 export interface InsideShown {
   title: string;
   where: string;
-  server_s: number;
+  whole_s: number;
   notes: string[];
+  about: string[];
+  parts_title: string;
   parts: TimeRowShown[];
   lines: TimeRowShown[];
   flame?: FlameShown;

@@ -39,7 +39,7 @@ def written(run: Run, folder: Path) -> str:
 def flame_of(run: Run) -> tuple[FlameShown, float]:
     [shown] = insides_of(run)
     assert shown.flame is not None
-    return shown.flame, shown.server_s
+    return shown.flame, shown.whole_s
 
 
 def block(page: Page, name: str) -> Locator:

@@ -7,11 +7,21 @@ from pathlib import Path
 import pytest
 
 from mcpace.lab.inside.source_paths import source_path, with_source_path
-from mcpace.report.model.inside import DependencyWait, FlameGraph, LineTime, PackageTime, ToolTime
+from mcpace.report.model.inside import (
+    AddedTime,
+    DependencyWait,
+    FlameGraph,
+    InsideSums,
+    LineTime,
+    PackageTime,
+    ToolTime,
+)
 from mcpace.report.model.run import Case, DependencyLane, DependencySpan, Run, Subject, Waterfall, WaterfallExchange
 from mcpace.report.page.build import page_of
 from mcpace.report.page.inside import insides_of
 from mcpace.report.page.model import FlameShown
+from mcpace.report.words.inside_sums import added_words
+from mcpace.report.words.quantities import share
 from mcpace.report.words.source_place import LONGEST_PATH, path_words
 from mcpace.report.words.tool_time import NO_SOURCE, line_rows, split_rows
 
@@ -106,6 +116,28 @@ def test_the_flame_graph_of_a_real_run_fills_its_call() -> None:
     assert any(place.startswith("weather.py:") for place in shown.flame.places)
     assert not any(path.startswith("/") for path in [*shown.flame.places, *(line.words for line in shown.lines)])
     assert len(RUN.read_bytes()) < 300_000
+
+
+def test_the_page_shows_sums_where_calls_overlapped() -> None:
+    sums = InsideSums(
+        calls=200,
+        stretch_s=2.0,
+        running_s=0.01,
+        dependencies=[DependencyWait(kind="database", name="redis", requests=2.0, time_s=0.04)],
+        packages=[PackageTime(package="httpx", time_s=0.008)],
+        lines=[LineTime(file="weather.py", line=7, function="forecast", running_s=0.009, waiting_s=0.0)],
+        samples=400,
+        added=AddedTime(plain_s=0.02, ratio=1.1, low=1.05, high=1.15, rounds=5),
+    )
+    case = Case(subject=Subject(sdk="s"), target="t", operation="call", tool="f", inside_sums=sums)
+    [shown] = insides_of(Run.load(RUN).model_copy(update={"kind": "load", "cases": [case]}))
+    assert shown.title == "Inside f under load"
+    assert [row.share for row in shown.parts] == [share(0.008, 0.01), ""]
+    assert shown.whole_s == max(row.time_s for row in [*shown.parts, *shown.lines])
+    assert "Calls overlap" in shown.about[0]
+    assert sums.added is not None
+    assert shown.about[1] == added_words(sums.added)
+    assert shown.flame is None
 
 
 @pytest.mark.parametrize(

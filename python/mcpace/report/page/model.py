@@ -426,8 +426,12 @@ class InsideShown(Model):
 
     title: str
     where: str
-    server_s: float
+    whole_s: float
+    """The time that the bars are parts of: that of a call, or the longest row where calls overlapped."""
     notes: list[str]
+    about: list[str]
+    """What looking inside adds to a call, and what sums over calls that overlap mean."""
+    parts_title: str
     parts: list[TimeRowShown]
     lines: list[TimeRowShown]
     flame: FlameShown | None = None
