@@ -133,15 +133,13 @@ struct HttpState {
 #[derive(Clone, Copy, Debug)]
 enum NegotiationState {
     /// `server/discover` may show either era.
-    Probing {
-        is_repeated: bool,
-    },
+    Probing { is_repeated: bool },
     /// `server/discover` must succeed.
-    Discovering {
-        revision: Revision,
-    },
+    Discovering { revision: Revision },
     Initializing {
         offer: Revision,
+        /// Whether the server has yet to read `server/discover`.
+        has_probe: bool,
     },
 }
 
@@ -177,7 +175,9 @@ impl Negotiation {
 
     /// The limit of [`Step::Discover`] ran out: a legacy program may ignore requests before `initialize`.
     pub fn handle_timeout(&mut self) -> Step {
-        self.send_initialize(Revision::LATEST_LEGACY)
+        let offer = Revision::LATEST_LEGACY;
+        self.state = NegotiationState::Initializing { offer, has_probe: true };
+        Step::Initialize { offer }
     }
 
     /// A step failed without a reply.
@@ -187,7 +187,10 @@ impl Negotiation {
     pub fn handle_failure(&mut self, error: ClientError) -> Result<Step, ClientError> {
         match (self.state, error) {
             // Some old servers end when the first request is not `initialize`.
-            (NegotiationState::Probing { .. }, ClientError::ProcessEnded { .. }) => Ok(Step::Reopen),
+            (
+                NegotiationState::Probing { .. } | NegotiationState::Initializing { has_probe: true, .. },
+                ClientError::ProcessEnded { .. },
+            ) => Ok(Step::Reopen),
             (_, error) => Err(self.http.as_mut().and_then(|http| http.refusal.take()).unwrap_or(error)),
         }
     }
@@ -202,7 +205,7 @@ impl Negotiation {
             NegotiationState::Discovering { revision } => {
                 self.modern_agreement(&discovery_result(reply, address, revision)?, revision).map(Step::Connected)
             }
-            NegotiationState::Initializing { offer } => self.handle_initialized(reply, address, offer),
+            NegotiationState::Initializing { offer, .. } => self.handle_initialized(reply, address, offer),
         }
     }
 
@@ -217,7 +220,7 @@ impl Negotiation {
     }
 
     fn send_initialize(&mut self, offer: Revision) -> Step {
-        self.state = NegotiationState::Initializing { offer };
+        self.state = NegotiationState::Initializing { offer, has_probe: false };
         Step::Initialize { offer }
     }
 

@@ -155,6 +155,13 @@ fn a_silent_program_and_one_that_ends_are_legacy() {
 }
 
 #[test]
+fn a_slow_program_that_ends_at_discover_is_started_again() {
+    let steps = play_auto(false, vec![Timeout, connection_ended(), Open(Transport::Pipe), LEGACY]);
+    assert_eq!(steps[1..4], ["initialize 2025-11-25", "reopen", "initialize 2025-11-25"]);
+    assert!(last_step(&steps).starts_with("connected "), "{steps:?}");
+}
+
+#[test]
 fn a_program_that_answers_discover_too_late_is_modern() {
     let steps = play_auto(false, vec![Timeout, Err_(200, code::UNSUPPORTED_PROTOCOL_VERSION, &["2026-07-28"]), MODERN]);
     assert_eq!(steps[2..], ["discover 2026-07-28", "connected 2026-07-28 stdio Modern"]);
