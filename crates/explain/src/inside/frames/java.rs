@@ -118,7 +118,10 @@ pub(in crate::inside) fn class_path(file: &str) -> Option<&str> {
 
 /// `java.net.http.` of a file; empty for classes without a package.
 fn package_of(file: &str) -> String {
-    class_path(file).unwrap_or(file).rsplit_once('/').map_or_else(String::new, |(package, _)| format!("{}.", package.replace('/', ".")))
+    class_path(file)
+        .unwrap_or(file)
+        .rsplit_once('/')
+        .map_or_else(String::new, |(package, _)| format!("{}.", package.replace('/', ".")))
 }
 
 #[cfg(test)]
