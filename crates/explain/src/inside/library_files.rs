@@ -1,7 +1,7 @@
 //! Paths of library files, in the way in which a library's documentation and the tables of this crate name them.
 
 pub(crate) use super::frames::Language;
-use super::frames::{Origin, java, origin_of};
+use super::frames::{Origin, is_instrumentation, java, origin_of};
 use crate::view::StackCall;
 
 /// Folders that libraries are installed in.
@@ -50,7 +50,7 @@ impl<'a> LibraryFile<'a> {
 
 /// Whether a call works for the instrument, which stands between a library and the code that calls it.
 pub(crate) fn is_instrument(call: &StackCall<'_>) -> bool {
-    matches!(origin_of(call.file), Origin::Library("opentelemetry" | "wrapt" | "@opentelemetry"))
+    matches!(origin_of(call.file), Origin::Library(name) if is_instrumentation(name))
 }
 
 /// Whether a call loads code: Python's import system, Node's loaders, Java's class loaders.
@@ -84,6 +84,14 @@ mod tests {
         for (file, expected) in cases {
             assert_eq!(file_of(file), expected, "{file}");
         }
+    }
+
+    #[test]
+    fn the_instrument_is_each_package_of_the_instrumentation() {
+        let is_instrument = |file| is_instrument(&StackCall { function: "f", file, line: 1 });
+        assert!(is_instrument("/c/node_modules/require-in-the-middle/index.js"));
+        assert!(is_instrument("/v/site-packages/wrapt/wrappers.py"));
+        assert!(!is_instrument("/srv/node_modules/pg/lib/client.js") && !is_instrument("/srv/weather.py"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Libraries that check values, and libraries that turn values into text and back, by language.
 
 use super::stack_times::calls_below_own;
-use crate::inside::frames::{Origin, origin_of};
+use crate::inside::frames::{Origin, called_name, origin_of};
 use crate::inside::library_files::{Language, LibraryFile, is_instrument};
 use crate::view::{SampledStack, StackCall};
 
@@ -184,7 +184,7 @@ pub(super) fn data_work<'a>(stack: SampledStack<'a>) -> Option<(DataWork, &'a st
     let library = library_name(entry)?;
     let called = |functions: &[&str]| {
         let of_library = calls.iter().filter(|call| library_name(call) == Some(library));
-        of_library.map(function_name).any(|name| functions.contains(&name))
+        of_library.map(called_name).any(|name| functions.contains(&name))
     };
     let work = match row.work {
         DataWork::Validation if called(&SERIALIZING) => DataWork::Serialization,
@@ -224,11 +224,6 @@ fn library_name<'a>(call: &StackCall<'a>) -> Option<&'a str> {
     let end = file.path.match_indices('/').nth(segments - 1).map_or(file.path.len(), |(at, _)| at);
     let name = &file.path[..end];
     Some(name.strip_suffix(".py").or_else(|| name.strip_suffix(".js")).unwrap_or(name))
-}
-
-/// The last part of a function's name: `BaseModel.model_dump` is `model_dump`.
-fn function_name<'a>(call: &StackCall<'a>) -> &'a str {
-    call.function.rsplit('.').next().unwrap_or(call.function)
 }
 
 #[cfg(test)]

@@ -44,14 +44,6 @@ pub(super) fn origin_of(file: &str) -> Origin<'_> {
     }
 }
 
-/// Whether nothing but the instrumentation and the JDK is on the stack.
-pub(super) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
-    let mut origins =
-        stack.iter().map(|call| origin_of(call.file)).filter(|origin| !matches!(origin, Origin::Standard(_)));
-    let is_instrumentation = |origin| matches!(origin, Origin::Library(name) if INSTRUMENTATION.contains(&name));
-    origins.next().is_some_and(is_instrumentation) && origins.all(is_instrumentation)
-}
-
 /// Whether the call is that of a thread that runs an event loop of Netty, on which WebFlux, Vert.x and Quarkus run tools.
 pub(super) fn is_event_loop(call: &StackCall<'_>) -> bool {
     let is_loop = call.function.split('.').next().is_some_and(|class| class.ends_with("EventLoop"));
