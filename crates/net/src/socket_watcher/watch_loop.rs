@@ -70,7 +70,7 @@ struct ExceededLimits {
 }
 
 impl ExceededLimits {
-    /// What is missing, for each limit that was exceeded.
+    /// A sentence for each limit that was exceeded, with the evidence that is missing.
     fn reasons(&self) -> Vec<String> {
         let reasons = [
             (
