@@ -430,7 +430,7 @@ class InsideShown(Model):
     """The time that the bars are parts of: that of a call, or the longest row where calls overlapped."""
     notes: list[str]
     about: list[str]
-    """What looking inside adds to a call, and what sums over calls that overlap mean."""
+    """The time that looking inside adds to a call, and the meaning of sums over calls that overlap."""
     parts_title: str
     parts: list[TimeRowShown]
     lines: list[TimeRowShown]
