@@ -312,7 +312,8 @@ class StackSampler:
 
 @final
 class SocketWatcher:
-    """Watches the connections that the descendants of one process make, until it is stopped."""
+    """Watches the connections of ``root`` and its descendants, of this process the descendants only, until it is
+    stopped."""
 
     def __new__(cls, root: int, *, period_s: float, ignored: list[str] = ...) -> SocketWatcher:
         """Connections to the addresses ``ignored`` (``127.0.0.1:4318``) are left out."""

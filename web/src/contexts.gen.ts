@@ -301,7 +301,6 @@ export interface PacketLoss {
 /** Facts of ``pool-wait``. Calls of a tool wait for a connection of a pool that other calls hold. */
 export interface PoolWait {
   cause_ns?: number;
-  connections?: number;
   file?: string;
   function?: string;
   gain_ns?: number;

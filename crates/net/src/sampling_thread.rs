@@ -26,8 +26,8 @@ struct Control {
 
 #[derive(Default)]
 struct ControlState {
-    ended: bool,
-    paused: bool,
+    has_ended: bool,
+    is_paused: bool,
 }
 
 /// Paces a thread: the period varies at random, and is lengthened where one look takes long.
@@ -63,11 +63,11 @@ impl SamplingThread {
 
     /// Lets no further look begin until [`resume`](Self::resume). A look that has begun goes on.
     pub(crate) fn pause(&self) {
-        lock_mutex(&self.control.state).paused = true;
+        lock_mutex(&self.control.state).is_paused = true;
     }
 
     pub(crate) fn resume(&self) {
-        lock_mutex(&self.control.state).paused = false;
+        lock_mutex(&self.control.state).is_paused = false;
         self.control.wake.notify_all();
     }
 
@@ -81,7 +81,7 @@ impl SamplingThread {
     }
 
     fn end_thread(&mut self) {
-        lock_mutex(&self.control.state).ended = true;
+        lock_mutex(&self.control.state).has_ended = true;
         self.control.wake.notify_all();
         // A thread that panicked leaves the events that it had made.
         let _ = self.thread.take().map(JoinHandle::join);
@@ -102,10 +102,10 @@ impl Pace {
         let period = usual.mul_f64(rand::rng().random_range(0.5..1.5));
         let state = lock_mutex(&self.control.state);
         // A lock that was poisoned by a panic elsewhere ends the thread.
-        let Ok((state, _)) = self.control.wake.wait_timeout_while(state, period, |state| !state.ended) else {
+        let Ok((state, _)) = self.control.wake.wait_timeout_while(state, period, |state| !state.has_ended) else {
             return false;
         };
-        let resumed = self.control.wake.wait_while(state, |state| state.paused && !state.ended);
-        resumed.is_ok_and(|state| !state.ended)
+        let resumed = self.control.wake.wait_while(state, |state| state.is_paused && !state.has_ended);
+        resumed.is_ok_and(|state| !state.has_ended)
     }
 }

@@ -420,7 +420,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lock: Option<ThreadLock>,
     },
-    /// A connection that a program makes was there for the first time.
+    /// A program's connection was seen for the first time.
     SocketOpened {
         /// Its number.
         socket: SocketId,

@@ -26,7 +26,7 @@ pub enum ThreadLock {
     HoldsInterpreter,
     /// The thread waits in the kernel until another thread frees a lock (futex(2)).
     Waits,
-    /// The thread waits in this way for a limited time. CPython waits so for the lock of the interpreter.
+    /// The thread waits on a futex with a time limit. CPython waits for the interpreter's lock in this way.
     WaitsLimited,
 }
 

@@ -54,6 +54,41 @@ kept.close()
 step()
 """
 
+MANY = """
+import socket, sys
+kept = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(100)]
+for _ in range(2):
+    print(flush=True)
+    sys.stdin.readline()
+    for connection in kept:
+        connection.sendall(b"ask")
+        connection.recv(100)
+print(flush=True)
+sys.stdin.readline()
+"""
+"""Asks twice on each of many connections."""
+SHIFTED = """
+import fcntl, os, resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+kept = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+fcntl.fcntl(kept, fcntl.F_DUPFD, 1800)
+kept.close()
+
+def step():
+    print(flush=True)
+    sys.stdin.readline()
+
+step()
+others = [os.open("/dev/null", os.O_RDONLY) for _ in range(1500)]
+step()
+for other in others:
+    os.close(other)
+step()
+os.close(1800)
+step()
+"""
+"""Opens so many files that the descriptor of its connection is beyond those that are read, and closes them again."""
+
 
 @pytest.fixture
 def answering() -> Iterator[int]:
@@ -85,14 +120,23 @@ def watched(answering: int, folder: Path, *, short: int = 0, ignored: tuple[str,
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()
-    command = [sys.executable, "-c", CLIENT, str(answering), str(ports.free()), str(path), str(short)]
     accepted = []
     threading.Thread(target=lambda: accepted.append(listener.accept()), daemon=True).start()
+    with listener:
+        arguments = [str(answering), str(ports.free()), str(path), str(short)]
+        return watched_program(CLIENT, arguments, steps=5, ignored=ignored)
+
+
+def watched_program(
+    program_text: str, arguments: list[str], *, steps: int, ignored: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """The events about a Python program that waits for a line after each of ``steps`` steps."""
+    command = [sys.executable, "-c", program_text, *arguments]
     watcher = _core.SocketWatcher(os.getpid(), period_s=PERIOD_S, ignored=list(ignored))
-    with listener, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stdin is not None
-        for _ in range(5):
+        for _ in range(steps):
             program.stdout.readline()
             # The watcher finds new processes and looks at connections in this time.
             threading.Event().wait(0.25)
@@ -132,6 +176,27 @@ def test_connections_that_begin_and_end_between_two_looks_are_counted(answering:
     ended = {one["socket"] for one in kinds(events, "socket-closed")}
     assert {one["socket"] for one in here} == ended & {one["socket"] for one in here}
     assert sum("pid" not in one for one in here) > 100
+
+
+def test_the_data_of_all_connections_is_read_where_there_are_many(answering: int) -> None:
+    events = watched_program(MANY, [str(answering)], steps=3)
+    opened = {one["socket"] for one in kinds(events, "socket-opened")}
+    received = {one["socket"]: one["traffic"]["received"] for one in kinds(events, "socket-traffic")}
+    assert len(opened) == 100
+    assert received == dict.fromkeys(opened, 12)
+    [missing] = kinds(events, "source-missing")
+    assert "more than 64 connections" in missing["reason"]
+
+
+def test_a_connection_whose_descriptor_is_not_read_is_not_taken_for_closed(answering: int) -> None:
+    events = watched_program(SHIFTED, [str(answering)], steps=4)
+    [opened] = kinds(events, "socket-opened")
+    [closed] = kinds(events, "socket-closed")
+    # Three steps of the program lie between.
+    assert closed["at"] - opened["at"] > 600_000_000
+    assert closed["by"] == "program"
+    [missing] = kinds(events, "source-missing")
+    assert "more than 1024 descriptors" in missing["reason"]
 
 
 def test_addresses_that_are_ignored_are_left_out(answering: int, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ pub(crate) struct ThreadWait<'a, K> {
     pub(crate) kind: K,
     /// The stack of the thread that it waits for, where that is seen.
     pub(crate) holder: Option<SampledStack<'a>>,
-    /// Whether the calls would still need the time of the threads that work meanwhile: a lock orders work, and a pool bounds
-    /// waiting.
+    /// Whether the waiting threads would still need the processor time of the threads at work. This is true for locks and
+    /// false for pools.
     pub(crate) orders_work: bool,
 }
 

@@ -2,15 +2,15 @@
 //!
 //! Times of threads and of requests that overlap are added, so the sums do not add up to the stretch and belong to no call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use mcpace_record::{Nanos, Recording};
 use serde::Serialize;
 
-use super::frames::{own_call, serves_instrumentation, waits_for_work, working_package};
-use super::tool_time::{DependencyTime, LineTime, PackageTime, SourceLine, called_function, keep_longest};
-use super::{DependencyKind, Moments};
-use crate::view::{SampledStack, SpanOwner, StackCall, Texts, join_events};
+use super::Moments;
+use super::frames::{own_call, serves_instrumentation, waits_for_work};
+use super::tool_time::{DependencyTime, LineTime, PackageTime, TimeTables};
+use crate::view::{SampledStack, SampledThread, SpanOwner, StackCall, Texts, join_events};
 
 /// Sums over one stretch of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -33,21 +33,13 @@ pub struct InsideSums {
     pub spans: u64,
 }
 
-#[derive(Default)]
-struct Sums<'a> {
-    dependencies: HashMap<&'a str, (DependencyKind, u64, Nanos)>,
-    packages: HashMap<Option<&'a str>, Nanos>,
-    lines: HashMap<(StackCall<'a>, Option<&'a str>), (Nanos, Nanos)>,
-    running: Nanos,
-}
-
 /// Adds up what the programs of `recording` did from `from` to `to`.
 #[must_use]
 pub fn inside_sums(recording: &Recording, from: Nanos, to: Nanos) -> InsideSums {
     let texts = Texts::default();
     let view = join_events(recording, &texts);
     let evidence = &view.inside;
-    let mut sums = Sums::default();
+    let mut tables = TimeTables::default();
     let spans = evidence.spans.requests.iter().filter(|span| {
         // The servers that the calls asked may report their own requests.
         (from..to).contains(&span.began) && span.owner != SpanOwner::OtherProgram
@@ -55,60 +47,53 @@ pub fn inside_sums(recording: &Recording, from: Nanos, to: Nanos) -> InsideSums 
     let mut result = InsideSums { stretch: to.since(from), ..InsideSums::default() };
     for span in spans {
         result.spans += 1;
-        let entry = sums.dependencies.entry(span.dependency).or_insert((span.kind, 0, Nanos::ZERO));
-        entry.1 += 1;
-        entry.2 = entry.2 + span.ended.at.since(span.began);
+        tables.add_dependency(span.dependency, span.kind, 1, span.ended.at.since(span.began));
     }
     let moments = Moments::of_samples(&evidence.samples);
-    let mut sampled = Nanos::ZERO;
-    for moment in 0..moments.starts.len() {
-        if !(from..to).contains(&moments.at(moment)) {
-            continue;
-        }
-        result.samples += 1;
+    let within: Vec<usize> =
+        (0..moments.starts.len()).filter(|moment| (from..to).contains(&moments.at(*moment))).collect();
+    let idle = idle_threads(&evidence.stacks, within.iter().map(|moment| moments.threads(*moment)));
+    result.samples = within.len() as u64;
+    for moment in within {
         let (start, end) = moments.reach(moment);
         let time = end.min(to).since(start.max(from));
-        sampled = sampled + time;
         for thread in moments.threads(moment) {
-            sums.add_thread(evidence.stacks[thread.stack as usize], thread.running, time);
+            let stack = evidence.stacks[thread.stack as usize];
+            if serves_instrumentation(stack) || waits_for_work(stack) || idle.contains(&(thread.pid, thread.thread)) {
+                continue;
+            }
+            if thread.running {
+                result.running = result.running + time;
+                tables.add_running(stack, time);
+            } else {
+                tables.add_waiting(stack, time);
+            }
         }
     }
-    result.running = sums.running;
-    let dependency =
-        |(name, (kind, requests, time)): (&str, _)| DependencyTime { kind, name: name.to_owned(), requests, time };
-    result.dependencies = sums.dependencies.into_iter().map(dependency).collect();
-    let package = |(name, time): (Option<&str>, _)| PackageTime { package: name.map(str::to_owned), time };
-    result.packages = sums.packages.into_iter().map(package).collect();
-    let line = |((call, callee), (running, waiting)): ((StackCall<'_>, Option<&str>), _)| LineTime {
-        line: SourceLine::of_call(&call),
-        callee: callee.map(str::to_owned),
-        running,
-        waiting,
-    };
-    // A thread that waits at one line all the time serves no call.
-    let serves_calls = |line: &LineTime| line.running > Nanos::ZERO || line.waiting != sampled;
-    result.lines = sums.lines.into_iter().map(line).filter(serves_calls).collect();
-    keep_longest(&mut result.dependencies, &mut result.packages, &mut result.lines);
+    (result.dependencies, result.packages, result.lines) = tables.into_rows();
     result
 }
 
-impl<'a> Sums<'a> {
-    fn add_thread(&mut self, stack: SampledStack<'a>, running: bool, time: Nanos) {
-        if serves_instrumentation(stack) || waits_for_work(stack) {
-            return;
-        }
-        let own = own_call(stack);
-        if running {
-            self.running = self.running + time;
-            let package = self.packages.entry(working_package(stack)).or_default();
-            *package = *package + time;
-        }
-        if let Some(own) = own {
-            let line = self.lines.entry((stack[own], called_function(stack, own))).or_default();
-            let sum = if running { &mut line.0 } else { &mut line.1 };
-            *sum = *sum + time;
+/// Threads that wait at one line of the server's own code each time at which their process was sampled: they serve no call.
+/// Each is told by its process and its number.
+fn idle_threads<'v>(
+    stacks: &[SampledStack<'_>],
+    moments: impl Iterator<Item = &'v [SampledThread]>,
+) -> HashSet<(u32, u64)> {
+    let mut sampled: HashMap<u32, u64> = HashMap::new();
+    let mut waits: HashMap<(u32, u64), (StackCall<'_>, u64)> = HashMap::new();
+    for threads in moments {
+        let pids: HashSet<u32> = threads.iter().map(|thread| thread.pid).collect();
+        pids.into_iter().for_each(|pid| *sampled.entry(pid).or_default() += 1);
+        for thread in threads.iter().filter(|thread| !thread.running) {
+            let stack = stacks[thread.stack as usize];
+            let Some(own) = own_call(stack) else { continue };
+            let (line, times) = waits.entry((thread.pid, thread.thread)).or_insert((stack[own], 0));
+            *times += u64::from(*line == stack[own]);
         }
     }
+    let is_idle = |((pid, _), (_, times)): &((u32, u64), (StackCall<'_>, u64))| sampled.get(pid) == Some(times);
+    waits.into_iter().filter(is_idle).map(|(thread, _)| thread).collect()
 }
 
 #[cfg(test)]
@@ -143,11 +128,14 @@ mod tests {
         let idle = vec![frame("select", "/usr/lib/python3.11/selectors.py")];
         let seen = |stack, frames| event(0, EventKind::StackSeen { stack: StackId(stack), frames });
         let background = vec![frame("watch", "/srv/weather.py")];
-        let mut events = vec![seen(0, works), seen(1, waits), seen(2, idle), seen(3, background)];
+        let pool = vec![frame("refresh", "/srv/cache.py")];
+        let mut events = vec![seen(0, works), seen(1, waits), seen(2, idle), seen(3, background), seen(4, pool)];
         for at in (0..100).step_by(10) {
             let waiting = if at == 0 { 2 } else { 1 };
             events.extend([sample(at, 1, 0, true), sample(at, 2, waiting, false)]);
             events.extend([sample(at, 3, 2, false), sample(at, 4, 3, false)]);
+            // Two threads of a pool in the background.
+            events.extend([sample(at, 5, 4, false), sample(at, 6, 4, false)]);
         }
         events.extend([request(10, 60), request(20, 70), request(95, 120), request(200, 210)]);
         events.sort_by_key(|event| event.at);
@@ -167,6 +155,21 @@ mod tests {
         assert!(
             [running, waiting].iter().any(|line| line.waiting == Nanos::ZERO && line.callee.as_deref() == Some("send"))
         );
+    }
+
+    #[test]
+    fn a_thread_that_always_waits_is_left_out_and_others_at_its_line_are_not() {
+        let sleeps = vec![frame("refresh", "/srv/cache.py")];
+        let mut events = vec![event(0, EventKind::StackSeen { stack: StackId(0), frames: sleeps })];
+        for at in (0..100).step_by(10) {
+            // Two threads always wait there. Two others take turns, so that one of them waits at each moment.
+            let turn = at / 10 % 2;
+            events.extend([sample(at, 1, 0, false), sample(at, 2, 0, false), sample(at, 3 + turn, 0, false)]);
+        }
+        let recording = Recording::new(RecordingHead::bare(Instrument::Client), events);
+        let sums = inside_sums(&recording, Nanos::ZERO, Nanos::from_millis(100));
+        let [line] = sums.lines.as_slice() else { panic!("{sums:?}") };
+        assert!((90..=100).contains(&(line.waiting.0 / 1_000_000)), "{sums:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Paths of library files, in the way in which a library's documentation and the tables of this crate name them.
 
 pub(crate) use super::frames::Language;
-use super::frames::{Origin, origin_of};
+use super::frames::{Origin, is_instrumentation, java, origin_of};
 use crate::view::StackCall;
 
 /// Folders that libraries are installed in.
@@ -12,7 +12,7 @@ const INSTALLED: [(&str, Language); 3] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LibraryFile<'a> {
     pub(crate) language: Language,
-    /// `httpx/_client.py`, `json/decoder.py`, `zod/v3/types.js`; for Java the class with its package, `com/x/Mapper.map`.
+    /// `httpx/_client.py`, `json/decoder.py`, `zod/v3/types.js`; for Java the class with its package, `com/x/Mapper.java`.
     pub(crate) path: &'a str,
 }
 
@@ -34,7 +34,7 @@ impl<'a> LibraryFile<'a> {
         if let Some(path) = file.strip_prefix("node:") {
             return Some(Self { language: Language::Node, path });
         }
-        None
+        java::class_path(file).map(|path| Self { language: Language::Java, path })
     }
 
     /// Whether the file belongs to one of `modules`: `json` is a module of `json/decoder.py` and of `json.py`, and no module
@@ -50,7 +50,7 @@ impl<'a> LibraryFile<'a> {
 
 /// Whether a call works for the instrument, which stands between a library and the code that calls it.
 pub(crate) fn is_instrument(call: &StackCall<'_>) -> bool {
-    matches!(origin_of(call.file), Origin::Library("opentelemetry" | "wrapt" | "@opentelemetry"))
+    matches!(origin_of(call.file), Origin::Library(name) if is_instrumentation(name))
 }
 
 /// Whether a call loads code: Python's import system, Node's loaders, Java's class loaders.
@@ -75,12 +75,23 @@ mod tests {
             ("/usr/lib/python3.11/json/decoder.py", Some((Language::Python, "json/decoder.py"))),
             ("/srv/node_modules/a/node_modules/zod/index.js", Some((Language::Node, "zod/index.js"))),
             ("node:internal/modules/cjs/loader", Some((Language::Node, "internal/modules/cjs/loader"))),
+            ("gson.jar!/com/google/gson/Gson.java", Some((Language::Java, "com/google/gson/Gson.java"))),
+            ("jrt:/java.sql/java/sql/Driver.java", Some((Language::Java, "java/sql/Driver.java"))),
             ("/srv/weather.py", None),
+            ("com/example/Weather.java", None),
             ("", None),
         ];
         for (file, expected) in cases {
             assert_eq!(file_of(file), expected, "{file}");
         }
+    }
+
+    #[test]
+    fn the_instrument_is_each_package_of_the_instrumentation() {
+        let is_instrument = |file| is_instrument(&StackCall { function: "f", file, line: 1 });
+        assert!(is_instrument("/c/node_modules/require-in-the-middle/index.js"));
+        assert!(is_instrument("/v/site-packages/wrapt/wrappers.py"));
+        assert!(!is_instrument("/srv/node_modules/pg/lib/client.js") && !is_instrument("/srv/weather.py"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Threads that wait for a connection of a pool, by the functions of libraries.
 
-use super::frames::{Origin, origin_of, serves_instrumentation, waits_for_work};
+use super::frames::{Origin, called_name, origin_of, serves_instrumentation, waits_for_work};
 use crate::view::StackCall;
 
 /// Whether a thread with this stack works for the program, or waits within a tool.
@@ -32,7 +32,7 @@ pub(crate) fn pool_wait<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
     // The pool's own queue and conditions lie between the lock and the function that takes a connection.
     let (package, _) = calls.clone().find_map(library_of)?;
     calls.by_ref().take_while(|call| library_of(call).is_none_or(|(own, _)| own == package)).find_map(|call| {
-        let function = call.function.rsplit('.').next().unwrap_or(call.function);
+        let function = called_name(call);
         let is_wait =
             |&(own, file, name): &(&str, &str, &str)| own == package && call.file.ends_with(file) && name == function;
         POOL_WAITS.iter().any(is_wait).then_some(package)

@@ -119,11 +119,17 @@ struct ToolSum<'a> {
     samples: u64,
     spans: u64,
     traced_spans: u64,
+    tables: TimeTables<'a>,
+    flame: FlameTree<'a>,
+}
+
+/// Times by dependency, by package, and by line of the server's own code.
+#[derive(Default)]
+pub(super) struct TimeTables<'a> {
     dependencies: HashMap<&'a str, (DependencyKind, u64, Nanos)>,
     packages: HashMap<Option<&'a str>, Nanos>,
     /// Running and waiting, by the own call and what it calls.
     lines: HashMap<(StackCall<'a>, Option<&'a str>), (Nanos, Nanos)>,
-    flame: FlameTree<'a>,
 }
 
 /// The time of each tool, in the order in which tools first occur.
@@ -150,8 +156,7 @@ pub(crate) fn tool_times(view: &View<'_>) -> Vec<ToolTime> {
         sum.spans += call.spans.len() as u64;
         sum.traced_spans += call.spans.iter().filter(|span| span.owner != SpanOwner::Unknown).count() as u64;
         for span in &call.spans {
-            let entry = sum.dependencies.entry(span.dependency).or_insert((span.kind, 0, Nanos::ZERO));
-            entry.1 += 1;
+            sum.tables.add_dependency(span.dependency, span.kind, 1, Nanos::ZERO);
         }
         for stretch in &call.stretches {
             sum.add_stretch(stretch.doing, stretch.time());
@@ -169,29 +174,62 @@ impl<'a> ToolSum<'a> {
     fn add_stretch(&mut self, doing: Doing<'_, 'a>, time: Nanos) {
         match doing {
             Doing::Running(stack) => {
-                let package = self.packages.entry(working_package(stack)).or_default();
-                *package = *package + time;
+                self.tables.add_running(stack, time);
                 self.flame.add_stack(stack, ThreadState::Running, time);
-                self.add_line(stack, |(running, _)| *running = *running + time);
             }
-            Doing::Dependency { span, .. } => {
-                let entry = self.dependencies.entry(span.dependency).or_insert((span.kind, 0, Nanos::ZERO));
-                entry.2 = entry.2 + time;
-            }
+            Doing::Dependency { span, .. } => self.tables.add_dependency(span.dependency, span.kind, 0, time),
             Doing::Connected { address, thread } => {
-                let entry = self.dependencies.entry(address).or_insert((DependencyKind::Connection, 0, Nanos::ZERO));
-                entry.2 = entry.2 + time;
+                self.tables.add_dependency(address, DependencyKind::Connection, 0, time);
                 if let Some((stack, _)) = thread {
-                    self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
+                    self.tables.add_waiting(stack, time);
                 }
             }
             Doing::Waiting { stack, .. } => {
                 self.waiting = self.waiting + time;
                 self.flame.add_stack(stack, ThreadState::Waiting, time);
-                self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
+                self.tables.add_waiting(stack, time);
             }
             Doing::Unknown => self.rest = self.rest + time,
         }
+    }
+
+    fn into_tool_time(self, tool: &str) -> ToolTime {
+        let (dependencies, packages, lines) = self.tables.into_rows();
+        ToolTime {
+            tool: tool.to_owned(),
+            calls: self.calls,
+            traced: self.traced,
+            overlapping: self.overlapping,
+            server: self.server,
+            dependencies,
+            packages,
+            lines,
+            waiting: self.waiting,
+            rest: self.rest,
+            samples: self.samples,
+            spans: self.spans,
+            traced_spans: self.traced_spans,
+            flame: self.flame.into_graph(),
+        }
+    }
+}
+
+impl<'a> TimeTables<'a> {
+    pub(super) fn add_dependency(&mut self, name: &'a str, kind: DependencyKind, requests: u64, time: Nanos) {
+        let entry = self.dependencies.entry(name).or_insert((kind, 0, Nanos::ZERO));
+        (entry.1, entry.2) = (entry.1 + requests, entry.2 + time);
+    }
+
+    /// Adds the time of a thread that ran, to its package and to its line.
+    pub(super) fn add_running(&mut self, stack: SampledStack<'a>, time: Nanos) {
+        let package = self.packages.entry(working_package(stack)).or_default();
+        *package = *package + time;
+        self.add_line(stack, |(running, _)| *running = *running + time);
+    }
+
+    /// Adds the time of a thread that waited, to its line.
+    pub(super) fn add_waiting(&mut self, stack: SampledStack<'a>, time: Nanos) {
+        self.add_line(stack, |(_, waiting)| *waiting = *waiting + time);
     }
 
     fn add_line(&mut self, stack: SampledStack<'a>, add: impl FnOnce(&mut (Nanos, Nanos))) {
@@ -200,7 +238,8 @@ impl<'a> ToolSum<'a> {
         }
     }
 
-    fn into_tool_time(self, tool: &str) -> ToolTime {
+    /// The rows with the longest times, the longest first.
+    pub(super) fn into_rows(self) -> (Vec<DependencyTime>, Vec<PackageTime>, Vec<LineTime>) {
         let dependencies = self.dependencies.into_iter().map(|(name, (kind, requests, time))| DependencyTime {
             kind,
             name: name.to_owned(),
@@ -215,40 +254,18 @@ impl<'a> ToolSum<'a> {
             running,
             waiting,
         });
-        let mut result = ToolTime {
-            tool: tool.to_owned(),
-            calls: self.calls,
-            traced: self.traced,
-            overlapping: self.overlapping,
-            server: self.server,
-            dependencies: dependencies.collect(),
-            packages: packages.collect(),
-            lines: lines.collect(),
-            waiting: self.waiting,
-            rest: self.rest,
-            samples: self.samples,
-            spans: self.spans,
-            traced_spans: self.traced_spans,
-            flame: self.flame.into_graph(),
-        };
-        keep_longest(&mut result.dependencies, &mut result.packages, &mut result.lines);
-        result
+        let mut dependencies: Vec<_> = dependencies.collect();
+        let mut packages: Vec<_> = packages.collect();
+        let mut lines: Vec<_> = lines.collect();
+        dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+        packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));
+        let time = |line: &LineTime| line.running + line.waiting;
+        lines.sort_by(|a, b| time(b).cmp(&time(a)).then_with(|| (&a.line, &a.callee).cmp(&(&b.line, &b.callee))));
+        dependencies.truncate(MOST_ROWS);
+        packages.truncate(MOST_ROWS);
+        lines.truncate(MOST_ROWS);
+        (dependencies, packages, lines)
     }
-}
-
-/// Sorts rows by their times, the longest first, and keeps the first ones.
-pub(super) fn keep_longest(
-    dependencies: &mut Vec<DependencyTime>,
-    packages: &mut Vec<PackageTime>,
-    lines: &mut Vec<LineTime>,
-) {
-    dependencies.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
-    packages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.package.cmp(&b.package)));
-    let time = |line: &LineTime| line.running + line.waiting;
-    lines.sort_by(|a, b| time(b).cmp(&time(a)).then_with(|| (&a.line, &a.callee).cmp(&(&b.line, &b.callee))));
-    dependencies.truncate(MOST_ROWS);
-    packages.truncate(MOST_ROWS);
-    lines.truncate(MOST_ROWS);
 }
 
 /// The function of a library or of Python that the own call at `own` calls.

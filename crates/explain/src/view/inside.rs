@@ -40,6 +40,8 @@ pub(crate) struct SampledThread {
     pub(crate) stack: u32,
     /// Its process.
     pub(crate) pid: u32,
+    /// Its number among the threads of the process.
+    pub(crate) thread: u64,
     /// Whether it ran, as the system tells.
     pub(crate) running: bool,
     /// The lock that it held or waited for, where that is told.
@@ -105,10 +107,10 @@ impl<'a> InsideJoin<'a> {
                     evidence.stacks.push(keeper.keep_list(calls));
                 }
             }
-            EventKind::StackSample { pid, stack, running, lock, .. } => match self.numbers.get(stack) {
+            EventKind::StackSample { pid, thread, stack, running, lock } => match self.numbers.get(stack) {
                 Some(stack) if evidence.samples.len() < MOST_SAMPLES => {
-                    let (pid, running, lock) = (*pid, *running, *lock);
-                    evidence.samples.push(SampledThread { at, stack: *stack, pid, running, lock });
+                    let (pid, thread, running, lock) = (*pid, *thread, *running, *lock);
+                    evidence.samples.push(SampledThread { at, stack: *stack, pid, thread, running, lock });
                 }
                 _ => evidence.left_out += 1,
             },

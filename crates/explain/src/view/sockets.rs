@@ -65,7 +65,7 @@ struct OpenSocket {
     number: u32,
     traffic: SocketTraffic,
     /// When the data was sent that no data has followed yet.
-    asked: Option<Nanos>,
+    request_sent: Option<Nanos>,
 }
 
 impl<'a> SocketJoin<'a> {
@@ -87,7 +87,7 @@ impl<'a> SocketJoin<'a> {
                     info: None,
                     first_sent: None,
                 });
-                self.open.insert(*socket, OpenSocket { number, traffic: SocketTraffic::default(), asked: None });
+                self.open.insert(*socket, OpenSocket { number, traffic: SocketTraffic::default(), request_sent: None });
             }
             EventKind::SocketTraffic { socket, traffic } => self.add_traffic(*socket, traffic, at.at),
             EventKind::SocketClosed { socket, established, by, info } => {
@@ -111,11 +111,13 @@ impl<'a> SocketJoin<'a> {
         let mut answered = None;
         if has_received {
             // An answer to what was sent before, or to what was sent since the last look.
-            let asked = open.asked.take().or((has_sent && sent <= received).then_some(sent));
-            answered = asked.filter(|asked| *asked < received).map(|asked| (asked, received));
+            let request_sent = open.request_sent.take().or((has_sent && sent <= received).then_some(sent));
+            answered = request_sent
+                .filter(|request_sent| *request_sent < received)
+                .map(|request_sent| (request_sent, received));
         }
         if has_sent && (!has_received || sent > received) {
-            open.asked = open.asked.or(Some(sent));
+            open.request_sent = open.request_sent.or(Some(sent));
         }
         open.traffic = *traffic;
         if let Some((from, to)) = answered {

@@ -110,6 +110,33 @@ fn values_into_text_are_named_once_where_no_quicker_library_is_known() {
 }
 
 #[test]
+fn work_with_values_in_java_is_named_with_its_jar() {
+    const TOOL: Call = ("Weather.forecast", "com/example/Weather.java");
+    const PARSER: Call =
+        ("UTF8StreamJsonParser.nextToken", "jackson-core.jar!/com/fasterxml/jackson/core/UTF8StreamJsonParser.java");
+    const MAPPER: Call =
+        ("ObjectMapper.readValue", "jackson-databind.jar!/com/fasterxml/jackson/databind/ObjectMapper.java");
+    const SDK: Call = ("McpJsonMapper.readValue", "mcp-core.jar!/io/modelcontextprotocol/json/McpJsonMapper.java");
+    const AGENT: Call = ("Exporter.export", "opentelemetry.jar!/io/opentelemetry/exporter/Exporter.java");
+    const THREAD: Call = ("Thread.run", "jrt:/java.base/java/lang/Thread.java");
+    let of_java = |stack: &'static [Call]| {
+        looked_into(&[], &[running(0.0, 40.0, stack), running(40.0, 60.0, &[TOOL, SDK, THREAD])])
+    };
+    for (stack, line) in [
+        (&[PARSER, MAPPER, TOOL, SDK, THREAD][..], Some("com/example/Weather.java")),
+        // Jackson works for the SDK; no line of the server's code takes that time.
+        (&[PARSER, MAPPER, SDK, THREAD], None),
+    ] {
+        let found = found(&of_java(stack));
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        let Cause::SerializationCost(context) = &finding.cause else { panic!("{finding:?}") };
+        assert_eq!(context.library, "jackson-databind");
+        assert_eq!(context.line.as_ref().map(|line| line.file.as_str()), line);
+    }
+    assert_eq!(codes(&of_java(&[PARSER, MAPPER, AGENT, THREAD])), [""; 0]);
+}
+
+#[test]
 fn a_part_of_the_processor_time_below_a_fifth_is_no_cause() {
     for stack in [&[VALIDATE, OWN, LOOP][..], PICKLES] {
         let works = [running(0.0, 15.0, stack), running(15.0, 99.0, COMPUTES)];

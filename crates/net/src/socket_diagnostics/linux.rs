@@ -159,11 +159,8 @@ impl SocketDiagnostics {
 
     /// The name and the peer of a UNIX socket.
     fn unix_socket(&self, inode: u32) -> Option<(Option<String>, Option<u32>)> {
-        let mut query = [0; UNIX_QUERY];
+        let mut query = query_header::<UNIX_QUERY>(REQUEST);
         let mut put = |at: usize, bytes: &[u8]| query[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &(UNIX_QUERY as u32).to_ne_bytes());
-        put(4, &BY_FAMILY.to_ne_bytes());
-        put(6, &REQUEST.to_ne_bytes());
         put(HEADER, &[AddressFamily::UNIX.as_raw() as u8]);
         put(HEADER + 4, &u32::MAX.to_ne_bytes());
         put(HEADER + 8, &inode.to_ne_bytes());
@@ -234,14 +231,24 @@ fn open_netlink() -> io::Result<OwnedFd> {
 
 /// Query for all sockets of a family.
 fn list_query(family: AddressFamily) -> [u8; QUERY] {
-    let mut query = [0; QUERY];
-    let mut put = |at: usize, bytes: &[u8]| query[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, &(QUERY as u32).to_ne_bytes());
-    put(4, &BY_FAMILY.to_ne_bytes());
-    put(6, &(REQUEST | DUMP).to_ne_bytes());
-    put(HEADER, &[family.as_raw() as u8, 6, 1 << (INFO - 1), 0]);
     // All states but TIME_WAIT.
-    put(HEADER + 4, &(!(1_u32 << 6)).to_ne_bytes());
+    tcp_query(REQUEST | DUMP, family, !(1_u32 << 6))
+}
+
+/// Query for TCP sockets of a family in these states, with their statistics.
+fn tcp_query(flags: u16, family: AddressFamily, states: u32) -> [u8; QUERY] {
+    let mut query = query_header(flags);
+    query[HEADER..HEADER + 4].copy_from_slice(&[family.as_raw() as u8, 6, 1 << (INFO - 1), 0]);
+    query[HEADER + 4..HEADER + 8].copy_from_slice(&states.to_ne_bytes());
+    query
+}
+
+/// An empty query of `SIZE` bytes behind its `struct nlmsghdr`.
+fn query_header<const SIZE: usize>(flags: u16) -> [u8; SIZE] {
+    let mut query = [0; SIZE];
+    query[..4].copy_from_slice(&(SIZE as u32).to_ne_bytes());
+    query[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
+    query[6..8].copy_from_slice(&flags.to_ne_bytes());
     query
 }
 
@@ -254,15 +261,9 @@ impl SocketQuery {
     pub(crate) fn for_addresses(local: SocketAddr, peer: SocketAddr) -> Self {
         let family = if local.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let scope = if let SocketAddr::V6(address) = local { address.scope_id() } else { 0 };
-        let mut query = [0; QUERY];
-        let mut put = |at: usize, bytes: &[u8]| query[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &(QUERY as u32).to_ne_bytes());
-        put(4, &BY_FAMILY.to_ne_bytes());
-        // `NLM_F_REQUEST`
-        put(6, &1_u16.to_ne_bytes());
-        put(HEADER, &[family.as_raw() as u8, 6, 1 << (INFO - 1), 0]);
         // Sockets in every state.
-        put(HEADER + 4, &u32::MAX.to_ne_bytes());
+        let mut query = tcp_query(REQUEST, family, u32::MAX);
+        let mut put = |at: usize, bytes: &[u8]| query[at..at + bytes.len()].copy_from_slice(bytes);
         put(QUERY_PORTS, &local.port().to_be_bytes());
         put(QUERY_PORTS + 2, &peer.port().to_be_bytes());
         for (at, address) in [(QUERY_PORTS + 4, local.ip()), (QUERY_PORTS + 20, peer.ip())] {

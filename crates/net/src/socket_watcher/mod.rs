@@ -11,7 +11,7 @@
 //! network namespaces, and names of hosts.
 
 #[cfg(target_os = "linux")]
-mod watching;
+mod watch_loop;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl SocketWatcher {
     pub fn start(root: u32, period: Duration, ignored: Vec<SocketAddr>) -> Result<Self, NetError> {
         let thread = SamplingThread::start("mcpace-sockets", (period, LEAST_RATIO), move |sink, pace| {
             #[cfg(target_os = "linux")]
-            watching::watch_until_ended(sink, root, &ignored, pace);
+            watch_loop::watch_until_ended(sink, root, &ignored, pace);
             #[cfg(not(target_os = "linux"))]
             {
                 use mcpace_record::{EventKind, EvidenceSource};

@@ -343,8 +343,6 @@ class PoolWait(Context):
     code: ClassVar[str] = "pool-wait"
     cause_ns: Whole | None = None
     """Time of a call that the cause takes."""
-    connections: Whole | None = None
-    """Connections of the pool, where they were counted; otherwise zero."""
     file: str | None = None
     """Path of the file."""
     function: str | None = None
@@ -354,7 +352,7 @@ class PoolWait(Context):
     line: Whole | None = None
     """Number of the line."""
     pool: str | None = None
-    """The package of the pool, or the address of the dependency."""
+    """The package of the pool."""
     server_ns: Whole | None = None
     """Time that a call takes at the server."""
     tool: str | None = None

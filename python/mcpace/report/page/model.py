@@ -430,7 +430,7 @@ class InsideShown(Model):
     """The time that the bars are parts of: that of a call, or the longest row where calls overlapped."""
     notes: list[str]
     about: list[str]
-    """Sentences about the time that looking inside adds to a call, and about sums over calls that overlap."""
+    """The time that looking inside adds to a call, and the meaning of sums over calls that overlap."""
     parts_title: str
     parts: list[TimeRowShown]
     lines: list[TimeRowShown]

@@ -1,6 +1,7 @@
 //! Libraries that check values, and libraries that turn values into text and back, by language.
 
 use super::stack_times::calls_below_own;
+use crate::inside::frames::{Origin, called_name, origin_of};
 use crate::inside::library_files::{Language, LibraryFile, is_instrument};
 use crate::view::{SampledStack, StackCall};
 
@@ -168,17 +169,24 @@ pub(super) fn data_work<'a>(stack: SampledStack<'a>) -> Option<(DataWork, &'a st
     if calls.first().is_some_and(is_instrument) {
         return None;
     }
-    let (file, work) = calls.iter().find_map(|call| {
-        let file = LibraryFile::of_call(call)?;
-        let row = MODULES.iter().find(|row| file.is_in(row.language, row.modules))?;
-        Some((file, row.work))
-    })?;
-    let library = library_name(file);
-    let called = |functions: &[&str]| {
-        let of_library = calls.iter().filter(|call| LibraryFile::of_call(call).map(library_name) == Some(library));
-        of_library.map(function_name).any(|name| functions.contains(&name))
+    let (innermost, row) = calls.iter().enumerate().find_map(|(position, call)| Some((position, row_of(call)?)))?;
+    // The work begins where other code calls the row's libraries.
+    let is_within = |call: &&StackCall<'_>| row.has_call(call) || matches!(origin_of(call.file), Origin::Standard(_));
+    let work_calls = || calls[innermost..].iter().take_while(is_within);
+    if calls[innermost..].iter().find(|call| !is_within(call)).is_some_and(is_instrument) {
+        return None;
+    }
+    let entry = match row.language {
+        // Several jars do one work: the server's code calls `jackson-databind`, which calls `jackson-core`.
+        Language::Java => work_calls().filter(|call| row.has_call(call)).last()?,
+        Language::Python | Language::Node => &calls[innermost],
     };
-    let work = match work {
+    let library = library_name(entry)?;
+    let called = |functions: &[&str]| {
+        let of_library = calls.iter().filter(|call| library_name(call) == Some(library));
+        of_library.map(called_name).any(|name| functions.contains(&name))
+    };
+    let work = match row.work {
         DataWork::Validation if called(&SERIALIZING) => DataWork::Serialization,
         DataWork::Validation if called(&BUILDING) => DataWork::Building,
         // Building calls functions in other modules.
@@ -188,28 +196,40 @@ pub(super) fn data_work<'a>(stack: SampledStack<'a>) -> Option<(DataWork, &'a st
     Some((work, library))
 }
 
-fn is_building(call: &StackCall<'_>) -> bool {
-    let file = LibraryFile::of_call(call);
-    file.is_some_and(|file| {
-        MODULES.iter().any(|row| row.work == DataWork::Building && file.is_in(row.language, row.modules))
-    })
+impl Modules {
+    fn has_call(&self, call: &StackCall<'_>) -> bool {
+        LibraryFile::of_call(call).is_some_and(|file| file.is_in(self.language, self.modules))
+    }
 }
 
-/// The name that is installed or imported: the first segment of a path, two for scoped packages of Node.
-fn library_name(file: LibraryFile<'_>) -> &str {
+fn row_of(call: &StackCall<'_>) -> Option<&'static Modules> {
+    let file = LibraryFile::of_call(call)?;
+    MODULES.iter().find(|row| file.is_in(row.language, row.modules))
+}
+
+fn is_building(call: &StackCall<'_>) -> bool {
+    MODULES.iter().any(|row| row.work == DataWork::Building && row.has_call(call))
+}
+
+/// The name that is installed or imported: the first segment of a path, two for scoped packages of Node, the jar of Java.
+fn library_name<'a>(call: &StackCall<'a>) -> Option<&'a str> {
+    let file = LibraryFile::of_call(call)?;
+    if file.language == Language::Java {
+        return match origin_of(call.file) {
+            Origin::Library(jar) => Some(jar),
+            _ => None,
+        };
+    }
     let segments = if file.path.starts_with('@') { 2 } else { 1 };
     let end = file.path.match_indices('/').nth(segments - 1).map_or(file.path.len(), |(at, _)| at);
     let name = &file.path[..end];
-    name.strip_suffix(".py").or_else(|| name.strip_suffix(".js")).unwrap_or(name)
-}
-
-/// The last part of a function's name: `BaseModel.model_dump` is `model_dump`.
-fn function_name<'a>(call: &StackCall<'a>) -> &'a str {
-    call.function.rsplit('.').next().unwrap_or(call.function)
+    Some(name.strip_suffix(".py").or_else(|| name.strip_suffix(".js")).unwrap_or(name))
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::inside::frames::own_call;
+
     use super::*;
 
     const OWN: StackCall<'_> = StackCall { function: "forecast", file: "/srv/weather.py", line: 1 };
@@ -243,5 +263,31 @@ mod tests {
         }
         let validator = [OWN, call("BaseModel.model_validate", main), OWN];
         assert_eq!(data_work(&validator), None);
+    }
+
+    #[test]
+    fn work_of_java_is_told_by_class_and_has_the_name_of_the_jar() {
+        let own = call("Weather.forecast", "com/example/Weather.java");
+        let parser = call("UTF8StreamJsonParser.nextToken", "jackson-core.jar!/com/fasterxml/jackson/core/Parser.java");
+        let mapper = call("ObjectMapper.readValue", "jackson-databind.jar!/com/fasterxml/jackson/databind/Mapper.java");
+        let list = call("ArrayList.add", "jrt:/java.base/java/util/ArrayList.java");
+        let jackson = Some((DataWork::Serialization, "jackson-databind"));
+        assert_eq!(data_work(&[list, parser, mapper, own]), jackson);
+        assert_eq!(data_work(&[mapper, own]), jackson);
+        let schema = "json-schema-validator.jar!/com/networknt/schema";
+        let (checks, builds) = (format!("{schema}/JsonSchema.java"), format!("{schema}/JsonSchemaFactory.java"));
+        let checks = StackCall { function: "JsonSchema.validate", file: &checks, line: 1 };
+        let builds = StackCall { function: "JsonSchemaFactory.getSchema", file: &builds, line: 1 };
+        assert_eq!(data_work(&[checks, own]), Some((DataWork::Validation, "json-schema-validator")));
+        assert_eq!(data_work(&[checks, builds, own]), Some((DataWork::Building, "json-schema-validator")));
+        // The SDK's work has no own code, which would be the line of the finding.
+        let sdk = call("JacksonMcpJsonMapper.writeValue", "mcp-json-jackson2.jar!/io/modelcontextprotocol/Mapper.java");
+        let tomcat = call("Connector.run", "tomcat-embed-core.jar!/org/apache/catalina/Connector.java");
+        assert_eq!(data_work(&[parser, mapper, sdk, tomcat]), jackson);
+        assert_eq!(own_call(&[parser, mapper, sdk, tomcat]), None);
+        // The agent's own work is none of the server's.
+        let agent = call("Exporter.export", "opentelemetry.jar!/io/opentelemetry/exporter/Exporter.java");
+        assert_eq!(data_work(&[parser, mapper, list, agent]), None);
+        assert_eq!(data_work(&[agent, mapper, own]), None);
     }
 }

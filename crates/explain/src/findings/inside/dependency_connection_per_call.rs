@@ -14,14 +14,14 @@ use super::{CallTimes, DependencyConnectionPerCall};
 use crate::SourceLine;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
-use crate::inside::frames::{Origin, origin_of, own_call};
+use crate::inside::frames::{Origin, called_name, origin_of, own_call};
 use crate::inside::{ToolCall, WarmCalls, median_count, sum_times};
 use crate::view::{ProgramSocket, SampledStack, StackCall, View};
 
-/// Percent of the calls that open a connection, and percent of the connections that an earlier one could have replaced.
-const MOST_CALLS: usize = 80;
+/// Least percentage of calls that open a connection, and least percentage of connections that an earlier one could replace.
+const LEAST_SHARE_PERCENT: usize = 80;
 
-/// Connecting takes at least this much of a call, in time or in percent of its time.
+/// Connecting takes at least this time, and at least this percentage of a call.
 const SHORTEST: Nanos = Nanos::from_millis(1);
 const LEAST_PERCENT: u64 = 5;
 
@@ -112,7 +112,7 @@ fn opened_by_calls<'v, 'a>(view: &'v View<'a>, tool: &WarmCalls<'_, 'a>) -> Hash
 impl Opened<'_, '_> {
     fn is_per_call(&self) -> bool {
         let with_connection = self.calls.iter().filter(|sockets| !sockets.is_empty()).count();
-        with_connection * 100 >= self.calls.len() * MOST_CALLS
+        with_connection * 100 >= self.calls.len() * LEAST_SHARE_PERCENT
     }
 }
 
@@ -146,7 +146,7 @@ impl<'v, 'a> History<'v, 'a> {
             };
             replaceable += usize::from(all[..earlier].iter().rev().take(MOST_EARLIER).any(|other| is_free(&other)));
         }
-        total > 0 && replaceable * 100 >= total * MOST_CALLS
+        total > 0 && replaceable * 100 >= total * LEAST_SHARE_PERCENT
     }
 
     /// Whether an answer was awaited on a connection.
@@ -227,8 +227,7 @@ fn connecting_stack(stack: SampledStack<'_>) -> Option<(SampledStack<'_>, usize)
 }
 
 fn is_named(call: &StackCall<'_>, names: &[&str]) -> bool {
-    let function = call.function.rsplit('.').next().unwrap_or(call.function);
-    names.contains(&function) && origin_of(call.file) != Origin::Own
+    names.contains(&called_name(call)) && origin_of(call.file) != Origin::Own
 }
 
 fn merge_times(mut times: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {

@@ -275,11 +275,9 @@ pub struct DependencyConnectionPerCall {
 pub struct PoolWait {
     /// The tool.
     pub tool: String,
-    /// The package of the pool, or the address of the dependency.
+    /// The package of the pool.
     pub pool: String,
-    /// Connections of the pool, where they were counted; otherwise zero.
-    pub connections: u64,
-    /// The line of the server's own code that waits, where it was seen; otherwise empty.
+    /// The line of the server's own code that waits the longest.
     #[serde(flatten)]
     pub line: SourceLine,
     /// Times of one call.

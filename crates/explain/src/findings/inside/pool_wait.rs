@@ -18,7 +18,6 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             Cause::PoolWait(PoolWait {
                 tool: tool.to_owned(),
                 pool: waits.kind.to_owned(),
-                connections: 0,
                 line: SourceLine::of_call(&waits.line),
                 times,
             })

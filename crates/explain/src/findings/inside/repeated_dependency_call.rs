@@ -65,7 +65,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let repeated = patterns.into_iter().filter(|(_, repeated)| requests(repeated) >= FEWEST_REPEATS);
         let most = repeated.max_by(|a, b| a.1.time.cmp(&b.1.time).then_with(|| b.0.cmp(&a.0)));
         let Some((pattern, repeated)) = most else { continue };
-        // The work of the library for each request would also be done once.
+        // The client's library would do its work once as well, not for each request.
         let library = requesting_library(tool, pattern);
         let library_windows = |call: &ToolCall<'_, '_>| {
             let runs = |stretch: &&Stretch<'_, '_>| library.is_some() && library_call(stretch) == library;

@@ -10,8 +10,21 @@ const JDK: &str = "jrt:/";
 const LIBRARY: &str = ".jar!/";
 
 /// Packages that call tools, and check arguments and results. A server that is itself installed has its own code above theirs.
-pub(super) const FRAMEWORKS: [&str; 8] =
-    ["mcp", "mcp-core", "mcp-json-jackson2", "mcp-json-jackson3", "reactor", "reactor-core", "spring", "tomcat"];
+pub(super) const FRAMEWORKS: [&str; 13] = [
+    "mcp",
+    "mcp-core",
+    "mcp-json-jackson2",
+    "mcp-json-jackson3",
+    "reactor",
+    "reactor-core",
+    "spring",
+    "tomcat",
+    "tomcat-embed-core",
+    "jackson",
+    "jackson-core",
+    "jackson-databind",
+    "json-schema-validator",
+];
 
 /// Packages of the instrumentation.
 pub(super) const INSTRUMENTATION: [&str; 1] = ["opentelemetry"];
@@ -29,14 +42,6 @@ pub(super) fn origin_of(file: &str) -> Origin<'_> {
         Some(end) => Origin::Library(&file[..end]),
         None => Origin::Own,
     }
-}
-
-/// Whether nothing but the instrumentation and the JDK is on the stack.
-pub(super) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
-    let mut origins =
-        stack.iter().map(|call| origin_of(call.file)).filter(|origin| !matches!(origin, Origin::Standard(_)));
-    let is_instrumentation = |origin| matches!(origin, Origin::Library(name) if INSTRUMENTATION.contains(&name));
-    origins.next().is_some_and(is_instrumentation) && origins.all(is_instrumentation)
 }
 
 /// Whether the call is that of a thread that runs an event loop of Netty, on which WebFlux, Vert.x and Quarkus run tools.
@@ -94,13 +99,21 @@ pub(crate) fn built_client(call: &StackCall<'_>) -> Option<String> {
     })
 }
 
+/// The class of a library or of the JDK with its package, `java/net/http/HttpClient.java`; `None` for other classes.
+pub(in crate::inside) fn class_path(file: &str) -> Option<&str> {
+    let (_, path) = match file.strip_prefix(JDK) {
+        Some(rest) => rest.split_once('/')?,
+        None => file.split_once(LIBRARY)?,
+    };
+    Some(path)
+}
+
 /// `java.net.http.` of a file; empty for classes without a package.
 fn package_of(file: &str) -> String {
-    let path = match file.strip_prefix(JDK) {
-        Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
-        None => file.split_once(LIBRARY).map_or(file, |(_, path)| path),
-    };
-    path.rsplit_once('/').map_or_else(String::new, |(package, _)| format!("{}.", package.replace('/', ".")))
+    class_path(file)
+        .unwrap_or(file)
+        .rsplit_once('/')
+        .map_or_else(String::new, |(package, _)| format!("{}.", package.replace('/', ".")))
 }
 
 #[cfg(test)]

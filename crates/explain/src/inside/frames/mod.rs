@@ -87,7 +87,7 @@ fn is_framework(package: &str) -> bool {
     [&python::FRAMEWORKS[..], &node::FRAMEWORKS, &java::FRAMEWORKS].iter().any(|names| names.contains(&package))
 }
 
-fn is_instrumentation(package: &str) -> bool {
+pub(super) fn is_instrumentation(package: &str) -> bool {
     [&python::INSTRUMENTATION[..], &node::INSTRUMENTATION, &java::INSTRUMENTATION]
         .iter()
         .any(|names| names.contains(&package))
@@ -99,7 +99,7 @@ fn first_segment(path: &str) -> &str {
 }
 
 /// The function's name without that of its class.
-fn called_name<'a>(call: &StackCall<'a>) -> &'a str {
+pub(crate) fn called_name<'a>(call: &StackCall<'a>) -> &'a str {
     call.function.rsplit('.').next().unwrap_or(call.function)
 }
 
@@ -116,9 +116,16 @@ pub(crate) fn waits_for_work(stack: &[StackCall<'_>]) -> bool {
 pub(crate) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
     match Language::of_stack(stack) {
         Language::Python => python::serves_instrumentation(stack),
-        Language::Node => node::serves_instrumentation(stack),
-        Language::Java => java::serves_instrumentation(stack),
+        Language::Node | Language::Java => has_instrumentation_only(stack),
     }
+}
+
+/// Whether nothing but the instrumentation and the language itself is on the stack.
+fn has_instrumentation_only(stack: &[StackCall<'_>]) -> bool {
+    let mut origins =
+        stack.iter().map(|call| origin_of(call.file)).filter(|origin| !matches!(origin, Origin::Standard(_)));
+    let is_instrument = |origin| matches!(origin, Origin::Library(name) if is_instrumentation(name));
+    origins.next().is_some_and(is_instrument) && origins.all(is_instrument)
 }
 
 /// Whether the stack is that of a thread that runs an event loop.

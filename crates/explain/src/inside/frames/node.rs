@@ -87,14 +87,6 @@ pub(super) fn begins_work(call: &StackCall<'_>) -> bool {
     )
 }
 
-/// Whether nothing but the instrumentation and Node.js itself is on the stack.
-pub(super) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
-    let mut origins =
-        stack.iter().map(|call| origin_of(call.file)).filter(|origin| !matches!(origin, Origin::Standard(_)));
-    let is_instrumentation = |origin| matches!(origin, Origin::Library(name) if INSTRUMENTATION.contains(&name));
-    origins.next().is_some_and(is_instrumentation) && origins.all(is_instrumentation)
-}
-
 /// Whether the call is one of Node.js that returns when its work is done, and could have been asynchronous:
 /// `readFileSync`, `execFileSync`, `pbkdf2Sync`, `Atomics.wait`.
 pub(super) fn is_synchronous(call: &StackCall<'_>) -> bool {

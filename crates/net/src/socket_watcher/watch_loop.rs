@@ -1,6 +1,6 @@
 //! One look after another at the connections of processes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,46 +21,93 @@ const MOST_PROCESSES: usize = 16;
 const MOST_DESCRIPTORS: usize = 1024;
 const MOST_READ: usize = 64;
 
-/// Connections that are told in all, and short ones that wait for a process that reaches the same address.
+/// Connections that are noted in all, and short ones that wait for a process that reaches the same address.
 const MOST_SOCKETS: u64 = 500_000;
-const MOST_SHORT: usize = 10_000;
+const MOST_UNASSIGNED: usize = 10_000;
 
-/// Looks after which a descriptor is looked up again that was no connection, each time twice as many.
+/// Number of looks before the last lookup of a descriptor that is no connection. The number doubles with each lookup.
 const LAST_RETRY: u32 = 32;
 
 /// The addresses of the two ends: here and there.
 type Ends = (SocketAddr, SocketAddr);
 
-struct Watching {
+struct WatchLoop {
     sink: Arc<Sink>,
     root: u32,
-    /// Ports of loopback and addresses whose connections are left out.
+    /// Peer addresses whose connections are left out.
     ignored: HashSet<SocketAddr>,
     diagnostics: SocketDiagnostics,
     destroyed: Option<DestroyedSockets>,
     pids: Vec<u32>,
     searched: Option<Instant>,
     /// The sockets of the processes, by inode.
-    sockets: HashMap<u32, Known>,
+    sockets: BTreeMap<u32, WatchedSocket>,
+    /// The inode from which on the data of connections is read at the next look.
+    next_read: u32,
     /// The inodes of connections over TCP.
     inodes: HashMap<Ends, u32>,
     /// Connections that ended before the kernel destroyed them.
-    ended: HashSet<Ends>,
+    closed_ends: HashSet<Ends>,
     listening: HashSet<u16>,
     /// Destinations that a process was seen to reach.
-    reached: HashSet<SocketAddr>,
+    known_destinations: HashSet<SocketAddr>,
     /// Short connections to other destinations.
-    short: Vec<ShortConnection>,
-    told: u64,
-    /// Whether the kernel could not tell of all connections that ended.
-    lost_some: bool,
+    unassigned_connections: Vec<ShortConnection>,
+    noted_sockets: u64,
+    exceeded: ExceededLimits,
     last: Option<Nanos>,
 }
 
+/// Limits that were exceeded at a look: connections or their data are missing.
+#[derive(Default)]
+struct ExceededLimits {
+    /// The kernel's queue of connections that ended.
+    destroyed: bool,
+    processes: bool,
+    descriptors: bool,
+    /// Connections whose data is read at one look.
+    reads: bool,
+}
+
+impl ExceededLimits {
+    /// A sentence for each limit that was exceeded, with the evidence that is missing.
+    fn reasons(&self) -> Vec<String> {
+        let reasons = [
+            (
+                self.destroyed,
+                "connections ended faster than they could be read: some that were open for less than a period are missing"
+                    .to_owned(),
+            ),
+            (
+                self.processes,
+                format!("the server has more than {MOST_PROCESSES} processes: connections of the later ones are missing"),
+            ),
+            (
+                self.descriptors,
+                format!("a process has more than {MOST_DESCRIPTORS} descriptors: connections of the later ones are missing"),
+            ),
+            (
+                self.reads,
+                format!("more than {MOST_READ} connections were open at once: some waits on them are missing"),
+            ),
+        ];
+        reasons.into_iter().filter_map(|(is_exceeded, reason)| is_exceeded.then_some(reason)).collect()
+    }
+}
+
+/// The sockets among the descriptors of the processes.
+#[derive(Default)]
+struct Descriptors {
+    /// The processes, by the inodes of their sockets.
+    pids: HashMap<u32, u32>,
+    /// Processes that have more descriptors than were read.
+    incomplete: HashSet<u32>,
+}
+
 /// A socket of a process.
-enum Known {
+enum WatchedSocket {
     Connection(Box<Connection>),
-    /// No connection that the process made; looked up again after so many looks, of so many.
+    /// A socket that is no connection made by the process. It is looked up again after `left` more looks.
     Other {
         left: u32,
         of: u32,
@@ -69,12 +116,15 @@ enum Known {
 
 struct Connection {
     id: SocketId,
+    pid: u32,
     /// `None` for a UNIX socket.
     tcp: Option<(Ends, SocketQuery)>,
     established: bool,
     by: Option<SocketCloser>,
     info: Option<TcpInfo>,
     traffic: SocketTraffic,
+    /// When its data was read last, or the look before it was there.
+    last_read: Nanos,
 }
 
 /// A connection that began and ended between two looks.
@@ -105,7 +155,7 @@ pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, ignored: &[SocketAdd
             "the kernel does not tell of connections that end: those that are open for less than a period are missing",
         );
     }
-    let mut watching = Watching {
+    let mut watch_loop = WatchLoop {
         sink: Arc::clone(&sink),
         root,
         ignored: ignored.iter().copied().collect(),
@@ -113,43 +163,43 @@ pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, ignored: &[SocketAdd
         destroyed,
         pids: Vec::new(),
         searched: None,
-        sockets: HashMap::new(),
+        sockets: BTreeMap::new(),
+        next_read: 0,
         inodes: HashMap::new(),
-        ended: HashSet::new(),
+        closed_ends: HashSet::new(),
         listening: HashSet::new(),
-        reached: HashSet::new(),
-        short: Vec::new(),
-        told: 0,
-        lost_some: false,
+        known_destinations: HashSet::new(),
+        unassigned_connections: Vec::new(),
+        noted_sockets: 0,
+        exceeded: ExceededLimits::default(),
         last: None,
     };
     loop {
         let began = Instant::now();
-        watching.look();
+        watch_loop.look();
         if !pace.await_next(began) {
             break;
         }
     }
-    watching.look();
-    if watching.lost_some {
-        missing(
-            "connections ended faster than they could be read: some that were open for less than a period are missing",
-        );
-    }
-    if watching.told >= MOST_SOCKETS {
+    watch_loop.look();
+    watch_loop.exceeded.reasons().iter().for_each(|reason| missing(reason));
+    if watch_loop.noted_sockets >= MOST_SOCKETS {
         missing(&format!("more than {MOST_SOCKETS} connections were made; the later ones are left out"));
     }
 }
 
-impl Watching {
+impl WatchLoop {
     fn look(&mut self) {
         let now = Instant::now();
         if self.searched.is_none_or(|searched| now.duration_since(searched) >= SEARCH_PERIOD) {
             self.searched = Some(now);
-            self.pids = watched_pids(self.root, MOST_PROCESSES);
+            self.pids = watched_pids(self.root, MOST_PROCESSES + 1);
+            self.exceeded.processes |= self.pids.len() > MOST_PROCESSES;
+            self.pids.truncate(MOST_PROCESSES);
         }
         let at = monotonic_now();
         let descriptors = self.read_descriptors();
+        self.exceeded.descriptors |= !descriptors.incomplete.is_empty();
         self.add_new_sockets(at, &descriptors);
         self.read_traffic(at);
         self.note_destroyed();
@@ -157,34 +207,37 @@ impl Watching {
         self.last = Some(at);
     }
 
-    /// The inodes of the processes' sockets, each with the process.
-    fn read_descriptors(&self) -> HashMap<u32, u32> {
-        let mut inodes = HashMap::new();
+    fn read_descriptors(&self) -> Descriptors {
+        let mut descriptors = Descriptors::default();
         for pid in &self.pids {
             // A process that has ended, or that belongs to another user, has no descriptors to read.
             let Ok(folder) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
-            for descriptor in folder.flatten().take(MOST_DESCRIPTORS) {
+            for (number, descriptor) in folder.flatten().take(MOST_DESCRIPTORS + 1).enumerate() {
+                if number == MOST_DESCRIPTORS {
+                    descriptors.incomplete.insert(*pid);
+                    break;
+                }
                 let Ok(target) = fs::read_link(descriptor.path()) else { continue };
                 let name = target.to_str().and_then(|target| target.strip_prefix("socket:[")?.strip_suffix(']'));
                 if let Some(inode) = name.and_then(|inode| inode.parse().ok()) {
-                    inodes.entry(inode).or_insert(*pid);
+                    descriptors.pids.entry(inode).or_insert(*pid);
                 }
             }
         }
-        inodes
+        descriptors
     }
 
-    fn add_new_sockets(&mut self, at: Nanos, descriptors: &HashMap<u32, u32>) {
+    fn add_new_sockets(&mut self, at: Nanos, descriptors: &Descriptors) {
         let mut due: Vec<(u32, u32, u32)> = Vec::new();
-        for (inode, pid) in descriptors {
+        for (inode, pid) in &descriptors.pids {
             match self.sockets.get_mut(inode) {
                 None => due.push((*inode, *pid, 1)),
-                Some(Known::Other { left: 1, of }) if *of < LAST_RETRY => due.push((*inode, *pid, *of * 2)),
-                Some(Known::Other { left, .. }) => *left = left.saturating_sub(1),
-                Some(Known::Connection(_)) => {}
+                Some(WatchedSocket::Other { left: 1, of }) if *of < LAST_RETRY => due.push((*inode, *pid, *of * 2)),
+                Some(WatchedSocket::Other { left, .. }) => *left = left.saturating_sub(1),
+                Some(WatchedSocket::Connection(_)) => {}
             }
         }
-        if due.is_empty() || self.told >= MOST_SOCKETS {
+        if due.is_empty() || self.noted_sockets >= MOST_SOCKETS {
             return;
         }
         // A list that cannot be read now is read at the next look.
@@ -199,8 +252,8 @@ impl Watching {
                 Some(_) => None,
                 None => self.open_unix(at, pid, inode),
             };
-            let known = known.map_or(Known::Other { left: next_retry, of: next_retry }, |connection| {
-                Known::Connection(Box::new(connection))
+            let known = known.map_or(WatchedSocket::Other { left: next_retry, of: next_retry }, |connection| {
+                WatchedSocket::Connection(Box::new(connection))
             });
             self.sockets.insert(inode, known);
         }
@@ -219,41 +272,47 @@ impl Watching {
         let ends = (socket.local, socket.peer);
         let id = self.note_opened(at, Some(pid), plain_address(socket.peer).to_string(), self.last);
         self.inodes.insert(ends, inode);
-        self.ended.remove(&ends);
-        if self.reached.insert(socket.peer) {
-            let (now_known, others) = self.short.drain(..).partition(|short| short.socket.peer == socket.peer);
-            self.short = others;
+        self.closed_ends.remove(&ends);
+        if self.known_destinations.insert(socket.peer) {
+            let (now_known, others) =
+                self.unassigned_connections.drain(..).partition(|short| short.socket.peer == socket.peer);
+            self.unassigned_connections = others;
             let now_known: Vec<ShortConnection> = now_known;
             now_known.iter().for_each(|short| self.note_short(short));
         }
         let query = SocketQuery::for_addresses(socket.local, socket.peer);
         let (established, info) = (socket.state != TcpState::Opening, socket.info);
         let traffic = SocketTraffic::default();
-        Connection { id, tcp: Some((ends, query)), established, by: None, info, traffic }
+        let last_read = self.last.unwrap_or(Nanos::ZERO);
+        Connection { id, pid, tcp: Some((ends, query)), established, by: None, info, traffic, last_read }
     }
 
     fn open_unix(&mut self, at: Nanos, pid: u32, inode: u32) -> Option<Connection> {
         let address = self.diagnostics.unix_destination(inode)?;
         let id = self.note_opened(at, Some(pid), address, self.last);
         let traffic = SocketTraffic::default();
-        Some(Connection { id, tcp: None, established: true, by: None, info: None, traffic })
+        let last_read = self.last.unwrap_or(Nanos::ZERO);
+        Some(Connection { id, pid, tcp: None, established: true, by: None, info: None, traffic, last_read })
     }
 
     fn note_opened(&mut self, at: Nanos, pid: Option<u32>, address: String, absent: Option<Nanos>) -> SocketId {
-        let socket = SocketId(self.told);
-        self.told += 1;
+        let socket = SocketId(self.noted_sockets);
+        self.noted_sockets += 1;
         self.sink.note_at(at, EventKind::SocketOpened { socket, pid, address, absent });
         socket
     }
 
-    /// Notes data that went over the open connections since the last look.
+    /// Notes data that went over the open connections. Where there are many, each look reads the next ones.
     fn read_traffic(&mut self, at: Nanos) {
-        let last = self.last.unwrap_or(Nanos::ZERO);
-        let connections = self.sockets.values_mut().filter_map(|known| match known {
-            Known::Connection(connection) => Some(connection),
-            Known::Other { .. } => None,
-        });
-        for connection in connections.filter(|connection| connection.tcp.is_some()).take(MOST_READ) {
+        let in_turn = self.sockets.range(self.next_read..).chain(self.sockets.range(..self.next_read));
+        let is_tcp =
+            |known: &WatchedSocket| matches!(known, WatchedSocket::Connection(connection) if connection.tcp.is_some());
+        let mut due: Vec<u32> =
+            in_turn.filter(|(_, known)| is_tcp(known)).map(|(inode, _)| *inode).take(MOST_READ + 1).collect();
+        self.next_read = if due.len() > MOST_READ { due.pop().unwrap_or(0) } else { 0 };
+        self.exceeded.reads |= self.next_read > 0;
+        for inode in due {
+            let Some(WatchedSocket::Connection(connection)) = self.sockets.get_mut(&inode) else { continue };
             let Some((_, query)) = &connection.tcp else { continue };
             let Some(socket) = self.diagnostics.read_socket(query) else { continue };
             connection.established |= socket.state != TcpState::Opening;
@@ -262,10 +321,11 @@ impl Watching {
             }
             connection.info = socket.info.or(connection.info);
             let Some(traffic) = socket.traffic else { continue };
+            let last = std::mem::replace(&mut connection.last_read, at);
             if (traffic.sent, traffic.received) == (connection.traffic.sent, connection.traffic.received) {
                 continue;
             }
-            // The kernel counts whole milliseconds; data that is new came after the last look.
+            // The kernel counts whole milliseconds; data that is new came after the last reading.
             let time =
                 |is_new: bool, since: Nanos, before: Nanos| if is_new { at.since(since).max(last) } else { before };
             let before = connection.traffic;
@@ -288,24 +348,23 @@ impl Watching {
                 Ok(None) => break,
                 // The kernel's queue has a limit; where it overflowed, some ends are known by the descriptors only.
                 Err(_) => {
-                    self.lost_some = true;
+                    self.exceeded.destroyed = true;
                     break;
                 }
             };
             let at = monotonic_now();
             let ends = (socket.local, socket.peer);
-            if self.ended.remove(&ends) || socket.peer.port() == 0 {
+            if self.closed_ends.remove(&ends) || socket.peer.port() == 0 {
                 continue;
             }
-            let by = self.first_closer(&ends);
             match self.inodes.remove(&ends).and_then(|inode| self.sockets.remove(&inode)) {
-                Some(Known::Connection(mut connection)) => {
+                Some(WatchedSocket::Connection(mut connection)) => {
                     connection.established |= was_established(&socket);
-                    connection.by = connection.by.or(by);
+                    connection.by = connection.by.or_else(|| self.first_closer(&ends));
                     connection.info = socket.info.or(connection.info);
                     self.note_end(at, &connection);
                 }
-                _ if self.is_outgoing(&socket) => self.note_or_keep_short(at, socket, by),
+                _ if self.is_outgoing(&socket) => self.note_or_keep_short(at, socket),
                 _ => {}
             }
         }
@@ -318,17 +377,18 @@ impl Watching {
         (left.state == TcpState::ClosedHere).then_some(SocketCloser::Program)
     }
 
-    fn note_or_keep_short(&mut self, at: Nanos, socket: TcpSocket, by: Option<SocketCloser>) {
+    fn note_or_keep_short(&mut self, at: Nanos, socket: TcpSocket) {
+        let by = self.first_closer(&(socket.local, socket.peer));
         let short = ShortConnection { absent: self.last, at, socket, by };
-        if self.reached.contains(&socket.peer) {
+        if self.known_destinations.contains(&socket.peer) {
             self.note_short(&short);
-        } else if self.short.len() < MOST_SHORT {
-            self.short.push(short);
+        } else if self.unassigned_connections.len() < MOST_UNASSIGNED {
+            self.unassigned_connections.push(short);
         }
     }
 
     fn note_short(&mut self, short: &ShortConnection) {
-        if self.told >= MOST_SOCKETS {
+        if self.noted_sockets >= MOST_SOCKETS {
             return;
         }
         let address = plain_address(short.socket.peer).to_string();
@@ -338,17 +398,21 @@ impl Watching {
     }
 
     /// Notes the ends of connections that no process has any longer, and forgets other sockets.
-    fn note_closed(&mut self, at: Nanos, descriptors: &HashMap<u32, u32>) {
-        let gone: Vec<u32> = self.sockets.keys().filter(|inode| !descriptors.contains_key(inode)).copied().collect();
+    fn note_closed(&mut self, at: Nanos, descriptors: &Descriptors) {
+        // The kernel tells when it destroys a connection whose descriptor may be among those that were not read.
+        let may_be_open = |known: &WatchedSocket| matches!(known, WatchedSocket::Connection(connection) if descriptors.incomplete.contains(&connection.pid));
+        let is_gone =
+            |(inode, known): &(&u32, &WatchedSocket)| !descriptors.pids.contains_key(inode) && !may_be_open(known);
+        let gone: Vec<u32> = self.sockets.iter().filter(is_gone).map(|(inode, _)| *inode).collect();
         for inode in gone {
-            let Some(Known::Connection(mut connection)) = self.sockets.remove(&inode) else { continue };
+            let Some(WatchedSocket::Connection(mut connection)) = self.sockets.remove(&inode) else { continue };
             if let Some((ends, _)) = connection.tcp.as_ref().map(|(ends, query)| (*ends, query)) {
                 connection.by = connection.by.or_else(|| self.first_closer(&ends));
                 self.inodes.remove(&ends);
-                if self.ended.len() >= MOST_SHORT {
-                    self.ended.clear();
+                if self.closed_ends.len() >= MOST_UNASSIGNED {
+                    self.closed_ends.clear();
                 }
-                self.ended.insert(ends);
+                self.closed_ends.insert(ends);
             }
             self.note_end(at, &connection);
         }
