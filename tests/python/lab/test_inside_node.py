@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside import node_evidence, node_runtime
 from mcpace.lab.inside.node_evidence import package_folder, read_program
 from mcpace.lab.inside.node_runtime import NodeInstrumentation
-from mcpace.lab.inside.node_stacks import LONGEST_FUNCTION, SampledStacks
+from mcpace.lab.inside.node_stacks import LONGEST_FUNCTION, EvidenceLimits, SampledStacks
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -120,7 +121,7 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
     lines = [json.dumps(line) for pair in zip(good, [*bad], strict=False) for line in pair]
     file = tmp_path / "node-7.jsonl"
     file.write_text("\n".join([*lines, "[" * 50_000, '{"profile": {"nodes": [']))
-    program = read_program(file)
+    program = read_program(file, EvidenceLimits())
     recording = _core.SpanReceiver().stop()
     program.add_to(recording)
     text = json.dumps(recording.events())
@@ -138,14 +139,38 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
     assert (program.pid, program.stacks.package) == (7, "/l/node_modules/@a/server/")
 
 
-def test_a_file_may_be_larger_than_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_evidence, "MOST_BYTES", 10_000)
+def test_the_files_of_all_programs_share_one_limit(tmp_path: Path) -> None:
     file = tmp_path / "node-1.jsonl"
     first = json.dumps({"program": {"pid": 1, "script": ""}})
     pauses = [json.dumps({"pauses": [[number, number + 1]]}) for number in range(10_000)]
     file.write_text("\n".join([first, *pauses]))
-    assert 100 < len(read_program(file).pauses) < 1000
-    assert read_program(tmp_path / "none").pauses == []
+    assert read_program(tmp_path / "none", EvidenceLimits()).pauses == []
+    limits = EvidenceLimits(bytes=10_000)
+    assert 100 < len(read_program(file, limits).pauses) < 1000
+    assert read_program(file, limits).pauses == []
+
+
+def test_the_samples_of_all_programs_share_one_limit() -> None:
+    limits = EvidenceLimits(samples=3, stack_frames=2)
+    first, second = SampledStacks("", limits), SampledStacks("", limits)
+    first.add_profile(profile(5, 7, 5))  # The second stack has two frames.
+    second.add_profile(profile(2, 5))
+    assert [len(first.samples), len(second.samples)] == [2, 1]
+
+
+def test_evidence_that_is_too_large_is_told(
+    instrumentation: NodeInstrumentation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_runtime, "EvidenceLimits", lambda: EvidenceLimits(bytes=100))
+    (tmp_path / "node" / "node-1.jsonl").write_text("[]\n" * 100)
+    reasons = [event["source-missing"]["reason"] for event in evidence(instrumentation)]
+    assert [reason for reason in reasons if "MiB of evidence" in reason] == [node_runtime.TOO_LARGE]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_what_is_no_file_of_evidence_is_not_opened(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "node-1.jsonl")
+    assert read_program(tmp_path / "node-1.jsonl", EvidenceLimits()).pauses == []
 
 
 def test_the_package_of_an_installed_program_is_its_own() -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from mcpace.lab.inside.regular_files import read_bounded
+
 MOST_BYTES = 8 << 20
 MOST_FILES = 200
 TOKENS = re.compile(
@@ -40,17 +42,6 @@ class JavaScriptCalls:
         if file not in self._texts:
             self._texts[file] = read_bounded(Path(file), MOST_BYTES) if len(self._texts) < MOST_FILES else ""
         return self._texts[file]
-
-
-def read_bounded(path: Path, limit: int) -> str:
-    """The text of a regular file that is not too large; empty for any other."""
-    try:
-        if not path.is_file() or path.stat().st_size > limit:
-            return ""
-        with path.open("rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
 
 
 def _only_call(text: str, line: int, column: int, callee: str) -> int | None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from mcpace import _core
-from mcpace.lab.inside.node_stacks import LATEST_US, SampledStacks
+from mcpace.lab.inside.node_stacks import LATEST_US, EvidenceLimits, SampledStacks
+from mcpace.lab.inside.regular_files import open_regular
 
 MOST_PROGRAMS = 64
-MOST_BYTES = 128 << 20
 LONGEST_LINE = 15 << 20
 """Bytes of a line: less than the receiver of spans takes in one request."""
 MOST_PAUSES = 100_000
@@ -59,16 +59,16 @@ class ProgramEvidence:
             recording.add_missing_source(source, reason)
 
 
-def read_program(path: Path) -> ProgramEvidence:
-    """Reads a file. The first line names the process."""
-    lines = _bounded_lines(path)
+def read_program(path: Path, limits: EvidenceLimits) -> ProgramEvidence:
+    """Reads a file as far as ``limits`` allow, which become less. The first line names the process."""
+    lines = _bounded_lines(path, limits)
     pid, package = 0, ""
     try:
         program = json.loads(next(lines, b"{}"))["program"]
         pid, package = int(program["pid"]) & 0x7FFFFFFF, package_folder(str(program["script"]))
     except (ValueError, TypeError, KeyError):
         pass
-    evidence = ProgramEvidence(pid, SampledStacks(package))
+    evidence = ProgramEvidence(pid, SampledStacks(package, limits))
     for line in lines:
         try:
             evidence.add_line(line)
@@ -87,13 +87,13 @@ def package_folder(script: str) -> str:
     return ""
 
 
-def _bounded_lines(path: Path) -> Iterator[bytes]:
+def _bounded_lines(path: Path, limits: EvidenceLimits) -> Iterator[bytes]:
     """Whole lines of the file that are not too long."""
     try:
-        with path.open("rb") as file:
-            left, is_inside = MOST_BYTES, False
-            while left > 0 and (line := file.readline(min(left, LONGEST_LINE))):
-                left -= len(line)
+        with open_regular(path) as file:
+            is_inside = False
+            while limits.bytes > 0 and (line := file.readline(min(limits.bytes, LONGEST_LINE))):
+                limits.bytes -= len(line)
                 is_whole = line.endswith(b"\n")
                 if is_whole and not is_inside:
                     yield line

@@ -17,11 +17,16 @@ from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.node_evidence import MOST_PROGRAMS, ProgramEvidence, read_program
+from mcpace.lab.inside.node_stacks import MOST_BYTES, EvidenceLimits
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 
 SOURCES = Path(__file__).parent / "node"
 START = SOURCES / "start.cjs"
 LABEL = "OpenTelemetry for Node.js"
+TOO_LARGE = (
+    f"the programs of Node.js wrote more than {MOST_BYTES >> 20} MiB of evidence, and the rest was left out: "
+    "make fewer calls, or load the server for a shorter time"
+)
 
 
 def install_packages(folder: Path, label: str) -> None:
@@ -64,7 +69,10 @@ class NodeInstrumentation:
         if self._programs is not None:
             return
         files = sorted(self._folder.glob("*.jsonl"))[:MOST_PROGRAMS]
-        self._programs = [read_program(file) for file in files]
+        limits = EvidenceLimits()
+        self._programs = [read_program(file, limits) for file in files]
+        if limits.bytes <= 0:
+            self._missing.append(("stacks", TOO_LARGE))
         shutil.rmtree(self._folder, ignore_errors=True)
         if not files:
             self._missing.append(("stacks", "no program of Node.js ran; Bun and Deno are not looked into"))

@@ -20,8 +20,10 @@ from mcpace.lab.inside.javascript_calls import JavaScriptCalls
 from mcpace.lab.inside.source_maps import SourceMaps
 
 MOST_FRAMES = 96
+MOST_BYTES = 128 << 20
 MOST_SAMPLES = 2_000_000
-MOST_STACKS = 200_000
+MOST_STACK_FRAMES = 2_000_000
+"""Frames of all stacks that differ."""
 LONGEST_FUNCTION = 200
 LONGEST_FILE = 400
 LATEST_US = 1 << 53
@@ -42,12 +44,22 @@ Positions = tuple[Position, ...]
 
 
 @dataclass
+class EvidenceLimits:
+    """Amounts of evidence that are still read. The programs of one server share them."""
+
+    bytes: int = MOST_BYTES
+    samples: int = MOST_SAMPLES
+    stack_frames: int = MOST_STACK_FRAMES
+
+
+@dataclass
 class SampledStacks:
     """The samples of one process, as ``Recording.add_stacks`` takes them."""
 
     package: str
     """Folder of the installed package that the program belongs to; empty where it belongs to none. Its files are named
     without the folder of packages, because they are the server's own."""
+    limits: EvidenceLimits = field(default_factory=EvidenceLimits)
     numbers: dict[Stack, int] = field(default_factory=dict)
     samples: list[tuple[int, int, int, bool]] = field(default_factory=list)
     _last: Positions = ()
@@ -66,7 +78,7 @@ class SampledStacks:
                 raise ValueError("a sample is outside of all time")
             stack = nodes.stacks[number]
             innermost = stack[0][0] if stack else ROOT
-            if innermost == ROOT or len(self.samples) >= MOST_SAMPLES:
+            if innermost == ROOT or self.limits.samples <= 0:
                 continue
             if innermost == IDLE:
                 stack = ()
@@ -81,10 +93,14 @@ class SampledStacks:
             self._add_sample(at_us, tuple(self._frame_at(position) for position in stack))
 
     def _add_sample(self, at_us: int, stack: Stack) -> None:
-        if stack in self.numbers or len(self.numbers) < MOST_STACKS:
-            waits = any(function in WAITS and file.startswith("node:") for function, file, _ in stack)
-            number = self.numbers.setdefault(stack, len(self.numbers))
-            self.samples.append((at_us * 1000, 0, number, bool(stack) and not waits))
+        if stack not in self.numbers:
+            if len(stack) > self.limits.stack_frames:
+                return
+            self.limits.stack_frames -= len(stack)
+            self.numbers[stack] = len(self.numbers)
+        waits = any(function in WAITS and file.startswith("node:") for function, file, _ in stack)
+        self.limits.samples -= 1
+        self.samples.append((at_us * 1000, 0, self.numbers[stack], bool(stack) and not waits))
 
     def _stacks_of_nodes(self, listed: list[dict[str, Any]]) -> _Nodes:
         nodes = {int(node["id"]): node for node in listed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
+from mcpace.lab.inside.regular_files import open_regular
 from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.process_usage import process_tree, program_name
 
@@ -21,6 +23,9 @@ STARTED = "started"
 PAUSE = struct.Struct("<QQ")
 MOST_PAUSES = 65_536
 MOST_PROCESSES = 64
+MOST_REPORT_BYTES = 64 << 10
+LONGEST_REASON = 600
+PID = re.compile(r"[1-9][0-9]{0,8}")
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
 
@@ -118,8 +123,9 @@ class PythonInstrumentation:
 
     def _failures(self) -> list[str]:
         """Reasons why spans are missing."""
-        lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines() if self._report.exists() else []
-        reasons = [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines if line != STARTED][:1]
+        lines = _read_report(self._report)
+        failures = [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines if line != STARTED]
+        reasons = [failure[:LONGEST_REASON] for failure in failures[:1]]
         has_samples = self._samples is not None and len(self._samples) > 1
         if not lines and has_samples:
             reasons.append(
@@ -150,16 +156,28 @@ def _has_variable(pid: int, name: str) -> bool:
         return True
 
 
+def _read_report(path: Path) -> list[str]:
+    """The lines of the programs' report; none where it can't be read."""
+    try:
+        with open_regular(path) as file:
+            return file.read(MOST_REPORT_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
 def read_pauses(prefix: Path) -> dict[int, list[tuple[int, int]]]:
     """Pauses of each process, beginning and end, from the files that ``start/sitecustomize.py`` writes."""
     pauses: dict[int, list[tuple[int, int]]] = {}
     for path in sorted(prefix.parent.glob(f"{prefix.name}-*"))[:MOST_PROCESSES]:
         pid = path.name.rpartition("-")[2]
-        with path.open("rb") as file:
-            data = file.read(MOST_PAUSES * PAUSE.size)
+        try:
+            with open_regular(path) as file:
+                data = file.read(MOST_PAUSES * PAUSE.size)
+        except OSError:
+            continue
         whole = data[: len(data) - len(data) % PAUSE.size]
         # The rest of a file is zero.
         kept = [(began, ended) for began, ended in PAUSE.iter_unpack(whole) if 0 < began <= ended]
-        if pid.isdigit() and kept:
+        if PID.fullmatch(pid) and kept:
             pauses[int(pid)] = kept
     return pauses

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from mcpace.lab.inside.javascript_calls import MOST_BYTES, read_bounded
+from mcpace.lab.inside.javascript_calls import MOST_BYTES
+from mcpace.lab.inside.regular_files import read_bounded
 
 MOST_MAPS = 200
 MOST_MAP_BYTES = 32 << 20
