@@ -331,6 +331,22 @@ def test_files_of_pauses_are_read_as_far_as_they_make_sense(tmp_path: Path) -> N
     os.close(pipe)
 
 
+def test_a_process_that_cannot_be_sampled_is_a_missing_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise _core.EnvironmentProblem("no threads are left")
+
+    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda *_: tmp_path)
+    monkeypatch.setattr(_core, "StackSampler", refuse)
+    instrumentation = python_runtime.PythonInstrumentation(tmp_path, print)
+    instrumentation.watch(os.getpid())
+    instrumentation.close()
+    recording = _core.SpanReceiver().stop()
+    instrumentation.add_to(recording)
+    [found] = kinds(recording, "source-missing")
+    assert found["source"] == "stacks"
+    assert found["reason"].endswith("can't be read: EnvironmentProblem: no threads are left")
+
+
 @pytest.mark.parametrize("size", [None, 1 << 30])
 def test_a_report_that_is_no_file_or_endless_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int | None

@@ -174,6 +174,39 @@ def missing(instrumentation: JavaInstrumentation) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "stack\t0\nsample\t1\t1\t0\tnative\n",  # no frames
+        "sample\t1\t1\t9\trunning\n",  # no stack
+        f"process\t1\nframe\t0\t\tA\tb\t{1 << 40}\nstack\t0\t0\nsample\t1\t1\t0\trunning\n",
+        f"process\t1\npause\t{10**30}\t{10**30}\n",
+    ],
+)
+def test_a_damaged_recording_is_a_missing_source(tmp_path: Path, printed: str) -> None:
+    (tmp_path / "printed").write_text(printed)
+    script = f'case "$*" in *ReadRecording*) cat "{tmp_path / "printed"}";; esac'
+    found = JavaInstrumentation([program(tmp_path / "java", script)], tmp_path, print)
+    assert found.variables([])
+    for name in ("a.jfr", "b.jfr"):
+        (tmp_path / "java-recordings" / name).write_text("x")
+    reasons = missing(found)
+    assert [source for source, _ in reasons] == ["stacks", "stacks"]
+    assert all(" can't be read: " in reason for _, reason in reasons)
+
+
+def test_only_regular_files_are_recordings(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "kept.jfr").write_text("x")
+    (tmp_path / "empty.jfr").touch()
+    (tmp_path / "folder.jfr").mkdir()
+    (tmp_path / "gone.jfr").symlink_to("none")
+    os.mkfifo(tmp_path / "pipe.jfr")
+    assert java_runtime.recording_files(tmp_path) == [tmp_path / "a" / "kept.jfr"]
+    assert java_runtime.recording_files(tmp_path / "none") == []
+
+
+@pytest.mark.usefixtures("tools")
 def test_the_users_own_options_stay_and_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = program(tmp_path / "java", "exit 0")
     folder = tmp_path / "with blank"

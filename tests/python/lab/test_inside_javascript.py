@@ -74,6 +74,20 @@ def test_a_map_beside_the_file_tells_the_line_of_its_source(tmp_path: Path) -> N
     assert list(stacks.numbers) == [(("tool", source, 5),)]
 
 
+def test_a_map_may_name_files_and_lines_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    file = tmp_path / "a.js"
+    file.write_text("one();\n//# sourceMappingURL=a.js.map")
+    for source, far in (("loop/a.ts", "A"), ("\0.ts", "A"), ("a.ts", "gggggggggE")):
+        (tmp_path / "a.js.map").write_text(json.dumps({**MAP, "sources": [source], "mappings": f"AA{far}A"}))
+        call = {"functionName": "tool", "url": file.as_uri(), "lineNumber": 0, "columnNumber": 0}
+        stacks = SampledStacks("")
+        nodes = [{"id": 1, "callFrame": call}]
+        stacks.add_profile({"nodes": nodes, "startTime": 1, "samples": [1], "timeDeltas": [1]})
+        [[(_, name, line)]] = stacks.numbers
+        assert (name, line) == (str(tmp_path / source), 1 if far == "A" else (1 << 32) - 1)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -139,6 +139,57 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
     assert (program.pid, program.stacks.package) == (7, "/l/node_modules/@a/server/")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"profile": {"nodes": [], "startTime": Infinity}}',
+        '{"missing": {"source": "spans", "reason": "\\ud800"}}',
+        json.dumps({"profile": {**profile(1), "nodes": [node(1, "\ud800", [], "/srv/\udc00.js", 1 << 40)]}}),
+        json.dumps({"profile": {**profile(1), "nodes": [node(1, "f", [], "/srv/x.js", -(10**30))]}}),
+        json.dumps({"resourceSpans": "\ud800"}),
+    ],
+)
+def test_a_damaged_line_harms_no_other(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "node-7.jsonl"
+    first = json.dumps({"program": {"pid": 7, "script": ""}})
+    file.write_text("\n".join([first, line, json.dumps({"profile": profile(7)}), ""]))
+    recording = _core.SpanReceiver().stop()
+    read_program(file, EvidenceLimits()).add_to(recording)
+    assert "query" in functions([event["event"] for event in recording.events()])
+
+
+@pytest.mark.parametrize(
+    "first", ["[" * 50_000, '{"program": {"pid": Infinity, "script": ""}}', "\0", '{"program": 1}']
+)
+def test_a_file_without_a_first_line_gives_its_other_lines(tmp_path: Path, first: str) -> None:
+    file = tmp_path / "node-7.jsonl"
+    file.write_text(f'{first}\n{{"pauses": [[1, 2]]}}\n')
+    assert read_program(file, EvidenceLimits()).pauses == [(1000, 2000)]
+
+
+def test_evidence_that_no_recording_takes_is_a_missing_source(tmp_path: Path) -> None:
+    program = read_program(tmp_path / "none", EvidenceLimits())
+    program.stacks.numbers[(("f\ud800", "/srv/x.js", 1),)] = 0
+    program.pauses.append((-2, -1))
+    recording = _core.SpanReceiver().stop()
+    program.add_to(recording)
+    missing = [event["event"]["source-missing"] for event in recording.events()]
+    assert [one["source"] for one in missing] == ["stacks", "pauses"]
+    assert missing[0]["reason"].startswith("evidence of process 0 of Node.js can't be read: UnicodeEncodeError: ")
+
+
+def test_a_folder_that_cannot_be_read_is_a_missing_source(
+    instrumentation: NodeInstrumentation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("too much")
+
+    (tmp_path / "node" / "node-1.jsonl").write_text("{}\n")
+    monkeypatch.setattr(node_runtime, "read_program", fail)
+    reasons = [event["source-missing"]["reason"] for event in evidence(instrumentation)]
+    assert reasons == ["npm is missing", "evidence of Node.js can't be read: MemoryError: too much"]
+
+
 def test_the_files_of_all_programs_share_one_limit(tmp_path: Path) -> None:
     file = tmp_path / "node-1.jsonl"
     first = json.dumps({"program": {"pid": 1, "script": ""}})

@@ -6,8 +6,10 @@ program ``java`` that the command starts.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +19,7 @@ from mcpace.lab.environments.installers.steps import in_one_line
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
+from mcpace.lab.inside.instrumentation import Variables, missing_on_failure, user_exporter_settings
 from mcpace.lab.inside.java_recording import JavaRecording, read_recording
 from mcpace.lab.inside.java_tools import READER, ensure_agent, ensure_reader
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
@@ -90,9 +92,10 @@ class JavaInstrumentation:
         if self._java is None or self._reader is None or not self._options:
             return
         clock = _clock_between(self._clock_at_start, _clock_offset())
-        files = [path for path in sorted(self._folder.rglob("*.jfr")) if path.is_file() and path.stat().st_size]
+        files = recording_files(self._folder)
         for path in files[:MOST_PROCESSES]:
-            self._read_file(self._java, path, clock)
+            with missing_on_failure("stacks", "a recording of a Java program", self._miss):
+                self._recordings.append(self._read_file(self._java, path, clock))
         if len(files) > MOST_PROCESSES:
             self._miss("stacks", f"{len(files) - MOST_PROCESSES} recordings of Java programs were left out")
         if not files and self._is_java_certain:
@@ -107,41 +110,33 @@ class JavaInstrumentation:
     def add_to(self, recording: _core.Recording) -> None:
         """Adds samples and pauses."""
         for one in self._recordings or []:
-            recording.add_stacks(one.pid, one.stacks, one.samples)
-            recording.add_pauses(one.pid, one.pauses)
+            with missing_on_failure("stacks", f"the recording of process {one.pid}", recording.add_missing_source):
+                recording.add_stacks(one.pid, one.stacks, one.samples)
+                recording.add_pauses(one.pid, one.pauses)
         for source, reason in self._missing:
             recording.add_missing_source(source, reason)
 
     def _prepare_recorder(self, say: Say) -> None:
         assert self._java is not None
-        try:
+        with missing_on_failure("stacks", "the reader of Java recordings", self._miss):
             self._reader = ensure_reader(say)
             self._folder.mkdir(mode=0o700)
             self._options = recorder_options(self._java, self._folder)
-        except EnvironmentProblem as problem:
-            self._miss("stacks", str(problem))
 
     def _prepare_agent(self, say: Say) -> None:
-        try:
+        with missing_on_failure("spans", "OpenTelemetry's agent for Java", self._miss):
             self._agent = ensure_agent(say)
-        except EnvironmentProblem as problem:
-            self._miss("spans", str(problem))
 
-    def _read_file(self, java: str, path: Path, clock: Callable[[int], int]) -> None:
+    def _read_file(self, java: str, path: Path, clock: Callable[[int], int]) -> JavaRecording:
         command = [java, *READER_OPTIONS, "-cp", str(self._reader), READER, str(path)]
         done = run_child(command, READ_LIMIT_S, env=dict.fromkeys(OPTION_VARIABLES, ""))
-        try:
-            if done.code != 0 and not done.stdout:
-                why = f"took longer than {READ_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr, lines=1)
-                raise ValueError(why)
-            one = read_recording(done.stdout, clock)
-        except ValueError as error:
-            self._miss("stacks", f"a recording of a Java program can't be read: {error}")
-            return
+        if done.code != 0 and not done.stdout:
+            why = f"took longer than {READ_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr, lines=1)
+            raise EnvironmentProblem(f"a recording of a Java program can't be read: {why}")
+        one = read_recording(done.stdout, clock)
         if one.is_cut:
             self._miss("stacks", f"the recording of process {one.pid} is long: its end was left out")
-        assert self._recordings is not None
-        self._recordings.append(one)
+        return one
 
     def _miss(self, source: str, reason: str) -> None:
         self._missing.append((source, reason))
@@ -149,6 +144,19 @@ class JavaInstrumentation:
     def _miss_both(self, reason: str) -> None:
         for source in ("spans", "stacks"):
             self._miss(source, reason)
+
+
+def recording_files(folder: Path) -> list[Path]:
+    """Recordings that are not empty. A virtual machine that still runs may delete its own meanwhile."""
+    files = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place) / name
+            with contextlib.suppress(OSError):
+                state = path.lstat()
+                if name.endswith(".jfr") and stat.S_ISREG(state.st_mode) and state.st_size:
+                    files.append(path)
+    return sorted(files)
 
 
 def find_java(command: Sequence[str]) -> str | None:

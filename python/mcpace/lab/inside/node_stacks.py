@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from mcpace.lab.inside.instrumentation import without_surrogates
 from mcpace.lab.inside.javascript_calls import JavaScriptCalls
 from mcpace.lab.inside.source_maps import SourceMaps
 
@@ -27,6 +28,7 @@ MOST_STACK_FRAMES = 2_000_000
 LONGEST_FUNCTION = 200
 LONGEST_FILE = 400
 LATEST_US = 1 << 53
+LAST_LINE = (1 << 32) - 1
 
 NATIVE = "node:native"
 """File of functions that are no JavaScript."""
@@ -68,7 +70,7 @@ class SampledStacks:
     _frames: dict[Position, Frame] = field(default_factory=dict)
 
     def add_profile(self, profile: dict[str, Any]) -> None:
-        """Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError` where it is no profile."""
+        """Raises ValueError, TypeError, KeyError, AttributeError or OverflowError where it is no profile."""
         nodes = self._stacks_of_nodes(profile["nodes"])
         lines = {number: _lines_of_node(node) for number, node in nodes.nodes.items()}
         at_us = int(profile["startTime"])
@@ -138,7 +140,8 @@ class SampledStacks:
                 file, line = self._maps.original(file, line, column) or (file, line)
             if self.package and file.startswith(self.package):
                 file = file.rsplit("node_modules/", 1)[-1]
-            self._frames[position] = (function[:LONGEST_FUNCTION], file[-LONGEST_FILE:], line)
+            names = without_surrogates(function[:LONGEST_FUNCTION]), without_surrogates(file[-LONGEST_FILE:])
+            self._frames[position] = (*names, min(line, LAST_LINE))
         return self._frames[position]
 
 
@@ -161,7 +164,7 @@ def _position_of_call(call: dict[str, Any]) -> Position:
     """The beginning of a called function."""
     function, url = str(call["functionName"]), str(call["url"])
     file = unquote(urlsplit(url).path) if url.startswith("file://") else url or NATIVE
-    line = max(0, min(int(call["lineNumber"]) + 1, (1 << 32) - 1))
+    line = max(0, min(int(call["lineNumber"]) + 1, LAST_LINE))
     return function or "(anonymous)", file, line, max(0, int(call["columnNumber"]))
 
 
@@ -169,5 +172,5 @@ def _lines_of_node(node: dict[str, Any]) -> Iterator[int]:
     """The line of each sample in which the node's function is the innermost."""
     for tick in node.get("positionTicks", ()):
         line, ticks = int(tick["line"]), int(tick["ticks"])
-        if 0 < line < 1 << 32:
+        if 0 < line <= LAST_LINE:
             yield from (line for _ in range(min(ticks, MOST_SAMPLES)))

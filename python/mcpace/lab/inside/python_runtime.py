@@ -10,8 +10,7 @@ from pathlib import Path
 from mcpace import _core
 from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
+from mcpace.lab.inside.instrumentation import LONGEST_REASON, Variables, missing_on_failure, user_exporter_settings
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 from mcpace.lab.inside.regular_files import open_regular
 from mcpace.lab.paths import find_uv
@@ -24,7 +23,6 @@ PAUSE = struct.Struct("<QQ")
 MOST_PAUSES = 65_536
 MOST_PROCESSES = 64
 MOST_REPORT_BYTES = 64 << 10
-LONGEST_REASON = 600
 PID = re.compile(r"[1-9][0-9]{0,8}")
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
@@ -54,12 +52,10 @@ class PythonInstrumentation:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
         self._report = folder / "python-report"
         self._pauses = folder / "python-pauses"
-        self._missing: list[str] = []
+        self._missing: list[tuple[str, str]] = []
         self._overlay: Path | None = None
-        try:
+        with missing_on_failure("spans", OVERLAY.label, self._miss):
             self._overlay = ensure_overlay(OVERLAY, say) / PACKAGES_FOLDER
-        except EnvironmentProblem as problem:
-            self._missing.append(str(problem))
         self._pid = os.getpid()
         self._sampler: _core.StackSampler | None = None
         self._samples: _core.Recording | None = None
@@ -84,7 +80,8 @@ class PythonInstrumentation:
     def watch(self, pid: int) -> None:
         """Samples a process and its descendants; of this process, the descendants only."""
         self._pid = pid
-        self._sampler = _core.StackSampler(pid, period_s=SAMPLE_PERIOD_S)
+        with missing_on_failure("stacks", f"process {pid}", self._miss):
+            self._sampler = _core.StackSampler(pid, period_s=SAMPLE_PERIOD_S)
 
     def pause(self) -> None:
         """Takes no samples until :meth:`resume`."""
@@ -102,10 +99,13 @@ class PythonInstrumentation:
             return
         self._is_closed = True
         if self._sampler is not None:
-            self._samples = self._sampler.stop()
+            with missing_on_failure("stacks", f"process {self._pid}", self._miss):
+                self._samples = self._sampler.stop()
         if self._is_added:
-            self._missing += self._failures()
-        self._collections = read_pauses(self._pauses)
+            with missing_on_failure("spans", "the report of the Python programs", self._miss):
+                self._missing += [("spans", reason) for reason in self._failures()]
+        with missing_on_failure("pauses", "the pauses of the Python programs", self._miss):
+            self._collections = read_pauses(self._pauses)
 
     def has_evidence(self) -> bool:
         """Whether a stack was sampled."""
@@ -116,10 +116,14 @@ class PythonInstrumentation:
         """Adds the samples and the pauses."""
         if self._samples is not None:
             recording.add_recording(self._samples)
-        for pid, pauses in self._collections.items():
-            recording.add_pauses(pid, pauses)
-        for reason in self._missing:
-            recording.add_missing_source("spans", reason)
+        with missing_on_failure("pauses", "the pauses of the Python programs", recording.add_missing_source):
+            for pid, pauses in self._collections.items():
+                recording.add_pauses(pid, pauses)
+        for source, reason in self._missing:
+            recording.add_missing_source(source, reason)
+
+    def _miss(self, source: str, reason: str) -> None:
+        self._missing.append((source, reason))
 
     def _failures(self) -> list[str]:
         """Reasons why spans are missing."""

@@ -6,6 +6,7 @@ Design constraint: A map lies beside the server's files, and is read only where 
 from __future__ import annotations
 
 import json
+import os
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def parse_source_map(text: str, folder: Path) -> SourceMap:
     of = json.loads(text)
     root = str(of.get("sourceRoot") or "")
     sources = [
-        str((folder / root / str(source)).resolve()) if "://" not in str(source) else str(source)
+        os.path.normpath(folder / root / str(source)) if "://" not in str(source) else str(source)
         for source in of["sources"]
     ]
     lines = []
