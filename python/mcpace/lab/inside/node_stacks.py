@@ -10,7 +10,9 @@ Design constraint: A profile was written by the server's process. Numbers and te
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -25,6 +27,8 @@ MOST_BYTES = 128 << 20
 MOST_SAMPLES = 2_000_000
 MOST_STACK_FRAMES = 2_000_000
 """Frames of all stacks that differ."""
+MOST_SOURCE_S = 5.0
+"""Processor time for reading the server's files, which tell lines more precisely than the profiles do."""
 LONGEST_FUNCTION = 200
 LONGEST_FILE = 400
 LATEST_US = 1 << 53
@@ -52,6 +56,16 @@ class EvidenceLimits:
     bytes: int = MOST_BYTES
     samples: int = MOST_SAMPLES
     stack_frames: int = MOST_STACK_FRAMES
+    source_s: float = MOST_SOURCE_S
+
+    @contextmanager
+    def count_source_time(self) -> Iterator[None]:
+        """Counts the processor time of the ``with`` block as time for the server's files."""
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self.source_s -= time.thread_time() - began
 
 
 @dataclass
@@ -121,10 +135,11 @@ class SampledStacks:
 
     def _at_call(self, stack: Positions, callee: str) -> Positions:
         """The stack with its innermost function at the line at which it calls another one."""
-        if not stack or not self._is_own(stack[0][1]):
+        if not stack or not self._is_own(stack[0][1]) or self.limits.source_s <= 0:
             return stack
         function, file, begin, column = stack[0]
-        line = self._calls.line_of_call(file, begin, column, callee)
+        with self.limits.count_source_time():
+            line = self._calls.line_of_call(file, begin, column, callee)
         return stack if line is None else ((function, file, line, 0), *stack[1:])
 
     def _is_own(self, file: str) -> bool:
@@ -136,8 +151,9 @@ class SampledStacks:
         """The frame of a position, in the file that its author wrote."""
         if position not in self._frames:
             function, file, line, column = position
-            if self._is_own(file):
-                file, line = self._maps.original(file, line, column) or (file, line)
+            if self._is_own(file) and self.limits.source_s > 0:
+                with self.limits.count_source_time():
+                    file, line = self._maps.original(file, line, column) or (file, line)
             if self.package and file.startswith(self.package):
                 file = file.rsplit("node_modules/", 1)[-1]
             names = without_surrogates(function[:LONGEST_FUNCTION]), without_surrogates(file[-LONGEST_FILE:])
