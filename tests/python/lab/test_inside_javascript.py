@@ -118,6 +118,23 @@ def test_a_map_beside_the_file_tells_the_line_of_its_source(tmp_path: Path) -> N
     assert list(stacks.numbers) == [(("tool", source, 5),)]
 
 
+def test_the_column_tells_the_source_of_a_function_in_a_bundle_of_one_line(tmp_path: Path) -> None:
+    # Columns 0 and 15 are lines 1 and 5 of the source.
+    (tmp_path / "a.js.map").write_text(json.dumps({**MAP, "sources": ["a.ts"], "mappings": "AAAA,eAIA"}))
+    file = tmp_path / "a.js"
+    file.write_text("let f=()=>g(1);let g=()=>h();\n//# sourceMappingURL=a.js.map\n")
+    call = {"url": file.as_uri(), "lineNumber": 0}
+    ticks = {"positionTicks": [{"line": 1, "ticks": 1}]}
+    nodes = [
+        {"id": 1, "callFrame": {**call, "functionName": "g", "columnNumber": 21}, "children": [2]},
+        {"id": 2, "callFrame": {**call, "functionName": "h", "columnNumber": 21}, **ticks},
+    ]
+    stacks = SampledStacks("")
+    stacks.add_profile({"nodes": nodes, "startTime": 1, "samples": [2], "timeDeltas": [1]})
+    source = str(tmp_path / "a.ts")
+    assert list(stacks.numbers) == [(("h", source, 5), ("g", source, 5))]
+
+
 def test_a_map_may_name_files_and_lines_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     file = tmp_path / "a.js"

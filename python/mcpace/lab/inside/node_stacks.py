@@ -102,9 +102,7 @@ class SampledStacks:
                 # The stack of the collector is empty: it works for what ran before.
                 stack = stack + self._last
             else:
-                function, file, begin, column = stack[0]
-                line = next(lines[number], None)
-                stack = ((function, file, begin, column) if line is None else (function, file, line, 0), *stack[1:])
+                stack = (_at_line(stack[0], next(lines[number], None)), *stack[1:])
                 self._last = stack
             self._add_sample(at_us, tuple(self._frame_at(position) for position in stack))
 
@@ -137,10 +135,10 @@ class SampledStacks:
         """The stack with its innermost function at the line at which it calls another one."""
         if not stack or not self._is_own(stack[0][1]) or self.limits.source_s <= 0:
             return stack
-        function, file, begin, column = stack[0]
+        _, file, begin, column = stack[0]
         with self.limits.count_source_time():
             line = self._calls.line_of_call(file, begin, column, callee)
-        return stack if line is None else ((function, file, line, 0), *stack[1:])
+        return (_at_line(stack[0], line), *stack[1:])
 
     def _is_own(self, file: str) -> bool:
         return file.startswith("/") and (
@@ -174,6 +172,15 @@ def _ancestors(number: int, parents: dict[int, int], known: dict[int, Positions]
         if number in known or number not in parents:
             return
         number = parents[number]
+
+
+def _at_line(beginning: Position, line: int | None) -> Position:
+    """A position of the function that begins at ``beginning``, at a line of it.
+
+    The column is known at the beginning alone: code that a bundler wrote has many functions on one line.
+    """
+    function, file, begin, _ = beginning
+    return beginning if line in (None, begin) else (function, file, line, 0)
 
 
 def _position_of_call(call: dict[str, Any]) -> Position:

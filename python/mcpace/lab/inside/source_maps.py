@@ -42,7 +42,7 @@ class SourceMap:
     def original(self, line: int, column: int) -> tuple[str, int] | None:
         """The file and line of a position. Lines count from 1, columns from 0."""
         segments = self.lines[line - 1] if 0 < line <= len(self.lines) else []
-        at = max(0, bisect_right([segment.column for segment in segments], column) - 1)
+        at = max(0, bisect_right(segments, column, key=lambda segment: segment.column) - 1)
         if not segments or segments[at].source >= len(self.sources):
             return None
         return self.sources[segments[at].source], segments[at].line + 1
