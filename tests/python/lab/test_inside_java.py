@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mcpace import _core
-from mcpace.lab.inside import java_runtime
+from mcpace.lab.inside import java_recording, java_runtime, java_tools
 from mcpace.lab.inside.java_packages import JavaPackages
 from mcpace.lab.inside.java_recording import PERIOD_NS, fill_moments, read_recording
 from mcpace.lab.inside.java_runtime import JavaInstrumentation
@@ -142,6 +144,49 @@ def test_a_recorder_that_keeps_a_longer_period_is_not_taken_for_an_idle_program(
     samples = [(number * 11 * MS, 1, 1, True) for number in range(100)]
     moments, is_cut = fill_moments(samples, [])
     assert (moments, is_cut) == (samples, False)
+
+
+def test_samples_are_limited_however_many_threads_wait_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_recording, "MOST_SAMPLES", 1_000)
+    waits = [(0, 900 * MS, thread, 0) for thread in range(50)]
+    moments, is_cut = fill_moments([], waits)
+    assert (len(moments), is_cut) == (950, True)
+    # Two waits of a thread at one moment are one sample.
+    moments, is_cut = fill_moments([], [(0, 50 * MS, 1, 0), (10 * MS, 20 * MS, 1, 1)])
+    assert ([stack for *_, stack, _ in moments if not stack], is_cut) == ([0] * len(moments), False)
+    assert len({at for at, *_ in moments}) == len(moments)
+
+
+SLEEPS = """
+class Sleeps {
+  public static void main(String[] words) throws Exception {
+    for (int turn = 0; turn < 20; turn++) Thread.sleep(2);
+  }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="a compiler for Java is not installed")
+def test_the_reader_stops_at_a_number_of_bytes(tmp_path: Path) -> None:
+    def run(*command: str) -> str:
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True, env=environment
+        ).stdout
+
+    environment = {**os.environ, **dict.fromkeys(java_runtime.OPTION_VARIABLES, "")}
+    (tmp_path / "Sleeps.java").write_text(SLEEPS)
+    run("javac", "-d", ".", "Sleeps.java", str(java_tools.SOURCES / "ReadRecording.java"))
+    settings = f"settings={java_runtime.EVENTS},filename=a.jfr,dumponexit=true"
+    run("java", f"-XX:StartFlightRecording={settings}", "-cp", ".", "Sleeps")
+    whole = run("java", "-cp", ".", "ReadRecording", "a.jfr", str(1 << 20))
+    lines = java_recording.parse_lines(whole)
+    assert (len(lines.waits) > 5, lines.is_cut) == (True, False)
+    limit = len(whole) // 2
+    cut = run("java", "-cp", ".", "ReadRecording", "a.jfr", str(limit))
+    assert cut.endswith("\nmore\n")
+    assert whole.startswith(cut.removesuffix("more\n"))
+    assert limit <= len(cut) < len(whole)
+    assert java_recording.parse_lines(cut).is_cut
 
 
 @pytest.mark.parametrize("text", ["x\t1\n", "sample\t1\n", "sample\ta\tb\tc\td\n", "sample\t1\t1\t9\trunning\n"])

@@ -17,7 +17,7 @@ PERIOD_NS = 5_000_000
 """Period of the samples, as ``java/events.jfc`` has it."""
 LEAST_GAPS = 20
 """Gaps between samples, from which on their median is the period that the recorder kept."""
-MOST_MOMENTS = 200_000
+MOST_SAMPLES = 500_000
 LONGEST_WAIT_NS = 1_000_000_000
 """A wait that is longer, and takes half of the recording, is that of a thread that waits for work or for the end."""
 WAITING_CLASSES = (
@@ -186,18 +186,22 @@ def fill_moments(
         passes[-1][1].append((thread, stack, running))
     period = _period([at for at, _ in passes])
     moments: list[tuple[int, int, int, bool]] = []
-    open_waits: list[tuple[int, int, int, int]] = []
+    open_waits: dict[int, tuple[int, int]] = {}
+    """End and stack of each thread's wait. Of waits within one another, the one that ends last counts."""
     next_wait = 0
-    for number, (at, seen) in enumerate(_with_moments_between(begin, end, passes, period)):
-        if number == MOST_MOMENTS:
-            return moments, True
+    for at, seen in _with_moments_between(begin, end, passes, period):
         while next_wait < len(in_order) and in_order[next_wait][0] <= at:
-            open_waits.append(in_order[next_wait])
+            _, wait_end, thread, stack = in_order[next_wait]
+            open_waits[thread] = max(open_waits.get(thread, (0, 0)), (wait_end, stack))
             next_wait += 1
-        open_waits = [wait for wait in open_waits if wait[1] > at]
+        open_waits = {thread: wait for thread, wait in open_waits.items() if wait[0] > at}
         running_threads = {thread for thread, *_ in seen}
         found = [(at, *one) for one in seen]
-        found += [(at, thread, stack, False) for _, _, thread, stack in open_waits if thread not in running_threads]
+        found += [
+            (at, thread, stack, False) for thread, (_, stack) in open_waits.items() if thread not in running_threads
+        ]
+        if len(moments) + len(found) >= MOST_SAMPLES:
+            return moments, True
         moments += found or [(at, 0, 0, False)]
     return moments, False
 

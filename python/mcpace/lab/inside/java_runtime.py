@@ -40,6 +40,8 @@ INSTRUMENTED = (
 """Libraries that make requests, by the agent's names. Each one makes the start longer, so rare ones are left out."""
 TRY_LIMIT_S = 30.0
 READ_LIMIT_S = 60.0
+MOST_READ_BYTES = 64 << 20
+"""Bytes of text that are made of one recording."""
 READER_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 MOST_PROCESSES = 16
 CLOCK_READINGS = 5
@@ -128,7 +130,7 @@ class JavaInstrumentation:
             self._agent = ensure_agent(say)
 
     def _read_file(self, java: str, path: Path, clock: Callable[[int], int]) -> JavaRecording:
-        command = [java, *READER_OPTIONS, "-cp", str(self._reader), READER, str(path)]
+        command = [java, *READER_OPTIONS, "-cp", str(self._reader), READER, str(path), str(MOST_READ_BYTES)]
         done = run_child(command, READ_LIMIT_S, env=dict.fromkeys(OPTION_VARIABLES, ""))
         if done.code != 0 and not done.stdout:
             why = f"took longer than {READ_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr, lines=1)
