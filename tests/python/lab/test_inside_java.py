@@ -209,6 +209,7 @@ def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def missing(instrumentation: JavaInstrumentation) -> list[tuple[str, str]]:
+    instrumentation.variables([])
     instrumentation.close()
     client = _core.Client(["true"])
     recording = client.recording()
@@ -308,8 +309,56 @@ def test_a_program_that_leaves_no_recording_is_told_where_java_was_started(tmp_p
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     [(source, reason)] = missing(JavaInstrumentation([java, "-jar", "x.jar"], tmp_path / "a", print))
-    assert (source, reason.split(";")[0]) == ("stacks", "no Java virtual machine left a recording")
-    assert missing(JavaInstrumentation(["./a-native-image"], tmp_path / "b", print)) == []
+    assert (source, reason) == (
+        "stacks",
+        f"no Java virtual machine left a recording, though the command starts {java}",
+    )
+    found = missing(JavaInstrumentation(["./a-native-image"], tmp_path / "b", print))
+    assert [source for source, _ in found] == ["spans", "stacks"]
+    assert all("does not tell which java it starts" in reason for _, reason in found)
+
+
+@pytest.mark.usefixtures("tools")
+def test_only_the_java_that_the_command_starts_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("path", "own", "jdk8"):
+        (tmp_path / name).mkdir()
+        program(tmp_path / name / "java", f"echo {name} >>{tmp_path}/tried")
+    in_path, own, jdk8 = (str(tmp_path / name / "java") for name in ("path", "own", "jdk8"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    of_user = [("PATH", f"{tmp_path / 'own'}{os.pathsep}{os.environ['PATH']}")]
+    script = program(tmp_path / "script", "")
+    Path(script).write_text("#!/usr/bin/env -S java --source 17\n")
+    cases: list[tuple[list[str], list[tuple[str, str]], str | None]] = [
+        (["java", "-classpath", "PATH=x"], [], in_path),
+        (["java"], of_user, own),
+        (["java"], [("JAVA_HOME", "/opt/jdk8")], in_path),
+        ([jdk8, "-jar", "x.jar"], of_user, jdk8),
+        (["./jdk8/bin/../java"], [], None),
+        (["./jdk8/java"], [], jdk8),
+        (["env", "A=b", jdk8, "-jar", "x.jar"], [], jdk8),
+        (["env", "A=b", "java"], [], in_path),
+        (["sh", "-c", "exec jdk8/java -jar x.jar"], [], jdk8),
+        ([script], [], in_path),
+        (["env", "PATH=/opt/jdk8/bin", "java"], [], None),
+        (["sh", "-c", "PATH=/opt/jdk8/bin:$PATH java -jar x.jar"], [], None),
+        (["bash", "-lc", "java -jar x.jar"], [], None),
+        (["sh", "-c", "$JAVA_HOME/bin/java -jar x.jar"], [], None),
+        (["sh", "-c", "cd /opt && ./java"], [], None),
+        (["./mvnw", "spring-boot:run"], [("JAVA_HOME", "/opt/jdk8")], None),
+        (["./gradlew", "run"], [], None),
+        (["a-script"], [], None),
+    ]
+    for number, (command, variables, java) in enumerate(cases):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / "tried").unlink(missing_ok=True)
+        assert java_runtime.find_java(command, variables) == java, command
+        instrumentation = JavaInstrumentation(command, tmp_path / str(number), print)
+        options = instrumentation.variables(variables)
+        assert instrumentation.variables(variables) == options
+        assert bool(options) == (java is not None), command
+        tried = (tmp_path / "tried").read_text().split() if (tmp_path / "tried").exists() else []
+        assert tried == ([Path(java).parent.name] if java else []), command
 
 
 def test_without_java_the_command_that_adds_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,4 +367,3 @@ def test_without_java_the_command_that_adds_it_is_told(tmp_path: Path, monkeypat
     found = missing(JavaInstrumentation(["java", "-jar", "x.jar"], tmp_path, print))
     assert [source for source, _ in found] == ["spans", "stacks"]
     assert all("apt-get install" in reason for _, reason in found)
-    assert missing(JavaInstrumentation(["some-program"], tmp_path, print)) == []
