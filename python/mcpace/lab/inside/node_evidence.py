@@ -112,13 +112,13 @@ def _bounded_lines(path: Path, limits: EvidenceLimits) -> Iterator[bytes]:
 
 def _received_spans(requests: list[bytes]) -> _core.Recording:
     """The spans of requests of OTLP in JSON, on the clock of recordings."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     receiver = _core.SpanReceiver()
     try:
         for body in requests:
             request = urllib.request.Request(
                 f"{receiver.endpoint}/v1/traces", body, {"content-type": "application/json"}
             )
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
             try:
                 opener.open(request, timeout=SEND_LIMIT_S).close()
             except (OSError, http.client.HTTPException):
