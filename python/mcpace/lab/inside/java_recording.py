@@ -16,7 +16,7 @@ from mcpace.lab.inside.java_packages import JavaPackages
 PERIOD_NS = 5_000_000
 """Period of the samples, as ``java/events.jfc`` has it."""
 LEAST_GAPS = 20
-"""Gaps between samples, from which on their median is the period that the recorder kept."""
+"""Number of gaps from which on the median gap is taken as the recorder's period."""
 MOST_SAMPLES = 500_000
 LONGEST_WAIT_NS = 1_000_000_000
 """A wait that is longer, and takes half of the recording, is that of a thread that waits for work or for the end."""
@@ -146,7 +146,7 @@ def _frame(frame: tuple[str, str, str, int], packages: JavaPackages) -> Frame | 
         path = f"{library}.jar!/{path}"
     elif module:
         path = f"jrt:/{module}/{path}"
-    # A lambda is told by the method that it is written in, and a class without a name by the one around it.
+    # A lambda is named by the method that contains it, an anonymous class by the class that contains it.
     function = method.split("$")[1] if method.startswith("lambda$") and method.count("$") > 1 else method
     return ".".join([outer, *(part for part in inner if not part.isdigit()), function]), path, line
 
