@@ -187,7 +187,7 @@ def fill_moments(
     period = _period([at for at, _ in passes])
     moments: list[tuple[int, int, int, bool]] = []
     open_waits: dict[int, tuple[int, int]] = {}
-    """End and stack of each thread's wait. Of waits within one another, the one that ends last counts."""
+    """End and stack of each thread's wait: the wait that ends last counts where a thread has several."""
     next_wait = 0
     for at, seen in _with_moments_between(begin, end, passes, period):
         while next_wait < len(in_order) and in_order[next_wait][0] <= at:
