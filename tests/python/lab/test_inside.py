@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import tracemalloc
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -320,4 +321,49 @@ def test_files_of_pauses_are_read_as_far_as_they_make_sense(tmp_path: Path) -> N
     (tmp_path / "pauses-12").write_bytes(backwards + forwards + b"torn")
     (tmp_path / "pauses-none").write_bytes(forwards)
     (tmp_path / "pauses-13").write_bytes(b"")
+    (tmp_path / f"pauses-{1 << 40}").write_bytes(forwards)
+    (tmp_path / "pauses-²").write_bytes(forwards)
+    os.mkfifo(tmp_path / "pauses-14")
+    (tmp_path / "pauses-15").symlink_to(tmp_path / "pauses-12")
+    pipe = os.open(tmp_path / "pauses-14", os.O_RDWR)
+    os.write(pipe, forwards)
     assert python_runtime.read_pauses(tmp_path / "pauses") == {12: [(3, 9)]}
+    os.close(pipe)
+
+
+def test_a_process_that_cannot_be_sampled_is_a_missing_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise _core.EnvironmentProblem("no threads are left")
+
+    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda *_: tmp_path)
+    monkeypatch.setattr(_core, "StackSampler", refuse)
+    instrumentation = python_runtime.PythonInstrumentation(tmp_path, print)
+    instrumentation.watch(os.getpid())
+    instrumentation.close()
+    recording = _core.SpanReceiver().stop()
+    instrumentation.add_to(recording)
+    [found] = kinds(recording, "source-missing")
+    assert found["source"] == "stacks"
+    assert found["reason"].endswith("can't be read: EnvironmentProblem: no threads are left")
+
+
+@pytest.mark.parametrize("size", [None, 1 << 30])
+def test_a_report_that_is_no_file_or_endless_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int | None
+) -> None:
+    monkeypatch.setattr(python_runtime, "ensure_overlay", lambda *_: tmp_path)
+    instrumentation = python_runtime.PythonInstrumentation(tmp_path, print)
+    report = Path(dict(instrumentation.variables([]))["MCPACE_INSIDE_REPORT"])
+    if size is None:
+        os.mkfifo(report)
+    else:
+        report.write_text("ImportError: no module\n")
+        os.truncate(report, size)
+    tracemalloc.start()
+    instrumentation.close()
+    assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    tracemalloc.stop()
+    recording = _core.SpanReceiver().stop()
+    instrumentation.add_to(recording)
+    found = [one["reason"] for one in kinds(recording, "source-missing")]
+    assert found == ([] if size is None else ["OpenTelemetry can't be loaded in the server: ImportError: no module"])

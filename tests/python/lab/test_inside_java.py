@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mcpace import _core
-from mcpace.lab.inside import java_runtime
+from mcpace.lab.inside import java_recording, java_runtime, java_tools
 from mcpace.lab.inside.java_packages import JavaPackages
 from mcpace.lab.inside.java_recording import PERIOD_NS, fill_moments, read_recording
 from mcpace.lab.inside.java_runtime import JavaInstrumentation
@@ -144,6 +146,49 @@ def test_a_recorder_that_keeps_a_longer_period_is_not_taken_for_an_idle_program(
     assert (moments, is_cut) == (samples, False)
 
 
+def test_samples_are_limited_however_many_threads_wait_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_recording, "MOST_SAMPLES", 1_000)
+    waits = [(0, 900 * MS, thread, 0) for thread in range(50)]
+    moments, is_cut = fill_moments([], waits)
+    assert (len(moments), is_cut) == (950, True)
+    # Two waits of a thread at one moment are one sample.
+    moments, is_cut = fill_moments([], [(0, 50 * MS, 1, 0), (10 * MS, 20 * MS, 1, 1)])
+    assert ([stack for *_, stack, _ in moments if not stack], is_cut) == ([0] * len(moments), False)
+    assert len({at for at, *_ in moments}) == len(moments)
+
+
+SLEEPS = """
+class Sleeps {
+  public static void main(String[] words) throws Exception {
+    for (int turn = 0; turn < 20; turn++) Thread.sleep(2);
+  }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="a compiler for Java is not installed")
+def test_the_reader_stops_at_a_number_of_bytes(tmp_path: Path) -> None:
+    def run(*command: str) -> str:
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True, env=environment
+        ).stdout
+
+    environment = {**os.environ, **dict.fromkeys(java_runtime.OPTION_VARIABLES, "")}
+    (tmp_path / "Sleeps.java").write_text(SLEEPS)
+    run("javac", "-d", ".", "Sleeps.java", str(java_tools.SOURCES / "ReadRecording.java"))
+    settings = f"settings={java_runtime.EVENTS},filename=a.jfr,dumponexit=true"
+    run("java", f"-XX:StartFlightRecording={settings}", "-cp", ".", "Sleeps")
+    whole = run("java", "-cp", ".", "ReadRecording", "a.jfr", str(1 << 20))
+    lines = java_recording.parse_lines(whole)
+    assert (len(lines.waits) > 5, lines.is_cut) == (True, False)
+    limit = len(whole) // 2
+    cut = run("java", "-cp", ".", "ReadRecording", "a.jfr", str(limit))
+    assert cut.endswith("\nmore\n")
+    assert whole.startswith(cut.removesuffix("more\n"))
+    assert limit <= len(cut) < len(whole)
+    assert java_recording.parse_lines(cut).is_cut
+
+
 @pytest.mark.parametrize("text", ["x\t1\n", "sample\t1\n", "sample\ta\tb\tc\td\n", "sample\t1\t1\t9\trunning\n"])
 def test_other_text_is_no_recording(text: str) -> None:
     with pytest.raises((ValueError, KeyError)):
@@ -164,6 +209,7 @@ def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def missing(instrumentation: JavaInstrumentation) -> list[tuple[str, str]]:
+    instrumentation.variables([])
     instrumentation.close()
     client = _core.Client(["true"])
     recording = client.recording()
@@ -171,6 +217,39 @@ def missing(instrumentation: JavaInstrumentation) -> list[tuple[str, str]]:
     events = [event["event"] for event in recording.events()]
     found = [event["source-missing"] for event in events if "source-missing" in event]
     return [(one["source"], one["reason"]) for one in found]
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "stack\t0\nsample\t1\t1\t0\tnative\n",  # no frames
+        "sample\t1\t1\t9\trunning\n",  # no stack
+        f"process\t1\nframe\t0\t\tA\tb\t{1 << 40}\nstack\t0\t0\nsample\t1\t1\t0\trunning\n",
+        f"process\t1\npause\t{10**30}\t{10**30}\n",
+    ],
+)
+def test_a_damaged_recording_is_a_missing_source(tmp_path: Path, printed: str) -> None:
+    (tmp_path / "printed").write_text(printed)
+    script = f'case "$*" in *ReadRecording*) cat "{tmp_path / "printed"}";; esac'
+    found = JavaInstrumentation([program(tmp_path / "java", script)], tmp_path, print)
+    assert found.variables([])
+    for name in ("a.jfr", "b.jfr"):
+        (tmp_path / "java-recordings" / name).write_text("x")
+    reasons = missing(found)
+    assert [source for source, _ in reasons] == ["stacks", "stacks"]
+    assert all(" can't be read: " in reason for _, reason in reasons)
+
+
+def test_only_regular_files_are_recordings(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "kept.jfr").write_text("x")
+    (tmp_path / "empty.jfr").touch()
+    (tmp_path / "folder.jfr").mkdir()
+    (tmp_path / "gone.jfr").symlink_to("none")
+    os.mkfifo(tmp_path / "pipe.jfr")
+    assert java_runtime.recording_files(tmp_path) == [tmp_path / "a" / "kept.jfr"]
+    assert java_runtime.recording_files(tmp_path / "none") == []
 
 
 @pytest.mark.usefixtures("tools")
@@ -230,8 +309,56 @@ def test_a_program_that_leaves_no_recording_is_told_where_java_was_started(tmp_p
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     [(source, reason)] = missing(JavaInstrumentation([java, "-jar", "x.jar"], tmp_path / "a", print))
-    assert (source, reason.split(";")[0]) == ("stacks", "no Java virtual machine left a recording")
-    assert missing(JavaInstrumentation(["./a-native-image"], tmp_path / "b", print)) == []
+    assert (source, reason) == (
+        "stacks",
+        f"no Java virtual machine left a recording, though the command starts {java}",
+    )
+    found = missing(JavaInstrumentation(["./a-native-image"], tmp_path / "b", print))
+    assert [source for source, _ in found] == ["spans", "stacks"]
+    assert all("does not tell which java it starts" in reason for _, reason in found)
+
+
+@pytest.mark.usefixtures("tools")
+def test_only_the_java_that_the_command_starts_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("path", "own", "jdk8"):
+        (tmp_path / name).mkdir()
+        program(tmp_path / name / "java", f"echo {name} >>{tmp_path}/tried")
+    in_path, own, jdk8 = (str(tmp_path / name / "java") for name in ("path", "own", "jdk8"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    of_user = [("PATH", f"{tmp_path / 'own'}{os.pathsep}{os.environ['PATH']}")]
+    script = program(tmp_path / "script", "")
+    Path(script).write_text("#!/usr/bin/env -S java --source 17\n")
+    cases: list[tuple[list[str], list[tuple[str, str]], str | None]] = [
+        (["java", "-classpath", "PATH=x"], [], in_path),
+        (["java"], of_user, own),
+        (["java"], [("JAVA_HOME", "/opt/jdk8")], in_path),
+        ([jdk8, "-jar", "x.jar"], of_user, jdk8),
+        (["./jdk8/bin/../java"], [], None),
+        (["./jdk8/java"], [], jdk8),
+        (["env", "A=b", jdk8, "-jar", "x.jar"], [], jdk8),
+        (["env", "A=b", "java"], [], in_path),
+        (["sh", "-c", "exec jdk8/java -jar x.jar"], [], jdk8),
+        ([script], [], in_path),
+        (["env", "PATH=/opt/jdk8/bin", "java"], [], None),
+        (["sh", "-c", "PATH=/opt/jdk8/bin:$PATH java -jar x.jar"], [], None),
+        (["bash", "-lc", "java -jar x.jar"], [], None),
+        (["sh", "-c", "$JAVA_HOME/bin/java -jar x.jar"], [], None),
+        (["sh", "-c", "cd /opt && ./java"], [], None),
+        (["./mvnw", "spring-boot:run"], [("JAVA_HOME", "/opt/jdk8")], None),
+        (["./gradlew", "run"], [], None),
+        (["a-script"], [], None),
+    ]
+    for number, (command, variables, java) in enumerate(cases):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / "tried").unlink(missing_ok=True)
+        assert java_runtime.find_java(command, variables) == java, command
+        instrumentation = JavaInstrumentation(command, tmp_path / str(number), print)
+        options = instrumentation.variables(variables)
+        assert instrumentation.variables(variables) == options
+        assert bool(options) == (java is not None), command
+        tried = (tmp_path / "tried").read_text().split() if (tmp_path / "tried").exists() else []
+        assert tried == ([Path(java).parent.name] if java else []), command
 
 
 def test_without_java_the_command_that_adds_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,4 +367,3 @@ def test_without_java_the_command_that_adds_it_is_told(tmp_path: Path, monkeypat
     found = missing(JavaInstrumentation(["java", "-jar", "x.jar"], tmp_path, print))
     assert [source for source, _ in found] == ["spans", "stacks"]
     assert all("apt-get install" in reason for _, reason in found)
-    assert missing(JavaInstrumentation(["some-program"], tmp_path, print)) == []

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside import node_evidence, node_runtime
 from mcpace.lab.inside.node_evidence import package_folder, read_program
 from mcpace.lab.inside.node_runtime import NodeInstrumentation
-from mcpace.lab.inside.node_stacks import LONGEST_FUNCTION, SampledStacks
+from mcpace.lab.inside.node_stacks import LONGEST_FUNCTION, EvidenceLimits, SampledStacks
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -120,7 +121,7 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
     lines = [json.dumps(line) for pair in zip(good, [*bad], strict=False) for line in pair]
     file = tmp_path / "node-7.jsonl"
     file.write_text("\n".join([*lines, "[" * 50_000, '{"profile": {"nodes": [']))
-    program = read_program(file)
+    program = read_program(file, EvidenceLimits())
     recording = _core.SpanReceiver().stop()
     program.add_to(recording)
     text = json.dumps(recording.events())
@@ -138,14 +139,89 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
     assert (program.pid, program.stacks.package) == (7, "/l/node_modules/@a/server/")
 
 
-def test_a_file_may_be_larger_than_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_evidence, "MOST_BYTES", 10_000)
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"profile": {"nodes": [], "startTime": Infinity}}',
+        '{"missing": {"source": "spans", "reason": "\\ud800"}}',
+        json.dumps({"profile": {**profile(1), "nodes": [node(1, "\ud800", [], "/srv/\udc00.js", 1 << 40)]}}),
+        json.dumps({"profile": {**profile(1), "nodes": [node(1, "f", [], "/srv/x.js", -(10**30))]}}),
+        json.dumps({"resourceSpans": "\ud800"}),
+    ],
+)
+def test_a_damaged_line_harms_no_other(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "node-7.jsonl"
+    first = json.dumps({"program": {"pid": 7, "script": ""}})
+    file.write_text("\n".join([first, line, json.dumps({"profile": profile(7)}), ""]))
+    recording = _core.SpanReceiver().stop()
+    read_program(file, EvidenceLimits()).add_to(recording)
+    assert "query" in functions([event["event"] for event in recording.events()])
+
+
+@pytest.mark.parametrize(
+    "first", ["[" * 50_000, '{"program": {"pid": Infinity, "script": ""}}', "\0", '{"program": 1}']
+)
+def test_a_file_without_a_first_line_gives_its_other_lines(tmp_path: Path, first: str) -> None:
+    file = tmp_path / "node-7.jsonl"
+    file.write_text(f'{first}\n{{"pauses": [[1, 2]]}}\n')
+    assert read_program(file, EvidenceLimits()).pauses == [(1000, 2000)]
+
+
+def test_evidence_that_no_recording_takes_is_a_missing_source(tmp_path: Path) -> None:
+    program = read_program(tmp_path / "none", EvidenceLimits())
+    program.stacks.numbers[(("f\ud800", "/srv/x.js", 1),)] = 0
+    program.pauses.append((-2, -1))
+    recording = _core.SpanReceiver().stop()
+    program.add_to(recording)
+    missing = [event["event"]["source-missing"] for event in recording.events()]
+    assert [one["source"] for one in missing] == ["stacks", "pauses"]
+    assert missing[0]["reason"].startswith("evidence of process 0 of Node.js can't be read: UnicodeEncodeError: ")
+
+
+def test_a_folder_that_cannot_be_read_is_a_missing_source(
+    instrumentation: NodeInstrumentation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("too much")
+
+    (tmp_path / "node" / "node-1.jsonl").write_text("{}\n")
+    monkeypatch.setattr(node_runtime, "read_program", fail)
+    reasons = [event["source-missing"]["reason"] for event in evidence(instrumentation)]
+    assert reasons == ["npm is missing", "evidence of Node.js can't be read: MemoryError: too much"]
+
+
+def test_the_files_of_all_programs_share_one_limit(tmp_path: Path) -> None:
     file = tmp_path / "node-1.jsonl"
     first = json.dumps({"program": {"pid": 1, "script": ""}})
     pauses = [json.dumps({"pauses": [[number, number + 1]]}) for number in range(10_000)]
     file.write_text("\n".join([first, *pauses]))
-    assert 100 < len(read_program(file).pauses) < 1000
-    assert read_program(tmp_path / "none").pauses == []
+    assert read_program(tmp_path / "none", EvidenceLimits()).pauses == []
+    limits = EvidenceLimits(bytes=10_000)
+    assert 100 < len(read_program(file, limits).pauses) < 1000
+    assert read_program(file, limits).pauses == []
+
+
+def test_the_samples_of_all_programs_share_one_limit() -> None:
+    limits = EvidenceLimits(samples=3, stack_frames=2)
+    first, second = SampledStacks("", limits), SampledStacks("", limits)
+    first.add_profile(profile(5, 7, 5))  # The second stack has two frames.
+    second.add_profile(profile(2, 5))
+    assert [len(first.samples), len(second.samples)] == [2, 1]
+
+
+def test_evidence_that_is_too_large_is_told(
+    instrumentation: NodeInstrumentation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_runtime, "EvidenceLimits", lambda: EvidenceLimits(bytes=100))
+    (tmp_path / "node" / "node-1.jsonl").write_text("[]\n" * 100)
+    reasons = [event["source-missing"]["reason"] for event in evidence(instrumentation)]
+    assert [reason for reason in reasons if "MiB of evidence" in reason] == [node_runtime.TOO_LARGE]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_what_is_no_file_of_evidence_is_not_opened(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "node-1.jsonl")
+    assert read_program(tmp_path / "node-1.jsonl", EvidenceLimits()).pauses == []
 
 
 def test_the_package_of_an_installed_program_is_its_own() -> None:

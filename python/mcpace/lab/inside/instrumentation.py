@@ -1,12 +1,19 @@
-"""The interface of what instruments the programs of one language runtime."""
+"""The interface of what instruments the programs of one language runtime.
+
+Design constraint: Programs of the server write the evidence. Damaged evidence ends no run: its source is missing.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 from mcpace import _core
+from mcpace.lab.errors import LabError
+
+LONGEST_REASON = 600
 
 Variables = Sequence[tuple[str, str]]
 """Environment variables of a process that is to be started: names and values."""
@@ -29,6 +36,26 @@ def user_exporter_settings(own: Variables) -> list[str]:
     """
     environment = {**os.environ, **dict(own)}
     return [name for name in EXPORTER_SETTINGS if environment.get(name)]
+
+
+@contextmanager
+def missing_on_failure(source: str, label: str, add_missing: Callable[[str, str], object]) -> Iterator[None]:
+    """Calls ``add_missing`` with the source and the reason where the ``with`` block fails, and raises nothing.
+
+    ``label`` names the evidence in the reason.
+    """
+    try:
+        yield
+    except LabError as problem:
+        add_missing(source, str(problem))
+    except Exception as error:
+        reason = f"{label} can't be read: {type(error).__name__}: {error}"
+        add_missing(source, without_surrogates(reason)[:LONGEST_REASON])
+
+
+def without_surrogates(text: str) -> str:
+    """The text with question marks for what UTF-8 can't hold. JSON can."""
+    return text.encode("utf-8", "replace").decode()
 
 
 class Instrumentation(Protocol):

@@ -16,8 +16,8 @@ from mcpace.lab.inside.java_packages import JavaPackages
 PERIOD_NS = 5_000_000
 """Period of the samples, as ``java/events.jfc`` has it."""
 LEAST_GAPS = 20
-"""Gaps between samples, from which on their median is the period that the recorder kept."""
-MOST_MOMENTS = 200_000
+"""Number of gaps from which on the median gap is taken as the recorder's period."""
+MOST_SAMPLES = 500_000
 LONGEST_WAIT_NS = 1_000_000_000
 """A wait that is longer, and takes half of the recording, is that of a thread that waits for work or for the end."""
 WAITING_CLASSES = (
@@ -146,7 +146,7 @@ def _frame(frame: tuple[str, str, str, int], packages: JavaPackages) -> Frame | 
         path = f"{library}.jar!/{path}"
     elif module:
         path = f"jrt:/{module}/{path}"
-    # A lambda is told by the method that it is written in, and a class without a name by the one around it.
+    # A lambda is named by the method that contains it, an anonymous class by the class that contains it.
     function = method.split("$")[1] if method.startswith("lambda$") and method.count("$") > 1 else method
     return ".".join([outer, *(part for part in inner if not part.isdigit()), function]), path, line
 
@@ -186,18 +186,22 @@ def fill_moments(
         passes[-1][1].append((thread, stack, running))
     period = _period([at for at, _ in passes])
     moments: list[tuple[int, int, int, bool]] = []
-    open_waits: list[tuple[int, int, int, int]] = []
+    open_waits: dict[int, tuple[int, int]] = {}
+    """End and stack of each thread's wait: the wait that ends last counts where a thread has several."""
     next_wait = 0
-    for number, (at, seen) in enumerate(_with_moments_between(begin, end, passes, period)):
-        if number == MOST_MOMENTS:
-            return moments, True
+    for at, seen in _with_moments_between(begin, end, passes, period):
         while next_wait < len(in_order) and in_order[next_wait][0] <= at:
-            open_waits.append(in_order[next_wait])
+            _, wait_end, thread, stack = in_order[next_wait]
+            open_waits[thread] = max(open_waits.get(thread, (0, 0)), (wait_end, stack))
             next_wait += 1
-        open_waits = [wait for wait in open_waits if wait[1] > at]
+        open_waits = {thread: wait for thread, wait in open_waits.items() if wait[0] > at}
         running_threads = {thread for thread, *_ in seen}
         found = [(at, *one) for one in seen]
-        found += [(at, thread, stack, False) for _, _, thread, stack in open_waits if thread not in running_threads]
+        found += [
+            (at, thread, stack, False) for thread, (_, stack) in open_waits.items() if thread not in running_threads
+        ]
+        if len(moments) + len(found) >= MOST_SAMPLES:
+            return moments, True
         moments += found or [(at, 0, 0, False)]
     return moments, False
 

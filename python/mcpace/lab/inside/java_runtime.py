@@ -1,15 +1,19 @@
 """Instruments Java programs with OpenTelemetry's agent, and records their stacks by JDK Flight Recorder.
 
 Design constraint: A virtual machine that does not know an option does not start. The options are tried first with the
-program ``java`` that the command starts.
+program ``java`` that the command starts. A command that does not tell which one it starts gets no options.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from mcpace import _core
@@ -17,10 +21,10 @@ from mcpace.lab.environments.installers.steps import in_one_line
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
+from mcpace.lab.inside.instrumentation import Variables, missing_on_failure, user_exporter_settings
 from mcpace.lab.inside.java_recording import JavaRecording, read_recording
 from mcpace.lab.inside.java_tools import READER, ensure_agent, ensure_reader
-from mcpace.lab.inside.runtimes import Runtime, command_runtimes
+from mcpace.lab.inside.runtimes import started_programs
 from mcpace.lab.processes.child_processes import run_child
 
 OPTIONS = "JAVA_TOOL_OPTIONS"
@@ -36,8 +40,12 @@ INSTRUMENTED = (
     "vertx-sql-client",
 )  # fmt: skip
 """Libraries that make requests, by the agent's names. Each one makes the start longer, so rare ones are left out."""
+PATH_CHANGES = re.compile(r"PATH=.*|-[a-z]*[il][a-z]*|--login|--ignore-environment")
+"""Words of env and of login shells by which a program is not found in the PATH of the environment."""
 TRY_LIMIT_S = 30.0
 READ_LIMIT_S = 60.0
+MOST_READ_BYTES = 64 << 20
+"""Bytes of text that are made of one recording."""
 READER_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 MOST_PROCESSES = 16
 CLOCK_READINGS = 5
@@ -47,34 +55,33 @@ class JavaInstrumentation:
     """The agent of OpenTelemetry and a recording in each virtual machine that the command starts."""
 
     def __init__(self, command: Sequence[str], folder: Path, say: Say) -> None:
-        """Installs the agent on first use; ``say`` reports that. ``folder`` is for recordings."""
+        """``say`` reports the installation of the agent on first use. ``folder`` is for recordings."""
+        self._command = list(command)
+        self._say = say
         self._folder = folder / "java-recordings"
         self._missing: list[tuple[str, str]] = []
         self._recordings: list[JavaRecording] | None = None
-        self._is_java_certain = command_runtimes(command) == (Runtime.JAVA,)
         self._own_agent = any(_is_opentelemetry(word) for word in command)
         self._agent: Path | None = None
         self._reader: Path | None = None
-        self._options: list[str] = []
-        self._java = find_java(command)
+        self._options: dict[str | None, list[str]] = {}
+        """Options that record, for each program ``java`` that was tried."""
         self._clock_at_start = _clock_offset()
-        if self._java is None:
-            if self._is_java_certain:
-                self._miss_both(f"no program java was found: {REMEDIES['maven']}")
-            return
-        if any(separator in f"{folder}{EVENTS}" for separator in "\"',"):
-            self._miss("stacks", f"the path {folder} has quotes or commas, which the options of java can't hold")
-        else:
-            self._prepare_recorder(say)
-        self._prepare_agent(say)
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
-        """Returns the options of the virtual machine, before those of the user, and the settings of the agent."""
+        """Returns the options of the virtual machine, before those of the user, and the settings of the agent.
+
+        Tries the options and installs the agent on first use.
+        """
+        java = find_java(self._command, own)
+        if java not in self._options:
+            self._options[java] = []
+            self._prepare(java)
         own_options = dict(own).get(OPTIONS, os.environ.get(OPTIONS, ""))
-        options = list(self._options)
+        options = list(self._options[java])
         settings: list[tuple[str, str]] = []
         is_own = self._own_agent or _is_opentelemetry(own_options) or user_exporter_settings(own)
-        if self._agent is not None and not is_own:
+        if java is not None and self._agent is not None and not is_own:
             options.append(f"-javaagent:{self._agent}")
             settings = [("OTEL_JAVAAGENT_LOGGING", "none"), ("OTEL_INSTRUMENTATION_COMMON_DEFAULT_ENABLED", "false")]
             settings += [(f"OTEL_INSTRUMENTATION_{_variable(name)}_ENABLED", "true") for name in INSTRUMENTED]
@@ -87,18 +94,18 @@ class JavaInstrumentation:
         if self._recordings is not None:
             return
         self._recordings = []
-        if self._java is None or self._reader is None or not self._options:
+        java = next((java for java, options in self._options.items() if options), None)
+        if java is None:
             return
         clock = _clock_between(self._clock_at_start, _clock_offset())
-        files = [path for path in sorted(self._folder.rglob("*.jfr")) if path.is_file() and path.stat().st_size]
+        files = recording_files(self._folder)
         for path in files[:MOST_PROCESSES]:
-            self._read_file(self._java, path, clock)
+            with missing_on_failure("stacks", "a recording of a Java program", self._miss):
+                self._recordings.append(self._read_file(java, path, clock))
         if len(files) > MOST_PROCESSES:
             self._miss("stacks", f"{len(files) - MOST_PROCESSES} recordings of Java programs were left out")
-        if not files and self._is_java_certain:
-            self._miss(
-                "stacks", "no Java virtual machine left a recording; programs that were compiled ahead have none"
-            )
+        if not files:
+            self._miss("stacks", f"no Java virtual machine left a recording, though the command starts {java}")
 
     def has_evidence(self) -> bool:
         """Whether a program left a recording."""
@@ -107,56 +114,79 @@ class JavaInstrumentation:
     def add_to(self, recording: _core.Recording) -> None:
         """Adds samples and pauses."""
         for one in self._recordings or []:
-            recording.add_stacks(one.pid, one.stacks, one.samples)
-            recording.add_pauses(one.pid, one.pauses)
+            with missing_on_failure("stacks", f"the recording of process {one.pid}", recording.add_missing_source):
+                recording.add_stacks(one.pid, one.stacks, one.samples)
+                recording.add_pauses(one.pid, one.pauses)
         for source, reason in self._missing:
             recording.add_missing_source(source, reason)
 
-    def _prepare_recorder(self, say: Say) -> None:
-        assert self._java is not None
-        try:
-            self._reader = ensure_reader(say)
-            self._folder.mkdir(mode=0o700)
-            self._options = recorder_options(self._java, self._folder)
-        except EnvironmentProblem as problem:
-            self._miss("stacks", str(problem))
-
-    def _prepare_agent(self, say: Say) -> None:
-        try:
-            self._agent = ensure_agent(say)
-        except EnvironmentProblem as problem:
-            self._miss("spans", str(problem))
-
-    def _read_file(self, java: str, path: Path, clock: Callable[[int], int]) -> None:
-        command = [java, *READER_OPTIONS, "-cp", str(self._reader), READER, str(path)]
-        done = run_child(command, READ_LIMIT_S, env=dict.fromkeys(OPTION_VARIABLES, ""))
-        try:
-            if done.code != 0 and not done.stdout:
-                why = f"took longer than {READ_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr, lines=1)
-                raise ValueError(why)
-            one = read_recording(done.stdout, clock)
-        except ValueError as error:
-            self._miss("stacks", f"a recording of a Java program can't be read: {error}")
+    def _prepare(self, java: str | None) -> None:
+        if java is None:
+            for source in ("spans", "stacks"):
+                self._miss(source, _unknown_java(self._command))
             return
+        if any(separator in f"{self._folder}{EVENTS}" for separator in "\"',"):
+            self._miss("stacks", f"the path {self._folder} has quotes or commas, which the options of java can't hold")
+        else:
+            with missing_on_failure("stacks", "the reader of Java recordings", self._miss):
+                self._reader = ensure_reader(self._say)
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+                self._options[java] = recorder_options(java, self._folder)
+        with missing_on_failure("spans", "OpenTelemetry's agent for Java", self._miss):
+            self._agent = ensure_agent(self._say)
+
+    def _read_file(self, java: str, path: Path, clock: Callable[[int], int]) -> JavaRecording:
+        command = [java, *READER_OPTIONS, "-cp", str(self._reader), READER, str(path), str(MOST_READ_BYTES)]
+        done = run_child(command, READ_LIMIT_S, env=dict.fromkeys(OPTION_VARIABLES, ""))
+        if done.code != 0 and not done.stdout:
+            why = f"took longer than {READ_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr, lines=1)
+            raise EnvironmentProblem(f"a recording of a Java program can't be read: {why}")
+        one = read_recording(done.stdout, clock)
         if one.is_cut:
             self._miss("stacks", f"the recording of process {one.pid} is long: its end was left out")
-        assert self._recordings is not None
-        self._recordings.append(one)
+        return one
 
     def _miss(self, source: str, reason: str) -> None:
         self._missing.append((source, reason))
 
-    def _miss_both(self, reason: str) -> None:
-        for source in ("spans", "stacks"):
-            self._miss(source, reason)
+
+def recording_files(folder: Path) -> list[Path]:
+    """Recordings that are not empty. A virtual machine that still runs may delete its own meanwhile."""
+    files = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place) / name
+            with contextlib.suppress(OSError):
+                state = path.lstat()
+                if name.endswith(".jfr") and stat.S_ISREG(state.st_mode) and state.st_size:
+                    files.append(path)
+    return sorted(files)
 
 
-def find_java(command: Sequence[str]) -> str | None:
-    """Path of the program ``java`` that ``command`` starts, as far as the command and the environment tell."""
-    if command and Path(command[0]).name == "java":
-        return shutil.which(command[0])
-    home = os.environ.get("JAVA_HOME", "")
-    return (shutil.which(str(Path(home) / "bin" / "java")) if home else None) or shutil.which("java")
+def find_java(command: Sequence[str], own: Variables) -> str | None:
+    """Absolute path of the program ``java`` that ``command`` starts with the variables ``own`` of the user.
+
+    ``None`` where the command does not tell: it starts another program, which may choose any ``java``.
+    """
+    path = {**os.environ, **dict(own)}.get("PATH")
+    for words, program in started_programs(command):
+        if Path(program).name == "java":
+            before = takewhile(lambda word: word != "java", " ".join(words).split())
+            if program == "java" and any(map(PATH_CHANGES.fullmatch, before)):
+                return None
+            found = shutil.which(program, path=path)
+            return str(Path.cwd() / found) if found is not None else None
+    return None
+
+
+def _unknown_java(command: Sequence[str]) -> str:
+    """The reason why :func:`find_java` found nothing."""
+    if any(Path(program).name == "java" and not shutil.which(program) for _, program in started_programs(command)):
+        return f"no program java was found: {REMEDIES['maven']}"
+    return (
+        "the command does not tell which java it starts, if any, and a java that does not know an option does not "
+        "start: let the command name it, as in java -jar server.jar"
+    )
 
 
 def recorder_options(java: str, folder: Path) -> list[str]:

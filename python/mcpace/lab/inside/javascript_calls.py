@@ -8,14 +8,22 @@ Deliberately absent: a parser. A name that stands on several lines, or on none, 
 from __future__ import annotations
 
 import re
+from array import array
 from pathlib import Path
+
+from mcpace.lab.inside.regular_files import read_bounded
 
 MOST_BYTES = 8 << 20
 MOST_FILES = 200
 TOKENS = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|[][(){};]""",
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)"""
+    r"""|'(?:\\.|[^'\\\n])*+'|"(?:\\.|[^"\\\n])*+"|`(?:\\.|[^`\\])*+(?:`|\\?\Z)"""
+    r"""|\\.|[][(){};]""",
     re.DOTALL,
 )
+"""Comments, strings, escaped characters and brackets. A comment or a template without an end takes the rest of the
+text, and an escaped quote begins no string. So the scan of a text takes time in proportion to its length.
+"""
 NAME = re.compile(r"[A-Za-z_$][\w$]*")
 
 
@@ -23,7 +31,8 @@ class JavaScriptCalls:
     """Looks for calls in files, each of which is read once."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, SourceText] = {}
+        self._bodies: dict[tuple[str, int, int], str] = {}
         self._lines: dict[tuple[str, int, int, str], int | None] = {}
 
     def line_of_call(self, file: str, line: int, column: int, callee: str) -> int | None:
@@ -33,44 +42,50 @@ class JavaScriptCalls:
         """
         key = (file, line, column, callee)
         if key not in self._lines:
-            self._lines[key] = _only_call(self._text_of(file), line, column, callee)
+            self._lines[key] = _only_call(self._body_of(file, line, column), line, callee)
         return self._lines[key]
 
-    def _text_of(self, file: str) -> str:
+    def _body_of(self, file: str, line: int, column: int) -> str:
+        key = (file, line, column)
+        if key not in self._bodies:
+            text = self._text_of(file)
+            begin = text.lines[line - 1] + column if 0 < line <= len(text.lines) else len(text.text)
+            self._bodies[key] = _body_of_function(text.text, begin)
+        return self._bodies[key]
+
+    def _text_of(self, file: str) -> SourceText:
         if file not in self._texts:
-            self._texts[file] = read_bounded(Path(file), MOST_BYTES) if len(self._texts) < MOST_FILES else ""
+            text = read_bounded(Path(file), MOST_BYTES) if len(self._texts) < MOST_FILES else ""
+            self._texts[file] = SourceText(text)
         return self._texts[file]
 
 
-def read_bounded(path: Path, limit: int) -> str:
-    """The text of a regular file that is not too large; empty for any other."""
-    try:
-        if not path.is_file() or path.stat().st_size > limit:
-            return ""
-        with path.open("rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
+class SourceText:
+    """The text of a file, and the positions at which its lines begin."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = array("Q", [0])
+        self.lines.extend(end.end() for end in re.finditer("\n", text))
 
 
-def _only_call(text: str, line: int, column: int, callee: str) -> int | None:
+def _only_call(body: str, line: int, callee: str) -> int | None:
+    """The only line of a function's body, which begins at ``line``, that has a call to ``callee``."""
     name = callee.rsplit(".", 1)[-1].rsplit(" ", 1)[-1]
     if not NAME.fullmatch(name):
         return None
-    rest = text.split("\n", line - 1)[-1] if text.count("\n") >= line - 1 else ""
-    body = _body_of_function(rest[column:])
     calls = re.finditer(rf"(?<![\w$]){re.escape(name)}\s*\(", body)
     found = {line + body.count("\n", 0, call.start()) for call in calls}
     return found.pop() if len(found) == 1 else None
 
 
-def _body_of_function(text: str) -> str:
-    """The text of the function that begins a text, without the contents of strings and comments.
+def _body_of_function(text: str, begin: int) -> str:
+    """The text of the function that begins at a position, without the contents of strings and comments.
 
     The function ends with the brace that closes its body. One without a body, ``x => f(x)``, ends with its statement.
     """
-    parts, at, depth, has_body = [], 0, 0, False
-    for token in TOKENS.finditer(text):
+    parts, at, depth, has_body = [], begin, 0, False
+    for token in TOKENS.finditer(text, begin):
         parts.append(text[at : token.start()])
         at = token.end()
         word = token[0]

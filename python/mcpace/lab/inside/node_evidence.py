@@ -6,23 +6,26 @@ left out.
 
 from __future__ import annotations
 
+import http.client
 import json
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from mcpace import _core
-from mcpace.lab.inside.node_stacks import LATEST_US, SampledStacks
+from mcpace.lab.inside.instrumentation import LONGEST_REASON, missing_on_failure, without_surrogates
+from mcpace.lab.inside.node_stacks import LATEST_US, EvidenceLimits, SampledStacks
+from mcpace.lab.inside.regular_files import open_regular
 
 MOST_PROGRAMS = 64
-MOST_BYTES = 128 << 20
 LONGEST_LINE = 15 << 20
 """Bytes of a line: less than the receiver of spans takes in one request."""
 MOST_PAUSES = 100_000
 SOURCES = ("spans", "stacks", "pauses")
 SEND_LIMIT_S = 10.0
+DAMAGED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+"""Errors of a line that is not as ``node/start.cjs`` writes it."""
 
 
 @dataclass
@@ -36,7 +39,7 @@ class ProgramEvidence:
     missing: list[tuple[str, str]] = field(default_factory=list)
 
     def add_line(self, line: bytes) -> None:
-        """Adds the evidence of a line. Raises ValueError, TypeError, KeyError or AttributeError where it is damaged."""
+        """Adds the evidence of a line. Raises one of ``DAMAGED`` where the line is damaged."""
         of = json.loads(line)
         if "resourceSpans" in of:
             self.span_requests.append(line)
@@ -47,32 +50,37 @@ class ProgramEvidence:
                 if 0 <= began_us <= ended_us < LATEST_US and len(self.pauses) < MOST_PAUSES:
                     self.pauses.append((int(began_us * 1000), int(ended_us * 1000)))
         elif "missing" in of and of["missing"]["source"] in SOURCES:
-            self.missing.append((of["missing"]["source"], f"Node.js: {of['missing']['reason']}"[:600]))
+            reason = without_surrogates(f"Node.js: {of['missing']['reason']}")
+            self.missing.append((of["missing"]["source"], reason[:LONGEST_REASON]))
 
     def add_to(self, recording: _core.Recording) -> None:
-        """Adds the evidence."""
-        stacks = sorted(self.stacks.numbers, key=self.stacks.numbers.__getitem__)
-        recording.add_stacks(self.pid, [list(stack) for stack in stacks], self.stacks.samples)
-        recording.add_pauses(self.pid, self.pauses)
-        recording.add_recording(_received_spans(self.span_requests))
+        """Adds the evidence. A source that can't be added is missing."""
+        label, add_missing = f"evidence of process {self.pid} of Node.js", recording.add_missing_source
+        with missing_on_failure("stacks", label, add_missing):
+            stacks = sorted(self.stacks.numbers, key=self.stacks.numbers.__getitem__)
+            recording.add_stacks(self.pid, [list(stack) for stack in stacks], self.stacks.samples)
+        with missing_on_failure("pauses", label, add_missing):
+            recording.add_pauses(self.pid, self.pauses)
+        with missing_on_failure("spans", label, add_missing):
+            recording.add_recording(_received_spans(self.span_requests))
         for source, reason in self.missing[:4]:
             recording.add_missing_source(source, reason)
 
 
-def read_program(path: Path) -> ProgramEvidence:
-    """Reads a file. The first line names the process."""
-    lines = _bounded_lines(path)
+def read_program(path: Path, limits: EvidenceLimits) -> ProgramEvidence:
+    """Reads a file as far as ``limits`` allow, which become less. The first line names the process."""
+    lines = _bounded_lines(path, limits)
     pid, package = 0, ""
     try:
         program = json.loads(next(lines, b"{}"))["program"]
         pid, package = int(program["pid"]) & 0x7FFFFFFF, package_folder(str(program["script"]))
-    except (ValueError, TypeError, KeyError):
+    except DAMAGED:
         pass
-    evidence = ProgramEvidence(pid, SampledStacks(package))
+    evidence = ProgramEvidence(pid, SampledStacks(package, limits))
     for line in lines:
         try:
             evidence.add_line(line)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except DAMAGED:
             continue
     return evidence
 
@@ -87,13 +95,13 @@ def package_folder(script: str) -> str:
     return ""
 
 
-def _bounded_lines(path: Path) -> Iterator[bytes]:
+def _bounded_lines(path: Path, limits: EvidenceLimits) -> Iterator[bytes]:
     """Whole lines of the file that are not too long."""
     try:
-        with path.open("rb") as file:
-            left, is_inside = MOST_BYTES, False
-            while left > 0 and (line := file.readline(min(left, LONGEST_LINE))):
-                left -= len(line)
+        with open_regular(path) as file:
+            is_inside = False
+            while limits.bytes > 0 and (line := file.readline(min(limits.bytes, LONGEST_LINE))):
+                limits.bytes -= len(line)
                 is_whole = line.endswith(b"\n")
                 if is_whole and not is_inside:
                     yield line
@@ -104,16 +112,16 @@ def _bounded_lines(path: Path) -> Iterator[bytes]:
 
 def _received_spans(requests: list[bytes]) -> _core.Recording:
     """The spans of requests of OTLP in JSON, on the clock of recordings."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     receiver = _core.SpanReceiver()
     try:
         for body in requests:
             request = urllib.request.Request(
                 f"{receiver.endpoint}/v1/traces", body, {"content-type": "application/json"}
             )
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
             try:
                 opener.open(request, timeout=SEND_LIMIT_S).close()
-            except (urllib.error.URLError, OSError):
+            except (OSError, http.client.HTTPException):
                 continue
     finally:
         recording = receiver.stop()

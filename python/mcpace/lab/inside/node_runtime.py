@@ -14,14 +14,18 @@ from mcpace.lab.environments.installers.npm import NPM_OPTIONS, first_lines
 from mcpace.lab.environments.installers.steps import require_tool, run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
-from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
+from mcpace.lab.inside.instrumentation import Variables, missing_on_failure, user_exporter_settings
 from mcpace.lab.inside.node_evidence import MOST_PROGRAMS, ProgramEvidence, read_program
+from mcpace.lab.inside.node_stacks import MOST_BYTES, EvidenceLimits
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
 
 SOURCES = Path(__file__).parent / "node"
 START = SOURCES / "start.cjs"
 LABEL = "OpenTelemetry for Node.js"
+TOO_LARGE = (
+    f"the programs of Node.js wrote more than {MOST_BYTES >> 20} MiB of evidence, and the rest was left out: "
+    "make fewer calls, or load the server for a shorter time"
+)
 
 
 def install_packages(folder: Path, label: str) -> None:
@@ -43,10 +47,8 @@ class NodeInstrumentation:
         self._missing: list[tuple[str, str]] = []
         self._programs: list[ProgramEvidence] | None = None
         self._overlay = ""
-        try:
+        with missing_on_failure("spans", LABEL, self._miss):
             self._overlay = str(ensure_overlay(OVERLAY, say))
-        except EnvironmentProblem as problem:
-            self._missing.append(("spans", str(problem)))
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the variables that ``start.cjs`` reads."""
@@ -63,11 +65,19 @@ class NodeInstrumentation:
         """Reads the programs' files."""
         if self._programs is not None:
             return
-        files = sorted(self._folder.glob("*.jsonl"))[:MOST_PROGRAMS]
-        self._programs = [read_program(file) for file in files]
+        self._programs = []
+        with missing_on_failure("stacks", "evidence of Node.js", self._miss):
+            self._read_programs(self._programs)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _read_programs(self, programs: list[ProgramEvidence]) -> None:
+        limits = EvidenceLimits()
+        files = sorted(self._folder.glob("*.jsonl"))[:MOST_PROGRAMS]
+        programs.extend(read_program(file, limits) for file in files)
+        if limits.bytes <= 0:
+            self._miss("stacks", TOO_LARGE)
         if not files:
-            self._missing.append(("stacks", "no program of Node.js ran; Bun and Deno are not looked into"))
+            self._miss("stacks", "no program of Node.js ran; Bun and Deno are not looked into")
 
     def has_evidence(self) -> bool:
         """Whether a program left a file."""
@@ -79,3 +89,6 @@ class NodeInstrumentation:
             program.add_to(recording)
         for source, reason in self._missing:
             recording.add_missing_source(source, reason)
+
+    def _miss(self, source: str, reason: str) -> None:
+        self._missing.append((source, reason))

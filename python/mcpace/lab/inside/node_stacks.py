@@ -10,21 +10,29 @@ Design constraint: A profile was written by the server's process. Numbers and te
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from mcpace.lab.inside.instrumentation import without_surrogates
 from mcpace.lab.inside.javascript_calls import JavaScriptCalls
 from mcpace.lab.inside.source_maps import SourceMaps
 
 MOST_FRAMES = 96
+MOST_BYTES = 128 << 20
 MOST_SAMPLES = 2_000_000
-MOST_STACKS = 200_000
+MOST_STACK_FRAMES = 2_000_000
+"""Frames of all stacks that differ."""
+MOST_SOURCE_S = 5.0
+"""Processor time for reading the server's files, which tell lines more precisely than the profiles do."""
 LONGEST_FUNCTION = 200
 LONGEST_FILE = 400
 LATEST_US = 1 << 53
+LAST_LINE = (1 << 32) - 1
 
 NATIVE = "node:native"
 """File of functions that are no JavaScript."""
@@ -42,12 +50,32 @@ Positions = tuple[Position, ...]
 
 
 @dataclass
+class EvidenceLimits:
+    """Amounts of evidence that are still read. The programs of one server share them."""
+
+    bytes: int = MOST_BYTES
+    samples: int = MOST_SAMPLES
+    stack_frames: int = MOST_STACK_FRAMES
+    source_s: float = MOST_SOURCE_S
+
+    @contextmanager
+    def count_source_time(self) -> Iterator[None]:
+        """Counts the processor time of the ``with`` block as time for the server's files."""
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self.source_s -= time.thread_time() - began
+
+
+@dataclass
 class SampledStacks:
     """The samples of one process, as ``Recording.add_stacks`` takes them."""
 
     package: str
     """Folder of the installed package that the program belongs to; empty where it belongs to none. Its files are named
     without the folder of packages, because they are the server's own."""
+    limits: EvidenceLimits = field(default_factory=EvidenceLimits)
     numbers: dict[Stack, int] = field(default_factory=dict)
     samples: list[tuple[int, int, int, bool]] = field(default_factory=list)
     _last: Positions = ()
@@ -56,7 +84,7 @@ class SampledStacks:
     _frames: dict[Position, Frame] = field(default_factory=dict)
 
     def add_profile(self, profile: dict[str, Any]) -> None:
-        """Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError` where it is no profile."""
+        """Raises ValueError, TypeError, KeyError, AttributeError or OverflowError where it is no profile."""
         nodes = self._stacks_of_nodes(profile["nodes"])
         lines = {number: _lines_of_node(node) for number, node in nodes.nodes.items()}
         at_us = int(profile["startTime"])
@@ -66,7 +94,7 @@ class SampledStacks:
                 raise ValueError("a sample is outside of all time")
             stack = nodes.stacks[number]
             innermost = stack[0][0] if stack else ROOT
-            if innermost == ROOT or len(self.samples) >= MOST_SAMPLES:
+            if innermost == ROOT or self.limits.samples <= 0:
                 continue
             if innermost == IDLE:
                 stack = ()
@@ -74,17 +102,19 @@ class SampledStacks:
                 # The stack of the collector is empty: it works for what ran before.
                 stack = stack + self._last
             else:
-                function, file, begin, column = stack[0]
-                line = next(lines[number], None)
-                stack = ((function, file, begin, column) if line is None else (function, file, line, 0), *stack[1:])
+                stack = (_at_line(stack[0], next(lines[number], None)), *stack[1:])
                 self._last = stack
             self._add_sample(at_us, tuple(self._frame_at(position) for position in stack))
 
     def _add_sample(self, at_us: int, stack: Stack) -> None:
-        if stack in self.numbers or len(self.numbers) < MOST_STACKS:
-            waits = any(function in WAITS and file.startswith("node:") for function, file, _ in stack)
-            number = self.numbers.setdefault(stack, len(self.numbers))
-            self.samples.append((at_us * 1000, 0, number, bool(stack) and not waits))
+        if stack not in self.numbers:
+            if len(stack) > self.limits.stack_frames:
+                return
+            self.limits.stack_frames -= len(stack)
+            self.numbers[stack] = len(self.numbers)
+        waits = any(function in WAITS and file.startswith("node:") for function, file, _ in stack)
+        self.limits.samples -= 1
+        self.samples.append((at_us * 1000, 0, self.numbers[stack], bool(stack) and not waits))
 
     def _stacks_of_nodes(self, listed: list[dict[str, Any]]) -> _Nodes:
         nodes = {int(node["id"]): node for node in listed}
@@ -103,11 +133,12 @@ class SampledStacks:
 
     def _at_call(self, stack: Positions, callee: str) -> Positions:
         """The stack with its innermost function at the line at which it calls another one."""
-        if not stack or not self._is_own(stack[0][1]):
+        if not stack or not self._is_own(stack[0][1]) or self.limits.source_s <= 0:
             return stack
-        function, file, begin, column = stack[0]
-        line = self._calls.line_of_call(file, begin, column, callee)
-        return stack if line is None else ((function, file, line, 0), *stack[1:])
+        _, file, begin, column = stack[0]
+        with self.limits.count_source_time():
+            line = self._calls.line_of_call(file, begin, column, callee)
+        return (_at_line(stack[0], line), *stack[1:])
 
     def _is_own(self, file: str) -> bool:
         return file.startswith("/") and (
@@ -118,11 +149,13 @@ class SampledStacks:
         """The frame of a position, in the file that its author wrote."""
         if position not in self._frames:
             function, file, line, column = position
-            if self._is_own(file):
-                file, line = self._maps.original(file, line, column) or (file, line)
+            if self._is_own(file) and self.limits.source_s > 0:
+                with self.limits.count_source_time():
+                    file, line = self._maps.original(file, line, column) or (file, line)
             if self.package and file.startswith(self.package):
                 file = file.rsplit("node_modules/", 1)[-1]
-            self._frames[position] = (function[:LONGEST_FUNCTION], file[-LONGEST_FILE:], line)
+            names = without_surrogates(function[:LONGEST_FUNCTION]), without_surrogates(file[-LONGEST_FILE:])
+            self._frames[position] = (*names, min(line, LAST_LINE))
         return self._frames[position]
 
 
@@ -141,11 +174,20 @@ def _ancestors(number: int, parents: dict[int, int], known: dict[int, Positions]
         number = parents[number]
 
 
+def _at_line(beginning: Position, line: int | None) -> Position:
+    """A position of the function that begins at ``beginning``, at a line of it.
+
+    The column is known at the beginning alone: code that a bundler wrote has many functions on one line.
+    """
+    function, file, begin, _ = beginning
+    return beginning if line in (None, begin) else (function, file, line, 0)
+
+
 def _position_of_call(call: dict[str, Any]) -> Position:
     """The beginning of a called function."""
     function, url = str(call["functionName"]), str(call["url"])
     file = unquote(urlsplit(url).path) if url.startswith("file://") else url or NATIVE
-    line = max(0, min(int(call["lineNumber"]) + 1, (1 << 32) - 1))
+    line = max(0, min(int(call["lineNumber"]) + 1, LAST_LINE))
     return function or "(anonymous)", file, line, max(0, int(call["columnNumber"]))
 
 
@@ -153,5 +195,5 @@ def _lines_of_node(node: dict[str, Any]) -> Iterator[int]:
     """The line of each sample in which the node's function is the innermost."""
     for tick in node.get("positionTicks", ()):
         line, ticks = int(tick["line"]), int(tick["ticks"])
-        if 0 < line < 1 << 32:
+        if 0 < line <= LAST_LINE:
             yield from (line for _ in range(min(ticks, MOST_SAMPLES)))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
-from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.inside.instrumentation import Variables, user_exporter_settings
+from mcpace.lab.inside.instrumentation import LONGEST_REASON, Variables, missing_on_failure, user_exporter_settings
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
+from mcpace.lab.inside.regular_files import open_regular
 from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.process_usage import process_tree, program_name
 
@@ -21,6 +22,8 @@ STARTED = "started"
 PAUSE = struct.Struct("<QQ")
 MOST_PAUSES = 65_536
 MOST_PROCESSES = 64
+MOST_REPORT_BYTES = 64 << 10
+PID = re.compile(r"[1-9][0-9]{0,8}")
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
 
@@ -49,12 +52,10 @@ class PythonInstrumentation:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
         self._report = folder / "python-report"
         self._pauses = folder / "python-pauses"
-        self._missing: list[str] = []
+        self._missing: list[tuple[str, str]] = []
         self._overlay: Path | None = None
-        try:
+        with missing_on_failure("spans", OVERLAY.label, self._miss):
             self._overlay = ensure_overlay(OVERLAY, say) / PACKAGES_FOLDER
-        except EnvironmentProblem as problem:
-            self._missing.append(str(problem))
         self._pid = os.getpid()
         self._sampler: _core.StackSampler | None = None
         self._samples: _core.Recording | None = None
@@ -79,7 +80,8 @@ class PythonInstrumentation:
     def watch(self, pid: int) -> None:
         """Samples a process and its descendants; of this process, the descendants only."""
         self._pid = pid
-        self._sampler = _core.StackSampler(pid, period_s=SAMPLE_PERIOD_S)
+        with missing_on_failure("stacks", f"process {pid}", self._miss):
+            self._sampler = _core.StackSampler(pid, period_s=SAMPLE_PERIOD_S)
 
     def pause(self) -> None:
         """Takes no samples until :meth:`resume`."""
@@ -97,10 +99,13 @@ class PythonInstrumentation:
             return
         self._is_closed = True
         if self._sampler is not None:
-            self._samples = self._sampler.stop()
+            with missing_on_failure("stacks", f"process {self._pid}", self._miss):
+                self._samples = self._sampler.stop()
         if self._is_added:
-            self._missing += self._failures()
-        self._collections = read_pauses(self._pauses)
+            with missing_on_failure("spans", "the report of the Python programs", self._miss):
+                self._missing += [("spans", reason) for reason in self._failures()]
+        with missing_on_failure("pauses", "the pauses of the Python programs", self._miss):
+            self._collections = read_pauses(self._pauses)
 
     def has_evidence(self) -> bool:
         """Whether a stack was sampled."""
@@ -111,15 +116,20 @@ class PythonInstrumentation:
         """Adds the samples and the pauses."""
         if self._samples is not None:
             recording.add_recording(self._samples)
-        for pid, pauses in self._collections.items():
-            recording.add_pauses(pid, pauses)
-        for reason in self._missing:
-            recording.add_missing_source("spans", reason)
+        with missing_on_failure("pauses", "the pauses of the Python programs", recording.add_missing_source):
+            for pid, pauses in self._collections.items():
+                recording.add_pauses(pid, pauses)
+        for source, reason in self._missing:
+            recording.add_missing_source(source, reason)
+
+    def _miss(self, source: str, reason: str) -> None:
+        self._missing.append((source, reason))
 
     def _failures(self) -> list[str]:
         """Reasons why spans are missing."""
-        lines = self._report.read_text(encoding="utf-8", errors="replace").splitlines() if self._report.exists() else []
-        reasons = [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines if line != STARTED][:1]
+        lines = _read_report(self._report)
+        failures = [f"OpenTelemetry can't be loaded in the server: {line}" for line in lines if line != STARTED]
+        reasons = [failure[:LONGEST_REASON] for failure in failures[:1]]
         has_samples = self._samples is not None and len(self._samples) > 1
         if not lines and has_samples:
             reasons.append(
@@ -150,16 +160,28 @@ def _has_variable(pid: int, name: str) -> bool:
         return True
 
 
+def _read_report(path: Path) -> list[str]:
+    """The lines of the programs' report; none where it can't be read."""
+    try:
+        with open_regular(path) as file:
+            return file.read(MOST_REPORT_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
 def read_pauses(prefix: Path) -> dict[int, list[tuple[int, int]]]:
     """Pauses of each process, beginning and end, from the files that ``start/sitecustomize.py`` writes."""
     pauses: dict[int, list[tuple[int, int]]] = {}
     for path in sorted(prefix.parent.glob(f"{prefix.name}-*"))[:MOST_PROCESSES]:
         pid = path.name.rpartition("-")[2]
-        with path.open("rb") as file:
-            data = file.read(MOST_PAUSES * PAUSE.size)
+        try:
+            with open_regular(path) as file:
+                data = file.read(MOST_PAUSES * PAUSE.size)
+        except OSError:
+            continue
         whole = data[: len(data) - len(data) % PAUSE.size]
         # The rest of a file is zero.
         kept = [(began, ended) for began, ended in PAUSE.iter_unpack(whole) if 0 < began <= ended]
-        if pid.isdigit() and kept:
+        if PID.fullmatch(pid) and kept:
             pauses[int(pid)] = kept
     return pauses

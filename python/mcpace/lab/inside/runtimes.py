@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -34,15 +34,26 @@ WRAPPERS = re.compile(r"env|nice|nohup|timeout|stdbuf|sh|bash|dash|zsh|exec")
 
 def command_runtimes(command: Sequence[str]) -> tuple[Runtime, ...]:
     """Returns the runtime that ``command`` starts; all of them where nothing tells which one it is."""
-    words = list(command)
-    for _ in range(MOST_SCRIPTS):
-        program = _program_word(words)
+    for _, program in started_programs(command):
         name = Path(program).name.removesuffix(".exe")
         for runtime, programs in PROGRAMS.items():
             if programs.fullmatch(name):
                 return (runtime,)
-        words = _script_interpreter(program)
     return tuple(Runtime)
+
+
+def started_programs(command: Sequence[str]) -> Iterator[tuple[list[str], str]]:
+    """The program of a command, the interpreter of that program if it is a script, and so on.
+
+    Each comes with the words that start it. Words such as ``env`` and ``sh -c`` are no program.
+    """
+    words = list(command)
+    for _ in range(MOST_SCRIPTS):
+        program = _program_word(words)
+        if not program:
+            return
+        yield words, program
+        words = _script_interpreter(program)
 
 
 def _program_word(words: Sequence[str]) -> str:

@@ -6,13 +6,15 @@ Design constraint: A map lies beside the server's files, and is read only where 
 from __future__ import annotations
 
 import json
+import os
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from mcpace.lab.inside.javascript_calls import MOST_BYTES, read_bounded
+from mcpace.lab.inside.javascript_calls import MOST_BYTES
+from mcpace.lab.inside.regular_files import read_bounded
 
 MOST_MAPS = 200
 MOST_MAP_BYTES = 32 << 20
@@ -40,7 +42,7 @@ class SourceMap:
     def original(self, line: int, column: int) -> tuple[str, int] | None:
         """The file and line of a position. Lines count from 1, columns from 0."""
         segments = self.lines[line - 1] if 0 < line <= len(self.lines) else []
-        at = max(0, bisect_right([segment.column for segment in segments], column) - 1)
+        at = max(0, bisect_right(segments, column, key=lambda segment: segment.column) - 1)
         if not segments or segments[at].source >= len(self.sources):
             return None
         return self.sources[segments[at].source], segments[at].line + 1
@@ -77,7 +79,7 @@ def parse_source_map(text: str, folder: Path) -> SourceMap:
     of = json.loads(text)
     root = str(of.get("sourceRoot") or "")
     sources = [
-        str((folder / root / str(source)).resolve()) if "://" not in str(source) else str(source)
+        os.path.normpath(folder / root / str(source)) if "://" not in str(source) else str(source)
         for source in of["sources"]
     ]
     lines = []

@@ -1,5 +1,7 @@
 // Prints a recording of JDK Flight Recorder as lines of fields that tabs separate, for mcpace to read.
 //
+// The arguments are the file of the recording, and the number of bytes from which on nothing more is printed.
+//
 // A frame and a stack are printed once, before the first line that names them:
 //   process ID                      pid of the virtual machine
 //   property NAME VALUE             a property of the virtual machine
@@ -8,7 +10,7 @@
 //   sample TIME THREAD STACK running|native
 //   wait BEGIN END THREAD STACK     a thread waited
 //   pause BEGIN END                 the virtual machine stopped all threads
-//   more                            the limit was reached: later events are missing
+//   more                            a limit was reached: later events are missing
 // Times are nanoseconds of the wall clock. The program uses the JDK alone.
 
 import java.io.BufferedOutputStream;
@@ -36,18 +38,21 @@ final class ReadRecording {
   private static final int LONGEST_VALUE = 100_000;
 
   private final PrintStream out;
+  private final long mostBytes;
   private final Map<String, Integer> frames = new HashMap<>();
   private final Map<String, Integer> stacks = new HashMap<>();
   private int events;
+  private long bytes;
 
-  private ReadRecording(PrintStream out) {
+  private ReadRecording(PrintStream out, long mostBytes) {
     this.out = out;
+    this.mostBytes = mostBytes;
   }
 
   public static void main(String[] words) throws IOException {
     PrintStream out = new PrintStream(new BufferedOutputStream(System.out, 1 << 16), false, StandardCharsets.UTF_8);
     try (RecordingFile file = new RecordingFile(Path.of(words[0]))) {
-      new ReadRecording(out).print(file);
+      new ReadRecording(out, Long.parseLong(words[1])).print(file);
     } finally {
       out.flush();
     }
@@ -88,7 +93,7 @@ final class ReadRecording {
         default:
           continue;
       }
-      if (++events == MOST_EVENTS) {
+      if (++events == MOST_EVENTS || bytes >= mostBytes) {
         print("more");
         return;
       }
@@ -143,7 +148,7 @@ final class ReadRecording {
     if (number == null) {
       number = known.size();
       known.put(fields, number);
-      out.print(kind + "\t" + number + fields + "\n");
+      printLine(kind + "\t" + number + fields + "\n");
     }
     return number;
   }
@@ -186,6 +191,12 @@ final class ReadRecording {
     for (Object field : fields) {
       line.append(line.length() == 0 ? "" : "\t").append(field);
     }
-    out.print(line.append('\n'));
+    printLine(line.append('\n').toString());
+  }
+
+  private void printLine(String line) {
+    byte[] encoded = line.getBytes(StandardCharsets.UTF_8);
+    bytes += encoded.length;
+    out.write(encoded, 0, encoded.length);
   }
 }
