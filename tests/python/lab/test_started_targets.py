@@ -162,11 +162,51 @@ def test_a_program_without_endpoint_is_one_sentence(
     words = targets.parse_target(python(body)).program
     assert words is not None
 
-    def connect(url: str) -> None:
+    def connect(url: str, limit_s: float) -> None:
         tools_of(url)
 
     with pytest.raises(kind, match=says):
         listening_program.ListeningProgram.start(words.command, connect, url=None, env=None, limit_s=3.0)
+
+
+SILENT = """
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+time.sleep(600)
+"""
+
+
+def test_the_time_limit_includes_addresses_that_do_not_answer() -> None:
+    limits_s: list[float] = []
+
+    def connect(url: str, limit_s: float) -> None:
+        limits_s.append(limit_s)
+        client = _core.Client(url, limit_s=limit_s)
+        try:
+            client.connect()
+        finally:
+            client.disconnect()
+
+    with pytest.raises(Unreachable, match="no path of /mcp"):
+        listening_program.ListeningProgram.start([sys.executable, "-S", "-c", SILENT], connect, limit_s=1.0)
+    assert limits_s and max(limits_s) <= 1.0
+    # The first path used the time up: none of the other ones was tried.
+    assert len(limits_s) == 1
+
+
+def test_the_exit_of_a_program_ends_the_search() -> None:
+    tried: list[str] = []
+
+    def connect(url: str, limit_s: float) -> None:
+        tried.append(url)
+        for pid in listening_pids(int(url.split(":")[2].split("/")[0])):
+            os.kill(pid, signal.SIGKILL)
+            assert gone(pid)
+        tools_of(url)
+
+    with pytest.raises(ProgramDied, match="SIGKILL"):
+        listening_program.ListeningProgram.start([sys.executable, "-S", "-c", SILENT], connect, limit_s=AMPLE_S)
+    assert len(tried) == 1
 
 
 def test_a_program_that_does_not_exist_is_one_sentence() -> None:
@@ -181,7 +221,7 @@ def test_a_program_that_ignores_signals_is_killed() -> None:
     ignoring = "import signal; [signal.signal(n, signal.SIG_IGN) for n in (2, 15)]; "
     body = ignoring + "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=0)"
     command = [sys.executable, "-S", "-c", body]
-    program = listening_program.ListeningProgram.start(command, lambda url: None)
+    program = listening_program.ListeningProgram.start(command, lambda url, limit_s: None)
     program.close(limit_s=0.1)
     assert gone(program.pid)
     assert program._process.returncode == -signal.SIGKILL
@@ -201,16 +241,15 @@ def test_the_death_of_a_program_explains_the_failure_of_the_experiment() -> None
     program = targets.parse_target(SIMPLE)
     with pytest.raises(ProgramDied, match="SIGKILL"), start_target(program, Silent()) as started:
         assert started.url is not None
-        port = int(started.url.split(":")[2].split("/")[0])
-        [pid] = [
-            int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal() and listens(int(one.name), port)
-        ]
+        [pid] = listening_pids(int(started.url.split(":")[2].split("/")[0]))
         os.kill(pid, signal.SIGKILL)
         raise Unreachable("a call failed")
 
 
-def listens(pid: int, port: int) -> bool:
-    return port in {own for _, own in listening_addresses([pid])}
+def listening_pids(port: int) -> list[int]:
+    """The processes that listen at a port."""
+    pids = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal()]
+    return [pid for pid in pids if port in {own for _, own in listening_addresses([pid])}]
 
 
 @pytest.mark.parametrize("command", ["measure", "explain", "load"])

@@ -25,6 +25,8 @@ PATHS = ("/mcp", "/mcp/", "/sse", "/", "/api/mcp")
 """Paths of MCP endpoints, the most usual one first."""
 SETTLE_S = 10.0
 """Seconds after which an address that answers without MCP at any path is given up."""
+CONNECT_LIMIT_S = 10.0
+"""Most seconds of one attempt to connect."""
 LOOK_EVERY_S = 0.05
 TRY_EVERY_S = 0.5
 END_LIMIT_S = 3.0
@@ -32,8 +34,9 @@ END_LIMIT_S = 3.0
 MOST_NAMED = 4
 """Most addresses that a message names."""
 
-Connect = Callable[[str], None]
-"""Connects to a URL as an MCP client and disconnects. Raises :class:`mcpace._core.ClientProblem`."""
+Connect = Callable[[str, float], None]
+"""Connects to a URL as an MCP client within a time limit in seconds, and disconnects. Raises
+:class:`mcpace._core.ClientProblem`."""
 
 
 class ListeningProgram(AdapterProcess):
@@ -91,8 +94,11 @@ class ListeningProgram(AdapterProcess):
             is_new = self._look_for_addresses(first_seen)
             if is_new or time.monotonic() - tried >= TRY_EVERY_S:
                 for candidate in [url] if url is not None else _candidate_urls(first_seen):
+                    left_s = until - time.monotonic()
+                    if left_s <= 0 or has_exited(self._process):
+                        break
                     try:
-                        connect(candidate)
+                        connect(candidate, min(CONNECT_LIMIT_S, left_s))
                         return candidate
                     except _core.ClientProblem as problem:
                         problems[candidate] = str(problem)
