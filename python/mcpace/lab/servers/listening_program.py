@@ -91,9 +91,11 @@ class ListeningProgram(AdapterProcess):
         while time.monotonic() < until:
             if has_exited(self._process):
                 raise self._exit_problem("the first connection")
-            is_new = self._look_for_addresses(first_seen)
+            addresses = listening_addresses(process_tree(self.pid))
+            is_new = any(address not in first_seen for address in addresses)
+            first_seen = dict.fromkeys(addresses, time.monotonic()) | first_seen
             if is_new or time.monotonic() - tried >= TRY_EVERY_S:
-                for candidate in [url] if url is not None else _candidate_urls(first_seen):
+                for candidate in [url] if url is not None else _candidate_urls(addresses):
                     left_s = until - time.monotonic()
                     if left_s <= 0 or has_exited(self._process):
                         break
@@ -110,12 +112,6 @@ class ListeningProgram(AdapterProcess):
             raise self._exit_problem("the first connection")
         raise self._no_endpoint(url, sorted(first_seen), problems)
 
-    def _look_for_addresses(self, first_seen: dict[Address, float]) -> bool:
-        """Adds the addresses on which the program listens by now. Returns whether any is new."""
-        new = [one for one in listening_addresses(process_tree(self.pid)) if one not in first_seen]
-        first_seen.update(dict.fromkeys(new, time.monotonic()))
-        return bool(new)
-
     def _no_endpoint(self, url: str | None, addresses: list[Address], problems: dict[str, str]) -> Unreachable:
         if url is not None:
             return Unreachable(f"the program runs, but {url} can't be reached: {problems.get(url, 'no reason given')}")
@@ -129,11 +125,21 @@ class ListeningProgram(AdapterProcess):
         )
 
 
-def _candidate_urls(addresses: Mapping[Address, float]) -> list[str]:
+def _candidate_urls(addresses: Sequence[Address]) -> list[str]:
+    """URLs to try, of which each leads to the program: attempts carry the user's credentials."""
+    hosts = [_authority(address) for address in sorted(addresses)]
     # Some servers answer at the name of the machine only.
-    names = ["http://localhost:" + str(port) for host, port in sorted(addresses) if host == "127.0.0.1"]
-    hosts = [*(f"http://{_authority(address)}" for address in sorted(addresses)), *names]
-    return [host + path for host in hosts for path in PATHS]
+    hosts += [f"localhost:{port}" for port in sorted({port for _, port in addresses}) if _localhost(port) in addresses]
+    return [f"http://{host}{path}" for host in hosts for path in PATHS]
+
+
+def _localhost(port: int) -> Address | None:
+    """The address to which a connection to ``localhost`` leads first."""
+    try:
+        host, number = socket.getaddrinfo("localhost", port, type=socket.SOCK_STREAM)[0][4][:2]
+    except OSError:
+        return None
+    return str(host), int(number)
 
 
 def _authority(address: Address) -> str:
