@@ -127,6 +127,77 @@ def test_addresses_are_those_on_which_the_process_listens() -> None:
             assert ("127.0.0.1", port) not in listening_addresses([os.getpid()])
 
 
+ON_IPV6_ONLY = """
+import socket, sys, time
+listener = socket.socket(socket.AF_INET6)
+listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+listener.bind((sys.argv[1], int(sys.argv[2])))
+listener.listen()
+print(listener.getsockname()[1], flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("foreign", "own", "reached"),
+    [
+        # The kernel gives a connection to 127.0.0.1 to the socket with this address, and else to 0.0.0.0.
+        ("127.0.0.1", "::", ["::1"]),
+        ("0.0.0.0", "::", ["::1"]),
+        ("0.0.0.0", "::1", ["::1"]),
+        (None, "::", ["127.0.0.1", "::1"]),
+    ],
+)
+def test_an_address_at_which_another_program_answers_is_no_address_of_the_program(
+    foreign: str | None, own: str, reached: list[str]
+) -> None:
+    with socket.create_server((foreign or "127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        if foreign is None:
+            other.close()
+        with listening(sys.executable, "-S", "-c", ON_IPV6_ONLY, own, str(port)) as (program, _):
+            assert listening_addresses([program.pid]) == [(host, port) for host in reached]
+
+
+def test_an_address_in_another_network_namespace_is_not_reached() -> None:
+    new = ["unshare", "--net", "--map-root-user"]
+    if subprocess.run([*new, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this user may not make network namespaces")
+    with listening(*new, sys.executable, "-S", "-c", LISTENS + "time.sleep(60)") as (program, _):
+        assert listening_addresses([program.pid]) == []
+
+
+def test_an_ipv4_address_in_a_socket_of_both_families_is_an_ipv4_address() -> None:
+    with socket.socket(socket.AF_INET6) as listener:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.bind(("::ffff:127.0.0.1", 0))
+        listener.listen()
+        assert ("127.0.0.1", listener.getsockname()[1]) in listening_addresses([os.getpid()])
+
+
+@pytest.mark.parametrize(("first", "is_tried"), [("127.0.0.1", True), ("::1", False)])
+def test_localhost_is_tried_only_where_it_leads_to_the_program(
+    first: str, is_tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolve(host: str, port: int, **others: object) -> list[tuple[object, ...]]:
+        assert host == "localhost"
+        return [(None, None, None, "", (first, port, 0, 0) if ":" in first else (first, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    tried: list[str] = []
+
+    def connect(url: str, limit_s: float) -> None:
+        tried.append(url)
+        if "localhost" in url or len(tried) == 10:
+            return
+        raise _core.ClientProblem("no MCP")
+
+    command = [sys.executable, "-S", "-c", SILENT]
+    with listening_program.ListeningProgram.start(command, connect, limit_s=AMPLE_S):
+        pass
+    assert any("//localhost:" in url for url in tried) is is_tried
+
+
 def test_a_program_is_found_by_its_sockets_and_ended() -> None:
     with start_target(targets.parse_target(SIMPLE), Silent()) as started:
         assert started.url is not None and started.url.endswith("/mcp")
@@ -162,11 +233,51 @@ def test_a_program_without_endpoint_is_one_sentence(
     words = targets.parse_target(python(body)).program
     assert words is not None
 
-    def connect(url: str) -> None:
+    def connect(url: str, limit_s: float) -> None:
         tools_of(url)
 
     with pytest.raises(kind, match=says):
         listening_program.ListeningProgram.start(words.command, connect, url=None, env=None, limit_s=3.0)
+
+
+SILENT = """
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+time.sleep(600)
+"""
+
+
+def test_the_time_limit_includes_addresses_that_do_not_answer() -> None:
+    limits_s: list[float] = []
+
+    def connect(url: str, limit_s: float) -> None:
+        limits_s.append(limit_s)
+        client = _core.Client(url, limit_s=limit_s)
+        try:
+            client.connect()
+        finally:
+            client.disconnect()
+
+    with pytest.raises(Unreachable, match="no path of /mcp"):
+        listening_program.ListeningProgram.start([sys.executable, "-S", "-c", SILENT], connect, limit_s=1.0)
+    assert limits_s and max(limits_s) <= 1.0
+    # The first path used the time up: none of the other ones was tried.
+    assert len(limits_s) == 1
+
+
+def test_the_exit_of_a_program_ends_the_search() -> None:
+    tried: list[str] = []
+
+    def connect(url: str, limit_s: float) -> None:
+        tried.append(url)
+        for pid in listening_pids(int(url.split(":")[2].split("/")[0])):
+            os.kill(pid, signal.SIGKILL)
+            assert gone(pid)
+        tools_of(url)
+
+    with pytest.raises(ProgramDied, match="SIGKILL"):
+        listening_program.ListeningProgram.start([sys.executable, "-S", "-c", SILENT], connect, limit_s=AMPLE_S)
+    assert len(tried) == 1
 
 
 def test_a_program_that_does_not_exist_is_one_sentence() -> None:
@@ -181,7 +292,7 @@ def test_a_program_that_ignores_signals_is_killed() -> None:
     ignoring = "import signal; [signal.signal(n, signal.SIG_IGN) for n in (2, 15)]; "
     body = ignoring + "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=0)"
     command = [sys.executable, "-S", "-c", body]
-    program = listening_program.ListeningProgram.start(command, lambda url: None)
+    program = listening_program.ListeningProgram.start(command, lambda url, limit_s: None)
     program.close(limit_s=0.1)
     assert gone(program.pid)
     assert program._process.returncode == -signal.SIGKILL
@@ -201,16 +312,15 @@ def test_the_death_of_a_program_explains_the_failure_of_the_experiment() -> None
     program = targets.parse_target(SIMPLE)
     with pytest.raises(ProgramDied, match="SIGKILL"), start_target(program, Silent()) as started:
         assert started.url is not None
-        port = int(started.url.split(":")[2].split("/")[0])
-        [pid] = [
-            int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal() and listens(int(one.name), port)
-        ]
+        [pid] = listening_pids(int(started.url.split(":")[2].split("/")[0]))
         os.kill(pid, signal.SIGKILL)
         raise Unreachable("a call failed")
 
 
-def listens(pid: int, port: int) -> bool:
-    return port in {own for _, own in listening_addresses([pid])}
+def listening_pids(port: int) -> list[int]:
+    """The processes that listen at a port."""
+    pids = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal()]
+    return [pid for pid in pids if port in {own for _, own in listening_addresses([pid])}]
 
 
 @pytest.mark.parametrize("command", ["measure", "explain", "load"])

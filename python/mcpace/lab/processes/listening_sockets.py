@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -14,21 +14,40 @@ LISTENING = "0A"
 MOST_BYTES = 16 * 1024 * 1024
 """Bytes of a table that are read: 100,000 sockets."""
 
+TABLES = (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6))
+LOOPBACK_OF = {"0.0.0.0": ("127.0.0.1",), "::": ("::1", "127.0.0.1")}
+"""Addresses of loopback at which a socket that listens on all addresses is reached."""
+ALL_OF_LOOPBACK = {"127.0.0.1": "0.0.0.0", "::1": "::"}
+"""The address of all interfaces, by the address of loopback in the same family."""
+
 Address = tuple[str, int]
 """Host and port, as a client on this machine reaches them."""
 
 
 def listening_addresses(pids: Iterable[int], proc: Path = PROC) -> list[Address]:
-    """Addresses on which one of the processes listens, in the order of their ports.
+    """Addresses at which one of the processes is reached from this process, in the order of their ports.
 
-    A socket that listens on all addresses is given as loopback. Processes of other users have no addresses.
+    A socket that listens on all addresses is given as loopback. An address at which another process may answer is left
+    out. Processes of other users and of other network namespaces have no addresses.
     """
-    addresses = set()
-    for pid in pids:
-        if inodes := _socket_inodes(proc / str(pid)):
-            for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
-                addresses |= _listening_in(proc / str(pid) / "net" / name, family, inodes)
-    return sorted(addresses, key=lambda address: (address[1], address[0]))
+    inodes = set().union(*(_socket_inodes(proc / str(pid)) for pid in pids))
+    if not inodes:
+        return []
+    own: set[Address] = set()
+    foreign: set[Address] = set()
+    for name, family in TABLES:
+        # The tables of this process: the same address in another network namespace leads elsewhere.
+        for address, inode in _listening_sockets(proc / "self" / "net" / name, family):
+            (own if inode in inodes else foreign).add(address)
+    reached = {(host, port) for listened, port in own for host in LOOPBACK_OF.get(listened, (listened,))}
+    certain = [address for address in reached if _is_certain(address, own, foreign)]
+    return sorted(certain, key=lambda address: (address[1], address[0]))
+
+
+def _is_certain(address: Address, own: set[Address], foreign: set[Address]) -> bool:
+    """Whether the kernel gives a connection to this address to an own socket: to the one with the closest address."""
+    host, port = address
+    return address not in foreign and (address in own or (ALL_OF_LOOPBACK.get(host), port) not in foreign)
 
 
 def _socket_inodes(process: Path) -> set[str]:
@@ -42,23 +61,22 @@ def _socket_inodes(process: Path) -> set[str]:
     return inodes
 
 
-def _listening_in(table: Path, family: socket.AddressFamily, inodes: set[str]) -> set[Address]:
+def _listening_sockets(table: Path, family: socket.AddressFamily) -> Iterator[tuple[Address, str]]:
+    """Address and inode of each listening socket in a table of the kernel."""
     try:
         with table.open(encoding="ascii", errors="replace") as file:
             rows = file.read(MOST_BYTES).splitlines()[1:]
     except OSError:
-        return set()
-    addresses = set()
+        return
     for row in rows:
         fields = row.split()
-        if len(fields) > 9 and fields[3] == LISTENING and fields[9] in inodes:
+        if len(fields) > 9 and fields[3] == LISTENING:
             packed, _, port = fields[1].partition(":")
-            addresses.add((_reachable_host(packed, family), int(port, 16)))
-    return addresses
+            yield (_host(packed, family), int(port, 16)), fields[9]
 
 
-def _reachable_host(packed: str, family: socket.AddressFamily) -> str:
+def _host(packed: str, family: socket.AddressFamily) -> str:
     # The table has words of 32 bits in the order of this machine.
     words = (int(packed[at : at + 8], 16) for at in range(0, len(packed), 8))
     host = socket.inet_ntop(family, b"".join(struct.pack("=I", word) for word in words))
-    return {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(host, host)
+    return host.removeprefix("::ffff:") if "." in host else host

@@ -25,6 +25,8 @@ PATHS = ("/mcp", "/mcp/", "/sse", "/", "/api/mcp")
 """Paths of MCP endpoints, the most usual one first."""
 SETTLE_S = 10.0
 """Seconds after which an address that answers without MCP at any path is given up."""
+CONNECT_LIMIT_S = 10.0
+"""Most seconds of one attempt to connect."""
 LOOK_EVERY_S = 0.05
 TRY_EVERY_S = 0.5
 END_LIMIT_S = 3.0
@@ -32,8 +34,9 @@ END_LIMIT_S = 3.0
 MOST_NAMED = 4
 """Most addresses that a message names."""
 
-Connect = Callable[[str], None]
-"""Connects to a URL as an MCP client and disconnects. Raises :class:`mcpace._core.ClientProblem`."""
+Connect = Callable[[str, float], None]
+"""Connects to a URL as an MCP client within a time limit in seconds, and disconnects. Raises
+:class:`mcpace._core.ClientProblem`."""
 
 
 class ListeningProgram(AdapterProcess):
@@ -88,11 +91,16 @@ class ListeningProgram(AdapterProcess):
         while time.monotonic() < until:
             if has_exited(self._process):
                 raise self._exit_problem("the first connection")
-            is_new = self._look_for_addresses(first_seen)
+            addresses = listening_addresses(process_tree(self.pid))
+            is_new = any(address not in first_seen for address in addresses)
+            first_seen = dict.fromkeys(addresses, time.monotonic()) | first_seen
             if is_new or time.monotonic() - tried >= TRY_EVERY_S:
-                for candidate in [url] if url is not None else _candidate_urls(first_seen):
+                for candidate in [url] if url is not None else _candidate_urls(addresses):
+                    left_s = until - time.monotonic()
+                    if left_s <= 0 or has_exited(self._process):
+                        break
                     try:
-                        connect(candidate)
+                        connect(candidate, min(CONNECT_LIMIT_S, left_s))
                         return candidate
                     except _core.ClientProblem as problem:
                         problems[candidate] = str(problem)
@@ -103,12 +111,6 @@ class ListeningProgram(AdapterProcess):
         if has_exited(self._process):
             raise self._exit_problem("the first connection")
         raise self._no_endpoint(url, sorted(first_seen), problems)
-
-    def _look_for_addresses(self, first_seen: dict[Address, float]) -> bool:
-        """Adds the addresses on which the program listens by now. Returns whether any is new."""
-        new = [one for one in listening_addresses(process_tree(self.pid)) if one not in first_seen]
-        first_seen.update(dict.fromkeys(new, time.monotonic()))
-        return bool(new)
 
     def _no_endpoint(self, url: str | None, addresses: list[Address], problems: dict[str, str]) -> Unreachable:
         if url is not None:
@@ -123,11 +125,21 @@ class ListeningProgram(AdapterProcess):
         )
 
 
-def _candidate_urls(addresses: Mapping[Address, float]) -> list[str]:
+def _candidate_urls(addresses: Sequence[Address]) -> list[str]:
+    """URLs to try, of which each leads to the program: attempts carry the user's credentials."""
+    hosts = [_authority(address) for address in sorted(addresses)]
     # Some servers answer at the name of the machine only.
-    names = ["http://localhost:" + str(port) for host, port in sorted(addresses) if host == "127.0.0.1"]
-    hosts = [*(f"http://{_authority(address)}" for address in sorted(addresses)), *names]
-    return [host + path for host in hosts for path in PATHS]
+    hosts += [f"localhost:{port}" for port in sorted({port for _, port in addresses}) if _localhost(port) in addresses]
+    return [f"http://{host}{path}" for host in hosts for path in PATHS]
+
+
+def _localhost(port: int) -> Address | None:
+    """The address to which a connection to ``localhost`` leads first."""
+    try:
+        host, number = socket.getaddrinfo("localhost", port, type=socket.SOCK_STREAM)[0][4][:2]
+    except OSError:
+        return None
+    return str(host), int(number)
 
 
 def _authority(address: Address) -> str:

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from mcpace.lab.inside.evidence import InsideEvidence
     from mcpace.lab.servers.listening_program import Connect
 
-CONNECT_LIMIT_S = 10.0
 DEATH_LIMIT_S = 0.2
-"""Time in which a program that failed a call ends, where the failure is its death."""
+"""Time limit for the exit of a program after a failed call. An exit within it explains the failure."""
 
 
 class Notes(Protocol):
@@ -86,12 +85,12 @@ def _connector(target: Target, extra_root: Path | None) -> Connect:
     """A function that connects to a URL with the target's credentials."""
     certificate = read_certificate(extra_root) if extra_root is not None else None
 
-    def connect(url: str) -> None:
+    def connect(url: str, limit_s: float) -> None:
         client = _core.Client(
             url,
             auth=target.auth if target.auth == "bearer" else "none",
             token=target.token,
-            limit_s=CONNECT_LIMIT_S,
+            limit_s=limit_s,
             extra_root=certificate,
             headers=list(target.headers),
         )
