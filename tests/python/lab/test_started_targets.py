@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from mcpace.lab import targets
 from mcpace.lab.errors import LabError, ProgramDied, Unreachable, UsageProblem
 from mcpace.lab.inside.running_process import RunningProcess
 from mcpace.lab.processes.listening_sockets import listening_addresses
+from mcpace.lab.processes.process_usage import process_tree
 from mcpace.lab.progress import Silent
 from mcpace.lab.servers import listening_program
 from mcpace.lab.servers.started_target import start_target
@@ -296,6 +298,42 @@ def test_a_program_that_ignores_signals_is_killed() -> None:
     program.close(limit_s=0.1)
     assert gone(program.pid)
     assert program._process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("leader", ["waits", "exits at SIGINT", "dies"])
+def test_a_server_outside_of_the_process_group_ends_with_the_program(leader: str, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    server = f"trap 'echo SIGTERM > {note}; exit' TERM; {shlex.join(COMMAND)} target simple & wait"
+    words = f"trap {'exit' if leader == 'exits at SIGINT' else ':'} INT; setsid sh -c {shlex.quote(server)} & wait"
+    with contextlib.ExitStack() as stack:
+        if leader == "dies":
+            stack.enter_context(pytest.raises(ProgramDied, match="SIGKILL"))
+        started = stack.enter_context(
+            start_target(targets.parse_target(f"serve:sh -c {shlex.quote(words)}"), Silent())
+        )
+        assert started.url is not None
+        [pid] = listening_pids(int(started.url.split(":")[2].split("/")[0]))
+        outside = os.getpgid(pid)
+        if leader == "dies":
+            os.kill(process_tree(outside)[outside].parent, signal.SIGKILL)
+            raise Unreachable("a call failed")
+    assert gone(pid)
+    # Orphans of a program that died are killed. Others may end in order.
+    assert note.exists() is (leader != "dies")
+
+
+def test_a_daemon_that_a_program_starts_ends_with_it_and_other_children_stay(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    os.mkfifo(note)
+    words = f"(setsid sh -c 'echo $$ > {note}; exec sleep 600' &); exec {shlex.join(COMMAND)} target simple"
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as other:
+        with start_target(targets.parse_target(f"serve:sh -c {shlex.quote(words)}"), Silent()):
+            daemon = int(note.read_text())
+        try:
+            assert gone(daemon)
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 def test_an_address_that_another_program_has_is_refused() -> None:
