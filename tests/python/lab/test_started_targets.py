@@ -308,9 +308,7 @@ def test_a_server_outside_of_the_process_group_ends_with_the_program(leader: str
     with contextlib.ExitStack() as stack:
         if leader == "dies":
             stack.enter_context(pytest.raises(ProgramDied, match="SIGKILL"))
-        started = stack.enter_context(
-            start_target(targets.parse_target(f"serve:sh -c {shlex.quote(words)}"), Silent())
-        )
+        started = stack.enter_context(start_target(targets.parse_target(f"serve:sh -c {shlex.quote(words)}"), Silent()))
         assert started.url is not None
         [pid] = listening_pids(int(started.url.split(":")[2].split("/")[0]))
         outside = os.getpgid(pid)

@@ -52,10 +52,14 @@ class RunningProcess:
         """Goes on sampling."""
         self._sampler.resume()
 
-    def close(self) -> None:
-        """Stops the sampler. Closing twice is harmless."""
+    def end_sampling(self) -> None:
+        """Stops the sampler. Ending twice is harmless."""
         if self._samples is None:
             self._samples = self._sampler.stop()
+
+    def close(self) -> None:
+        """Stops the sampler. Closing twice is harmless."""
+        self.end_sampling()
 
     def has_evidence(self) -> bool:
         """Whether a stack was sampled: one was, or the report says why not."""
