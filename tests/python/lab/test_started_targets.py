@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -370,7 +371,7 @@ def test_pid_needs_a_url_and_inside_needs_a_program(command: str, tmp_path: Path
         assert done.code == 2 and says in done.stderr, done.stderr
 
 
-def test_only_own_python_processes_that_serve_the_target_are_looked_into() -> None:
+def test_only_own_python_processes_that_serve_the_target_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         with pytest.raises(UsageProblem, match="runs sleep, and only Python"):
             RunningProcess(sleeper.pid, "http://127.0.0.1:9/mcp")
@@ -382,14 +383,30 @@ def test_only_own_python_processes_that_serve_the_target_are_looked_into() -> No
             RunningProcess(program.pid, "http://127.0.0.1:9/mcp")
         running = RunningProcess(program.pid, f"http://127.0.0.1:{port}/mcp")
         running.close()
-    other = subprocess.Popen(["sleep", "60"], user="nobody") if os.geteuid() == 0 else None
-    try:
-        with pytest.raises(UsageProblem, match="belongs to another user"):
-            RunningProcess(other.pid if other is not None else 1, "http://127.0.0.1:9/mcp")
-    finally:
-        if other is not None:
+    own = os.geteuid()
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            for user, says in ((own + 1, "belongs to another user"), (0, "runs sleep")):
+                monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+                with pytest.raises(UsageProblem, match=says):
+                    RunningProcess(other.pid, "http://127.0.0.1:9/mcp")
+        finally:
             other.kill()
-            other.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into the processes of other users")
+def test_root_looks_into_processes_of_other_users() -> None:
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None:
+        pytest.skip("no Python that other users may run")
+    words = [python, "-c", LISTENS + "time.sleep(60)"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, user="nobody", cwd="/") as program:
+        try:
+            assert program.stdout is not None
+            running = RunningProcess(program.pid, f"http://127.0.0.1:{int(program.stdout.readline())}/mcp")
+            running.close()
+        finally:
+            program.kill()
 
 
 def test_a_program_that_listens_is_measured(tmp_path: Path) -> None:

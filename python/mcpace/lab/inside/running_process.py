@@ -73,14 +73,14 @@ class RunningProcess:
 
 
 def check_process(pid: int, url: str) -> None:
-    """Raises :class:`UsageProblem` where there is no such process, where it belongs to another user or serves something
-    else, and where no Python runs in it. Raises :class:`LabError` where the kernel forbids reading it.
+    """Raises :class:`UsageProblem` where there is no such process, where it belongs to another user (but for root) or
+    serves something else, and where no Python runs in it. Raises :class:`LabError` where the kernel forbids reading it.
     """
     try:
         owner = (PROC / str(pid)).stat().st_uid
     except OSError:
         raise UsageProblem(f"--pid: there is no process {pid}") from None
-    if owner != os.geteuid():
+    if os.geteuid() not in (owner, 0):
         raise UsageProblem(f"--pid: process {pid} belongs to another user, and mcpace looks only into your own")
     if pid == os.getpid():
         raise UsageProblem(f"--pid: process {pid} is mcpace itself")
