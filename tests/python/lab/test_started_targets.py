@@ -409,6 +409,30 @@ def test_root_looks_into_processes_of_other_users() -> None:
             program.kill()
 
 
+def gate_commands(first: str, second: str, tmp_path: Path) -> Done:
+    words = ("--tool", "greet", "--args", '{"name": "x"}', "--trials", 2, "--tolerance", "1000%")
+    return run("gate", second, "--base", first, *words, folder=tmp_path)
+
+
+def test_two_commands_with_one_port_cannot_be_compared_in_turns(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    hold = f"import socket, sys; kept = socket.create_server(('127.0.0.1', {port})); "
+    start = f"import sys, mcpace.cli.main as m; sys.argv[1:] = ['target', 'simple']; {hold} m.main()"
+    command = f"serve:{shlex.join([sys.executable, '-c', start])}"
+    done = gate_commands(command, command, tmp_path)
+    assert done.code == 2, done.stderr
+    sentence = " ".join(done.stderr.split())
+    for words in ("Address already in use", "give each one its own", "--baseline FILE"):
+        assert words in sentence, sentence
+
+
+def test_two_commands_with_a_port_each_are_compared(tmp_path: Path) -> None:
+    done = gate_commands(SIMPLE, SIMPLE, tmp_path)
+    assert done.code in (0, 1, 4), done.stderr
+    assert "can't run beside" not in done.stderr
+
+
 def test_a_program_that_listens_is_measured(tmp_path: Path) -> None:
     done = run(
         "measure", SIMPLE, "--tool", "greet", "--args", '{"name": "x"}', "--trials", 2, "--json", folder=tmp_path

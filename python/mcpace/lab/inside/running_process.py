@@ -7,13 +7,12 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from mcpace import _core
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.inside.instrumentation import Variables
 from mcpace.lab.inside.python_runtime import SAMPLE_PERIOD_S
-from mcpace.lab.processes.listening_sockets import listening_addresses
+from mcpace.lab.processes.listening_sockets import listening_addresses, url_port
 from mcpace.lab.processes.process_usage import process_tree, program_name
 from mcpace.lab.targets import redact_command
 
@@ -103,8 +102,7 @@ def check_process(pid: int, url: str) -> None:
 
 def _check_address(pid: int, url: str) -> None:
     """Raises :class:`UsageProblem` where the process doesn't listen at the port of ``url``."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    port = url_port(url)
     ports = [own for _, own in listening_addresses(process_tree(pid))]
     if ports and port not in ports:
         raise UsageProblem(f"--pid: process {pid} listens at port {ports[0]}, not at port {port} of the target")

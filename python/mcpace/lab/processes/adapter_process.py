@@ -77,7 +77,7 @@ class AdapterProcess:
 
     @property
     def pid(self) -> int:
-        """Process id, for measuring the program's resources."""
+        """The started process, which leads the program's process group."""
         return self._process.pid
 
     def _await_ready(self, limit_s: float) -> dict[str, Any]:
