@@ -26,7 +26,7 @@ from mcpace.lab.processes.process_usage import process_tree
 from mcpace.lab.progress import Silent
 from mcpace.lab.servers import listening_program
 from mcpace.lab.servers.started_target import start_target
-from support.commands import COMMAND, run
+from support.commands import COMMAND, Ended, run
 
 AMPLE_S = 30.0
 SIMPLE = f"serve:{COMMAND[0]} target simple"
@@ -409,7 +409,7 @@ def test_root_looks_into_processes_of_other_users() -> None:
             program.kill()
 
 
-def gate_commands(first: str, second: str, tmp_path: Path) -> Done:
+def gate_commands(first: str, second: str, tmp_path: Path) -> Ended:
     words = ("--tool", "greet", "--args", '{"name": "x"}', "--trials", 2, "--tolerance", "1000%")
     return run("gate", second, "--base", first, *words, folder=tmp_path)
 
@@ -417,8 +417,8 @@ def gate_commands(first: str, second: str, tmp_path: Path) -> Done:
 def test_two_commands_with_one_port_cannot_be_compared_in_turns(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    hold = f"import socket, sys; kept = socket.create_server(('127.0.0.1', {port})); "
-    start = f"import sys, mcpace.cli.main as m; sys.argv[1:] = ['target', 'simple']; {hold} m.main()"
+    bind = f"kept = socket.socket(); kept.bind(('127.0.0.1', {port}))"
+    start = f"import socket, sys; {bind}; sys.argv[1:] = ['target', 'simple']; from mcpace.cli.main import main; main()"
     command = f"serve:{shlex.join([sys.executable, '-c', start])}"
     done = gate_commands(command, command, tmp_path)
     assert done.code == 2, done.stderr
