@@ -363,7 +363,7 @@ def listening_pids(port: int) -> list[int]:
 @pytest.mark.parametrize("command", ["measure", "explain", "load"])
 def test_pid_needs_a_url_and_inside_needs_a_program(command: str, tmp_path: Path) -> None:
     for words, says in (
-        ((command, "stdio:server", "--pid", os.getpid()), "--pid needs a target with a URL"),
+        ((command, "stdio:server", "--pid", os.getpid()), "--pid needs a target with a URL that the process serves; stdio:server has none"),
         ((command, "http://127.0.0.1:9/mcp", "--inside"), "serve:COMMAND"),
         ((command, "http://127.0.0.1:9/mcp", "--pid", 2**22 + 1), "there is no process"),
     ):
@@ -409,17 +409,30 @@ def test_root_looks_into_processes_of_other_users() -> None:
             program.kill()
 
 
+KEEPS_PORT = """
+import socket, sys
+from mcpace.cli.main import main
+kept = socket.socket()
+try:
+    kept.bind(("127.0.0.1", int(sys.argv[1])))
+except OSError as error:
+    sys.exit(error.strerror)
+sys.argv[1:] = ["target", "simple"]
+main()
+"""
+
+
 def gate_commands(first: str, second: str, tmp_path: Path) -> Ended:
-    words = ("--tool", "greet", "--args", '{"name": "x"}', "--trials", 2, "--tolerance", "1000%")
+    words = ("--tool", "greet", "--args", '{"name": "x"}', "--trials", 8, "--tolerance", "1000%")
     return run("gate", second, "--base", first, *words, folder=tmp_path)
 
 
 def test_two_commands_with_one_port_cannot_be_compared_in_turns(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    bind = f"kept = socket.socket(); kept.bind(('127.0.0.1', {port}))"
-    start = f"import socket, sys; {bind}; sys.argv[1:] = ['target', 'simple']; from mcpace.cli.main import main; main()"
-    command = f"serve:{shlex.join([sys.executable, '-c', start])}"
+    server = tmp_path / "server.py"
+    server.write_text(KEEPS_PORT)
+    command = f"serve:{shlex.join([sys.executable, str(server), str(port)])}"
     done = gate_commands(command, command, tmp_path)
     assert done.code == 2, done.stderr
     sentence = " ".join(done.stderr.split())
