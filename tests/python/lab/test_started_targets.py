@@ -363,12 +363,15 @@ def listening_pids(port: int) -> list[int]:
 @pytest.mark.parametrize("command", ["measure", "explain", "load"])
 def test_pid_needs_a_url_and_inside_needs_a_program(command: str, tmp_path: Path) -> None:
     for words, says in (
-        ((command, "stdio:server", "--pid", os.getpid()), "--pid needs a target with a URL that the process serves; stdio:server has none"),
+        (
+            (command, "stdio:server", "--pid", os.getpid()),
+            "--pid needs a target with a URL that the process serves; stdio:server has none",
+        ),
         ((command, "http://127.0.0.1:9/mcp", "--inside"), "serve:COMMAND"),
         ((command, "http://127.0.0.1:9/mcp", "--pid", 2**22 + 1), "there is no process"),
     ):
         done = run(*words, folder=tmp_path)
-        assert done.code == 2 and says in done.stderr, done.stderr
+        assert done.code == 2 and says in " ".join(done.stderr.split()), done.stderr
 
 
 def test_only_own_python_processes_that_serve_the_target_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:

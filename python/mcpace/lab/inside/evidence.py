@@ -35,7 +35,7 @@ EXPORT_DELAY_S = 0.2
 EXPORT_S = 0.2
 """Time for sending them."""
 FAILURES = (LabError, _core.Problem, OSError)
-"""Exceptions for which a server is not looked into. What was measured before is kept."""
+"""Exceptions for which a server is not looked into. The measurement before is kept."""
 
 
 class InsideEvidence:
