@@ -192,7 +192,7 @@ def check_inside(inside: bool, pid: int | None, target: Target) -> None:
             "(serve:COMMAND, stdio:COMMAND or MODULE:SERVER), or give --pid where it runs on this machine"
         )
     if pid is not None and target.url is None:
-        raise UsageProblem(f"--pid needs a target with a URL, which the process serves; {target.name} is none")
+        raise UsageProblem(f"--pid needs a target with a URL that the process serves; {target.name} has none")
     if pid is not None and target.program is not None:
         raise UsageProblem(f"mcpace starts {target.name} itself: give --inside in the place of --pid")
     if pid is not None:

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import select
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,10 +22,11 @@ from mcpace.lab import targets
 from mcpace.lab.errors import LabError, ProgramDied, Unreachable, UsageProblem
 from mcpace.lab.inside.running_process import RunningProcess
 from mcpace.lab.processes.listening_sockets import listening_addresses
+from mcpace.lab.processes.process_usage import process_tree
 from mcpace.lab.progress import Silent
 from mcpace.lab.servers import listening_program
 from mcpace.lab.servers.started_target import start_target
-from support.commands import COMMAND, run
+from support.commands import COMMAND, Ended, run
 
 AMPLE_S = 30.0
 SIMPLE = f"serve:{COMMAND[0]} target simple"
@@ -298,6 +301,40 @@ def test_a_program_that_ignores_signals_is_killed() -> None:
     assert program._process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("leader", ["waits", "exits at SIGINT", "dies"])
+def test_a_server_outside_of_the_process_group_ends_with_the_program(leader: str, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    server = f"trap 'echo SIGTERM > {note}; exit' TERM; {shlex.join(COMMAND)} target simple & wait"
+    words = f"trap {'exit' if leader == 'exits at SIGINT' else ':'} INT; setsid sh -c {shlex.quote(server)} & wait"
+    with contextlib.ExitStack() as stack:
+        if leader == "dies":
+            stack.enter_context(pytest.raises(ProgramDied, match="SIGKILL"))
+        started = stack.enter_context(start_target(targets.parse_target(f"serve:sh -c {shlex.quote(words)}"), Silent()))
+        assert started.url is not None
+        [pid] = listening_pids(int(started.url.split(":")[2].split("/")[0]))
+        outside = os.getpgid(pid)
+        if leader == "dies":
+            os.kill(process_tree(outside)[outside].parent, signal.SIGKILL)
+            raise Unreachable("a call failed")
+    assert gone(pid)
+    # Orphans of a program that died are killed. Others may end in order.
+    assert note.exists() is (leader != "dies")
+
+
+def test_a_daemon_that_a_program_starts_ends_with_it_and_other_children_stay(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    os.mkfifo(note)
+    words = f"(setsid sh -c 'echo $$ > {note}; exec sleep 600' &); exec {shlex.join(COMMAND)} target simple"
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as other:
+        with start_target(targets.parse_target(f"serve:sh -c {shlex.quote(words)}"), Silent()):
+            daemon = int(note.read_text())
+        try:
+            assert gone(daemon)
+            assert other.poll() is None
+        finally:
+            other.kill()
+
+
 def test_an_address_that_another_program_has_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         url = f"http://127.0.0.1:{other.getsockname()[1]}/mcp"
@@ -326,15 +363,18 @@ def listening_pids(port: int) -> list[int]:
 @pytest.mark.parametrize("command", ["measure", "explain", "load"])
 def test_pid_needs_a_url_and_inside_needs_a_program(command: str, tmp_path: Path) -> None:
     for words, says in (
-        ((command, "stdio:server", "--pid", os.getpid()), "--pid needs a target with a URL"),
+        (
+            (command, "stdio:server", "--pid", os.getpid()),
+            "--pid needs a target with a URL that the process serves; stdio:server has none",
+        ),
         ((command, "http://127.0.0.1:9/mcp", "--inside"), "serve:COMMAND"),
         ((command, "http://127.0.0.1:9/mcp", "--pid", 2**22 + 1), "there is no process"),
     ):
         done = run(*words, folder=tmp_path)
-        assert done.code == 2 and says in done.stderr, done.stderr
+        assert done.code == 2 and says in " ".join(done.stderr.split()), done.stderr
 
 
-def test_only_own_python_processes_that_serve_the_target_are_looked_into() -> None:
+def test_only_own_python_processes_that_serve_the_target_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         with pytest.raises(UsageProblem, match="runs sleep, and only Python"):
             RunningProcess(sleeper.pid, "http://127.0.0.1:9/mcp")
@@ -346,14 +386,67 @@ def test_only_own_python_processes_that_serve_the_target_are_looked_into() -> No
             RunningProcess(program.pid, "http://127.0.0.1:9/mcp")
         running = RunningProcess(program.pid, f"http://127.0.0.1:{port}/mcp")
         running.close()
-    other = subprocess.Popen(["sleep", "60"], user="nobody") if os.geteuid() == 0 else None
-    try:
-        with pytest.raises(UsageProblem, match="belongs to another user"):
-            RunningProcess(other.pid if other is not None else 1, "http://127.0.0.1:9/mcp")
-    finally:
-        if other is not None:
+    own = os.geteuid()
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            for user, says in ((own + 1, "belongs to another user"), (0, "runs sleep")):
+                monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+                with pytest.raises(UsageProblem, match=says):
+                    RunningProcess(other.pid, "http://127.0.0.1:9/mcp")
+        finally:
             other.kill()
-            other.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into the processes of other users")
+def test_root_looks_into_processes_of_other_users() -> None:
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None:
+        pytest.skip("no Python that other users may run")
+    words = [python, "-c", LISTENS + "time.sleep(60)"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, user="nobody", cwd="/") as program:
+        try:
+            assert program.stdout is not None
+            running = RunningProcess(program.pid, f"http://127.0.0.1:{int(program.stdout.readline())}/mcp")
+            running.close()
+        finally:
+            program.kill()
+
+
+KEEPS_PORT = """
+import socket, sys
+from mcpace.cli.main import main
+kept = socket.socket()
+try:
+    kept.bind(("127.0.0.1", int(sys.argv[1])))
+except OSError as error:
+    sys.exit(error.strerror)
+sys.argv[1:] = ["target", "simple"]
+main()
+"""
+
+
+def gate_commands(first: str, second: str, tmp_path: Path) -> Ended:
+    words = ("--tool", "greet", "--args", '{"name": "x"}', "--trials", 8, "--tolerance", "1000%")
+    return run("gate", second, "--base", first, *words, folder=tmp_path)
+
+
+def test_two_commands_with_one_port_cannot_be_compared_in_turns(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    server = tmp_path / "server.py"
+    server.write_text(KEEPS_PORT)
+    command = f"serve:{shlex.join([sys.executable, str(server), str(port)])}"
+    done = gate_commands(command, command, tmp_path)
+    assert done.code == 2, done.stderr
+    sentence = " ".join(done.stderr.split())
+    for words in ("Address already in use", "give each one its own", "--baseline FILE"):
+        assert words in sentence, sentence
+
+
+def test_two_commands_with_a_port_each_are_compared(tmp_path: Path) -> None:
+    done = gate_commands(SIMPLE, SIMPLE, tmp_path)
+    assert done.code in (0, 1, 4), done.stderr
+    assert "can't run beside" not in done.stderr
 
 
 def test_a_program_that_listens_is_measured(tmp_path: Path) -> None:

@@ -68,22 +68,28 @@ def run(
         with ExitStack() as stack:
             evidence = stack.enter_context(open_evidence(target, progress.note, pid)) if looks_inside else None
             plain = comparison.open_session(stack) if in_turns else None
-            place = stack.enter_context(start_target(target, progress, evidence, extra_root))
-            session = Session(stack, place, settings, revision, server_timing, extra_root, evidence)
+            session: Session | None = None
             try:
-                for number in range(1, settings.trials + 1):
-                    if plain is not None:
-                        with session.unwatched():
-                            comparison.run_round(plain, number)
-                    if not session.given_up:
-                        session.run_round(progress, f"{target.name} · round {number}/{settings.trials}")
+                with start_target(target, progress, evidence, extra_root) as place:
+                    session = Session(stack, place, settings, revision, server_timing, extra_root, evidence)
+                    try:
+                        for number in range(1, settings.trials + 1):
+                            if plain is not None:
+                                with session.pause_evidence():
+                                    comparison.run_round(plain, number)
+                            if not session.given_up:
+                                session.run_round(progress, f"{target.name} · round {number}/{settings.trials}")
+                    finally:
+                        with defer_interrupt():
+                            session.end_sampling()
+                    if session.facts.error and not session.has_results:
+                        raise Unreachable(session.facts.error)
             finally:
+                # A program leaves a part of its evidence as it ends.
                 with defer_interrupt():
-                    result.cases = session.cases(progress)
+                    result.cases = session.cases(progress) if session is not None else []
                     if plain is not None:
                         comparison.add_trials(plain)
-            if session.facts.error and not any(case.trials_s for case in result.cases):
-                raise Unreachable(session.facts.error)
         if looks_inside and not in_turns:
             comparison.run_rounds(range((settings.trials + 1) // 2 + 1, settings.trials + 1))
         comparison.add_to(result.cases)
@@ -209,16 +215,20 @@ class Session:
         self.facts.own_habits = OWN_HABITS
 
     @property
+    def has_results(self) -> bool:
+        """Whether any operation was successful."""
+        return any(trial.failure is None for trial in self.facts.trials)
+
+    @property
     def given_up(self) -> bool:
         """Whether further rounds would be pointless. Without any successful operation, one failed connect is enough."""
-        came = any(trial.failure is None for trial in self.facts.trials)
-        return self._failed_connects >= (GIVE_UP_AFTER if came else 1)
+        return self._failed_connects >= (GIVE_UP_AFTER if self.has_results else 1)
 
     @contextmanager
-    def unwatched(self) -> Iterator[None]:
+    def pause_evidence(self) -> Iterator[None]:
         """Looks into no process in the ``with`` block, in which another session has its round."""
         assert self._evidence is not None, "the rounds of a session that is looked into alternate with others"
-        with self._evidence.paused():
+        with self._evidence.pause_samplers():
             if self._samples is not None:
                 self._samples.finds_children = False
             yield
@@ -249,8 +259,16 @@ class Session:
             )
         self._client.disconnect()
 
+    def end_sampling(self) -> None:
+        """Takes the last evidence that only a running program gives. A server over stdio ends here."""
+        self._client.disconnect()
+        if self._evidence is not None and not self.facts.starts_process:
+            self._evidence.end_sampling()
+
     def cases(self, progress: Progress) -> list[Case]:
-        """Explains the measurements and returns their cases. Call it once."""
+        """Explains the measurements and returns their cases. Call it once, after the end of a program that is looked
+        into.
+        """
         operations: list[Operation] = ["connect", "list"]
         if self.tool is not None:
             operations.append("call")
@@ -287,9 +305,6 @@ class Session:
             self._samples.close()
             self._samples.add_to(recording)
         if self._evidence is not None:
-            self._client.disconnect()
-            if not self.facts.starts_process:
-                self._evidence.await_spans()
             self._evidence.add_to(recording)
         keep = self._settings.recording_of(f"measure-{self.facts.target}")
         if keep is not None:

@@ -17,7 +17,7 @@ from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.child_processes import adopt_orphans, end_strays
+from mcpace.lab.processes.child_processes import ended_strays
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.started_target import start_target
@@ -121,7 +121,8 @@ class TargetRun:
         self._settings = settings
         self._stack = ExitStack()
         # An SDK that is killed leaves its stdio server behind. Over HTTP, programs start no processes.
-        self._adopting = bool(target.command) and adopt_orphans()
+        if target.command:
+            self._stack.enter_context(ended_strays())
         self._clients: dict[int, ClientUnderTest] = {}
         self.recordings: dict[str, str] = {}
         """File name of each kept recording, by subject × target."""
@@ -155,8 +156,6 @@ class TargetRun:
 
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
-        if self._adopting:
-            end_strays()
 
     def run_rounds(self, progress: Progress) -> None:
         """Runs the rounds of trials. Subjects alternate, so that drift of the machine affects all alike."""

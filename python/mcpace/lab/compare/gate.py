@@ -128,15 +128,8 @@ def _run_attempt(
     sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
     with ExitStack() as stack:
         sessions = [
-            Session(
-                stack,
-                stack.enter_context(start_target(side, progress, extra_root=gate.extra_root)),
-                settings,
-                gate.revision,
-                server_timing=True,
-                extra_root=gate.extra_root,
-            )
-            for side in sides
+            Session(stack, place, settings, gate.revision, server_timing=True, extra_root=gate.extra_root)
+            for place in _start_sides(sides, stack, gate, progress)
         ]
         if isinstance(gate.base, Run):
             sessions[0].preferred_tool = next((case.tool for case in gate.base.cases if case.operation == "call"), None)
@@ -153,6 +146,26 @@ def _run_attempt(
             raise
         with defer_interrupt():
             _conclude_attempt(gate, result, sessions, first, progress)
+
+
+def _start_sides(sides: list[Target], stack: ExitStack, gate: Gate, progress: Progress) -> list[Target]:
+    """Starts the programs of the sides, which run at the same time.
+
+    Raises :class:`UsageProblem` where the second of two commands fails: both may listen at the same port.
+    """
+    places: list[Target] = []
+    for side in sides:
+        try:
+            places.append(stack.enter_context(start_target(side, progress, extra_root=gate.extra_root)))
+        except LabError as problem:
+            if places and all(one.program is not None and one.program.command for one in sides):
+                raise UsageProblem(
+                    f"{side.name} can't run beside {sides[0].name}: {problem}. If both listen at the same port, give "
+                    "each one its own, or save a run of the base (mcpace measure BASE --out FILE) and compare with "
+                    "--baseline FILE"
+                ) from problem
+            raise
+    return places
 
 
 def _conclude_attempt(

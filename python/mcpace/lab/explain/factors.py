@@ -33,6 +33,7 @@ from mcpace.lab.explain.factors_catalogue import Variant
 from mcpace.lab.explain.ladder import climb_ladder, open_session
 from mcpace.lab.explain.overlap import overlap_calls
 from mcpace.lab.explain.stdio_processes import Processes
+from mcpace.lab.inside.evidence import FAILURES
 from mcpace.lab.load import outcome_to_case
 from mcpace.lab.load.engine import Quiet, run_engine
 from mcpace.lab.load.engine_outcome import Outcome
@@ -322,7 +323,7 @@ def _look_inside(question: Question, plan: LoadPlan, result: Run, progress: Prog
             inside=question.inside,
             pid=question.pid,
         )
-    except LabError as problem:
+    except FAILURES as problem:
         progress.note(f"the server could not be looked into: {problem}")
         return
     result.partial |= looked.partial

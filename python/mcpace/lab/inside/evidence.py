@@ -9,11 +9,12 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mcpace import _core
 from mcpace.lab.environments.releases import Say
+from mcpace.lab.errors import LabError
 from mcpace.lab.inside.instrumentation import (
     Instrumentation,
     SamplesProcesses,
@@ -33,6 +34,8 @@ EXPORT_DELAY_S = 0.2
 """Longest time for which a program keeps its spans before it sends them."""
 EXPORT_S = 0.2
 """Time for sending them."""
+FAILURES = (LabError, _core.Problem, OSError)
+"""Exceptions for which a server is not looked into. The measurement before is kept."""
 
 
 class InsideEvidence:
@@ -43,22 +46,27 @@ class InsideEvidence:
 
         ``running`` is the server's process where it runs already, which leaves ``command`` without effect.
         """
-        self._folder = tempfile.TemporaryDirectory(prefix="mcpace-inside-")
-        self._receiver = _core.SpanReceiver()
         self._starts_program = running is None
-        self._instrumentations: list[Instrumentation] = (
-            [running]
-            if running is not None
-            else [
-                make_instrumentation(runtime, command, Path(self._folder.name), say)
-                for runtime in command_runtimes(command)
-            ]
-        )
+        self._instrumentations: list[Instrumentation] = []
         self._watcher: _core.SocketWatcher | None = None
-        if running is not None:
-            self._watch_connections(running.pid)
         self._recordings: list[_core.Recording] = []
         self._own_exporter: list[str] = []
+        # Each source is stopped although another one fails, here and in close().
+        with ExitStack() as stack:
+            # A program that a server left running may still write into the folder.
+            folder = tempfile.TemporaryDirectory(prefix="mcpace-inside-", ignore_cleanup_errors=True)
+            stack.enter_context(folder)
+            self._receiver = _core.SpanReceiver()
+            stack.callback(self._stop_receiver)
+            if running is not None:
+                self._add_instrumentation(running, stack)
+                self._watch_connections(running.pid)
+            else:
+                for runtime in command_runtimes(command):
+                    made = make_instrumentation(runtime, command, Path(folder.name), say)
+                    self._add_instrumentation(made, stack)
+            stack.callback(self._stop_watcher)
+            self._sources = stack.pop_all()
 
     def __enter__(self) -> InsideEvidence:
         return self
@@ -99,7 +107,7 @@ class InsideEvidence:
             instrumentation.watch(pid)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause_samplers(self) -> Iterator[None]:
         """Takes no samples in the ``with`` block."""
         for instrumentation in self._samplers():
             instrumentation.pause()
@@ -109,14 +117,32 @@ class InsideEvidence:
             for instrumentation in self._samplers():
                 instrumentation.resume()
 
-    def await_spans(self) -> None:
-        """Waits until a program that made its last request has sent its spans. No event tells that."""
+    def end_sampling(self) -> None:
+        """Takes the last evidence that only a running program gives: samples, connections, and spans that it has not
+        sent yet. Call it after the last request, before the program ends.
+        """
         if self._starts_program:
+            # No event tells that the last spans were sent.
             time.sleep(EXPORT_DELAY_S + EXPORT_S)
+        self._stop_watcher()
+        for instrumentation in self._samplers():
+            instrumentation.end_sampling()
 
     def _watch_connections(self, pid: int) -> None:
         exporters = [self._receiver.endpoint.removeprefix("http://")]
         self._watcher = _core.SocketWatcher(pid, period_s=LOOK_PERIOD_S, ignored=exporters)
+
+    def _stop_watcher(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            self._recordings.append(watcher.stop())
+
+    def _stop_receiver(self) -> None:
+        self._recordings.append(self._receiver.stop())
+
+    def _add_instrumentation(self, one: Instrumentation, stack: ExitStack) -> None:
+        stack.callback(one.close)
+        self._instrumentations.append(one)
 
     def _samplers(self) -> Iterator[SamplesProcesses]:
         for instrumentation in self._instrumentations:
@@ -124,18 +150,14 @@ class InsideEvidence:
                 yield instrumentation
 
     def close(self) -> None:
-        """Stops the sources. Closing twice is harmless. Spans that a server sends later are lost."""
-        if self._recordings:
-            return
-        for instrumentation in self._instrumentations:
-            instrumentation.close()
-        self._recordings = [self._receiver.stop()]
-        if self._watcher is not None:
-            self._recordings.append(self._watcher.stop())
-        self._folder.cleanup()
+        """Stops the sources, and reads what the server's processes have left. Those that mcpace started have ended.
+
+        Closing twice is harmless. Spans that a server sends later are lost.
+        """
+        self._sources.close()
 
     def add_to(self, recording: _core.Recording) -> None:
-        """Adds all events to the recording of the client."""
+        """Closes the sources, and adds all events to the recording of the client."""
         self.close()
         for own in self._recordings:
             recording.add_recording(own)
@@ -145,7 +167,7 @@ class InsideEvidence:
                 f"{self._own_exporter[0]} is set, so the server's spans go where it says and mcpace adds none; "
                 "mcpace explain --spans reads them from a file",
             )
-        # Where the command did not tell its runtime, the runtimes that were not there are no news.
+        # If the command does not name its runtime, only runtimes that left evidence are reported.
         several = len(self._instrumentations) > 1
         seen = [one for one in self._instrumentations if several and one.has_evidence()]
         for instrumentation in seen or self._instrumentations:

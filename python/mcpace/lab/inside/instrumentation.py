@@ -69,7 +69,9 @@ class Instrumentation(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends the collection. The instrumented processes have ended. Closing twice is harmless."""
+        """Ends the collection. The processes that were started with the variables have ended. Closing twice is
+        harmless.
+        """
         ...
 
     def has_evidence(self) -> bool:
@@ -95,4 +97,8 @@ class SamplesProcesses(Protocol):
 
     def resume(self) -> None:
         """Goes on sampling."""
+        ...
+
+    def end_sampling(self) -> None:
+        """Takes the last sample, while the processes run. Ending twice is harmless."""
         ...

@@ -61,6 +61,7 @@ class PythonInstrumentation:
         self._samples: _core.Recording | None = None
         self._is_added = False
         self._is_closed = False
+        self._uninstrumented = 0
         self._collections: dict[int, list[tuple[int, int]]] = {}
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
@@ -93,14 +94,19 @@ class PythonInstrumentation:
         if self._sampler is not None:
             self._sampler.resume()
 
+    def end_sampling(self) -> None:
+        """Stops the sampler, and counts the processes that are not instrumented. Ending twice is harmless."""
+        if self._sampler is not None and self._samples is None:
+            with missing_on_failure("stacks", f"process {self._pid}", self._miss):
+                self._uninstrumented = self._uninstrumented_processes()
+                self._samples = self._sampler.stop()
+
     def close(self) -> None:
         """Stops the sampler and reads the programs' reports."""
         if self._is_closed:
             return
         self._is_closed = True
-        if self._sampler is not None:
-            with missing_on_failure("stacks", f"process {self._pid}", self._miss):
-                self._samples = self._sampler.stop()
+        self.end_sampling()
         if self._is_added:
             with missing_on_failure("spans", "the report of the Python programs", self._miss):
                 self._missing += [("spans", reason) for reason in self._failures()]
@@ -136,7 +142,7 @@ class PythonInstrumentation:
                 "the server's Python does not use the PYTHONPATH that mcpace sets, so OpenTelemetry was not loaded in "
                 "it: it runs with -E or -I, or its command sets PYTHONPATH"
             )
-        elif others := self._uninstrumented_processes():
+        elif others := self._uninstrumented:
             processes = "process" if others == 1 else "processes"
             reasons.append(
                 f"the program started {others} Python {processes} of its own, which are not instrumented, so their "

@@ -7,13 +7,12 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from mcpace import _core
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.inside.instrumentation import Variables
 from mcpace.lab.inside.python_runtime import SAMPLE_PERIOD_S
-from mcpace.lab.processes.listening_sockets import listening_addresses
+from mcpace.lab.processes.listening_sockets import listening_addresses, url_port
 from mcpace.lab.processes.process_usage import process_tree, program_name
 from mcpace.lab.targets import redact_command
 
@@ -52,10 +51,14 @@ class RunningProcess:
         """Goes on sampling."""
         self._sampler.resume()
 
-    def close(self) -> None:
-        """Stops the sampler. Closing twice is harmless."""
+    def end_sampling(self) -> None:
+        """Stops the sampler. Ending twice is harmless."""
         if self._samples is None:
             self._samples = self._sampler.stop()
+
+    def close(self) -> None:
+        """Stops the sampler. Closing twice is harmless."""
+        self.end_sampling()
 
     def has_evidence(self) -> bool:
         """Whether a stack was sampled: one was, or the report says why not."""
@@ -69,14 +72,14 @@ class RunningProcess:
 
 
 def check_process(pid: int, url: str) -> None:
-    """Raises :class:`UsageProblem` where there is no such process, where it belongs to another user or serves something
-    else, and where no Python runs in it. Raises :class:`LabError` where the kernel forbids reading it.
+    """Raises :class:`UsageProblem` where there is no such process, where it belongs to another user (but for root) or
+    serves something else, and where no Python runs in it. Raises :class:`LabError` where the kernel forbids reading it.
     """
     try:
         owner = (PROC / str(pid)).stat().st_uid
     except OSError:
         raise UsageProblem(f"--pid: there is no process {pid}") from None
-    if owner != os.geteuid():
+    if os.geteuid() not in (owner, 0):
         raise UsageProblem(f"--pid: process {pid} belongs to another user, and mcpace looks only into your own")
     if pid == os.getpid():
         raise UsageProblem(f"--pid: process {pid} is mcpace itself")
@@ -99,8 +102,7 @@ def check_process(pid: int, url: str) -> None:
 
 def _check_address(pid: int, url: str) -> None:
     """Raises :class:`UsageProblem` where the process doesn't listen at the port of ``url``."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    port = url_port(url)
     ports = [own for _, own in listening_addresses(process_tree(pid))]
     if ports and port not in ports:
         raise UsageProblem(f"--pid: process {pid} listens at port {ports[0]}, not at port {port} of the target")

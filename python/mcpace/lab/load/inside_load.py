@@ -1,19 +1,20 @@
-"""Looks into a server in a stretch of load of its own, after the measurement, whose figures stay free of that.
+"""Looks into a server in a separate stretch of load after the measurement. The measurement itself runs without
+instrumentation.
 
-Design constraint: Calls overlap, so time tells of no call which spans and samples belong to it. The result is sums over
-the stretch, divided by the number of calls.
+Design constraint: Calls overlap, so a time does not show which call a span or a sample belongs to. The result is sums
+over the stretch, divided by the number of calls.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcpace import _core
 from mcpace.lab.errors import LabError
-from mcpace.lab.inside.evidence import InsideEvidence, open_evidence
+from mcpace.lab.inside.evidence import FAILURES, InsideEvidence, open_evidence
 from mcpace.lab.inside.tool_time import NANOS, mean_row, mean_tables
 from mcpace.lab.load.engine import Quiet, run_engine
 from mcpace.lab.load.engine_outcome import Outcome
@@ -35,6 +36,15 @@ SLOWEST_STRETCH_S = 30.0
 WARM_UP_S = 1.0
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """A load during which a server was looked into."""
+
+    start_ns: int
+    """End of the warm-up, on the monotonic clock."""
+    outcome: Outcome
+
+
 def look_inside(
     target: Target, settings: LoadSettings, plan: LoadPlan, case: Case, watcher: Watcher
 ) -> InsideSums | None:
@@ -45,31 +55,40 @@ def look_inside(
     try:
         with ExitStack() as stack, allow_interrupt():
             evidence = stack.enter_context(open_evidence(target, watcher.note, settings.pid))
-            started = stack.enter_context(start_target(target, watcher, evidence, settings.extra_root))
-            place = Place(stack, started, settings)
-            watcher.preparing(f"looking inside {target.name} under load")
-            token = _access_token(place, needs_token=target.auth != "none")
-            stretch = _stretch_plan(replace(plan, target=place.plan_target(token)), case)
+            with start_target(target, watcher, evidence, settings.extra_root) as started:
+                place = Place(stack, started, settings)
+                watcher.preparing(f"looking inside {target.name} under load")
+                token = _access_token(place, needs_token=target.auth != "none")
+                load = _stretch_plan(replace(plan, target=place.plan_target(token)), case)
+                stretch = run_stretch(load, evidence)
             return sum_stretch(stretch, evidence, place.client.recording(), case)
-    except (LabError, _core.ClientProblem) as problem:
+    except FAILURES as problem:
         watcher.note(f"the server could not be looked into: {problem}")
         return None
 
 
-def sum_stretch(plan: LoadPlan, evidence: InsideEvidence, recording: _core.Recording, case: Case) -> InsideSums:
-    """Runs the plan and adds up what the server's programs did meanwhile. ``case`` has the load without evidence.
+def run_stretch(plan: LoadPlan, evidence: InsideEvidence) -> Stretch:
+    """Runs the plan, and takes the last evidence that only a running program gives.
 
     Raises :class:`LabError` where the load fails.
     """
-    start = time.monotonic_ns() + round(plan.warm_up_s * NANOS)
+    start_ns = time.monotonic_ns() + round(plan.warm_up_s * NANOS)
     outcome = run_engine(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     if outcome.ended == "failed":
         raise LabError(outcome.failure or "the load failed")
-    evidence.await_spans()
+    evidence.end_sampling()
+    return Stretch(start_ns, outcome)
+
+
+def sum_stretch(stretch: Stretch, evidence: InsideEvidence, recording: _core.Recording, case: Case) -> InsideSums:
+    """Adds up what the server's programs did in the stretch. The programs that mcpace started have ended. ``case`` has
+    the load without evidence.
+    """
     evidence.add_to(recording)
-    sums = recording.inside_sums(start, start + round(outcome.measured_s * NANOS))
+    start_ns, outcome = stretch.start_ns, stretch.outcome
+    sums = recording.inside_sums(start_ns, start_ns + round(outcome.measured_s * NANOS))
     missing = [reason for _, reason in recording.explained().missing_sources]
     return _means_of(sums, outcome, missing, case)
 

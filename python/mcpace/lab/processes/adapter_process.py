@@ -1,4 +1,4 @@
-"""Process of an adapter's program: reads its lines of JSON and ends its whole process group.
+"""Process of an adapter's program: reads its lines of JSON and ends it with its descendants.
 
 Programs are other people's code under test. A program that dies, hangs, floods stderr or prints rubbish becomes an
 error within a time limit, and its process group is ended. One thread each reads stdout and stderr, so that no pipe
@@ -22,7 +22,7 @@ from typing import IO, Any, Self
 
 from mcpace.lab.errors import LabError, ProgramDied, ProgramHung, ProgramRubbish, Unsupported
 from mcpace.lab.paths import neutral_folder
-from mcpace.lab.processes.child_processes import end_group, has_exited, wait_exit
+from mcpace.lab.processes.child_processes import Outsiders, end_group, has_exited, wait_exit
 
 READY_LIMIT_S = 60.0
 """Seconds that a start may take: imports from a cold environment on a busy machine."""
@@ -65,6 +65,7 @@ class AdapterProcess:
         assert process.stderr is not None, "start() made pipes"
         self._process = process
         self._stdin = process.stdin
+        self._outsiders = Outsiders(process)
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._ignores_stdout = False
         """Whether further lines on stdout are read and dropped."""
@@ -76,7 +77,7 @@ class AdapterProcess:
 
     @property
     def pid(self) -> int:
-        """Process id, for measuring the program's resources."""
+        """The started process, which leads the program's process group."""
         return self._process.pid
 
     def _await_ready(self, limit_s: float) -> dict[str, Any]:
@@ -94,6 +95,7 @@ class AdapterProcess:
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
         """Ends the program: asks it to end, waits, sends SIGTERM, then SIGKILL. Harmless after its exit."""
+        self._outsiders.find()
         self._ask_to_end()
         try:
             wait_exit(self._process, limit_s)
@@ -172,7 +174,11 @@ class AdapterProcess:
         return f"; the end of its stderr: {' '.join(lines[-4:])[-SHOWN * 3 :]}" if lines else ""
 
     def _kill(self) -> None:
-        end_group(self._process)
+        self._outsiders.find()
+        try:
+            end_group(self._process)
+        finally:
+            self._outsiders.end()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(REAP_LIMIT_S)

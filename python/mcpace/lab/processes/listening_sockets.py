@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 PROC = Path("/proc")
 LISTENING = "0A"
@@ -22,6 +23,12 @@ ALL_OF_LOOPBACK = {"127.0.0.1": "0.0.0.0", "::1": "::"}
 
 Address = tuple[str, int]
 """Host and port, as a client on this machine reaches them."""
+
+
+def url_port(url: str) -> int:
+    """Port of a URL; the usual port of its scheme where the URL names none."""
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def listening_addresses(pids: Iterable[int], proc: Path = PROC) -> list[Address]:

@@ -18,7 +18,7 @@ from mcpace import _core
 from mcpace.lab.errors import Unreachable, UsageProblem
 from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
 from mcpace.lab.processes.child_processes import has_exited, signal_group
-from mcpace.lab.processes.listening_sockets import Address, listening_addresses
+from mcpace.lab.processes.listening_sockets import Address, listening_addresses, url_port
 from mcpace.lab.processes.process_usage import process_tree
 
 PATHS = ("/mcp", "/mcp/", "/sse", "/", "/api/mcp")
@@ -149,9 +149,6 @@ def _authority(address: Address) -> str:
 
 def _require_free_address(url: str) -> None:
     """Another program at the address would be measured in the place of the one that is started."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    with contextlib.suppress(OSError), socket.create_connection((parts.hostname or "", port), timeout=1.0):
-        raise UsageProblem(
-            f"another program already listens at {parts.hostname}:{port}: end it, or measure {url} alone"
-        )
+    host, port = urlsplit(url).hostname or "", url_port(url)
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1.0):
+        raise UsageProblem(f"another program already listens at {host}:{port}: end it, or measure {url} alone")

@@ -18,7 +18,7 @@ from mcpace.lab.adapters.subject import Resolved
 from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
-from mcpace.lab.inside.evidence import InsideEvidence
+from mcpace.lab.inside.evidence import FAILURES, InsideEvidence
 from mcpace.lab.load import delayed_ack
 from mcpace.lab.load.delayed_ack import Experiment
 from mcpace.lab.load.plan import HttpTarget, LoadPlan
@@ -157,16 +157,18 @@ class _Bench:
                 continue
             name = server.subject.label()
             progress.preparing(f"{name}: looking inside")
-            with ExitStack() as stack:
-                evidence = stack.enter_context(InsideEvidence(server.command, progress.note))
-                # Adapters start Python with -E, which ignores the variables of the instrumentation as well.
-                command = tuple(word for word in server.command if word != "-E")
-                again = ServerUnderTest(server.subject, self.conditions, command, server.environment, evidence=evidence)
-                stack.callback(again.close)
-                try:
+            # Adapters start Python with -E, which ignores the variables of the instrumentation as well.
+            command = tuple(word for word in server.command if word != "-E")
+            try:
+                with ExitStack() as stack:
+                    evidence = stack.enter_context(InsideEvidence(server.command, progress.note))
+                    again = ServerUnderTest(
+                        server.subject, self.conditions, command, server.environment, evidence=evidence
+                    )
+                    stack.callback(again.close)
                     case.inside_sums = again.look_inside(case)
-                except LabError as problem:
-                    progress.note(f"{name} could not be looked into: {problem}")
+            except FAILURES as problem:
+                progress.note(f"{name} could not be looked into: {problem}")
 
     def server_cases(self) -> list[Case]:
         """The case of each server. All but the first have their ratio to the first."""

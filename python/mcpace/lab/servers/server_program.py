@@ -68,11 +68,6 @@ class ServerProgram(AdapterProcess):
     def url(self) -> str:
         return self.ready.url
 
-    @property
-    def pid(self) -> int:
-        """The started process, which leads the program's process group."""
-        return self._process.pid
-
     def send_signal(self, number: Signals) -> None:
         """Sends a signal to the process group. Harmless after the program's exit."""
         if self._process.returncode is None:

@@ -24,7 +24,7 @@ from mcpace.lab.load.delayed_ack import Experiment, LoadResult
 from mcpace.lab.load.engine import Quiet, run_engine
 from mcpace.lab.load.engine_outcome import Outcome
 from mcpace.lab.load.histogram import merge_buckets
-from mcpace.lab.load.inside_load import LONGEST_STRETCH_S, sum_stretch
+from mcpace.lab.load.inside_load import LONGEST_STRETCH_S, run_stretch, sum_stretch
 from mcpace.lab.load.layers import LayerSampler
 from mcpace.lab.load.outcome_to_case import CALLS
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open
@@ -193,7 +193,8 @@ class ServerUnderTest:
         return Experiment(plain, quick, alone_plain, alone_quick)
 
     def look_inside(self, case: Case) -> InsideSums | None:
-        """Makes a load that the server's evidence is about. ``case`` has the load without evidence.
+        """Makes a load that the server's evidence is about, and ends the server. ``case`` has the load without
+        evidence.
 
         Raises :class:`LabError` where the server can't be started, or the load fails.
         """
@@ -202,7 +203,10 @@ class ServerUnderTest:
         if self._resume_program() is None:
             raise LabError(self.error or self.unsupported or "it did not start")
         plan = self._load_plan(min(self.conditions.round_s, LONGEST_STRETCH_S), seed=1, warm_up_s=ROUND_WARM_UP_S)
-        return sum_stretch(plan, self.evidence, self._layer_client().recording(), case)
+        recording = self._layer_client().recording()
+        stretch = run_stretch(plan, self.evidence)
+        self.close()
+        return sum_stretch(stretch, self.evidence, recording, case)
 
     def load_result(self) -> LoadResult | None:
         """Results of all rounds for the finding ``delayed-ack``; ``None`` without a round."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mcpace import _core
 from mcpace.lab.errors import LabError
+from mcpace.lab.processes.child_processes import ended_strays
 from mcpace.lab.targets import Target, read_certificate
 
 if TYPE_CHECKING:
@@ -59,26 +60,28 @@ def start_target(
     notes.preparing(f"starting {target.name}")
     program: Worker | ListeningProgram
     environment = dict(own)
-    if target.program.server_object:
-        program = Worker.start(
-            target.program.python, "serve", target.program.server_object, "", {}, environment=environment
-        )
-        url = str(program.ready["url"])
-    else:
-        connect = _connector(target, extra_root)
-        program = ListeningProgram.start(target.program.command, connect, url=target.url, env=environment)
-        url = program.url
-    with program:
-        if evidence is not None:
-            evidence.watch(program.pid)
-        try:
-            yield replace(target, url=url, program=None)
-        except LabError as problem:
-            if (death := program.exit_error("a call", DEATH_LIMIT_S)) is not None:
-                raise death from problem
-            raise
-        if (death := program.exit_error("a call")) is not None:
-            notes.note(str(death))
+    # Programs that the program leaves behind are ended with it.
+    with ended_strays():
+        if target.program.server_object:
+            program = Worker.start(
+                target.program.python, "serve", target.program.server_object, "", {}, environment=environment
+            )
+            url = str(program.ready["url"])
+        else:
+            connect = _connector(target, extra_root)
+            program = ListeningProgram.start(target.program.command, connect, url=target.url, env=environment)
+            url = program.url
+        with program:
+            if evidence is not None:
+                evidence.watch(program.pid)
+            try:
+                yield replace(target, url=url, program=None)
+            except LabError as problem:
+                if (death := program.exit_error("a call", DEATH_LIMIT_S)) is not None:
+                    raise death from problem
+                raise
+            if (death := program.exit_error("a call")) is not None:
+                notes.note(str(death))
 
 
 def _connector(target: Target, extra_root: Path | None) -> Connect:
