@@ -30,6 +30,7 @@ CACHE_LIMIT_S = 2.0
 """Seconds after which the size of the cache is no longer counted."""
 FEW_DESCRIPTORS = 4096
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+STATUS = Path("/proc/self/status")
 CAP_SYS_PTRACE = 19
 TCP_INFO_BYTES = 192
 """Bytes of ``struct tcp_info`` that hold the statistics that the recorder reads."""
@@ -70,7 +71,7 @@ class Piece:
     found: str
     """Version, place or value; empty where nothing is known."""
     adds: str
-    """What works only, or better, where it is present."""
+    """The work that needs it, or is better with it."""
     install: str
     """The command that installs or permits it; empty for a piece that mcpace can't run without."""
     for_development: bool = False
@@ -162,7 +163,7 @@ def _kernel_pieces() -> Iterator[Piece]:
 def _may_trace() -> bool:
     """Whether the kernel lets this process read processes that it did not start."""
     scope = SCOPE.read_text().strip() if SCOPE.exists() else "0"
-    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text(), re.M)
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", STATUS.read_text(), re.M)
     capable = match is not None and bool(int(match[1], 16) >> CAP_SYS_PTRACE & 1)
     return scope == "0" or (capable and scope in ("1", "2"))
 
