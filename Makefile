@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs pictures casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs man pictures casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -74,6 +74,9 @@ format: build ## Format all sources
 docs: build ## Write what is generated: command line reference, Run schema, contexts of findings, the page's types, what shows each finding
 	$(BIN)/python scripts/finding_contexts.py
 	$(BIN)/python scripts/generate_docs.py
+
+man: build ## Write a manual page for each command to target/man
+	$(BIN)/python scripts/manual_pages.py target/man
 
 pictures: build ## Make the pictures of docs/inside.md from a measurement of examples/inside; needs the package index and Chromium
 	$(BIN)/python scripts/pictures.py

@@ -15,9 +15,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Programs that the tests run, and the packages that contain them.
-SERVERS = {"redis-server": "redis-server", "initdb": "postgresql"}
-PACKAGES = {**SERVERS, "chromium": "chromium", "ip": "iproute2", "nft": "nftables"}
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+
+from mcpace.lab.environments.toolchains import PROGRAMS, find_command
+
+# Programs that the tests run.
+SERVERS = ("redis", "postgresql")
+PACKAGES = (*SERVERS, "chromium", "ip", "nft")
 INSTALL_LIMIT_S = 600
 
 RUST = (1, 88)
@@ -37,7 +41,7 @@ def problems() -> list[str]:
         found.append("Python's venv module is missing: apt-get install python3-venv")
     rust = rust_version()
     if rust is None:
-        found.append("Rust is missing: see rustup.rs, or apt-get install rustup && rustup default stable")
+        found.append(f"Rust is missing: {PROGRAMS['cargo'].remedy}")
     elif rust < RUST:
         found.append(f"Rust {RUST[0]}.{RUST[1]} or newer is needed, this is {rust[0]}.{rust[1]}: rustup update stable")
     if shutil.which("cc") is None:
@@ -47,14 +51,11 @@ def problems() -> list[str]:
 
 def test_problems() -> list[str]:
     """One line for each missing requirement of the tests, which run real clients and servers of other languages."""
-    found = []
-    if shutil.which("go") is None:
-        found.append("Go is missing, for the Go SDK's client: apt-get install golang-go, or see go.dev/dl")
-    if shutil.which("mvn") is None or shutil.which("javac") is None:
-        found.append(
-            "a JDK (17 or newer) or Maven is missing, for the Java SDK's server: "
-            "apt-get install default-jdk-headless maven"
-        )
+    found = [
+        f"{' or '.join(program.missing())} is missing, for {use}: {program.remedy}"
+        for program, use in ((PROGRAMS["go"], "the Go SDK's client"), (PROGRAMS["maven"], "the Java SDK's server"))
+        if program.missing()
+    ]
     return found + page_problems() + missing_programs(PACKAGES)
 
 
@@ -62,29 +63,22 @@ def page_problems() -> list[str]:
     """One line for each missing requirement for building the report's page."""
     node = version_of("node", r"v(\d+)\.(\d+)")
     if node is None or shutil.which("npm") is None:
-        return ["Node with npm is missing, for the report's page: apt-get install nodejs npm"]
+        return [f"Node with npm is missing, for the report's page: {PROGRAMS['npm'].remedy}"]
     if node < NODE:
         return [f"Node {NODE[0]}.{NODE[1]} or newer is needed for the report's page, this is {node[0]}.{node[1]}"]
     return []
 
 
-def missing_programs(packages: dict[str, str]) -> list[str]:
+def missing_programs(names: tuple[str, ...]) -> list[str]:
     """One line for each missing program that tests run."""
-    return [
-        f"{program} is missing: apt-get install {package}" for program, package in packages.items() if not has(program)
-    ]
+    programs = [PROGRAMS[name] for name in names]
+    return [f"{', '.join(one.missing())} is missing: {one.remedy}" for one in programs if one.missing()]
 
 
-def has(program: str) -> bool:
-    """Whether a program is installed. Servers are in folders that a user's PATH may lack."""
-    folders = ["/usr/sbin", "/usr/local/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
-    return shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])) is not None
-
-
-def install_packages(packages: dict[str, str]) -> None:
+def install_packages(names: tuple[str, ...]) -> None:
     """Installs the missing packages. Where that isn't permitted or fails, they stay missing and are listed."""
-    missing = [package for program, package in packages.items() if not has(program)]
-    if not missing or os.geteuid() != 0 or not has("apt-get"):
+    missing = [PROGRAMS[name].packages for name in names if PROGRAMS[name].missing()]
+    if not missing or os.geteuid() != 0 or find_command("apt-get") is None:
         return
     print(f"mcpace: installing {', '.join(missing)} with apt-get", file=sys.stderr)
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

@@ -11,12 +11,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import finding_contexts
+import typer
+from manual_pages import EXIT_CODES
 from typescript_types import interfaces
 
 from mcpace import _core
-from mcpace.cli.commands import COMMANDS
+from mcpace.cli.commands import COMMANDS, app
+from mcpace.cli.settings_file import is_settable
 from mcpace.report.model import contexts
 from mcpace.report.model.run import Run
 from mcpace.report.page import model
@@ -48,7 +52,9 @@ def documents() -> dict[str, str]:
     types = interfaces("python/mcpace/report/page/model.py", model.Shell, model.Live, model.Listing)
     findings = TABLE.sub(lambda _: proofs() + "\n", (ROOT / "docs" / "findings.md").read_text())
     inside = TABLE.sub(lambda _: alternatives() + "\n", (ROOT / "docs" / "inside.md").read_text())
+    settings = TABLE.sub(lambda _: settable_options() + "\n", (ROOT / "docs" / "settings.md").read_text())
     return {
+        "docs/settings.md": settings,
         "docs/cli.md": command_line(),
         "docs/run.schema.json": json.dumps(schema, indent=1) + "\n",
         "docs/findings.md": findings,
@@ -80,15 +86,26 @@ def alternatives() -> str:
     return "\n".join(lines)
 
 
+def settable_options() -> str:
+    """The table of the options that a settings file may set, by command."""
+    group: Any = typer.main.get_command(app)
+    lines = ["| table | keys |", "|---|---|"]
+    for command in COMMANDS:
+        params = group.get_command(typer.Context(group), command).params
+        keys = sorted(param.opts[0].removeprefix("--") for param in params if is_settable(param))
+        lines += [f"| `[{command}]` | {', '.join(f'`{key}`' for key in keys)} |"] if keys else []
+    return "\n".join(lines)
+
+
 def command_line() -> str:
     """The help of every command."""
     parts = [
         "# Command line",
         "Made by `make docs` from the commands themselves.",
+        "Options that are repeated can stand in [a settings file](settings.md). `make man` writes these pages as "
+        "manual pages, and `mcpace completion SHELL` prints a shell's completion script.",
         "TARGET is a URL, `stdio:COMMAND`, `profile:NAME`, or a name from the `mcp.json` of `--config`.",
-        "Exit codes: 0 done; 1 a limit was hit (`--fail-on`, `--threshold`, a red `gate`, `migrate --check`); 2 wrong "
-        "usage; 3 the target or a required tool could not be reached or set up; 4 `gate` is inconclusive; "
-        "130 interrupted, with the results so far saved and marked partial.",
+        f"Exit codes: {EXIT_CODES}.",
         block("--help"),
     ]
     for command in COMMANDS:

@@ -19,6 +19,20 @@ def test_generated_documents_are_fresh() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_manual_pages_have_every_option_of_the_command_line_reference(tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "manual_pages.py"
+    subprocess.run([sys.executable, script, tmp_path], capture_output=True, timeout=120, check=True)
+    sections = re.split(r"^## mcpace ", (ROOT / "docs" / "cli.md").read_text(), flags=re.M)[1:]
+    pages = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert set(pages) == {"mcpace.1"} | {f"mcpace-{section.split()[0]}.1" for section in sections}
+    for section in sections:
+        page = pages[f"mcpace-{section.split()[0]}.1"].replace("\\-", "-")
+        options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", section, re.M))
+        assert options == set(re.findall(r"^\\fB(?:-\w, )?(--[\w-]+)", page, re.M))
+    requests = {line.split()[0] for page in pages.values() for line in page.splitlines() if line[:1] in (".", "'")}
+    assert requests == {".TH", ".SH", ".TP", ".PP"}
+
+
 def test_versions_agree() -> None:
     assert __version__ == _core.VERSION
 

@@ -12,6 +12,7 @@ from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import bisect as lab
+from mcpace.lab.headers import parse_headers
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def bisect(
-    sdk: Annotated[str, typer.Argument(help="The SDK, e.g. python.")],
+    sdk: Annotated[str, typer.Argument(metavar="SDK", help="The SDK, e.g. python.")],
     good: Annotated[str, typer.Option(help="A release without the regression.")],
     bad: Annotated[
         str,
@@ -32,13 +33,15 @@ def bisect(
         str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name from --config.")
     ],
     trials: options.Trials = 3,
+    calls: options.Calls = options.CALLS,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
     auth: options.Authentication = None,
+    header: options.Header = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
-    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    timeout: options.Timeout = options.TIMEOUT,
     recordings: options.Recordings = None,
     as_json: options.Json = False,
     out: options.Out = None,
@@ -46,9 +49,13 @@ def bisect(
 ) -> None:
     """Find the first bad release between two, running only about log2(n) of them."""
     place = targets.parse_target(
-        target, config=config, auth=options.checked_authentication(auth), tool=options.chosen_tool(tool, args)
+        target,
+        config=config,
+        auth=options.checked_authentication(auth),
+        tool=options.chosen_tool(tool, args),
+        headers=parse_headers(header),
     )
-    settings = Settings(trials, hold, options.checked_faults(fault, [place]), time_limit, recordings)
+    settings = Settings(trials, hold, options.checked_faults(fault, [place]), timeout, recordings, calls)
     try:
         what = f"{sdk} from {good} to {bad} at {place.name}"
         with show_progress() as display, journal.record_progress(display, out, "bisect", what) as progress:

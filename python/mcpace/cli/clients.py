@@ -42,7 +42,7 @@ def clients(
     auth: options.Authentication = None,
     header: options.Header = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
-    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    timeout: options.Timeout = options.TIMEOUT,
     recordings: options.Recordings = None,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
@@ -56,7 +56,7 @@ def clients(
     places = tuple(targets.parse_target(text, config=config, auth=way_in, tool=call, headers=added) for text in target)
     if len({place.name for place in places}) < len(places):
         raise UsageProblem("a target is named twice, or two differ in their query only")
-    settings = Settings(trials, hold, options.checked_faults(fault, places), time_limit, recordings, calls)
+    settings = Settings(trials, hold, options.checked_faults(fault, places), timeout, recordings, calls)
     what = f"{', '.join(subjects)} at {', '.join(one.name for one in places)}"
     with show_progress() as display, journal.record_progress(display, out, "clients", what) as progress:
         run = run_clients(Plan(tuple(subjects), places, settings), progress)

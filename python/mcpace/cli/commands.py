@@ -7,6 +7,7 @@ reached or set up; 130 interrupted.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -46,10 +47,18 @@ SECTIONS = {
         "export": "Write a recording as HAR, a Chrome trace or OTLP spans.",
         "demo": "Find a real regression, on this machine alone.",
     },
+    "Set up": {
+        "doctor": "List what this machine has and lacks for mcpace.",
+        "completion": "Print the completion script of a shell.",
+    },
 }
 """The list of ``mcpace --help``: a command is imported only when it runs."""
 SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 COMMANDS = tuple(SUMMARIES)
+LAB_PACKAGES = ("json5", "numpy", "packaging", "rich", "uv")
+"""Packages of the extra ``lab``, which most commands need."""
+COMPLETE_VARIABLE = "_MCPACE_COMPLETE"
+"""Environment variable with which a shell's completion script asks for completions."""
 SERVE = "serve"
 """Command that loads nothing of the lab and handles signals itself."""
 
@@ -74,24 +83,32 @@ class Commands(TyperGroup):
         own = typer.Typer(rich_markup_mode=None, add_completion=False)
         try:
             importlib.import_module(f"mcpace.cli.{cmd_name}").register(own)
-        except ModuleNotFoundError as error:
-            if error.name and error.name.startswith("mcpace"):
-                raise
-            missing = f"{cmd_name} needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
-            sys.exit(_report_error(missing, UNREACHABLE))
+        except ModuleNotFoundError:
+            if ctx.resilient_parsing:  # a shell asks for completions, and there are none without the extra
+                return None
+            raise
         command = typer.main.get_command(own)
         if cmd_name != SERVE:
             command.params.append(_quiet_option())
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Names the nearest command in the error for an unknown one."""
+        """Imports the command and makes the settings of a file its defaults.
+
+        Names the nearest command in the error for an unknown one.
+        """
         if args and args[0] not in SUMMARIES:
             from difflib import get_close_matches
 
             if near := get_close_matches(args[0], COMMANDS, n=1):
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]}?")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            from mcpace.cli.settings_file import load_defaults
+
+            own = command.context_class(command, info_name=name, parent=ctx)
+            ctx.default_map = {name: load_defaults(own, command, rest, COMMANDS)}
+        return name, command, rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of ``--help``, by section."""
@@ -111,6 +128,7 @@ app = typer.Typer(
     name="mcpace",
     help="Finds where the time of an MCP call goes, and says why.",
     cls=Commands,
+    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -155,6 +173,10 @@ def _set_quiet(is_requested: bool) -> None:
 
 def main() -> None:
     """Runs the command line."""
+    if COMPLETE_VARIABLE in os.environ:  # a shell asks for completions
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
     try:
         if sys.argv[1:2] != [SERVE] and sys.argv[1:2] and sys.argv[1] in SUMMARIES:
             from mcpace.lab.processes import interruption
@@ -180,6 +202,11 @@ def _run_command(command: Callable[[], object]) -> int:
         return error.exit_code
     except _lab_error() as error:
         return _report_error(str(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        if error.name not in LAB_PACKAGES:
+            raise
+        missing = f"this command needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
+        return _report_error(missing, UNREACHABLE)
     except _core.UsageProblem as error:
         return _report_error(str(error), USAGE)
     except _core.Problem as error:

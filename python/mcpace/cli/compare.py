@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.compare_options import Markdown, Tolerance, comparison_writer
+from mcpace.cli.compare_options import Junit, Markdown, Tolerance, comparison_writer
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import deliver_run
 from mcpace.lab.compare import comparison as lab
@@ -24,6 +24,7 @@ def compare(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The second side, a run as JSON.")],
     tolerance: Tolerance = f"{lab.DEFAULT_TOLERANCE:.0%}",  # type: ignore[assignment]  # read by its parser
     markdown: Markdown = None,
+    junit: Junit = None,
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,
@@ -34,4 +35,4 @@ def compare(
     turns.
     """
     result = lab.run_of(load_run(base), load_run(run), tolerance, (base.name, run.name))
-    deliver_run(result, as_json=as_json, out=out, page=html, also=comparison_writer(markdown, None))
+    deliver_run(result, as_json=as_json, out=out, page=html, also=comparison_writer(markdown, junit))

@@ -32,6 +32,11 @@ Markdown = Annotated[
     typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, e.g. for $GITHUB_STEP_SUMMARY."),
 ]
 
+Junit = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
+]
+
 
 def comparison_writer(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:
     """Returns a function that writes the files and returns whether it succeeded; ``None`` without a file."""

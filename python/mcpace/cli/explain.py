@@ -9,7 +9,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.file_kind import recording_problem
-from mcpace.cli.output import deliver_run
+from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
@@ -42,7 +42,7 @@ def explain(
         float, typer.Option(parser=options.parse_limit, metavar="TIME", help="Time for all experiments together.")
     ] = f"{lab.BUDGET_S:.0f}s",  # type: ignore[assignment]  # read by its parser
     revision: Annotated[
-        str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; [default: negotiated]")
+        str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18. [default: negotiated]")
     ] = None,
     auth: options.Authentication = None,
     header: options.Header = [],  # noqa: B006 - typer copies it
@@ -53,7 +53,8 @@ def explain(
     inside: options.Inside = False,
     pid: options.Pid = None,
     python: options.Python = None,
-    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    timeout: options.Timeout = options.TIMEOUT,
+    fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,
@@ -83,13 +84,14 @@ def explain(
     show where the time of its calls went, and the causes that it proves. With --spans, show where the time inside the
     tools went.
     """
+    check_codes(fail_on)
     if target is None:
         if spans is None:
             raise UsageProblem("name a target, a saved recording, or a file of spans with --spans")
         for option, files in (("--behind", behind), ("--beside", beside)):
             if files:
                 raise UsageProblem(f"{option} belongs to a saved recording, and none is named")
-        deliver_run(recording_run.explain_spans(spans), as_json=as_json, out=out, page=html)
+        deliver_run(recording_run.explain_spans(spans), as_json=as_json, out=out, page=html, fail_on=fail_on)
         return
     if options.is_file(target) or target.endswith(RECORDINGS):
         if inside or pid is not None:
@@ -98,7 +100,7 @@ def explain(
             run = recording_run.explain_recording(Path(target), behind, beside, spans)
         except UsageProblem as problem:
             raise recording_problem(problem, [Path(target), *behind, *beside]) from problem
-        deliver_run(run, as_json=as_json, out=out, page=html)
+        deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
         return
     for option, files in (("--behind", behind), ("--beside", beside), ("--spans", [spans] if spans else [])):
         if files:
@@ -121,11 +123,11 @@ def explain(
         arguments={call.name: call.arguments} if call and (args is not None or place.profile) else {},
         headers=place.headers,
         revision=checked_revision,
-        timeout_s=time_limit,
+        timeout_s=timeout,
         extra_root=cacert,
         hold_s=hold,
         faults=options.checked_faults(fault, [place]),
     )
     with show_progress() as progress:
         run = lab.run(lab.Question(place, settings, budget, inside, pid), progress)
-    deliver_run(run, as_json=as_json, out=out, page=html)
+    deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

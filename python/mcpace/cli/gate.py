@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.compare_options import Markdown, Tolerance, comparison_writer
+from mcpace.cli.compare_options import Junit, Markdown, Tolerance, comparison_writer
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
@@ -53,12 +53,9 @@ def gate(
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     python: options.Python = None,
-    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    timeout: options.Timeout = options.TIMEOUT,
     markdown: Markdown = None,
-    junit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
-    ] = None,
+    junit: Junit = None,
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,
@@ -93,7 +90,7 @@ def gate(
     against = other or before
     assert against is not None, "one of the two is given"
     faults = options.checked_faults(fault, [place, other] if other else [place])
-    settings = Settings(trials, hold, faults, time_limit, calls=calls)
+    settings = Settings(trials, hold, faults, timeout, calls=calls)
     with show_progress() as progress:
         question = lab.Gate(place, against, tolerance, revision=checked_revision, extra_root=cacert)
         run = lab.run(question, settings, progress)

@@ -141,7 +141,7 @@ def load(
     server_timing: Annotated[
         bool,
         typer.Option(
-            "--server-timing",
+            "--server-timing/--no-server-timing",
             help="Ask the server for its layers, with an additional user and up to ten calls a second.",
         ),
     ] = False,
@@ -156,6 +156,7 @@ def load(
     otlp: Annotated[
         str | None, typer.Option(metavar="URL", help="Send the figures to an OTLP/HTTP collector (mcpace[otel]).")
     ] = None,
+    fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,
@@ -211,7 +212,7 @@ def load(
             run = run_load(place, settings, watcher)
         from mcpace.cli.output import deliver_run
 
-        deliver_run(run, as_json=as_json, out=out, page=html, also=exporter)
+        deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on, also=exporter)
 
 
 def _read_scenario(path: Path) -> LoadArguments:

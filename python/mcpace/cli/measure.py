@@ -47,7 +47,7 @@ def measure(
     inside: options.Inside = False,
     pid: options.Pid = None,
     python: options.Python = None,
-    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    timeout: options.Timeout = options.TIMEOUT,
     recordings: options.Recordings = None,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
@@ -70,7 +70,7 @@ def measure(
         python=options.interpreter_path(python),
     )
     options.check_inside(inside, pid, place)
-    settings = Settings(trials, hold, options.checked_faults(fault, [place]), time_limit, recordings, calls)
+    settings = Settings(trials, hold, options.checked_faults(fault, [place]), timeout, recordings, calls)
     with show_progress() as display, journal.record_progress(display, out, "measure", place.name) as progress:
         run = lab.run(
             place,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mcpace.cli.notes import note
+from mcpace.cli.notes import inform, note
 from mcpace.migration import project
 from mcpace.migration.rewriting import Rewritten, Unreadable, rewrite
 from mcpace.report.words.quantities import clean
@@ -73,7 +73,7 @@ def migrate(
     failed += len(unlisted)
     verb = "would be rewritten" if check or diff else "rewritten"
     rest = f"; {_count_words(left, 'import')} without a counterpart" if left else ""
-    note(f"{_count_words(imports, 'import')} in {_count_words(changed, 'file')} {verb}{rest}")
+    inform(f"{_count_words(imports, 'import')} in {_count_words(changed, 'file')} {verb}{rest}")
     if failed:
         raise typer.Exit(UNREACHABLE)
     if check and changed:

@@ -42,7 +42,10 @@ Hold = Annotated[
 Fault = Annotated[
     list[str], typer.Option("--fault", metavar="KIND=SIZE", help="Inject a fault into profiles, e.g. tool=10ms.")
 ]
-TimeLimit = Annotated[float, typer.Option(parser=parse_limit, metavar="TIME", help="Limit of each operation.")]
+Timeout = Annotated[float, typer.Option(parser=parse_limit, metavar="TIME", help="Limit of each operation.")]
+Port = Annotated[
+    int, typer.Option("--port", "-p", help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)
+]
 Inside = Annotated[
     bool,
     typer.Option(
@@ -79,7 +82,9 @@ Recordings = Annotated[
         "--recordings", metavar="FOLDER", help="Keep the recordings in FOLDER, one file for each subject and target."
     ),
 ]
-Config = Annotated[Path | None, typer.Option(help="A host's mcp.json; its servers' names can be used as targets.")]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A host's mcp.json; its servers' names can be used as targets.")
+]
 Header = Annotated[
     list[str],
     typer.Option(
@@ -112,7 +117,7 @@ TRIALS = DEFAULT_TRIALS
 CALLS = DEFAULT_CALLS
 # Typer parses defaults with the option's parser too, so they are written like arguments.
 HOLD: Any = f"{DEFAULT_HOLD_S:g}s"
-TIME_LIMIT: Any = f"{DEFAULT_TIME_LIMIT_S:g}s"
+TIMEOUT: Any = f"{DEFAULT_TIME_LIMIT_S:g}s"
 
 
 def chosen_tool(name: str | None, arguments: str | None) -> Tool | None:

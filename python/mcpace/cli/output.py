@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from mcpace.cli.atomic_write import is_other, replace_atomically
-from mcpace.cli.notes import flush_stdout, give_up_stdout, note
+from mcpace.cli.notes import flush_stdout, give_up_stdout, inform, note
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
@@ -67,9 +67,10 @@ def save_and_show(
     Ctrl-C doesn't interrupt saving, but it interrupts the following steps, which may wait for other programs. In that
     case, and where stdout fails, a run without ``--out`` is saved under a default name.
     """
+    is_default = out is None
     if out is None and run.partial and run.cases and not as_json:
         out = _default_path(run)
-    place = out and _save_run(run, out)
+    place = out and _save_run(run, out, is_default=is_default)
     if out is not None:
         journal.remove_journal(out)
     # A run that couldn't be saved anywhere is printed.
@@ -80,7 +81,7 @@ def save_and_show(
             return show_run(run, as_json=as_json, page=page) and done and place == out
     except (KeyboardInterrupt, OSError):
         if out is None and run.cases:
-            _save_run(run, _default_path(run))
+            _save_run(run, _default_path(run), is_default=True)
         raise
 
 
@@ -106,8 +107,8 @@ def _default_path(run: Run) -> Path:
     return Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.{'partial.' if run.partial else ''}json")
 
 
-def _save_run(run: Run, path: Path) -> Path | None:
-    return save_text(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved")
+def _save_run(run: Run, path: Path, *, is_default: bool) -> Path | None:
+    return save_text(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved", is_default=is_default)
 
 
 class _Screen(Console):
@@ -214,8 +215,10 @@ def _note_thresholds(run: Run) -> None:
                 note(f"threshold {threshold.text} is not met: {load_words.threshold_words(threshold)}")
 
 
-def save_text(path: Path, text: str, what: str) -> Path | None:
+def save_text(path: Path, text: str, what: str, *, is_default: bool = False) -> Path | None:
     """Writes a file atomically and prints its path. Falls back to a temporary folder where ``path`` can't be written.
+
+    ``is_default``: the user did not name the path, so that it is printed with ``--quiet`` too.
 
     Returns the path of the written file; ``None`` where both failed.
     """
@@ -232,7 +235,8 @@ def save_text(path: Path, text: str, what: str) -> Path | None:
             if wanted is None and place is not None:
                 place.unlink(missing_ok=True)
         else:
-            note(f"{refused}{what} in {place}")
+            # A path that the user did not name is never left out.
+            (note if refused or is_default else inform)(f"{refused}{what} in {place}")
             return place
     note(refused.removesuffix(": "))
     return None

@@ -35,7 +35,7 @@ def record(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The recording. [default: mcpace-TIME.jsonl.zst]")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
+    port: options.Port = 0,
     body_limit: Annotated[int, typer.Option(help="Bytes of each body to record; 0 for none.", min=0)] = 65_536,
     header: options.Header = [],  # noqa: B006 - typer copies it
     cacert: options.Cacert = None,

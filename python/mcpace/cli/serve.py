@@ -127,14 +127,17 @@ def serve(
         list[str] | None,
         typer.Option(metavar="FOLDER", help="A folder that --reload watches, instead of the current one. Repeatable."),
     ] = None,
-    access_log: Annotated[bool, typer.Option("--access-log", help="A line on stderr for each request.")] = False,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", help="A line on stderr for each request.")
+    ] = False,
     log_level_name: Annotated[
         LogLevelName | None,
         typer.Option("--log-level", help="Level of the log on stderr. [default: the server's own, or info]"),
     ] = None,
     server_timing: Annotated[
-        bool, typer.Option("--server-timing", help="Send the layers' times with each reply.")
+        bool, typer.Option("--server-timing/--no-server-timing", help="Send the layers' times with each reply.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No start message on stderr.")] = False,
 ) -> None:
     """Serve an MCP server from the runtime until Ctrl-C or SIGTERM.
 
@@ -165,6 +168,7 @@ def serve(
         access_log=access_log,
         log_level=log_level(log_level_name.value) if log_level_name is not None else None,
         server_timing=server_timing,
+        quiet=quiet,
         graceful_timeout_s=graceful_timeout,
         store=store,
         on_store_down="memory" if on_store_down == "memory" else "refuse",

@@ -82,7 +82,7 @@ def servers(
     server_timing: Annotated[
         bool,
         typer.Option(
-            "--server-timing",
+            "--server-timing/--no-server-timing",
             help="Ask servers for their layers, with an additional user and up to ten calls a second.",
         ),
     ] = False,

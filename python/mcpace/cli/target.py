@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def target(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help=f"One of {', '.join(_core.PROFILES)}.")],
-    port: Annotated[int, typer.Option(help="Port on loopback; 0 picks a free one.", min=0, max=65535)] = 0,
+    port: options.Port = 0,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     response: Annotated[

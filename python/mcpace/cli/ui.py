@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from mcpace.cli.notes import note
+from mcpace.cli import options
+from mcpace.cli.notes import inform
 from mcpace.lab.compare.comparison import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.report.page.html import NotBuilt
@@ -28,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def ui(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where runs are saved, by --out.")] = Path(),
-    port: Annotated[int, typer.Option(help="Port on loopback; 0 picks a free one.", min=0, max=65535)] = 0,
+    port: options.Port = 0,
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the browser, where this is a terminal.")
     ] = True,
@@ -52,4 +53,4 @@ def ui(
             with open_browser(server.url) if shown else nullcontext():
                 server.serve_forever()
         except KeyboardInterrupt:
-            note("ended")
+            inform("ended")

@@ -80,7 +80,7 @@ def test_the_nearest_command_is_suggested(tmp_path: Path) -> None:
         ["--trials", "x"],
         ["--hold", "-1s"],
         ["--hold", "soon"],
-        ["--time-limit", "0s"],
+        ["--timeout", "0s"],
         ["--out", "."],
         ["--html", "."],
     ],
@@ -123,7 +123,7 @@ NOT_MCP = {
 @pytest.mark.parametrize("answer", NOT_MCP.values(), ids=NOT_MCP)
 def test_what_is_no_mcp_server_is_said_within_the_limit(answer: object, tmp_path: Path) -> None:
     with tcp_server(answer) as url:
-        ended = run("measure", url, "--time-limit", "2s", "--json", folder=tmp_path)
+        ended = run("measure", url, "--timeout", "2s", "--json", folder=tmp_path)
     assert (ended.code, ended.stdout) == (UNREACHABLE, "")
     assert ended.sentence().startswith("connect")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from mcpace.lab.environments.toolchains import REMEDIES, find_command
 from mcpace.lab.errors import LabError
 from mcpace.lab.processes.child_processes import end_group, has_exited
 from mcpace.lab.processes.limits import LIMIT_EXEC
@@ -46,10 +47,9 @@ def find_program() -> str:
 
     Raises :class:`RedisProblem` where it isn't installed.
     """
-    for place in (None, "/usr/sbin:/usr/local/bin:/opt/homebrew/bin"):
-        if found := shutil.which(PROGRAM, path=place):
-            return found
-    raise RedisProblem(f"the shop workload needs {PROGRAM}, which is not installed: apt-get install redis-server")
+    if found := find_command(PROGRAM):
+        return found
+    raise RedisProblem(f"the shop workload needs {PROGRAM}, which is not installed: {REMEDIES['redis']}")
 
 
 class Redis:

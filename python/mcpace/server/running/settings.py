@@ -74,6 +74,8 @@ class Settings:
     """The beginning of the store's keys; ``None`` derives it from the server's name (:meth:`prefix_for`)."""
     session_life_s: float | None = None
     """Lifetime of a session, however much it is used."""
+    quiet: bool = False
+    """No start message. Warnings and errors are still printed."""
     reload: bool = False
     reload_dirs: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
@@ -160,7 +162,7 @@ class Settings:
         return cls(**given)
 
 
-NAMES = frozenset(field.name for field in fields(Settings)) - {"given"}
+NAMES = frozenset(field.name for field in fields(Settings)) - {"given", "quiet"}
 
 
 def log_level(word: str) -> LogLevel:

@@ -27,8 +27,12 @@ def startup_facts(prepared: Prepared, settings: Settings, url: str) -> dict[str,
 
 
 def print_startup(facts: Mapping[str, Any], settings: Settings, address: Address | None) -> None:
-    """Prints the start message: the first line names the server and the address, and notes follow."""
-    line(first_line(facts, settings))
+    """Prints the start message: the first line names the server and the address, and notes follow.
+
+    A quiet server prints the notes only.
+    """
+    if not settings.quiet:
+        line(first_line(facts, settings))
     for note in facts["notes"]:
         say(note)
     if address is not None and not address.is_loopback:
