@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.compare_options import Markdown, Tolerance, comparison_writer
+from mcpace.cli.compare_options import Junit, Markdown, Tolerance, comparison_writer
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
@@ -55,10 +55,7 @@ def gate(
     python: options.Python = None,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     markdown: Markdown = None,
-    junit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
-    ] = None,
+    junit: Junit = None,
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,
