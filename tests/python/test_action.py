@@ -140,12 +140,20 @@ def test_inputs_are_words_and_never_shell_text(workspace: Path) -> None:
     assert "Nothing was measured" in step.summary
 
 
-def test_text_of_the_server_is_no_workflow_command(workspace: Path) -> None:
-    server = workspace / "head" / "server.py"
-    server.write_text("import sys\nprint('::error::owned', file=sys.stderr)\nsys.exit('::add-mask::e')\n")
-    step = action(workspace).run("measure")
-    assert step.code == 3 and "::error::owned" in step.log, step.log
-    assert not [one for one in commands_of(step.log) if "owned" in one.split("::")[1] or one.startswith("::add-mask")]
+def test_output_of_the_command_is_no_workflow_command(workspace: Path, tmp_path: Path) -> None:
+    """The command is a stand-in that prints such lines; mcpace itself puts words of its own before a server's text."""
+    command = stand_in(tmp_path, "echo ::error::owned; echo ::add-mask::e >&2; exit 1")
+    step = action(workspace, mcpace=command).run("measure")
+    assert step.code == 1 and "::error::owned" in step.log and "::add-mask::e" in step.log
+    assert [one.split("::")[1] for one in commands_of(step.log)] == ["error title=mcpace gate"]
+
+
+def stand_in(folder: Path, script: str) -> str:
+    """A program in the place of mcpace."""
+    command = folder / "stand-in"
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    return str(command)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +173,9 @@ def test_a_wrong_input_is_named(inputs: dict[str, str], says: str, workspace: Pa
 
 def test_an_inconclusive_gate_fails_unless_it_may_pass(workspace: Path, tmp_path: Path) -> None:
     """The command is a stand-in, since an inconclusive result depends on the noise of the machine."""
-    command = tmp_path / "stand-in"
-    command.write_text("#!/bin/sh\nexit 4\n")
-    command.chmod(0o755)
-    failed = action(workspace, mcpace=str(command)).run("measure")
-    passed = action(workspace, mcpace=str(command), inconclusive="pass").run("measure")
+    command = stand_in(tmp_path, "exit 4")
+    failed = action(workspace, mcpace=command).run("measure")
+    passed = action(workspace, mcpace=command, inconclusive="pass").run("measure")
     assert [one.outputs["outcome"] for one in (failed, passed)] == ["inconclusive"] * 2
     assert (failed.code, passed.code) == (4, 0)
 
