@@ -22,7 +22,7 @@ class Step:
 
     code: int
     log: str
-    """What the runner shows and reads commands from."""
+    """Output that the runner shows, and from which it reads commands."""
     summary: str
     outputs: dict[str, str]
 
