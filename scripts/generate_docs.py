@@ -1,4 +1,6 @@
-"""Writes the documents and types that are generated from code, which :func:`documents` lists.
+"""Writes the documents and types that are generated from code, and the version of the workspace where it is repeated.
+
+:func:`documents` lists the files.
 
 `--check` only compares.
 """
@@ -10,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,13 @@ from mcpace.report.page import model
 ROOT = Path(__file__).parents[1]
 ALTERNATIVES = ROOT / "crates" / "explain" / "src" / "findings" / "inside" / "alternatives.json"
 TABLE = re.compile(r"(?<=<!-- table -->\n).*(?=<!-- end of table -->)", re.S)
+
+VERSIONS = {
+    "Cargo.toml": re.compile(r'(^mcpace-[a-z-]+ = .*version = "=)[^"]+', re.M),
+    "python/mcpace/__init__.py": re.compile(r'(^__version__ = ")[^"]+', re.M),
+    "docs/ci.md": re.compile(r"(mcpace/mcpace@v|rev: v)\S+"),
+}
+"""The places that repeat the version of the workspace: the group ends where the version begins."""
 
 
 def main() -> int:
@@ -62,7 +72,19 @@ def documents() -> dict[str, str]:
         "web/src/page.gen.ts": types,
         "web/src/contexts.gen.ts": finding_contexts.typescript(catalogue, contexts.CONTEXTS),
         "python/mcpace/report/model/contexts.py": finding_contexts.python(catalogue),
+        **with_version(),
     }
+
+
+def with_version() -> dict[str, str]:
+    """The files that repeat the version of the workspace, with the version that its `Cargo.toml` has."""
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    texts = {}
+    for name, place in VERSIONS.items():
+        text, count = place.subn(rf"\g<1>{version}", (ROOT / name).read_text())
+        assert count, f"{name} names no version of mcpace"
+        texts[name] = text
+    return texts
 
 
 def proofs() -> str:

@@ -31,6 +31,10 @@ Markdown = Annotated[
     Path | None,
     typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, e.g. for $GITHUB_STEP_SUMMARY."),
 ]
+Junit = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
+]
 
 Junit = Annotated[
     Path | None,
@@ -44,12 +48,10 @@ def comparison_writer(markdown: Path | None, junit: Path | None) -> Callable[[Ru
         return None
 
     def write_metrics(run: Run) -> bool:
-        from mcpace.report import comparison_files
+        from mcpace.report.ci.junit import junit as junit_of
+        from mcpace.report.ci.markdown import markdown as markdown_of
 
-        wanted = (
-            (markdown, comparison_files.markdown, "summary"),
-            (junit, comparison_files.junit, "JUnit report"),
-        )
+        wanted = ((markdown, markdown_of, "summary"), (junit, junit_of, "JUnit report"))
         # Both files are written, even if the first fails.
         places = [save_text(path, make(run), what) == path for path, make, what in wanted if path is not None]
         return all(places)

@@ -19,7 +19,8 @@ import pytest
 from mcpace.cli import output
 from mcpace.lab.compare import comparison as lab
 from mcpace.lab.compare.gate import run_of_files
-from mcpace.report import comparison_files
+from mcpace.report.ci.junit import junit
+from mcpace.report.ci.markdown import markdown
 from mcpace.report.model.comparison import Compared
 from mcpace.report.model.load import Latencies, LoadOperation, LoadSecond
 from mcpace.report.model.recording import RecordingFacts
@@ -137,9 +138,9 @@ def test_what_goes_wrong_in_another_way_each_time_is_red(first: Any, second: Any
     assert made.comparison is not None
     assert (made.comparison.red, made.comparison.judged, made.comparison.reasons) == (True, True, [reason])
     assert sentences(made)[0].startswith(f"Failed, measured twice: the second side {says}")
-    text = comparison_files.markdown(made)
+    text = markdown(made)
     assert "Speed gate: failed" in text and says in text
-    assert int(ElementTree.fromstring(comparison_files.junit(made)).get("failures") or 0) >= 1
+    assert int(ElementTree.fromstring(junit(made)).get("failures") or 0) >= 1
 
 
 CONNECT: dict[str, Any] = {"operation": "connect", "tool": None}
@@ -160,7 +161,7 @@ def test_a_side_that_is_gone_is_wrong_wherever_else_it_went_wrong(gone: list[Cas
     assert after.comparison is not None
     assert (after.comparison.red, after.comparison.reasons) == (True, ["broken"])
     assert "connect fails now: connect: refused" in " ".join(sentences(after))
-    assert "connect: refused" in comparison_files.junit(after)
+    assert "connect: refused" in junit(after)
     before = of_attempts(base, gone, slow)
     assert before.comparison is not None
     assert (before.comparison.red, before.comparison.reasons) == (True, ["slower"])
@@ -188,7 +189,7 @@ def test_slow_at_one_tool_and_wrong_at_another_is_not_red(second: Any) -> None:
 
 def judged_in_junit(made: Run) -> tuple[str | None, str | None]:
     """Numbers of failures and errors in the JUnit report."""
-    whole = ElementTree.fromstring(comparison_files.junit(made))
+    whole = ElementTree.fromstring(junit(made))
     assert whole.get("failures") == str(len(list(whole.iter("failure"))))
     assert whole.get("errors") == str(len(list(whole.iter("error"))))
     return whole.get("failures"), whole.get("errors")
@@ -200,7 +201,7 @@ def test_a_gate_that_has_not_judged_is_an_error_to_a_ci_and_neither_passed_nor_f
         run_of_files(run(case(QUICK[:3])), run(case(SLOW[:3])), 0.1),
     ):
         assert judged_in_junit(made) == ("0", "1")
-        assert "Speed gate: not judged" in comparison_files.markdown(made)
+        assert "Speed gate: not judged" in markdown(made)
     assert judged_in_junit(run_of_files(run(case(QUICK)), run(case(SLOW)), 0.1)) == ("1", "0")
     assert judged_in_junit(run_of_files(run(case(QUICK)), run(case(QUICK)), 0.1)) == ("0", "0")
 
@@ -243,7 +244,7 @@ def test_a_figure_past_the_tolerance_whose_interval_is_wide_is_inconclusive() ->
     [first, second, *_] = sentences(made)
     assert first.startswith("Inconclusive: time of call echo, 1.") and "the interval is too wide" in first
     assert second.startswith("More --trials")
-    assert "Speed gate: inconclusive" in comparison_files.markdown(made)
+    assert "Speed gate: inconclusive" in markdown(made)
     assert judged_in_junit(made) == ("0", "1")
     assert output._exit_code(made, []) == 4
     again = Run.from_json(made.to_json())
@@ -435,7 +436,7 @@ def test_a_comparison_names_the_machines_of_its_runs_and_not_its_own(tmp_path: P
     assert page.comparison is not None
     assert "A, 2 cores" in page.comparison.first and "B, 64 cores" in page.comparison.second
     shown = " ".join(" ".join(line.plain for line in print_run.lines(made, 120, coloured=False)).split())
-    for text in (shown, comparison_files.markdown(made), page.model_dump_json()):
+    for text in (shown, markdown(made), page.model_dump_json()):
         assert "where it was compared" not in text
         assert "new.json" in text.replace("\\", "")
     # Measurements of the comparison itself were made on this machine.
@@ -457,23 +458,23 @@ def test_a_comparison_of_before_the_second_side_was_told_still_loads() -> None:
 
 def test_names_stay_readable_in_the_markdown_of_a_log() -> None:
     made = run_of_files(run(case(QUICK, tool="my-tool (app_b.py) __init__")), run(case(SLOW, tool="other")), 0.1)
-    assert r"my-tool (app_b.py) \_\_init\_\_" in comparison_files.markdown(made)
+    assert r"my-tool (app_b.py) \_\_init\_\_" in markdown(made)
 
 
 def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
     hostile = "<script>alert(1)</script>|`x`\n# y @org/team https://a.example www.a.example"
     made = run_of_files(run(case(QUICK, tool=hostile)), run(case(SLOW, tool=hostile)), 0.1)
-    text = comparison_files.markdown(made)
+    text = markdown(made)
     assert "Speed gate: failed" in text
     assert "<script>" not in text and "\n# y" not in text
     assert "://" not in text and "@o" not in text and not re.search(r"www\\?\.", text)
     assert re.search(r"\| time \|.*1\.5.*\| worse \|", text)
-    document = ElementTree.fromstring(comparison_files.junit(made))
+    document = ElementTree.fromstring(junit(made))
     [failure] = document.iter("failure")
     assert "1.50×" in str(failure.get("message"))
     assert document.get("failures") == "1"
     passed = run_of_files(run(case(QUICK)), run(case(QUICK)), 0.1)
-    assert ElementTree.fromstring(comparison_files.junit(passed)).get("failures") == "0"
+    assert ElementTree.fromstring(junit(passed)).get("failures") == "0"
     assert sentences(passed)[0].startswith("Passed")
 
 

@@ -12,7 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 from mcpace.lab.compare.comparison import run_of
-from mcpace.report.comparison_files import junit, markdown
+from mcpace.report.ci.annotations import github_annotations
+from mcpace.report.ci.junit import junit
+from mcpace.report.ci.markdown import markdown
+from mcpace.report.ci.sarif import sarif
 from mcpace.report.model.run import Run, RunFormatError
 from mcpace.report.page.build import head, page_of
 from mcpace.report.page.html import embedded_json
@@ -53,8 +56,16 @@ def test_any_run_is_shown_and_nothing_in_it_acts(kind: str) -> None:
         for line in lines(run, 80, coloured=False):
             assert invisible(line.plain) == [], (seed, line.plain)
         assert not set(invisible(markdown(run))) - {"\n", "\u200b"}, seed
+        assert_only_problems_are_commands(github_annotations(run), seed)
+        assert invisible("".join(texts(json.loads(sarif(run))))) == [], seed
         if kind in ("compare", "gate"):
             ElementTree.fromstring(junit(run))
+
+
+def assert_only_problems_are_commands(told: str, seed: int) -> None:
+    for line in told.splitlines():
+        assert line.startswith(("::error title=mcpace ", "::warning title=mcpace ", "::notice title=mcpace ")), seed
+        assert invisible(line) == [] and len(line.split("::")[1].split("=")) <= 4, (seed, line)
 
 
 @pytest.mark.parametrize("place", ["machine.memory_bytes", "machine.cores"])
