@@ -75,38 +75,50 @@ class LabCommand:
         return ["-P", "-m", "mcpace.cli.supervised", limit, *self.words, *outputs, "--", *self.operands]
 
 
+@dataclass(frozen=True)
+class _Experiment:
+    """The experiment that is running."""
+
+    what: str
+    started: float
+    is_cancelled: Callable[[], bool]
+
+
 class LabProcess:
     """The one experiment that may run at a time."""
 
     def __init__(self, folder: Path) -> None:
         """``folder`` is the working folder of commands and of the programs that they start."""
         self._folder = folder
-        self._current: tuple[str, float] | None = None
-        self._is_ending = False
+        self._current: _Experiment | None = None
         self._idle = asyncio.Event()
         adopt_orphans()
 
     async def check_idle(self) -> None:
-        """Raises :class:`Busy` where an experiment is running. Waits for an experiment that is being ended."""
-        if self._is_ending:
+        """Raises :class:`Busy` where an experiment is running. Waits for the end of an experiment whose call was
+        cancelled, which takes a few seconds at most."""
+        if self._current is not None and self._current.is_cancelled():
             await self._idle.wait()
         if self._current is not None:
-            what, started = self._current
+            running_s = time.monotonic() - self._current.started
             raise Busy(
-                f"busy: {what} has been running for {time.monotonic() - started:.0f} s, and one experiment runs at a "
+                f"busy: {self._current.what} has been running for {running_s:.0f} s, and one experiment runs at a "
                 "time; call again when it has ended, or cancel it"
             )
 
     @asynccontextmanager
-    async def reserve(self, what: str) -> AsyncIterator[None]:
-        """Reserves the machine for one experiment. Raises :class:`Busy` where another one is running."""
+    async def reserve(self, what: str, is_cancelled: Callable[[], bool]) -> AsyncIterator[None]:
+        """Reserves the machine for one experiment. ``is_cancelled`` tells whether its call was cancelled.
+
+        Raises :class:`Busy` where another one is running.
+        """
         await self.check_idle()
-        self._current = (what, time.monotonic())
+        self._current = _Experiment(what, time.monotonic(), is_cancelled)
         self._idle.clear()
         try:
             yield
         finally:
-            self._current, self._is_ending = None, False
+            self._current = None
             self._idle.set()
 
     async def run(self, command: LabCommand, report: ReportProgress) -> str:
@@ -129,9 +141,6 @@ class LabProcess:
         errors = asyncio.create_task(_last_note(process.stderr))
         try:
             is_late = not await _wait_with_progress(process, command, report)
-        except asyncio.CancelledError:
-            self._is_ending = True
-            raise
         finally:
             await _end(process)
             end_strays()

@@ -153,7 +153,7 @@ class LabTools:
         """
         with _tool_errors():
             _check_ending(file, RECORDINGS)
-            async with self.process.reserve("explain_recording"):
+            async with self.process.reserve("explain_recording", ctx.is_cancelled):
                 folder = make_call_folder(self.reports, "recording")
                 copy = self.files.copy(file, folder / "input")
                 return await self._result(ctx, _recording_command(copy, folder))
@@ -245,13 +245,13 @@ class LabTools:
         if not self.is_allowed:
             await ask_user(ctx, plan)
         options = dict.fromkeys(option for place in places for option in place.options())
-        async with self.process.reserve(f"{command} {plain(places[0].text, 80)}"):
+        async with self.process.reserve(f"{command} {plain(places[0].text, 80)}", ctx.is_cancelled):
             folder = make_call_folder(self.reports, command)
             lab_command = LabCommand((command, *words, *options), (places[0].text,), folder, limit_s)
             return await self._result(ctx, lab_command)
 
     async def _compare_files(self, ctx: Context[Any, Any], base: str, other: str) -> LabResult:
-        async with self.process.reserve("compare"):
+        async with self.process.reserve("compare", ctx.is_cancelled):
             folder = make_call_folder(self.reports, "compare")
             runs = []
             for side, name in (("base", base), ("other", other)):

@@ -19,7 +19,6 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 from mcp.types import ElicitResult
 
-
 PROCESSES: list[int] = []
 """Processes of cancelled calls."""
 
