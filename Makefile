@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs pictures casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs pictures mcpb casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -77,6 +77,15 @@ docs: build ## Write what is generated: command line reference, Run schema, cont
 
 pictures: build ## Make the pictures of docs/inside.md from a measurement of examples/inside; needs the package index and Chromium
 	$(BIN)/python scripts/pictures.py
+
+# The packer's version is pinned here; `npx` keeps the package in npm's cache.
+MCPB := npx --yes @anthropic-ai/mcpb@2.1.2
+MCPB_OUT ?= dist/mcpace.mcpb
+mcpb: ## Pack the bundle of `mcpace mcp` for desktop hosts, dist/mcpace.mcpb; needs Node
+	@$(PYTHON) scripts/doctor.py --page
+	@mkdir -p $(dir $(MCPB_OUT))
+	$(MCPB) validate packaging/mcpb/manifest.json
+	$(MCPB) pack packaging/mcpb $(MCPB_OUT)
 
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
 	$(BIN)/python benches/ledger/run.py

@@ -115,23 +115,27 @@ def test_a_configured_example_server_is_started_measured_and_explained(tmp_path:
 
 def test_a_live_server_is_explained_and_causes_have_evidence(tmp_path: Path) -> None:
     recordings = tmp_path / "kept"
-    words = ("measure", "profile:notion", "--trials", 2, "--hold", "0.2s", "--recordings", recordings)
+    words = ("measure", SIMPLE, "--trials", 3, "--fault", "redirect", "--recordings", recordings)
     assert run(*words, folder=tmp_path).code == 0
     [recording] = recordings.iterdir()
     told = converse(
         tmp_path,
         call("explain_server", target=SIMPLE, seconds=10),
         call("explain_recording", file=f"kept/{recording.name}"),
+        call("compare", base=f"kept/{recording.name}", other=f"kept/{recording.name}"),
         options=["--yes"],
     )
     assert not told.questions
-    [[explained], [read]] = told.steps
+    [[explained], [read], [compared]] = told.steps
     assert not explained["is_error"] and explained["structured"]["verdict"], explained["text"]
     assert any(step for *_, step in explained["progress"]), "the steps of the experiment"
     assert not read["is_error"], read["text"]
-    assert read["structured"]["verdict"] and read["bytes"] <= MOST_BYTES
-    for cause in read["structured"]["causes"]:
-        assert cause["code"] and cause["advice"] and cause["cost"]
+    assert read["bytes"] <= MOST_BYTES
+    cause = next(one for one in read["structured"]["causes"] if one["code"] == "redirect-per-request")
+    assert "1 extra request a call" in cause["cost"]
+    assert cause["evidence"] and cause["advice"] and cause["explanation"] and cause["where"]
+    assert not compared["is_error"], compared["text"]
+    assert {change["ratio"] for change in compared["structured"]["changes"]} == {1}
 
 
 def test_two_servers_and_two_files_are_compared(tmp_path: Path) -> None:
