@@ -58,8 +58,8 @@ soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(BIN)/ruff check python tests adapters scripts benches examples casebook
-	$(BIN)/ruff format --check python tests adapters scripts benches examples casebook
+	$(BIN)/ruff check python tests adapters scripts benches examples casebook packaging
+	$(BIN)/ruff format --check python tests adapters scripts benches examples casebook packaging
 	$(BIN)/python scripts/check_prose.py
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest mcpace._core --allowlist tests/stubtest_allowlist.txt --concise
@@ -67,8 +67,8 @@ lint: build ## Check formatting, lints and types
 
 format: build ## Format all sources
 	cargo fmt --all
-	$(BIN)/ruff format python tests adapters scripts benches examples casebook
-	$(BIN)/ruff check --fix python tests adapters scripts benches examples casebook
+	$(BIN)/ruff format python tests adapters scripts benches examples casebook packaging
+	$(BIN)/ruff check --fix python tests adapters scripts benches examples casebook packaging
 	@cd web && npm run --silent format
 
 docs: build ## Write what is generated: command line reference, Run schema, contexts of findings, the page's types, what shows each finding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -9,6 +10,9 @@ from pydantic import BaseModel, Field
 from mcpace.lab.errors import LabError
 from mcpace.server.calls.context import Context
 from mcpace.server.calls.elicitation import AcceptedElicitation
+
+ANSWER_S = 600.0
+"""Seconds that a user has for an answer."""
 
 
 class Consent(BaseModel):
@@ -34,6 +38,10 @@ async def ask_user(context: Context[Any, Any], plan: str) -> None:
             f"mcpace would {plan}, and this client cannot ask its user (it has no elicitation): the user allows "
             "experiments in advance with `mcpace mcp --yes`"
         )
-    answer = await context.elicit(f"mcpace would {plan}. Allow it?", Consent)
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            answer = await context.elicit(f"mcpace would {plan}. Allow it?", Consent)
+    except TimeoutError:
+        raise Refused(f"the user did not answer within {ANSWER_S / 60:.0f} minutes") from None
     if not (isinstance(answer, AcceptedElicitation) and answer.data.allow):
         raise Refused("the user did not allow the experiment")

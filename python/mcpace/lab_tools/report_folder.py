@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
@@ -34,12 +37,29 @@ def open_report_folder(folder: Path) -> Path:
     return folder.resolve()
 
 
-def make_call_folder(reports: Path, kind: str) -> Path:
-    """Creates the folder of one call, with a name that is not taken.
+@contextmanager
+def call_folder(reports: Path, kind: str) -> Iterator[Path]:
+    """Yields a new folder of one call. Removes the folder where the call fails, since it has no result then.
 
-    Raises :class:`UsageProblem` where that is not possible.
+    Raises :class:`UsageProblem` where the folder can't be made.
     """
     try:
-        return Path(tempfile.mkdtemp(prefix=f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}-", dir=reports))
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}-", dir=reports))
     except OSError as error:
         raise UsageProblem(f"cannot write to the folder of the reports {reports}: {error.strerror}") from error
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def input_folder(folder: Path) -> Iterator[Path]:
+    """Yields a folder for copies of files, inside the folder of a call, and removes it at the end."""
+    place = folder / "input"
+    place.mkdir(mode=0o700)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

@@ -23,7 +23,7 @@ from mcpace.lab_tools.configuration_check import ConfigurationCheck
 from mcpace.lab_tools.consent import ask_user
 from mcpace.lab_tools.file_access import FileAccess
 from mcpace.lab_tools.lab_process import PAGE, LabCommand, LabProcess
-from mcpace.lab_tools.report_folder import make_call_folder
+from mcpace.lab_tools.report_folder import call_folder, input_folder
 from mcpace.lab_tools.results import LabResult, lab_result, plain
 from mcpace.lab_tools.target_access import AllowedTarget, TargetAccess
 from mcpace.report.model.run import Run, RunFormatError
@@ -154,9 +154,9 @@ class LabTools:
         with _tool_errors():
             _check_ending(file, RECORDINGS)
             async with self.process.reserve("explain_recording", ctx.is_cancelled):
-                folder = make_call_folder(self.reports, "recording")
-                copy = self.files.copy(file, folder / "input")
-                return await self._result(ctx, _recording_command(copy, folder))
+                with call_folder(self.reports, "recording") as folder, input_folder(folder) as copies:
+                    copy = self.files.copy(file, copies / "file")
+                    return await self._result(ctx, _recording_command(copy, folder))
 
     async def load_server(
         self,
@@ -246,22 +246,22 @@ class LabTools:
             await ask_user(ctx, plan)
         options = dict.fromkeys(option for place in places for option in place.options())
         async with self.process.reserve(f"{command} {plain(places[0].text, 80)}", ctx.is_cancelled):
-            folder = make_call_folder(self.reports, command)
-            lab_command = LabCommand((command, *words, *options), (places[0].text,), folder, limit_s)
-            return await self._result(ctx, lab_command)
+            with call_folder(self.reports, command) as folder:
+                lab_command = LabCommand((command, *words, *options), (places[0].text,), folder, limit_s)
+                return await self._result(ctx, lab_command)
 
     async def _compare_files(self, ctx: Context[Any, Any], base: str, other: str) -> LabResult:
         async with self.process.reserve("compare", ctx.is_cancelled):
-            folder = make_call_folder(self.reports, "compare")
-            runs = []
-            for side, name in (("base", base), ("other", other)):
-                copy = self.files.copy(name, folder / side)
-                if name.endswith(RECORDINGS):
-                    command = _recording_command(copy, folder / side)
-                    await self.process.run(command, _progress_of(ctx))
-                    copy = command.run
-                runs.append(str(copy))
-            return await self._result(ctx, LabCommand(("compare",), tuple(runs), folder, READ_S))
+            with call_folder(self.reports, "compare") as folder, input_folder(folder) as copies:
+                runs = []
+                for side, name in (("base", base), ("other", other)):
+                    copy = self.files.copy(name, copies / side)
+                    if name.endswith(RECORDINGS):
+                        command = _recording_command(copy, copies / side)
+                        await self.process.run(command, _progress_of(ctx))
+                        copy = command.run
+                    runs.append(str(copy))
+                return await self._result(ctx, LabCommand(("compare",), tuple(runs), folder, READ_S))
 
     async def _result(self, ctx: Context[Any, Any], command: LabCommand) -> LabResult:
         failure = await self.process.run(command, _progress_of(ctx))

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.network  # the agent's SDK and the example's come from 
 EXAMPLE = interop.ROOT / "examples" / "inside"
 MOST_BYTES = 8_192
 SIMPLE = "profile:simple"
+ENDING_S = 15
+"""Seconds within which an experiment ends after its server. A measurement gives its target up after 20 seconds."""
 
 
 @contextmanager
@@ -132,9 +134,11 @@ def test_a_live_server_is_explained_and_causes_have_evidence(tmp_path: Path) -> 
     assert not read["is_error"], read["text"]
     assert read["bytes"] <= MOST_BYTES
     cause = next(one for one in read["structured"]["causes"] if one["code"] == "redirect-per-request")
-    assert "1 extra request a call" in cause["cost"]
+    assert "1 extra request + " in cause["cost"]
     assert cause["evidence"] and cause["advice"] and cause["explanation"] and cause["where"]
     assert not compared["is_error"], compared["text"]
+    names = {"run.json", "report.html"}
+    assert all({one.name for one in folder.iterdir()} == names for folder in (tmp_path / "reports").iterdir())
     assert {change["ratio"] for change in compared["structured"]["changes"]} == {1}
 
 
@@ -161,7 +165,7 @@ def test_a_configuration_is_checked_without_starting_or_showing_anything(
     monkeypatch.setenv("SECRET_OF_THE_USER", "hunter2")
     servers = {
         "good": {"command": sys.executable, "args": ["-c", "open('started', 'w')"]},
-        "absent": {"command": "no-such-program"},
+        "absent": {"command": "${SECRET_OF_THE_USER}", "args": ["--key", "open-sesame"], "env": {"A": "open-sesame"}},
         "unset": {"url": "https://example.com/${NOT_SET_ANYWHERE}"},
         "plain": {"url": "http://example.com/mcp", "headers": {"Authorization": "Bearer ${SECRET_OF_THE_USER}"}},
         "odd": {"url": "ftp://${SECRET_OF_THE_USER}/"},
@@ -175,7 +179,7 @@ def test_a_configuration_is_checked_without_starting_or_showing_anything(
     assert "needs the environment variable NOT_SET_ANYWHERE" in problems["unset"]
     assert "has no TLS" in problems["plain"]
     assert "not one of an MCP server" in problems["odd"]
-    assert "hunter2" not in answer["text"]
+    assert "hunter2" not in answer["text"] and "open-sesame" not in answer["text"]
     assert not (tmp_path / "started").exists()
 
 
@@ -247,7 +251,7 @@ def test_an_experiment_ends_with_its_server(tmp_path: Path, number: signal.Signa
             pid = int(started.readline())
         watched = os.pidfd_open(pid)
         server.send_signal(number)
-        ready, _, _ = select.select([watched], [], [], LIMIT_S)
+        ready, _, _ = select.select([watched], [], [], ENDING_S)
         os.close(watched)
         assert ready, "the target of the experiment outlived mcpace mcp"
         server.communicate(timeout=LIMIT_S)
@@ -335,6 +339,7 @@ def test_files_outside_of_the_folder_and_odd_files_are_refused(tmp_path: Path) -
     told = converse(folder, *(call("explain_recording", file=name) for name in reasons))
     for (name, reason), [answer] in zip(reasons.items(), told.steps, strict=True):
         assert answer["is_error"] and reason in answer["text"], (name, answer["text"])
+    assert not list((folder / "reports").iterdir())
     told = converse(folder, call("check_configuration", file="/etc/passwd"), call("compare", base="a.json", other=""))
     assert "outside of the folders" in told.steps[0][0]["text"]
     assert told.steps[1][0]["is_error"]
