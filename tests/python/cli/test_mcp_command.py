@@ -412,7 +412,7 @@ def strings(value: Any) -> Iterator[str]:
 )
 def test_wrong_options_are_usage_errors(tmp_path: Path, options: list[str], sentence: str) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
-    done = run("mcp", *options, folder=tmp_path)
+    done = run("mcp", *options, folder=tmp_path, environment={"MCPACE_CACHE": str(tmp_path / "cache")})
     assert done.code == 2
     assert sentence in done.sentence()
 
