@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows format lock docs man pictures casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows format lock docs man pictures mcpb casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -58,8 +58,8 @@ soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(BIN)/ruff check python tests adapters scripts benches examples casebook
-	$(BIN)/ruff format --check python tests adapters scripts benches examples casebook
+	$(BIN)/ruff check python tests adapters scripts benches examples casebook packaging
+	$(BIN)/ruff format --check python tests adapters scripts benches examples casebook packaging
 	$(BIN)/python scripts/check_prose.py
 	$(BIN)/shellcheck action/*.sh scripts/*.sh
 	$(BIN)/zizmor --offline --quiet .github action.yml
@@ -73,8 +73,8 @@ lint-workflows: $(VENV)/.tools ## Check the workflows with actionlint; needs Go
 
 format: build ## Format all sources
 	cargo fmt --all
-	$(BIN)/ruff format python tests adapters scripts benches examples casebook
-	$(BIN)/ruff check --fix python tests adapters scripts benches examples casebook
+	$(BIN)/ruff format python tests adapters scripts benches examples casebook packaging
+	$(BIN)/ruff check --fix python tests adapters scripts benches examples casebook packaging
 	@cd web && npm run --silent format
 
 docs: build ## Write what is generated: command line reference, Run schema, contexts of findings, the page's types, what shows each finding
@@ -86,6 +86,15 @@ man: build ## Write a manual page for each command to target/man
 
 pictures: build ## Make the pictures of docs/inside.md from a measurement of examples/inside; needs the package index and Chromium
 	$(BIN)/python scripts/pictures.py
+
+# The packer's version is pinned here; `npx` keeps the package in npm's cache.
+MCPB := npx --yes @anthropic-ai/mcpb@2.1.2
+MCPB_OUT ?= dist/mcpace.mcpb
+mcpb: ## Pack the bundle of `mcpace mcp` for desktop hosts, dist/mcpace.mcpb; needs Node
+	@$(PYTHON) scripts/doctor.py --page
+	@mkdir -p $(dir $(MCPB_OUT))
+	$(MCPB) validate packaging/mcpb/manifest.json
+	$(MCPB) pack packaging/mcpb $(MCPB_OUT)
 
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
 	$(BIN)/python benches/ledger/run.py

@@ -92,8 +92,9 @@ RINGS: dict[str, dict[frozenset[str], str]] = {
 
 # Imports of each Python part from the others.
 PARTS = {
-    "cli": {"lab", "migration", "report", "server", "ui", "_core"},
+    "cli": {"lab", "lab_tools", "migration", "report", "server", "ui", "_core"},
     "lab": {"report", "_core"},
+    "lab_tools": {"lab", "report", "server", "types"},
     "report": set(),
     "ui": {"lab", "report"},
     "server": {"_core", "types"},

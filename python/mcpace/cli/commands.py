@@ -40,6 +40,7 @@ SECTIONS = {
         "serve": "Serve an MCP server from the runtime.",
         "migrate": "Change a project's imports of mcp or fastmcp to mcpace's.",
         "target": "Run a scripted MCP server with faults.",
+        "mcp": "Serve the lab to agents, as MCP tools.",
     },
     "Look at results": {
         "report": "Show a saved run on the terminal or as HTML.",

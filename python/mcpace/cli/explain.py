@@ -11,7 +11,7 @@ from mcpace.cli import options
 from mcpace.cli.file_kind import recording_problem
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import targets
+from mcpace.lab import journal, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.explain import factors as lab
 from mcpace.lab.explain import recording_run
@@ -128,6 +128,6 @@ def explain(
         hold_s=hold,
         faults=options.checked_faults(fault, [place]),
     )
-    with show_progress() as progress:
+    with show_progress() as display, journal.record_progress(display, out, "explain", place.name) as progress:
         run = lab.run(lab.Question(place, settings, budget, inside, pid), progress)
     deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

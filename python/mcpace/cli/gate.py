@@ -12,7 +12,7 @@ from mcpace.cli.compare_options import Junit, Markdown, Tolerance, comparison_wr
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import targets
+from mcpace.lab import journal, targets
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import gate as lab
 from mcpace.lab.errors import UsageProblem
@@ -91,7 +91,7 @@ def gate(
     assert against is not None, "one of the two is given"
     faults = options.checked_faults(fault, [place, other] if other else [place])
     settings = Settings(trials, hold, faults, timeout, calls=calls)
-    with show_progress() as progress:
+    with show_progress() as display, journal.record_progress(display, out, "gate", place.name) as progress:
         question = lab.Gate(place, against, tolerance, revision=checked_revision, extra_root=cacert)
         run = lab.run(question, settings, progress)
     return deliver_run(run, as_json=as_json, out=out, page=html, also=also)

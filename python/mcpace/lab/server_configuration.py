@@ -41,12 +41,20 @@ def read_server(name: str, config: Path) -> ConfiguredServer:
 
     Raises :class:`UsageProblem` where the file can't be read, has no such server, or the server's entry is not usable.
     """
-    servers = _read_servers(config)
+    servers = read_entries(config)
     if name not in servers:
         near = difflib.get_close_matches(name, servers, n=1)
         hint = f" Did you mean {near[0]}?" if near else f" It has: {', '.join(sorted(servers)) or 'none'}."
         raise UsageProblem(f"{config} has no server {name!r}.{hint}")
-    entry = _Entry(name, config, servers[name])
+    return parse_entry(name, config, servers[name])
+
+
+def parse_entry(name: str, config: Path, members: Any) -> ConfiguredServer:
+    """The server of one entry of :func:`read_entries`.
+
+    Raises :class:`UsageProblem` where the entry is not usable.
+    """
+    entry = _Entry(name, config, members)
     if entry.has_member("url"):
         headers = entry.string_pairs("headers")
         return ConfiguredServer(
@@ -57,6 +65,22 @@ def read_server(name: str, config: Path) -> ConfiguredServer:
         command = (entry.string_value("command"), *entry.string_list("args"))
         return ConfiguredServer(command=command, environment=entry.string_pairs("env"))
     raise UsageProblem(f"{config}: server {name!r} has neither url nor command")
+
+
+def read_entries(config: Path) -> dict[str, Any]:
+    """The entries of a file's servers by name, with unresolved variables.
+
+    Raises :class:`UsageProblem` where the file can't be read or has no servers.
+    """
+    text = read_text(config, "the configuration", MOST_BYTES)
+    try:
+        document = _parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageProblem(f"{config} is not JSON: {error}") from error
+    for key in ("mcpServers", "servers"):
+        if isinstance(document, dict) and isinstance(document.get(key), dict):
+            return dict(document[key])
+    raise UsageProblem(f'{config} has no object "mcpServers" or "servers"')
 
 
 class _Entry:
@@ -114,18 +138,6 @@ class _Entry:
     def _member_problem(self, member: str, what: str) -> UsageProblem:
         place = f"{self._config}: server {self._name!r}"
         return UsageProblem(f"{place}: {member} {what}" if member else f"{place} {what}")
-
-
-def _read_servers(config: Path) -> dict[str, Any]:
-    text = read_text(config, "the configuration", MOST_BYTES)
-    try:
-        document = _parse_json(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageProblem(f"{config} is not JSON: {error}") from error
-    for key in ("mcpServers", "servers"):
-        if isinstance(document, dict) and isinstance(document.get(key), dict):
-            return dict(document[key])
-    raise UsageProblem(f'{config} has no object "mcpServers" or "servers"')
 
 
 def _parse_json(text: str) -> Any:

@@ -222,12 +222,18 @@ def run(
 
 def official() -> str:
     """The interpreter of an environment with the official SDK, which the Python package is compared with."""
-    folder = INSTALLED / f"official-{OFFICIAL.rpartition('=')[2]}"
+    return installed(OFFICIAL)
+
+
+def installed(requirement: str) -> str:
+    """The interpreter of an environment with one package, such as `mcp==2.3.0`, and its dependencies."""
+    folder = INSTALLED / requirement.replace("==", "-")
     interpreter, mark = folder / "bin" / "python", folder / "installed"
-    if not mark.exists() or mark.read_text() != OFFICIAL:
-        run([uv(), "venv", "--quiet", "--clear", "--python", "3.11", str(folder)])
-        run([uv(), "pip", "install", "--quiet", "--python", str(interpreter), OFFICIAL])
-        mark.write_text(OFFICIAL)
+    with alone(folder):
+        if not mark.exists() or mark.read_text() != requirement:
+            run([uv(), "venv", "--quiet", "--clear", "--python", "3.11", str(folder)])
+            run([uv(), "pip", "install", "--quiet", "--python", str(interpreter), requirement])
+            mark.write_text(requirement)
     return str(interpreter)
 
 
