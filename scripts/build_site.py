@@ -50,10 +50,8 @@ def main() -> int:
     except LinkError as error:
         print(f"site: {error}", file=sys.stderr)
         return 1
-    # zensical colours each letter of a page that it quotes.
-    environment = {**os.environ, "NO_COLOR": "1"}
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
-    code = subprocess.run(command, cwd=SOURCE, env=environment, check=False).returncode
+    code = subprocess.run(command, cwd=SOURCE, check=False).returncode
     if code == 0:
         shutil.move(SOURCE / "site", SITE)
         if (ROOT / RUST).is_dir():

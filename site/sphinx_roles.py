@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 import griffe
@@ -17,4 +18,13 @@ class SphinxRoles(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrites the object's docstring."""
         if obj.docstring:
-            obj.docstring.value = LITERAL_BLOCK.sub(":", ROLE.sub(r"`\1`", obj.docstring.value))
+            obj.docstring.value = markdown(obj.docstring.value)
+
+
+def markdown(docstring: str) -> str:
+    """The docstring as Markdown."""
+    text, mark, block = docstring.partition("::\n\n")
+    if block and not block.startswith(" "):
+        # A block that ends the docstring has lost its indentation with the docstring's own.
+        docstring = text + mark + textwrap.indent(block, "    ")
+    return LITERAL_BLOCK.sub(":", ROLE.sub(r"`\1`", docstring))
