@@ -61,7 +61,7 @@ def documented_commands(text: str) -> list[list[str]]:
 
 
 def unknown_words(command: list[str]) -> str | None:
-    """What of a command does not exist: its name, or options."""
+    """The unknown name or options of a command; `None` if all exist."""
     group = typer.main.get_command(app)
     known = group.get_command(typer.Context(group), command[0])  # type: ignore[attr-defined]
     if known is None:
