@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows format lock docs man pictures mcpb casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows format lock docs site man pictures mcpb casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -58,8 +58,8 @@ soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(BIN)/ruff check python tests adapters scripts benches examples casebook packaging
-	$(BIN)/ruff format --check python tests adapters scripts benches examples casebook packaging
+	$(BIN)/ruff check python tests adapters scripts site benches examples casebook packaging
+	$(BIN)/ruff format --check python tests adapters scripts site benches examples casebook packaging
 	$(BIN)/python scripts/check_prose.py
 	$(BIN)/shellcheck action/*.sh scripts/*.sh
 	$(BIN)/zizmor --offline --quiet .github action.yml
@@ -73,8 +73,8 @@ lint-workflows: $(VENV)/.tools ## Check the workflows with actionlint; needs Go
 
 format: build ## Format all sources
 	cargo fmt --all
-	$(BIN)/ruff format python tests adapters scripts benches examples casebook packaging
-	$(BIN)/ruff check --fix python tests adapters scripts benches examples casebook packaging
+	$(BIN)/ruff format python tests adapters scripts site benches examples casebook packaging
+	$(BIN)/ruff check --fix python tests adapters scripts site benches examples casebook packaging
 	@cd web && npm run --silent format
 
 docs: build ## Write what is generated: command line reference, Run schema, contexts of findings, the page's types, what shows each finding
@@ -84,7 +84,11 @@ docs: build ## Write what is generated: command line reference, Run schema, cont
 man: build ## Write a manual page for each command to target/man
 	$(BIN)/python scripts/manual_pages.py target/man
 
-pictures: build ## Make the pictures of docs/inside.md from a measurement of examples/inside; needs the package index and Chromium
+site: $(VENV)/.tools ## Build the documentation site into target/site; needs the package index
+	cargo doc --locked --no-deps --quiet -p mcpace-serve -p mcpace-client -p mcpace-auth -p mcpace-redis
+	$(BIN)/uv run --no-project --quiet --with-requirements site/requirements.txt python scripts/build_site.py
+
+pictures: build ## Make the pictures of the documents from runs of the demo and of examples/inside; needs the package index and Chromium
 	$(BIN)/python scripts/pictures.py
 
 # The packer's version is pinned here; `npx` keeps the package in npm's cache.
@@ -141,6 +145,7 @@ fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: ca
 
 lock: $(VENV)/.tools ## Resolve the Python dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
+	$(BIN)/uv pip compile site/requirements.in --universal --no-emit-index-url --python-version 3.11 -o site/requirements.txt -q
 
 clean: ## Remove what was built
 	rm -rf web/node_modules python/mcpace/report/assets

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import typer
+
 from mcpace import __version__, _core
+from mcpace.cli.commands import app
 from mcpace.report.words import findings
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +59,32 @@ def test_the_readme_names_only_commands_that_exist() -> None:
     assert named <= known | {"import"}, named - known  # Python's word, not a command
 
 
+def test_documented_commands_have_only_known_options() -> None:
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    commands = [command for document in documents for command in documented_commands(document.read_text())]
+    assert len(commands) > 60
+    assert not [problem for command in commands if (problem := unknown_words(command))]
+
+
+def documented_commands(text: str) -> list[list[str]]:
+    """The words of each `mcpace` command in the document's blocks, without those of its environment."""
+    blocks = re.findall(r"^```(?:console|sh)\b[^\n]*\n(.*?)^```", text, re.M | re.S)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    commands = [re.search(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*mcpace ([a-z].*)", line) for line in lines]
+    return [shlex.split(found[1], comments=True) for found in commands if found]
+
+
+def unknown_words(command: list[str]) -> str | None:
+    """The unknown name or options of a command; `None` if all exist."""
+    group = typer.main.get_command(app)
+    known = group.get_command(typer.Context(group), command[0])  # type: ignore[attr-defined]
+    if known is None:
+        return f"mcpace {command[0]}"
+    options = {option for parameter in known.params for option in [*parameter.opts, *parameter.secondary_opts]}
+    given = {word.partition("=")[0] for word in command[1:] if re.match(r"--?[a-z]", word)}
+    return f"mcpace {command[0]} {given - options}" if given - options else None
+
+
 def test_every_finding_is_explained() -> None:
     explained = re.findall(r"^## ([a-z-]+)$", (ROOT / "docs" / "findings.md").read_text(), re.M)
     assert sorted(explained) == sorted({entry["code"] for entry in _core.catalogue()["causes"]})
@@ -82,6 +112,8 @@ def broken_links(document: Path) -> list[str]:
     for link in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", text):
         name, _, heading = link.partition("#")
         target = document.parent / name if name else document
+        if name.startswith("../../target/doc/"):
+            continue  # `cargo doc` writes it
         is_known = target.exists() and (not heading or heading in anchors(target))
         broken += [] if is_known else [f"{document.relative_to(ROOT)}: {link}"]
     return broken
