@@ -36,11 +36,6 @@ Junit = Annotated[
     typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
 ]
 
-Junit = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
-]
-
 
 def comparison_writer(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:
     """Returns a function that writes the files and returns whether it succeeded; ``None`` without a file."""

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError
-from mcpace.lab.processes.child_processes import adopt_orphans, end_strays
+from mcpace.lab.processes.child_processes import ended_strays
 from mcpace.report.words.quantities import clean
 
 RUN, PAGE = "run.json", "report.html"
@@ -92,7 +92,6 @@ class LabProcess:
         self._folder = folder
         self._current: _Experiment | None = None
         self._idle = asyncio.Event()
-        adopt_orphans()
 
     async def check_idle(self) -> None:
         """Raises :class:`Busy` where an experiment is running. Waits for the end of an experiment whose call was
@@ -127,23 +126,23 @@ class LabProcess:
 
         Raises :class:`RunFailed` where no run was saved.
         """
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *command.arguments(),
-            cwd=self._folder,
-            env={**os.environ, "NO_COLOR": "1"},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            umask=0o077,
-        )
-        errors = asyncio.create_task(_last_note(process.stderr))
-        try:
-            is_late = not await _wait_with_progress(process, command, report)
-        finally:
-            await _end(process)
-            end_strays()
+        with ended_strays():
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *command.arguments(),
+                cwd=self._folder,
+                env={**os.environ, "NO_COLOR": "1"},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+                umask=0o077,
+            )
+            errors = asyncio.create_task(_last_note(process.stderr))
+            try:
+                is_late = not await _wait_with_progress(process, command, report)
+            finally:
+                await _end(process)
         sentence = await errors
         if is_late:
             sentence = f"the time limit of {command.limit_s:.0f} s was reached"

@@ -118,7 +118,7 @@ class LabTools:
         with _tool_errors():
             place = self.targets.check(target)
             call = _call_options(tool, arguments)
-            bounds = (f"--trials={trials}", f"--calls={calls}", f"--time-limit={OPERATION_S}s")
+            bounds = (f"--trials={trials}", f"--calls={calls}", f"--timeout={OPERATION_S}s")
             plan = (
                 f"connect to {_target_words(place)} {trials} times and {_call_words(tool, arguments, trials * calls)}"
             )
@@ -139,7 +139,7 @@ class LabTools:
         """
         with _tool_errors():
             place = self.targets.check(target)
-            words = (f"--budget={seconds}s", f"--time-limit={OPERATION_S}s", *_call_options(tool, arguments))
+            words = (f"--budget={seconds}s", f"--timeout={OPERATION_S}s", *_call_options(tool, arguments))
             plan = (
                 f"make experiments on {_target_words(place)} for {seconds} seconds, one request after another, and "
                 f"{_call_words(tool, arguments)}"
@@ -208,7 +208,7 @@ class LabTools:
                 return await self._compare_files(ctx, base, other)
             places = [self.targets.check(side) for side in (base, other)]
             words = (
-                f"--base={base}", f"--trials={trials}", f"--time-limit={OPERATION_S}s",
+                f"--base={base}", f"--trials={trials}", f"--timeout={OPERATION_S}s",
                 *_call_options(tool, arguments),
             )  # fmt: skip
             plan = (
