@@ -105,6 +105,11 @@ def test_long_paths_lose_their_first_folders() -> None:
     assert len(path_words("x" * 500)) == LONGEST_PATH
 
 
+def test_a_file_of_an_installed_package_is_named_within_the_packages() -> None:
+    assert path_words("/v/lib/python3.11/site-packages/httpx/_client.py") == "httpx/_client.py"
+    assert path_words("/srv/node_modules/pg/node_modules/pg-pool/index.js") == "pg-pool/index.js"
+
+
 def test_the_flame_graph_of_a_real_run_fills_its_call() -> None:
     run = Run.load(RUN)
     [case] = [case for case in run.cases if case.inside is not None]

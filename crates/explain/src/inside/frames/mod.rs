@@ -231,6 +231,7 @@ mod tests {
             ("<string>", Origin::Standard("python")),
             ("", Origin::Own),
             ("/srv/python/mcpace/lab/layers/worker/mcpace_layers/asgi.py", Origin::Library("mcpace")),
+            ("/srv/python/mcpace/lab/inside/start/sitecustomize.py", Origin::Library("opentelemetry")),
         ];
         for (file, expected) in cases {
             assert_eq!(origin_of(file), expected, "{file}");

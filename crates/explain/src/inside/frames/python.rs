@@ -26,10 +26,16 @@ pub(super) const FRAMEWORKS: [&str; 16] = [
 /// Packages of the instrumentation, which stand between the server's code and the library that they report.
 pub(super) const INSTRUMENTATION: [&str; 2] = ["opentelemetry", "wrapt"];
 
+/// Folder of the module that instruments an interpreter as it starts, wherever mcpace is installed.
+const START: &str = "/mcpace/lab/inside/start/";
+
 /// Folder of mcpace's own program that serves a server object, wherever mcpace is installed.
 const WORKER: &str = "/mcpace/lab/layers/worker/";
 
 pub(super) fn origin_of(file: &str) -> Origin<'_> {
+    if file.contains(START) {
+        return Origin::Library("opentelemetry");
+    }
     if file.contains(WORKER) {
         return Origin::Library("mcpace");
     }
