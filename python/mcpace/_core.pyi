@@ -321,6 +321,14 @@ class SocketWatcher:
         """Ends it; returns the connections. Raises UsageProblem the second time."""
 
 @final
+class ProcessWatcher:
+    """Watches when descendants of ``root`` compute, until it is stopped."""
+
+    def __new__(cls, root: int, *, period_s: float) -> ProcessWatcher: ...
+    def stop(self) -> Recording:
+        """Ends it; returns when they computed. Raises UsageProblem the second time."""
+
+@final
 class SpanReceiver:
     """Receives spans over OTLP/HTTP on a free port of loopback, until it is stopped."""
 

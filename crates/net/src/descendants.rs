@@ -9,18 +9,35 @@ const LONGEST_LIST: u64 = 4096;
 
 /// The process and its descendants, at most `most`, parents first; of this process, the descendants only.
 pub(crate) fn watched_pids(root: u32, most: usize) -> Vec<u32> {
-    let mut pids = if root == std::process::id() { child_pids(root) } else { vec![root] };
-    let mut next = 0;
-    while next < pids.len() && pids.len() < most {
-        for pid in child_pids(pids[next]) {
-            if !pids.contains(&pid) {
-                pids.push(pid);
+    let descendants = descendants(root, most).into_iter().map(|one| one.pid);
+    let own = (root != std::process::id()).then_some(root);
+    own.into_iter().chain(descendants).take(most).collect()
+}
+
+/// A descendant of a process.
+pub(crate) struct Descendant {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+}
+
+/// The descendants of a process, at most `most`, parents first.
+pub(crate) fn descendants(root: u32, most: usize) -> Vec<Descendant> {
+    let mut found: Vec<Descendant> = Vec::new();
+    let (mut parent, mut next) = (root, 0);
+    loop {
+        for pid in child_pids(parent) {
+            if pid != root && found.iter().all(|known| known.pid != pid) {
+                found.push(Descendant { pid, parent });
             }
+        }
+        match found.get(next) {
+            Some(descendant) if found.len() < most => parent = descendant.pid,
+            _ => break,
         }
         next += 1;
     }
-    pids.truncate(most);
-    pids
+    found.truncate(most);
+    found
 }
 
 /// Children of all threads of the process; empty where the system doesn't list them.

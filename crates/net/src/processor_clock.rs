@@ -15,6 +15,7 @@ use mcpace_record::Nanos;
 use crate::descendants::child_pids;
 use crate::lock::lock_mutex;
 use crate::monotonic_now;
+pub(crate) use clock::process_time;
 
 /// Readings a second, and readings that may come at once.
 const READINGS_A_SECOND: u64 = 5_000;
@@ -70,7 +71,7 @@ impl ProcessorClock {
             state.add_descendants();
         }
         for process in state.processes.iter_mut().filter(|process| !process.ended) {
-            match clock::process_time(process.pid) {
+            match process_time(process.pid) {
                 // A clock that goes back is that of another process with the same number.
                 Some(used) if used >= process.used => process.used = used,
                 _ => process.ended = true,
@@ -118,7 +119,8 @@ mod clock {
     use nix::time::{clock_getcpuclockid, clock_gettime};
     use nix::unistd::Pid;
 
-    pub(super) fn process_time(pid: u32) -> Option<Nanos> {
+    /// Processor time of all threads of a process; `None` where it has ended.
+    pub(crate) fn process_time(pid: u32) -> Option<Nanos> {
         let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
         let time = clock_gettime(clock).ok()?;
         Some(Nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs()))
@@ -129,7 +131,7 @@ mod clock {
 mod clock {
     use mcpace_record::Nanos;
 
-    pub(super) fn process_time(_: u32) -> Option<Nanos> {
+    pub(crate) fn process_time(_: u32) -> Option<Nanos> {
         None
     }
 }

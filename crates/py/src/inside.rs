@@ -1,4 +1,4 @@
-//! `StackSampler`, `SocketWatcher` and `SpanReceiver`: evidence about the inside of a server's programs, beside any
+//! `StackSampler`, `SocketWatcher`, `ProcessWatcher` and `SpanReceiver`: evidence about the inside of a server's programs, beside any
 //! instrument's recording.
 
 use std::net::SocketAddr;
@@ -68,6 +68,29 @@ impl SocketWatcher {
     }
 
     /// Ends it; returns the connections as a recording. Raises UsageProblem the second time.
+    fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
+        let running = take_running(&self.running)?;
+        Ok(Recording::new(py.detach(|| running.stop())))
+    }
+}
+
+/// Watches the programs that `root` and its descendants start until it is stopped.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct ProcessWatcher {
+    running: Mutex<Option<mcpace_net::ProcessWatcher>>,
+}
+
+#[pymethods]
+impl ProcessWatcher {
+    #[new]
+    #[pyo3(signature = (root, *, period_s))]
+    fn new(py: Python<'_>, root: u32, period_s: f64) -> PyResult<Self> {
+        let period = parse_seconds("period_s", period_s)?;
+        let running = py.detach(|| mcpace_net::ProcessWatcher::start(root, period)).or_raise()?;
+        Ok(Self { running: Mutex::new(Some(running)) })
+    }
+
+    /// Ends it; returns when the programs computed as a recording. Raises UsageProblem the second time.
     fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
         let running = take_running(&self.running)?;
         Ok(Recording::new(py.detach(|| running.stop())))

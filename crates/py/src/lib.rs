@@ -42,7 +42,7 @@ mod _core {
     #[pymodule_export]
     use super::explained::{Explained, catalogue, explained_at, explained_spans};
     #[pymodule_export]
-    use super::inside::{SocketWatcher, SpanReceiver, StackSampler};
+    use super::inside::{ProcessWatcher, SocketWatcher, SpanReceiver, StackSampler};
     #[pymodule_export]
     use super::load::Load;
     #[pymodule_export]

@@ -166,13 +166,14 @@ impl Recording {
         Ok(())
     }
 
-    /// Adds that a source of evidence (`spans`, `stacks`, `pauses` or `sockets`) gave nothing.
+    /// Adds that a source of evidence (`spans`, `stacks`, `pauses`, `sockets` or `processes`) gave nothing.
     fn add_missing_source(&self, source: &str, reason: String) -> PyResult<()> {
         let source = match source {
             "spans" => EvidenceSource::Spans,
             "stacks" => EvidenceSource::Stacks,
             "pauses" => EvidenceSource::Pauses,
             "sockets" => EvidenceSource::Sockets,
+            "processes" => EvidenceSource::Processes,
             other => return Err(UsageProblem::new_err(format!("no source is called {other:?}"))),
         };
         let mut recording = self.lock_recording();

@@ -37,6 +37,9 @@ impl Event {
             | EventKind::StdioLine { messages, body, .. } => (&[][..], messages.as_slice(), body.as_ref()),
             EventKind::Span(span) => return size_of::<Self>() + span.memory_size(),
             EventKind::SocketOpened { address, .. } => return size_of::<Self>() + address.len(),
+            EventKind::ProcessRan { ancestors, program, .. } => {
+                return size_of::<Self>() + program.len() + size_of_val(ancestors.as_slice());
+            }
             EventKind::StackSeen { frames, .. } => {
                 return size_of::<Self>() + frames.iter().map(StackFrame::memory_size).sum::<usize>();
             }
@@ -143,6 +146,8 @@ pub enum EvidenceSource {
     Pauses,
     /// Its connections, by the kernel's account.
     Sockets,
+    /// Other programs that it started.
+    Processes,
 }
 
 /// A reason for which a language's runtime stops a program.
@@ -452,6 +457,17 @@ pub enum EventKind {
         /// The kernel's statistics at its end, where they were read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         info: Option<TcpInfo>,
+    },
+    /// A descendant of a server's process computed until now, seen from outside.
+    ProcessRan {
+        /// The process.
+        pid: u32,
+        /// Its ancestors among the watched processes, its parent first.
+        ancestors: Vec<u32>,
+        /// Name of its program: `git`, `chromium`.
+        program: String,
+        /// When it was seen to begin.
+        began: Nanos,
     },
     /// The runtime of a program's language let the program go on after a pause.
     RuntimePause {

@@ -89,6 +89,7 @@ impl<'e> EventNumbers<'e> {
             | EventKind::ProcessStarted { .. }
             | EventKind::ProcessExited { .. }
             | EventKind::ProcessSample { .. }
+            | EventKind::ProcessRan { .. }
             | EventKind::ProcessorTime { .. }
             | EventKind::Span(_)
             | EventKind::RuntimePause { .. }

@@ -78,6 +78,23 @@ def test_a_program_that_is_no_python_is_told() -> None:
     assert "Python" in missing["reason"]
 
 
+def test_a_program_that_a_server_starts_is_seen_while_it_computes() -> None:
+    script = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; :'; echo; read line"
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        watcher = _core.ProcessWatcher(os.getpid(), period_s=0.005)
+        server.stdout.readline()
+        recording = watcher.stop()
+        with pytest.raises(_core.UsageProblem):
+            watcher.stop()
+        server.kill()
+    started = [run for run in kinds(recording, "process-ran") if server.pid in run["ancestors"]]
+    assert started
+    for run in started:
+        assert run["ancestors"] == [server.pid, os.getpid()]
+        assert run["program"]
+
+
 def test_a_process_that_ends_while_it_is_sampled_does_no_harm() -> None:
     sampler = _core.StackSampler(os.getpid(), period_s=0.002)
     # Much memory takes the kernel some time to free, in which the process can be sampled no more.

@@ -74,9 +74,9 @@ pub(crate) enum Doing<'v, 'a> {
     Running(SampledStack<'a>),
     /// It waited for a dependency. `blocked` is the stack of the event loop's thread where that thread waited as well.
     Dependency { span: &'v ProgramSpan<'a>, blocked: Option<SampledStack<'a>> },
-    /// It waited for an answer on a connection, and no span covers that. `thread` is the stack of a thread that waited within
-    /// the tool, and whether that thread runs the event loop.
-    Connected { address: &'a str, thread: Option<(SampledStack<'a>, bool)> },
+    /// No span covers the time, and it waited for an answer on a connection, or a program that it started computed. `thread` is
+    /// the stack of a thread that waited within the tool, and whether that thread runs the event loop.
+    Outside { kind: DependencyKind, name: &'a str, thread: Option<(SampledStack<'a>, bool)> },
     /// A thread waited within the tool, and no span covers that. `blocks_loop` where that thread runs the event loop.
     Waiting { stack: SampledStack<'a>, blocks_loop: bool },
     /// No source tells.
@@ -92,7 +92,7 @@ impl<'a> Stretch<'_, 'a> {
     pub(crate) fn stack(&self) -> Option<SampledStack<'a>> {
         match self.doing {
             Doing::Running(stack) | Doing::Waiting { stack, .. } => Some(stack),
-            Doing::Connected { thread, .. } => thread.map(|(stack, _)| stack),
+            Doing::Outside { thread, .. } => thread.map(|(stack, _)| stack),
             Doing::Dependency { .. } | Doing::Unknown => None,
         }
     }
@@ -244,8 +244,9 @@ fn split_call<'v, 'a>(
         let doing = threads_doing(view, moments.threads(moment));
         seen.push(Stretch { from: start.max(from), to: end.min(to), doing });
     }
-    let waits = if is_alone { socket_waits(view, from, to) } else { Vec::new() };
-    let stretches = merge_stretches(from, to, &seen, &spans, &waits);
+    let (waits, runs) =
+        if is_alone { (socket_waits(view, from, to), program_runs(view, from, to)) } else { Default::default() };
+    let stretches = merge_stretches(from, to, &seen, &spans, [&waits, &runs]);
     ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples, is_alone }
 }
 
@@ -281,68 +282,88 @@ fn threads_doing<'v, 'a>(view: &'v View<'a>, threads: &[SampledThread]) -> Doing
     }
 }
 
+/// A time in which something outside of the server is named, with the name.
+type NamedTime<'a> = (Nanos, Nanos, &'a str);
+
 /// Waits for answers that began and ended within a call, with the addresses. A connection that waits for longer is no part of
 /// the call: it may be subscribed to something.
-fn socket_waits<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos, &'a str)> {
+fn socket_waits<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<NamedTime<'a>> {
     let all = &view.inside.socket_waits;
     let begin = all.partition_point(|wait| wait.from + CLOCK_TOLERANCE < from);
     let within = all[begin..].iter().take_while(|wait| wait.from < to).filter(|wait| wait.to <= to + TRAFFIC_TOLERANCE);
     within.map(|wait| (wait.from, wait.to.min(to), view.inside.sockets[wait.socket as usize].address)).collect()
 }
 
+/// Times within a call in which programs computed that the server started.
+fn program_runs<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<NamedTime<'a>> {
+    let runs = view.inside.program_runs.iter().take_while(|run| run.from < to).filter(|run| run.to > from);
+    runs.map(|run| (run.from.max(from), run.to.min(to), run.program)).collect()
+}
+
+/// Times in the order in which they begin, of which the one counts that began last and has not ended.
+struct Latest<'x, T> {
+    times: &'x [T],
+    next: usize,
+    open: Vec<&'x T>,
+}
+
+impl<'x, T> Latest<'x, T> {
+    fn new(times: &'x [T]) -> Self {
+        Self { times, next: 0, open: Vec::new() }
+    }
+
+    /// The one that counts at `at`, which never goes back. `window` tells the beginning and the end of one.
+    fn find(&mut self, at: Nanos, window: impl Fn(&T) -> (Nanos, Nanos)) -> Option<&'x T> {
+        while let Some(one) = self.times.get(self.next).filter(|one| window(one).0 <= at) {
+            self.open.push(one);
+            self.next += 1;
+        }
+        // Only the last one counts, so that ended ones below it may stay.
+        while self.open.last().is_some_and(|one| window(one).1 <= at) {
+            self.open.pop();
+        }
+        self.open.last().copied()
+    }
+}
+
 /// Gives each part of `from` to `to` to what was seen, by precedence: a thread that runs, the dependency whose span began
-/// last, the connection whose wait began last, a thread that waits.
+/// last, the connection whose wait began last, a program that computes, a thread that waits.
 fn merge_stretches<'v, 'a>(
     from: Nanos,
     to: Nanos,
     seen: &[Stretch<'v, 'a>],
     spans: &[&'v ProgramSpan<'a>],
-    waits: &[(Nanos, Nanos, &'a str)],
+    [waits, runs]: [&[NamedTime<'a>]; 2],
 ) -> Vec<Stretch<'v, 'a>> {
     let mut bounds: Vec<Nanos> = vec![from, to];
     bounds.extend(seen.iter().flat_map(|stretch| [stretch.from, stretch.to]));
     bounds.extend(spans.iter().flat_map(|span| [span.began, span.ended.at.min(to)]));
-    bounds.extend(waits.iter().flat_map(|wait| [wait.0, wait.1]));
+    bounds.extend(waits.iter().chain(runs).flat_map(|time| [time.0, time.1]));
     bounds.retain(|bound| (from..=to).contains(bound));
     bounds.sort_unstable();
     bounds.dedup();
     let mut stretches: Vec<Stretch<'v, 'a>> = Vec::new();
-    let (mut next_seen, mut next_span, mut next_wait) = (0, 0, 0);
-    // Spans that are open at the current bound, in the order in which they began.
-    let mut open: Vec<&'v ProgramSpan<'a>> = Vec::new();
-    let mut open_waits: Vec<&(Nanos, Nanos, &'a str)> = Vec::new();
+    let mut next_seen = 0;
+    let (mut spans, mut waits, mut runs) = (Latest::new(spans), Latest::new(waits), Latest::new(runs));
     for pair in bounds.windows(2) {
         let (start, end) = (pair[0], pair[1]);
         while seen.get(next_seen).is_some_and(|stretch| stretch.to <= start) {
             next_seen += 1;
         }
-        while let Some(span) = spans.get(next_span).filter(|span| span.began <= start) {
-            open.push(span);
-            next_span += 1;
-        }
-        // Only the last one counts, so that ended ones below it may stay.
-        while open.last().is_some_and(|span| span.ended.at <= start) {
-            open.pop();
-        }
-        while let Some(wait) = waits.get(next_wait).filter(|wait| wait.0 <= start) {
-            open_waits.push(wait);
-            next_wait += 1;
-        }
-        while open_waits.last().is_some_and(|wait| wait.1 <= start) {
-            open_waits.pop();
-        }
-        let connected = open_waits.last().map(|wait| wait.2);
         let sampled = seen.get(next_seen).filter(|stretch| stretch.from <= start).map(|stretch| stretch.doing);
-        let doing = match (sampled, open.last(), connected) {
+        let span = spans.find(start, |span| (span.began, span.ended.at)).copied();
+        let wait = waits.find(start, |wait| (wait.0, wait.1)).map(|wait| (DependencyKind::Connection, wait.2));
+        let run = runs.find(start, |run| (run.0, run.1)).map(|run| (DependencyKind::Program, run.2));
+        let doing = match (sampled, span, wait.or(run)) {
             (Some(Doing::Running(stack)), _, _) => Doing::Running(stack),
             (Some(Doing::Waiting { stack, blocks_loop: true }), Some(span), _) => {
                 Doing::Dependency { span, blocked: Some(stack) }
             }
             (_, Some(span), _) => Doing::Dependency { span, blocked: None },
-            (Some(Doing::Waiting { stack, blocks_loop }), None, Some(address)) => {
-                Doing::Connected { address, thread: Some((stack, blocks_loop)) }
+            (Some(Doing::Waiting { stack, blocks_loop }), None, Some((kind, name))) => {
+                Doing::Outside { kind, name, thread: Some((stack, blocks_loop)) }
             }
-            (_, None, Some(address)) => Doing::Connected { address, thread: None },
+            (_, None, Some((kind, name))) => Doing::Outside { kind, name, thread: None },
             (Some(other), None, None) => other,
             (None, None, None) => Doing::Unknown,
         };

@@ -75,7 +75,7 @@ pub struct DependencyTime {
     pub kind: DependencyKind,
     /// Its name: `api.example.org:8080`, `postgresql shop`.
     pub name: String,
-    /// Requests to it; 0 where only the connection is known.
+    /// Requests to it; 0 where only the connection is known, and for a program.
     pub requests: u64,
     /// Time in which the program waited for it and did nothing else.
     #[serde(rename = "time_ns")]
@@ -178,8 +178,8 @@ impl<'a> ToolSum<'a> {
                 self.flame.add_stack(stack, ThreadState::Running, time);
             }
             Doing::Dependency { span, .. } => self.tables.add_dependency(span.dependency, span.kind, 0, time),
-            Doing::Connected { address, thread } => {
-                self.tables.add_dependency(address, DependencyKind::Connection, 0, time);
+            Doing::Outside { kind, name, thread } => {
+                self.tables.add_dependency(name, kind, 0, time);
                 if let Some((stack, _)) = thread {
                     self.tables.add_waiting(stack, time);
                 }

@@ -1,7 +1,7 @@
 //! Evidence about the inside of a server's programs: the spans of requests that they made, sampled stacks, and
 //! connections.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use mcpace_record::{EventKind, EvidenceSource, Nanos, PauseCause, StackId, ThreadLock};
 
@@ -10,9 +10,10 @@ use super::sockets::{ProgramSocket, SocketJoin, SocketWait};
 use super::span_join::{JoinedSpans, SpanJoin};
 use super::texts::Keeper;
 
-/// Pauses and samples that are kept at most; later ones are counted as left out.
+/// Pauses, samples and times of other programs that are kept at most; later ones are counted as left out.
 const MOST_PAUSES: usize = 2_000_000;
 const MOST_SAMPLES: usize = 10_000_000;
+const MOST_PROGRAM_RUNS: usize = 2_000_000;
 
 /// Reasons of missing sources that are kept at most.
 const MOST_MISSING: usize = 16;
@@ -59,6 +60,15 @@ pub(crate) struct ProgramPause {
     pub(crate) cause: PauseCause,
 }
 
+/// A time in which another program that the server started computed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramRun<'a> {
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
+    /// Name of the program.
+    pub(crate) program: &'a str,
+}
+
 /// All evidence about the inside of a server's programs.
 #[derive(Debug, Default)]
 pub(crate) struct InsideEvidence<'a> {
@@ -74,6 +84,8 @@ pub(crate) struct InsideEvidence<'a> {
     pub(crate) sockets: Vec<ProgramSocket<'a>>,
     /// Times in which an answer was awaited on one of the connections, by their beginning.
     pub(crate) socket_waits: Vec<SocketWait>,
+    /// Times in which programs computed that the sampled processes started, by their beginning.
+    pub(crate) program_runs: Vec<ProgramRun<'a>>,
     /// Sources that gave nothing, with the reason.
     pub(crate) missing: Vec<(EvidenceSource, &'a str)>,
     /// Spans and samples for which there was no room.
@@ -86,6 +98,14 @@ pub(super) struct InsideJoin<'a> {
     evidence: InsideEvidence<'a>,
     numbers: HashMap<StackId, u32>,
     sockets: SocketJoin<'a>,
+    descendants: Vec<DescendantRun<'a>>,
+}
+
+/// A time in which a descendant of the watched process computed. It may be the server's own process.
+struct DescendantRun<'a> {
+    pid: u32,
+    ancestors: Vec<u32>,
+    run: ProgramRun<'a>,
 }
 
 impl<'a> InsideJoin<'a> {
@@ -121,6 +141,14 @@ impl<'a> InsideJoin<'a> {
                     evidence.left_out += 1;
                 }
             }
+            EventKind::ProcessRan { pid, ancestors, program, began } => {
+                if self.descendants.len() < MOST_PROGRAM_RUNS {
+                    let run = ProgramRun { from: (*began).min(at.at), to: at.at, program: keeper.keep_text(program) };
+                    self.descendants.push(DescendantRun { pid: *pid, ancestors: ancestors.clone(), run });
+                } else {
+                    evidence.left_out += 1;
+                }
+            }
             EventKind::SourceMissing { source, reason, .. } if evidence.missing.len() < MOST_MISSING => {
                 evidence.missing.push((*source, keeper.keep_text(reason)));
             }
@@ -130,6 +158,7 @@ impl<'a> InsideJoin<'a> {
 
     /// All evidence; `join` joins the spans.
     pub(super) fn finish_evidence(mut self, join: impl FnOnce(SpanJoin<'a>) -> JoinedSpans<'a>) -> InsideEvidence<'a> {
+        self.evidence.program_runs = self.program_runs();
         self.evidence.spans = join(self.spans);
         self.evidence.left_out += self.evidence.spans.facts.left_out;
         self.evidence.pauses.sort_by_key(|pause| pause.began);
@@ -137,5 +166,16 @@ impl<'a> InsideJoin<'a> {
         (self.evidence.sockets, self.evidence.socket_waits) = (sockets, waits);
         self.evidence.left_out = self.evidence.left_out.saturating_add(left_out);
         self.evidence
+    }
+
+    /// The times of programs that a sampled process started, and that are not sampled themselves.
+    fn program_runs(&self) -> Vec<ProgramRun<'a>> {
+        let sampled: HashSet<u32> = self.evidence.samples.iter().map(|sample| sample.pid).collect();
+        let is_other = |one: &&DescendantRun<'_>| {
+            !sampled.contains(&one.pid) && one.ancestors.iter().any(|pid| sampled.contains(pid))
+        };
+        let mut runs: Vec<_> = self.descendants.iter().filter(is_other).map(|one| one.run).collect();
+        runs.sort_by_key(|run| run.from);
+        runs
     }
 }

@@ -59,6 +59,7 @@ impl<'a> Join<'a> {
             | EventKind::StackSeen { .. }
             | EventKind::StackSample { .. }
             | EventKind::RuntimePause { .. }
+            | EventKind::ProcessRan { .. }
             | EventKind::SocketOpened { .. }
             | EventKind::SocketTraffic { .. }
             | EventKind::SocketClosed { .. }

@@ -19,6 +19,8 @@ pub enum DependencyKind {
     Other,
     /// A dependency of which only the connection to it is known.
     Connection,
+    /// Another program that the server started, while it computes.
+    Program,
 }
 
 /// The call that a program's request belongs to.

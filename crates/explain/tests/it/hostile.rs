@@ -313,6 +313,12 @@ fn inside_event() -> impl Strategy<Value = EventKind> {
             running,
             lock
         }),
+        (0..4_u32, vec(0..4_u32, 0..4), at()).prop_map(|(pid, ancestors, began)| EventKind::ProcessRan {
+            pid,
+            ancestors,
+            program: "git".to_owned(),
+            began
+        }),
         (socket(), option::of(at())).prop_map(|(socket, absent)| EventKind::SocketOpened {
             socket,
             pid: None,

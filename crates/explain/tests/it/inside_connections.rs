@@ -2,8 +2,8 @@
 
 use mcpace_explain::{Cause, DependencyConnectionPerCall, DependencyKind, explain_recording};
 use mcpace_record::{
-    EventKind, LineFrom, Nanos, Recording, SocketCloser, SocketId, SocketTraffic, Span, SpanKind, StackFrame, StackId,
-    TcpInfo,
+    Event, EventKind, Instrument, LineFrom, Nanos, Recording, RecordingHead, SocketCloser, SocketId, SocketTraffic,
+    Span, SpanKind, StackFrame, StackId, TcpInfo,
 };
 
 use crate::script::{Reply, Script, call_tool, ms};
@@ -190,6 +190,39 @@ fn a_dependency_without_spans_is_named_by_its_connection() {
     assert_eq!(explained.tool_times[0].lines[0].line.function, "lookup");
     let explained = explain_recording(&recording(4, kept, None, &[(40.0, 80.0)]), None);
     assert_eq!(explained.tool_times[0].dependencies[0].kind, DependencyKind::Database);
+}
+
+/// A scene of two calls of 100 ms with a sampled thread that waits in `lookup`, and these times of other processes.
+fn with_programs(runs: &[(u32, &[u32], f64, f64)]) -> Recording {
+    let mut events = recording(2, |_| Vec::new(), Some((0.0, 100.0, CONNECTS)), &[]).events().to_vec();
+    for id in 0..2 {
+        let at = 1_000.0 + 200.0 * f64::from(id);
+        for &(pid, ancestors, from, to) in runs {
+            let (program, began) = ("git".to_owned(), ms(at + from));
+            let kind = EventKind::ProcessRan { pid, ancestors: ancestors.to_vec(), program, began };
+            events.push(Event { at: ms(at + to), kind });
+        }
+    }
+    events.sort_by_key(|event| event.at);
+    Recording::new(RecordingHead::bare(Instrument::Client), events)
+}
+
+#[test]
+fn a_program_that_the_server_started_is_named_while_it_computes() {
+    let explained = explain_recording(&with_programs(&[(50, &[42], 20.0, 60.0), (51, &[50, 42], 50.0, 70.0)]), None);
+    let tool = &explained.tool_times[0];
+    let [dependency] = tool.dependencies.as_slice() else { panic!("{tool:?}") };
+    assert_eq!((dependency.kind, dependency.name.as_str()), (DependencyKind::Program, "git"));
+    assert_eq!((dependency.time, dependency.requests), (ms(100.0), 0));
+    // The line that waits for it keeps its time.
+    assert_eq!(tool.lines[0].line.function, "lookup");
+    assert_eq!(tool.waiting + dependency.time + tool.rest, tool.server);
+}
+
+#[test]
+fn a_process_that_is_the_server_or_that_started_it_is_no_other_program() {
+    let explained = explain_recording(&with_programs(&[(42, &[7], 20.0, 60.0), (8, &[7], 20.0, 60.0)]), None);
+    assert_eq!(explained.tool_times[0].dependencies, []);
 }
 
 #[test]

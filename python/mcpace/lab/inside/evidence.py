@@ -30,6 +30,8 @@ from mcpace.lab.targets import Target
 
 LOOK_PERIOD_S = 0.004
 """Time between two looks at the connections of the server's processes."""
+PROGRAM_PERIOD_S = 0.01
+"""Time between two looks at the programs that the server's processes start."""
 EXPORT_DELAY_S = 0.2
 """Longest time for which a program keeps its spans before it sends them."""
 EXPORT_S = 0.2
@@ -48,7 +50,7 @@ class InsideEvidence:
         """
         self._starts_program = running is None
         self._instrumentations: list[Instrumentation] = []
-        self._watcher: _core.SocketWatcher | None = None
+        self._watchers: list[_core.SocketWatcher | _core.ProcessWatcher] = []
         self._recordings: list[_core.Recording] = []
         self._own_exporter: list[str] = []
         # Each source is stopped although another one fails, here and in close().
@@ -60,12 +62,12 @@ class InsideEvidence:
             stack.callback(self._stop_receiver)
             if running is not None:
                 self._add_instrumentation(running, stack)
-                self._watch_connections(running.pid)
+                self._watch_outside(running.pid)
             else:
                 for runtime in command_runtimes(command):
                     made = make_instrumentation(runtime, command, Path(folder.name), say)
                     self._add_instrumentation(made, stack)
-            stack.callback(self._stop_watcher)
+            stack.callback(self._stop_watchers)
             self._sources = stack.pop_all()
 
     def __enter__(self) -> InsideEvidence:
@@ -102,7 +104,7 @@ class InsideEvidence:
         """
         if not self._starts_program:
             return
-        self._watch_connections(pid)
+        self._watch_outside(pid)
         for instrumentation in self._samplers():
             instrumentation.watch(pid)
 
@@ -118,24 +120,25 @@ class InsideEvidence:
                 instrumentation.resume()
 
     def end_sampling(self) -> None:
-        """Takes the last evidence that only a running program gives: samples, connections, and spans that it has not
-        sent yet. Call it after the last request, before the program ends.
+        """Takes the last evidence that only a running program gives: samples, connections, started programs, and spans
+        that it has not sent yet. Call it after the last request, before the program ends.
         """
         if self._starts_program:
             # No event tells that the last spans were sent.
             time.sleep(EXPORT_DELAY_S + EXPORT_S)
-        self._stop_watcher()
+        self._stop_watchers()
         for instrumentation in self._samplers():
             instrumentation.end_sampling()
 
-    def _watch_connections(self, pid: int) -> None:
+    def _watch_outside(self, pid: int) -> None:
+        """Watches the connections of the processes, and the programs that they start."""
         exporters = [self._receiver.endpoint.removeprefix("http://")]
-        self._watcher = _core.SocketWatcher(pid, period_s=LOOK_PERIOD_S, ignored=exporters)
+        self._watchers.append(_core.SocketWatcher(pid, period_s=LOOK_PERIOD_S, ignored=exporters))
+        self._watchers.append(_core.ProcessWatcher(pid, period_s=PROGRAM_PERIOD_S))
 
-    def _stop_watcher(self) -> None:
-        watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            self._recordings.append(watcher.stop())
+    def _stop_watchers(self) -> None:
+        while self._watchers:
+            self._recordings.append(self._watchers.pop().stop())
 
     def _stop_receiver(self) -> None:
         self._recordings.append(self._receiver.stop())

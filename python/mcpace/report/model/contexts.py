@@ -15,7 +15,7 @@ Closer = Literal["client", "server", "instrument"]
 CountedFrom = Literal["beginning", "last-event"]
 """The event that a time-out counts from."""
 
-DependencyKind = Literal["http", "database", "other", "connection"]
+DependencyKind = Literal["http", "database", "other", "connection", "program"]
 """The kind of a dependency that a program waits for."""
 
 Follows = Literal["token", "session", "everything", "processor-time"]

@@ -10,12 +10,12 @@ from mcpace.report.model.base import Model, Number, Whole
 class DependencyWait(Model):
     """Waits for one dependency: means over the calls, in seconds."""
 
-    kind: Literal["http", "database", "other", "connection"]
-    """``connection`` where only the connection to it is known."""
+    kind: Literal["http", "database", "other", "connection", "program"]
+    """``connection`` where only the connection to it is known; ``program`` for a program that the server started."""
     name: str
-    """``api.example.org:8080``, ``postgresql shop``, ``10.0.0.5:5432``."""
+    """``api.example.org:8080``, ``postgresql shop``, ``10.0.0.5:5432``, ``git``."""
     requests: Number
-    """Requests in a call; 0 where only the connection is known."""
+    """Requests in a call; 0 for a connection and a program."""
     time_s: Number
     """Time in which the program waited for the dependency and did nothing else."""
 

@@ -56,7 +56,7 @@ fn blocked_stack<'a>(stretch: &Stretch<'_, 'a>) -> Option<SampledStack<'a>> {
         Doing::Waiting { stack, blocks_loop: true } => Some(stack),
         Doing::Running(stack) if calls_synchronously(stack) => Some(stack),
         Doing::Dependency { blocked, .. } => blocked,
-        Doing::Connected { thread: Some((stack, true)), .. } => Some(stack),
+        Doing::Outside { thread: Some((stack, true)), .. } => Some(stack),
         _ => None,
     }
 }

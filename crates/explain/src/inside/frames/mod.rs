@@ -107,7 +107,7 @@ pub(crate) fn called_name<'a>(call: &StackCall<'a>) -> &'a str {
 pub(crate) fn waits_for_work(stack: &[StackCall<'_>]) -> bool {
     let Some(innermost) = stack.first() else { return true };
     match Language::of_stack(stack) {
-        Language::Python => python::waits_for_work(innermost),
+        Language::Python => python::waits_for_work(innermost, stack.get(1)),
         Language::Node | Language::Java => false,
     }
 }
@@ -274,6 +274,15 @@ mod tests {
         assert_eq!(own_call(&[mcp, program]), None);
         assert_eq!(working_package(&[call("load", "/usr/lib/python3.11/ssl.py"), httpx, own]), Some("httpx"));
         assert_eq!(working_package(&[own, mcp]), None);
+    }
+
+    #[test]
+    fn a_select_waits_for_work_in_an_event_loop_and_for_an_answer_elsewhere() {
+        let select = call("PollSelector.select", "/usr/lib/python3.11/selectors.py");
+        let run_once = call("BaseEventLoop._run_once", "/usr/lib/python3.11/asyncio/base_events.py");
+        let communicate = call("Popen._communicate", "/usr/lib/python3.11/subprocess.py");
+        assert!(waits_for_work(&[select, run_once]));
+        assert!(!waits_for_work(&[select, communicate, call("fetch", "/srv/tools.py")]));
     }
 
     #[test]

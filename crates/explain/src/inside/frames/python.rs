@@ -64,11 +64,12 @@ fn module_name(path: &str) -> &str {
     segment.strip_suffix(".py").unwrap_or(segment)
 }
 
-/// Whether a thread with this innermost call only waits for work: it is in an event loop's select, or in a pool's queue.
-pub(super) fn waits_for_work(innermost: &StackCall<'_>) -> bool {
+/// Whether a thread with this innermost call and this caller only waits for work: it is in an event loop's select, or in a
+/// pool's queue. A select of other code awaits an answer, as `subprocess.run` does.
+pub(super) fn waits_for_work(innermost: &StackCall<'_>, caller: Option<&StackCall<'_>>) -> bool {
     let name = called_name(innermost);
     match origin_of(innermost.file) {
-        Origin::Standard("selectors") => name == "select",
+        Origin::Standard("selectors") => name == "select" && caller.is_none_or(|call| serves_selector(call.file)),
         Origin::Standard("threading") => name == "wait" || name == "_wait_for_tstate_lock",
         Origin::Standard("queue") => name == "get",
         Origin::Standard("concurrent") => name == "_worker",
@@ -76,6 +77,14 @@ pub(super) fn waits_for_work(innermost: &StackCall<'_>) -> bool {
         Origin::Library("uvloop" | "anyio") => true,
         _ => false,
     }
+}
+
+/// Whether a file is that of an event loop or of a server, whose select waits for the next event or connection.
+fn serves_selector(file: &str) -> bool {
+    matches!(
+        origin_of(file),
+        Origin::Standard("asyncio" | "socketserver") | Origin::Library("anyio" | "trio" | "gunicorn")
+    )
 }
 
 /// Whether the outermost code that is not Python's sends the spans.
