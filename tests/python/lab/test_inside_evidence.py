@@ -139,8 +139,8 @@ def test_each_source_is_stopped_although_another_one_fails(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     sources = InsideEvidence(["python"], print)
     sources.watch(os.getpid())
-    watcher, port = sources._watcher, int(sources._receiver.endpoint.rpartition(":")[2])
-    assert watcher is not None
+    watchers, port = list(sources._watchers), int(sources._receiver.endpoint.rpartition(":")[2])
+    assert len(watchers) == 2
     socket.create_connection(("127.0.0.1", port)).close()
     if fails_at == "cleanup":
         # A program that still runs writes a file while the folder is deleted.
@@ -154,8 +154,9 @@ def test_each_source_is_stopped_although_another_one_fails(
         assert list(tmp_path.iterdir()) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
-    with pytest.raises(_core.UsageProblem):
-        watcher.stop()
+    for watcher in watchers:
+        with pytest.raises(_core.UsageProblem):
+            watcher.stop()
     sources.close()
 
 
