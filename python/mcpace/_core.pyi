@@ -268,6 +268,9 @@ class Recording:
         """
     def add_pauses(self, pid: int, pauses: list[tuple[int, int]]) -> None:
         """Adds pauses of a process's runtime for garbage collection: beginning and end of each, in nanoseconds."""
+    def add_pool_work(self, pid: int, stretches: list[tuple[int, int, str]]) -> None:
+        """Adds work that the runtime of a process's language did on threads of its own: beginning and end in
+        nanoseconds, and name (``files``) of each stretch of time."""
     def add_missing_source(self, source: str, reason: str) -> None:
         """Adds that a source of evidence (``spans``, ``stacks``, ``pauses`` or ``sockets``) gave nothing."""
     def add_call(

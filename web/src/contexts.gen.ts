@@ -341,7 +341,7 @@ export interface RepeatedDependencyCall {
   cause_ns?: number;
   dependency?: string;
   gain_ns?: number;
-  kind?: "http" | "database" | "other" | "connection" | "program";
+  kind?: "http" | "database" | "other" | "connection" | "program" | "pool-work";
   pattern?: string;
   requests?: number;
   server_ns?: number;
@@ -445,7 +445,7 @@ export interface SlowDependency {
   cause_ns?: number;
   dependency?: string;
   gain_ns?: number;
-  kind?: "http" | "database" | "other" | "connection" | "program";
+  kind?: "http" | "database" | "other" | "connection" | "program" | "pool-work";
   pattern?: string;
   requests?: number;
   server_ns?: number;

@@ -108,8 +108,8 @@ impl Watching {
         self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Processes, pid: None, reason });
     }
 
-    /// Adds processes that are new and forgets those that have ended, at the time `last` of the last look. What a process
-    /// used before the first search is left out.
+    /// Adds processes that are new and forgets those that have ended, at the time `last` of the last look. The time that a process
+    /// used before the first search does not count.
     fn find_processes(&mut self, last: Nanos, is_first: bool) {
         let found = descendants(self.root, MOST_PROCESSES);
         let ended: Vec<u32> =

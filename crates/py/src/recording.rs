@@ -240,6 +240,15 @@ impl Recording {
         self.lock_recording().add(pauses.into_iter().map(event).collect());
     }
 
+    /// Adds work that the runtime of a process's language did on threads of its own: beginning, end and name of each.
+    fn add_pool_work(&self, pid: u32, stretches: Vec<(u64, u64, String)>) {
+        let event = |(began, ended, work)| Event {
+            at: Nanos(ended),
+            kind: EventKind::PoolWork { pid, work, began: Nanos(began) },
+        };
+        self.lock_recording().add(stretches.into_iter().map(event).collect());
+    }
+
     /// Sums over what the server's programs did from one moment to another, in nanoseconds of the recording's clock.
     fn inside_sums<'py>(&self, py: Python<'py>, from_ns: u64, to_ns: u64) -> PyResult<Bound<'py, PyAny>> {
         let sums = py.detach(|| inside_sums(&self.lock_recording(), Nanos(from_ns), Nanos(to_ns)));

@@ -37,6 +37,7 @@ impl Event {
             | EventKind::StdioLine { messages, body, .. } => (&[][..], messages.as_slice(), body.as_ref()),
             EventKind::Span(span) => return size_of::<Self>() + span.memory_size(),
             EventKind::SocketOpened { address, .. } => return size_of::<Self>() + address.len(),
+            EventKind::PoolWork { work, .. } => return size_of::<Self>() + work.len(),
             EventKind::ProcessRan { ancestors, program, .. } => {
                 return size_of::<Self>() + program.len() + size_of_val(ancestors.as_slice());
             }
@@ -467,6 +468,15 @@ pub enum EventKind {
         /// Name of its program: `git`, `chromium`.
         program: String,
         /// When it was seen to begin.
+        began: Nanos,
+    },
+    /// Work that the runtime of a program's language did on threads of its own ended now.
+    PoolWork {
+        /// The process.
+        pid: u32,
+        /// Its name: `files`.
+        work: String,
+        /// When it began.
         began: Nanos,
     },
     /// The runtime of a program's language let the program go on after a pause.

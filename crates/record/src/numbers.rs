@@ -90,6 +90,7 @@ impl<'e> EventNumbers<'e> {
             | EventKind::ProcessExited { .. }
             | EventKind::ProcessSample { .. }
             | EventKind::ProcessRan { .. }
+            | EventKind::PoolWork { .. }
             | EventKind::ProcessorTime { .. }
             | EventKind::Span(_)
             | EventKind::RuntimePause { .. }

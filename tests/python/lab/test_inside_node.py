@@ -116,8 +116,17 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
         {"pauses": [[5, 9], [9, 5], [-1, 2], [1, 1 << 60]]},
         {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]},
         {"missing": {"source": "spans", "reason": "no module"}},
+        {"poolWork": [[5, 9, "files"], [9, 5, "files"], [5, 9, "\x1b[2J"]]},
     ]  # fmt: skip
-    bad = [{"profile": 3}, {"pauses": [["x"]]}, {"missing": {"source": "secrets"}}, [], 7, {"x": "y" * 200_000}]
+    bad = [
+        {"profile": 3},
+        {"pauses": [["x"]]},
+        {"missing": {"source": "secrets"}},
+        [],
+        7,
+        {"poolWork": 5},
+        {"x": "y" * 200_000},
+    ]
     lines = [json.dumps(line) for pair in zip(good, [*bad], strict=False) for line in pair]
     file = tmp_path / "node-7.jsonl"
     file.write_text("\n".join([*lines, "[" * 50_000, '{"profile": {"nodes": [']))
@@ -127,6 +136,7 @@ def test_a_file_that_is_damaged_gives_its_good_lines(tmp_path: Path, monkeypatch
     text = json.dumps(recording.events())
     names = [next(iter(event["event"])) for event in recording.events()]
     assert sorted(names) == [
+        "pool-work",
         "runtime-pause",
         "source-missing",
         "span",
@@ -344,6 +354,26 @@ def test_samples_and_pauses_are_on_the_clock_of_recordings(
         times = [event["at"] for event in recording.events() if kind in event["event"]]
         assert len(times) > 3
         assert before < min(times) <= max(times) < after, kind
+
+
+@needs_node
+def test_files_that_the_program_awaits_are_told(instrumentation: NodeInstrumentation, tmp_path: Path) -> None:
+    program = tmp_path / "server.mjs"
+    program.write_text(
+        "import { readdir } from 'node:fs/promises';"
+        f"const end = Date.now() + 300; while (Date.now() < end) await readdir({json.dumps(str(tmp_path))});"
+        "await new Promise((resolve) => setTimeout(resolve, 300));"
+    )
+    began = time.monotonic_ns()
+    started(instrumentation, "node", str(program))
+    took = time.monotonic_ns() - began
+    instrumentation.close()
+    recording = _core.SpanReceiver().stop()
+    instrumentation.add_to(recording)
+    work = [(event["event"]["pool-work"], event["at"]) for event in recording.events() if "pool-work" in event["event"]]
+    assert {own["work"] for own, _ in work} == {"files"}
+    # It reads for 300 ms, and waits for a timer afterwards.
+    assert 0.1e9 < sum(at - own["began"] for own, at in work) < took - 0.25e9
 
 
 @needs_node

@@ -19,7 +19,7 @@ mod warm_calls;
 
 use mcpace_record::Nanos;
 
-use crate::view::{CLOCK_TOLERANCE, Exchange, ProgramSpan, SampledStack, SampledThread, View};
+use crate::view::{CLOCK_TOLERANCE, Exchange, HelperTime, ProgramSpan, SampledStack, SampledThread, SocketWait, View};
 use frames::{own_call, runs_event_loop};
 use pool_waits::is_at_work;
 
@@ -74,8 +74,9 @@ pub(crate) enum Doing<'v, 'a> {
     Running(SampledStack<'a>),
     /// It waited for a dependency. `blocked` is the stack of the event loop's thread where that thread waited as well.
     Dependency { span: &'v ProgramSpan<'a>, blocked: Option<SampledStack<'a>> },
-    /// No span covers the time, and it waited for an answer on a connection, or a program that it started computed. `thread` is
-    /// the stack of a thread that waited within the tool, and whether that thread runs the event loop.
+    /// No span covers the time, and it waited for an answer on a connection, or a helper worked: a program that it started, or
+    /// threads of its runtime. `thread` is the stack of a thread that waited within the tool, and whether that thread runs the
+    /// event loop.
     Outside { kind: DependencyKind, name: &'a str, thread: Option<(SampledStack<'a>, bool)> },
     /// A thread waited within the tool, and no span covers that. `blocks_loop` where that thread runs the event loop.
     Waiting { stack: SampledStack<'a>, blocks_loop: bool },
@@ -244,9 +245,9 @@ fn split_call<'v, 'a>(
         let doing = threads_doing(view, moments.threads(moment));
         seen.push(Stretch { from: start.max(from), to: end.min(to), doing });
     }
-    let (waits, runs) =
-        if is_alone { (socket_waits(view, from, to), program_runs(view, from, to)) } else { Default::default() };
-    let stretches = merge_stretches(from, to, &seen, &spans, [&waits, &runs]);
+    let (waits, helpers) =
+        if is_alone { (socket_waits(view, from, to), helper_times(view, from, to)) } else { Default::default() };
+    let stretches = merge_stretches(from, to, &seen, &spans, [&waits, &helpers]);
     ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples, is_alone }
 }
 
@@ -282,22 +283,25 @@ fn threads_doing<'v, 'a>(view: &'v View<'a>, threads: &[SampledThread]) -> Doing
     }
 }
 
-/// A time in which something outside of the server is named, with the name.
-type NamedTime<'a> = (Nanos, Nanos, &'a str);
-
 /// Waits for answers that began and ended within a call, with the addresses. A connection that waits for longer is no part of
 /// the call: it may be subscribed to something.
-fn socket_waits<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<NamedTime<'a>> {
+fn socket_waits<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<HelperTime<'a>> {
     let all = &view.inside.socket_waits;
     let begin = all.partition_point(|wait| wait.from + CLOCK_TOLERANCE < from);
     let within = all[begin..].iter().take_while(|wait| wait.from < to).filter(|wait| wait.to <= to + TRAFFIC_TOLERANCE);
-    within.map(|wait| (wait.from, wait.to.min(to), view.inside.sockets[wait.socket as usize].address)).collect()
+    let named = |wait: &SocketWait| HelperTime {
+        from: wait.from,
+        to: wait.to.min(to),
+        kind: DependencyKind::Connection,
+        name: view.inside.sockets[wait.socket as usize].address,
+    };
+    within.map(named).collect()
 }
 
-/// Times within a call in which programs computed that the server started.
-fn program_runs<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<NamedTime<'a>> {
-    let runs = view.inside.program_runs.iter().take_while(|run| run.from < to).filter(|run| run.to > from);
-    runs.map(|run| (run.from.max(from), run.to.min(to), run.program)).collect()
+/// The times of helpers that reach into a call.
+fn helper_times<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<HelperTime<'a>> {
+    let times = view.inside.helpers.iter().take_while(|time| time.from < to).filter(|time| time.to > from);
+    times.map(|time| HelperTime { from: time.from.max(from), to: time.to.min(to), ..*time }).collect()
 }
 
 /// Times in the order in which they begin, of which the one counts that began last and has not ended.
@@ -327,24 +331,24 @@ impl<'x, T> Latest<'x, T> {
 }
 
 /// Gives each part of `from` to `to` to what was seen, by precedence: a thread that runs, the dependency whose span began
-/// last, the connection whose wait began last, a program that computes, a thread that waits.
+/// last, the connection whose wait began last, the helper whose time began last, a thread that waits.
 fn merge_stretches<'v, 'a>(
     from: Nanos,
     to: Nanos,
     seen: &[Stretch<'v, 'a>],
     spans: &[&'v ProgramSpan<'a>],
-    [waits, runs]: [&[NamedTime<'a>]; 2],
+    [waits, helpers]: [&[HelperTime<'a>]; 2],
 ) -> Vec<Stretch<'v, 'a>> {
     let mut bounds: Vec<Nanos> = vec![from, to];
     bounds.extend(seen.iter().flat_map(|stretch| [stretch.from, stretch.to]));
     bounds.extend(spans.iter().flat_map(|span| [span.began, span.ended.at.min(to)]));
-    bounds.extend(waits.iter().chain(runs).flat_map(|time| [time.0, time.1]));
+    bounds.extend(waits.iter().chain(helpers).flat_map(|time| [time.from, time.to]));
     bounds.retain(|bound| (from..=to).contains(bound));
     bounds.sort_unstable();
     bounds.dedup();
     let mut stretches: Vec<Stretch<'v, 'a>> = Vec::new();
     let mut next_seen = 0;
-    let (mut spans, mut waits, mut runs) = (Latest::new(spans), Latest::new(waits), Latest::new(runs));
+    let (mut spans, mut waits, mut helpers) = (Latest::new(spans), Latest::new(waits), Latest::new(helpers));
     for pair in bounds.windows(2) {
         let (start, end) = (pair[0], pair[1]);
         while seen.get(next_seen).is_some_and(|stretch| stretch.to <= start) {
@@ -352,9 +356,10 @@ fn merge_stretches<'v, 'a>(
         }
         let sampled = seen.get(next_seen).filter(|stretch| stretch.from <= start).map(|stretch| stretch.doing);
         let span = spans.find(start, |span| (span.began, span.ended.at)).copied();
-        let wait = waits.find(start, |wait| (wait.0, wait.1)).map(|wait| (DependencyKind::Connection, wait.2));
-        let run = runs.find(start, |run| (run.0, run.1)).map(|run| (DependencyKind::Program, run.2));
-        let doing = match (sampled, span, wait.or(run)) {
+        let wait = waits.find(start, |wait| (wait.from, wait.to));
+        let helper = helpers.find(start, |time| (time.from, time.to));
+        let outside = wait.or(helper).map(|time| (time.kind, time.name));
+        let doing = match (sampled, span, outside) {
             (Some(Doing::Running(stack)), _, _) => Doing::Running(stack),
             (Some(Doing::Waiting { stack, blocks_loop: true }), Some(span), _) => {
                 Doing::Dependency { span, blocked: Some(stack) }

@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet};
 
 use mcpace_record::{EventKind, EvidenceSource, Nanos, PauseCause, StackId, ThreadLock};
 
-use super::Stamp;
 use super::sockets::{ProgramSocket, SocketJoin, SocketWait};
 use super::span_join::{JoinedSpans, SpanJoin};
 use super::texts::Keeper;
+use super::{DependencyKind, Stamp};
 
-/// Pauses, samples and times of other programs that are kept at most; later ones are counted as left out.
+/// Pauses, samples and times of helpers that are kept at most; later ones are counted as left out.
 const MOST_PAUSES: usize = 2_000_000;
 const MOST_SAMPLES: usize = 10_000_000;
-const MOST_PROGRAM_RUNS: usize = 2_000_000;
+const MOST_HELPER_TIMES: usize = 2_000_000;
 
 /// Reasons of missing sources that are kept at most.
 const MOST_MISSING: usize = 16;
@@ -60,13 +60,15 @@ pub(crate) struct ProgramPause {
     pub(crate) cause: PauseCause,
 }
 
-/// A time in which another program that the server started computed.
+/// A time in which something worked for the server while its code waits: another program, or threads of its runtime.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ProgramRun<'a> {
+pub(crate) struct HelperTime<'a> {
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
-    /// Name of the program.
-    pub(crate) program: &'a str,
+    /// [`DependencyKind::Program`] or [`DependencyKind::PoolWork`].
+    pub(crate) kind: DependencyKind,
+    /// Name of the program, or of the work.
+    pub(crate) name: &'a str,
 }
 
 /// All evidence about the inside of a server's programs.
@@ -84,8 +86,9 @@ pub(crate) struct InsideEvidence<'a> {
     pub(crate) sockets: Vec<ProgramSocket<'a>>,
     /// Times in which an answer was awaited on one of the connections, by their beginning.
     pub(crate) socket_waits: Vec<SocketWait>,
-    /// Times in which programs computed that the sampled processes started, by their beginning.
-    pub(crate) program_runs: Vec<ProgramRun<'a>>,
+    /// Times in which programs computed that the sampled processes started, and in which their runtimes worked on threads of
+    /// their own, by their beginning.
+    pub(crate) helpers: Vec<HelperTime<'a>>,
     /// Sources that gave nothing, with the reason.
     pub(crate) missing: Vec<(EvidenceSource, &'a str)>,
     /// Spans and samples for which there was no room.
@@ -105,7 +108,7 @@ pub(super) struct InsideJoin<'a> {
 struct DescendantRun<'a> {
     pid: u32,
     ancestors: Vec<u32>,
-    run: ProgramRun<'a>,
+    time: HelperTime<'a>,
 }
 
 impl<'a> InsideJoin<'a> {
@@ -142,9 +145,18 @@ impl<'a> InsideJoin<'a> {
                 }
             }
             EventKind::ProcessRan { pid, ancestors, program, began } => {
-                if self.descendants.len() < MOST_PROGRAM_RUNS {
-                    let run = ProgramRun { from: (*began).min(at.at), to: at.at, program: keeper.keep_text(program) };
-                    self.descendants.push(DescendantRun { pid: *pid, ancestors: ancestors.clone(), run });
+                if self.descendants.len() < MOST_HELPER_TIMES {
+                    let (from, name) = ((*began).min(at.at), keeper.keep_text(program));
+                    let time = HelperTime { from, to: at.at, kind: DependencyKind::Program, name };
+                    self.descendants.push(DescendantRun { pid: *pid, ancestors: ancestors.clone(), time });
+                } else {
+                    evidence.left_out += 1;
+                }
+            }
+            EventKind::PoolWork { work, began, .. } => {
+                if evidence.helpers.len() < MOST_HELPER_TIMES {
+                    let (from, name) = ((*began).min(at.at), keeper.keep_text(work));
+                    evidence.helpers.push(HelperTime { from, to: at.at, kind: DependencyKind::PoolWork, name });
                 } else {
                     evidence.left_out += 1;
                 }
@@ -158,7 +170,9 @@ impl<'a> InsideJoin<'a> {
 
     /// All evidence; `join` joins the spans.
     pub(super) fn finish_evidence(mut self, join: impl FnOnce(SpanJoin<'a>) -> JoinedSpans<'a>) -> InsideEvidence<'a> {
-        self.evidence.program_runs = self.program_runs();
+        let programs = self.program_times();
+        self.evidence.helpers.extend(programs);
+        self.evidence.helpers.sort_by_key(|time| time.from);
         self.evidence.spans = join(self.spans);
         self.evidence.left_out += self.evidence.spans.facts.left_out;
         self.evidence.pauses.sort_by_key(|pause| pause.began);
@@ -169,13 +183,11 @@ impl<'a> InsideJoin<'a> {
     }
 
     /// The times of programs that a sampled process started, and that are not sampled themselves.
-    fn program_runs(&self) -> Vec<ProgramRun<'a>> {
+    fn program_times(&self) -> Vec<HelperTime<'a>> {
         let sampled: HashSet<u32> = self.evidence.samples.iter().map(|sample| sample.pid).collect();
         let is_other = |one: &&DescendantRun<'_>| {
             !sampled.contains(&one.pid) && one.ancestors.iter().any(|pid| sampled.contains(pid))
         };
-        let mut runs: Vec<_> = self.descendants.iter().filter(is_other).map(|one| one.run).collect();
-        runs.sort_by_key(|run| run.from);
-        runs
+        self.descendants.iter().filter(is_other).map(|one| one.time).collect()
     }
 }

@@ -60,6 +60,7 @@ impl<'a> Join<'a> {
             | EventKind::StackSample { .. }
             | EventKind::RuntimePause { .. }
             | EventKind::ProcessRan { .. }
+            | EventKind::PoolWork { .. }
             | EventKind::SocketOpened { .. }
             | EventKind::SocketTraffic { .. }
             | EventKind::SocketClosed { .. }

@@ -21,6 +21,8 @@ pub enum DependencyKind {
     Connection,
     /// Another program that the server started, while it computes.
     Program,
+    /// Work that the runtime of the server's language does on threads of its own.
+    PoolWork,
 }
 
 /// The call that a program's request belongs to.

@@ -220,6 +220,19 @@ fn a_program_that_the_server_started_is_named_while_it_computes() {
 }
 
 #[test]
+fn work_on_threads_of_the_runtime_is_named_while_the_main_thread_is_idle() {
+    let mut events = recording(2, |_| Vec::new(), None, &[(60.0, 80.0)]).events().to_vec();
+    let kind = EventKind::PoolWork { pid: 42, work: "files".to_owned(), began: ms(1_010.0) };
+    events.push(Event { at: ms(1_070.0), kind });
+    events.sort_by_key(|event| event.at);
+    let explained = explain_recording(&Recording::new(RecordingHead::bare(Instrument::Client), events), None);
+    let tool = &explained.tool_times[0];
+    let files = tool.dependencies.iter().find(|one| one.kind == DependencyKind::PoolWork).unwrap();
+    // A span says more.
+    assert_eq!((files.name.as_str(), files.time), ("files", ms(50.0)));
+}
+
+#[test]
 fn a_process_that_is_the_server_or_that_started_it_is_no_other_program() {
     let explained = explain_recording(&with_programs(&[(42, &[7], 20.0, 60.0), (8, &[7], 20.0, 60.0)]), None);
     assert_eq!(explained.tool_times[0].dependencies, []);

@@ -22,6 +22,9 @@ MOST_PROGRAMS = 64
 LONGEST_LINE = 15 << 20
 """Bytes of a line: less than the receiver of spans takes in one request."""
 MOST_PAUSES = 100_000
+MOST_POOL_WORK = 500_000
+POOL_WORK = ("files", "addresses of hosts")
+"""Names of the work of other threads in a program of Node.js: see ``node/pool_work.cjs``."""
 SOURCES = ("spans", "stacks", "pauses")
 SEND_LIMIT_S = 10.0
 DAMAGED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -36,6 +39,7 @@ class ProgramEvidence:
     stacks: SampledStacks
     span_requests: list[bytes] = field(default_factory=list)
     pauses: list[tuple[int, int]] = field(default_factory=list)
+    pool_work: list[tuple[int, int, str]] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
 
     def add_line(self, line: bytes) -> None:
@@ -49,6 +53,11 @@ class ProgramEvidence:
             for began_us, ended_us in of["pauses"]:
                 if 0 <= began_us <= ended_us < LATEST_US and len(self.pauses) < MOST_PAUSES:
                     self.pauses.append((int(began_us * 1000), int(ended_us * 1000)))
+        elif "poolWork" in of:
+            for began_us, ended_us, work in of["poolWork"]:
+                fits = 0 <= began_us <= ended_us < LATEST_US and len(self.pool_work) < MOST_POOL_WORK
+                if fits and work in POOL_WORK:
+                    self.pool_work.append((int(began_us * 1000), int(ended_us * 1000), work))
         elif "missing" in of and of["missing"]["source"] in SOURCES:
             reason = without_surrogates(f"Node.js: {of['missing']['reason']}")
             self.missing.append((of["missing"]["source"], reason[:LONGEST_REASON]))
@@ -61,6 +70,8 @@ class ProgramEvidence:
             recording.add_stacks(self.pid, [list(stack) for stack in stacks], self.stacks.samples)
         with missing_on_failure("pauses", label, add_missing):
             recording.add_pauses(self.pid, self.pauses)
+        with missing_on_failure("stacks", label, add_missing):
+            recording.add_pool_work(self.pid, self.pool_work)
         with missing_on_failure("spans", label, add_missing):
             recording.add_recording(_received_spans(self.span_requests))
         for source, reason in self.missing[:4]:

@@ -15,7 +15,7 @@ Closer = Literal["client", "server", "instrument"]
 CountedFrom = Literal["beginning", "last-event"]
 """The event that a time-out counts from."""
 
-DependencyKind = Literal["http", "database", "other", "connection", "program"]
+DependencyKind = Literal["http", "database", "other", "connection", "program", "pool-work"]
 """The kind of a dependency that a program waits for."""
 
 Follows = Literal["token", "session", "everything", "processor-time"]

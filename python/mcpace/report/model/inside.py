@@ -10,12 +10,13 @@ from mcpace.report.model.base import Model, Number, Whole
 class DependencyWait(Model):
     """Waits for one dependency: means over the calls, in seconds."""
 
-    kind: Literal["http", "database", "other", "connection", "program"]
-    """``connection`` where only the connection to it is known; ``program`` for a program that the server started."""
+    kind: Literal["http", "database", "other", "connection", "program", "pool-work"]
+    """``connection`` where only the connection to it is known; ``program`` for a program that the server started;
+    ``pool-work`` for work that the runtime of its language does on threads of its own."""
     name: str
-    """``api.example.org:8080``, ``postgresql shop``, ``10.0.0.5:5432``, ``git``."""
+    """``api.example.org:8080``, ``postgresql shop``, ``10.0.0.5:5432``, ``git``, ``files``."""
     requests: Number
-    """Requests in a call; 0 for a connection and a program."""
+    """Requests in a call; 0 for a connection, a program and work of the runtime."""
     time_s: Number
     """Time in which the program waited for the dependency and did nothing else."""
 

@@ -38,7 +38,13 @@ function start() {
   const { EvidenceFile } = require('./evidence_file.cjs');
   const file = new EvidenceFile(folder);
   file.write({ program: { pid: process.pid, node: process.version, script: realScript() } });
-  const sources = { spans: () => packages && require('./spans.cjs').start(packages, file), stacks: () => require('./samples.cjs').start(file) };
+  const sources = {
+    spans: () => packages && require('./spans.cjs').start(packages, file),
+    stacks: () => {
+      require('./samples.cjs').start(file);
+      require('./pool_work.cjs').start(file);
+    },
+  };
   for (const [source, begin] of Object.entries(sources)) {
     try {
       begin();
