@@ -101,7 +101,7 @@ struct BuiltClient<'a> {
     own: StackCall<'a>,
 }
 
-/// What counts as one build.
+/// A build, which may have several lines.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Build<'a> {
     /// A client of a library, built by one line.
