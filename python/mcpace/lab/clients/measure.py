@@ -76,17 +76,16 @@ def run(
                 with start_target(target, progress, evidence, extra_root) as place:
                     session = Session(stack, place, settings, revision, server_timing, extra_root, evidence)
                     try:
-                        rounds = settings.trials
                         for number in count(1):
                             if plain is not None:
                                 with session.pause_evidence():
                                     comparison.run_round(plain, number)
                             if not session.given_up:
-                                session.run_round(progress, f"{target.name} · round {number}/{rounds}")
-                            if number == 1 and plain is not None and comparison.note_start(session.first_connect_s):
-                                rounds = min(rounds, SLOW_START_TRIALS)
-                                result.options["trials"] = rounds
-                            if number >= rounds:
+                                session.run_round(progress, f"{target.name} · round {number}/{comparison.rounds}")
+                            if number == 1 and plain is not None:
+                                comparison.note_start(session.first_connect_s)
+                                result.options["trials"] = comparison.rounds
+                            if number >= comparison.rounds:
                                 break
                     finally:
                         with defer_interrupt():
@@ -122,6 +121,7 @@ class _Comparison:
         progress: Progress,
     ) -> None:
         self._target = target
+        self.rounds = settings.trials
         self._settings = replace(settings, keep_recordings=None)
         self._options = (revision, server_timing, extra_root)
         self._progress = progress
@@ -129,14 +129,11 @@ class _Comparison:
         self._connects: list[Case] = []
         self._slow_start_s: float | None = None
 
-    def note_start(self, start_s: float) -> bool:
-        """Whether fewer rounds than usual are to be run: each starts a program, which takes ``start_s`` with
-        instrumentation.
-        """
-        if start_s <= SLOW_START_S or not self._settings.may_run_fewer:
-            return False
-        self._slow_start_s = start_s
-        return True
+    def note_start(self, start_s: float) -> None:
+        """Sets fewer rounds where each starts a program that takes long: ``start_s`` with instrumentation."""
+        if start_s > SLOW_START_S and self._settings.may_run_fewer and self.rounds > SLOW_START_TRIALS:
+            self._slow_start_s = start_s
+            self.rounds = SLOW_START_TRIALS
 
     def open_session(self, stack: ExitStack) -> Session:
         """Starts the target without instrumentation."""
@@ -156,7 +153,7 @@ class _Comparison:
     def run_round(self, session: Session, number: int) -> None:
         """Runs one round."""
         if not session.given_up:
-            where = f"{self._target.name} · round {number}/{self._settings.trials}, for comparison"
+            where = f"{self._target.name} · round {number}/{self.rounds}, for comparison"
             session.run_round(self._progress, where)
 
     def add_trials(self, session: Session) -> None:
