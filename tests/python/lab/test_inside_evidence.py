@@ -146,7 +146,9 @@ def test_a_program_that_takes_long_to_start_has_fewer_rounds_unless_the_user_set
     run = measure.run(target, settings, Silent(), inside=True)
     assert run.options["trials"] == rounds
     assert [len(case.trials_s) for case in run.cases] == [rounds] * 3
-    added = run.cases[2].inside and run.cases[2].inside.added
+    inside = run.cases[2].inside
+    assert inside is not None
+    added = inside.added
     assert added is not None
     assert (added.rounds, added.slow_start_s is not None) == (rounds - 1, may_run_fewer)
 

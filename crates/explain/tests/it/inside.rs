@@ -183,7 +183,7 @@ fn certificates_and_the_client_of_the_jdk_are_one_build_on_several_lines() {
     let [finding] = found.as_slice() else { panic!("{found:?}") };
     let Cause::ClientBuiltPerCall(context) = &finding.cause else { panic!("{finding:?}") };
     assert_eq!((context.line.function.as_str(), context.built), ("Weather.secureClient", 1));
-    assert!((ms(13.0)..=ms(20.0)).contains(&context.times.gain), "{context:?}");
+    assert!((ms(11.0)..=ms(17.0)).contains(&context.times.gain), "{context:?}");
     assert_eq!(codes(&looked_into(&[], &works[..1])), [""; 0]);
 }
 

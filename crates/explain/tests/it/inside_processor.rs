@@ -179,7 +179,7 @@ fn an_import_within_the_building_of_a_client_is_not_the_clients_time_as_well() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let [("import", import), ("client", client)] = gains.as_slice() else { panic!("{gains:?}") };
+    let [("client", client), ("import", import)] = gains.as_slice() else { panic!("{gains:?}") };
     assert!((ms(15.0)..=ms(25.0)).contains(import), "{gains:?}");
     assert!((ms(35.0)..=ms(45.0)).contains(client), "{gains:?}");
 }
