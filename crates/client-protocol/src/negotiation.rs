@@ -175,9 +175,7 @@ impl Negotiation {
 
     /// The limit of [`Step::Discover`] ran out: a legacy program may ignore requests before `initialize`.
     pub fn handle_timeout(&mut self) -> Step {
-        let offer = Revision::LATEST_LEGACY;
-        self.state = NegotiationState::Initializing { offer, has_probe: true };
-        Step::Initialize { offer }
+        self.send_initialize_after(Revision::LATEST_LEGACY, true)
     }
 
     /// A step failed without a reply.
@@ -220,7 +218,11 @@ impl Negotiation {
     }
 
     fn send_initialize(&mut self, offer: Revision) -> Step {
-        self.state = NegotiationState::Initializing { offer, has_probe: false };
+        self.send_initialize_after(offer, false)
+    }
+
+    fn send_initialize_after(&mut self, offer: Revision, has_probe: bool) -> Step {
+        self.state = NegotiationState::Initializing { offer, has_probe };
         Step::Initialize { offer }
     }
 

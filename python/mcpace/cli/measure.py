@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def measure(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Argument(
@@ -70,7 +71,9 @@ def measure(
         python=options.interpreter_path(python),
     )
     options.check_inside(inside, pid, place)
-    settings = Settings(trials, hold, options.checked_faults(fault, [place]), timeout, recordings, calls)
+    faults = options.checked_faults(fault, [place])
+    may_run_fewer = options.is_default(context, "trials")
+    settings = Settings(trials, hold, faults, timeout, recordings, calls, may_run_fewer)
     with show_progress() as display, journal.record_progress(display, out, "measure", place.name) as progress:
         run = lab.run(
             place,

@@ -120,6 +120,12 @@ HOLD: Any = f"{DEFAULT_HOLD_S:g}s"
 TIMEOUT: Any = f"{DEFAULT_TIME_LIMIT_S:g}s"
 
 
+def is_default(context: typer.Context, option: str) -> bool:
+    """Whether neither the command line nor a settings file gives an option."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "DEFAULT"
+
+
 def chosen_tool(name: str | None, arguments: str | None) -> Tool | None:
     """Converts ``--tool`` and ``--args`` to a call.
 

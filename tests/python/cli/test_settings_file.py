@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from mcpace.cli import commands
+from mcpace.lab.clients import measure as lab_measure
+from mcpace.lab.clients.plan import Settings
+from mcpace.lab.errors import LabError
+from mcpace.lab.targets import Target
 from support.commands import Ended, run
 
 DONE, USAGE = 0, 2
@@ -51,6 +56,26 @@ def test_a_file_gives_options_which_the_command_line_overrules(name: str, text: 
     assert (trials(overruled), overruled.stderr) == (3, "")
     quiet = measure(tmp_path, "--quiet")
     assert (trials(quiet), quiet.stderr) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "may_run_fewer"),
+    [("", [], True), ("", ["--trials", "5"], False), ("[measure]\ntrials = 5\n", [], False)],
+)
+def test_a_number_of_trials_that_the_user_set_is_kept_where_a_start_takes_long(
+    text: str, words: list[str], may_run_fewer: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Settings] = []
+
+    def take_settings(target: Target, settings: Settings, *_: object, **__: object) -> None:
+        taken.append(settings)
+        raise LabError("enough is known")
+
+    (tmp_path / "mcpace.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lab_measure, "run", take_settings)
+    commands.app(["measure", "profile:simple", *words], standalone_mode=False)
+    assert [(one.trials, one.may_run_fewer) for one in taken] == [(5, may_run_fewer)]
 
 
 def test_a_folder_takes_the_file_of_its_repository(repository: Path) -> None:

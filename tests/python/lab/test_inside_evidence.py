@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -35,6 +37,14 @@ from support.commands import COMMAND
 
 PROGRAM = targets.parse_target(f"serve:{COMMAND[0]} target simple")
 GREET = Tool("greet", {"name": "x"})
+ECHO_OVER_STDIO = """
+from mcpace import MCPServer
+server = MCPServer("echo")
+@server.tool()
+def echo(text: str) -> str:
+    return text
+server.run("stdio")
+"""
 
 
 class QuietWatcher(Silent, Quiet):
@@ -87,6 +97,7 @@ class RecordingInstrumentation:
 
     def add_to(self, recording: _core.Recording) -> None:
         self.note_step("add")
+        recording.add_missing_source("stacks", "a stand-in takes none")
 
 
 @pytest.fixture
@@ -121,6 +132,25 @@ def compare_program() -> None:
         stack.callback(server.close)
         sums = server.look_inside(Case(subject=server.subject, target="null", operation="call"))
         assert sums is not None and sums.calls > 0
+
+
+@pytest.mark.usefixtures("instrumentation")
+@pytest.mark.parametrize(("may_run_fewer", "rounds"), [(True, measure.SLOW_START_TRIALS), (False, 4)])
+def test_a_program_that_takes_long_to_start_has_fewer_rounds_unless_the_user_set_their_number(
+    may_run_fewer: bool, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "SLOW_START_S", 0.0)
+    command = shlex.join([sys.executable, "-c", ECHO_OVER_STDIO])
+    target = replace(targets.parse_target(f"stdio:{command}"), tool=Tool("echo", {"text": "x"}))
+    settings = Settings(trials=4, calls=1, may_run_fewer=may_run_fewer)
+    run = measure.run(target, settings, Silent(), inside=True)
+    assert run.options["trials"] == rounds
+    assert [len(case.trials_s) for case in run.cases] == [rounds] * 3
+    inside = run.cases[2].inside
+    assert inside is not None
+    added = inside.added
+    assert added is not None
+    assert (added.rounds, added.slow_start_s is not None) == (rounds - 1, may_run_fewer)
 
 
 @pytest.mark.parametrize("experiment", [measure_program, load_program, compare_program])

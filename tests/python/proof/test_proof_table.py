@@ -21,7 +21,7 @@ def test_every_finding_has_one_row_and_every_row_a_finding() -> None:
 
 @BY_CODE
 def test_a_row_names_tests_that_are_there(row: Row) -> None:
-    places = [place for place in (row.hand, row.live, row.release) if place is not None]
+    places = [place for place in (row.hand, row.live, row.release, *row.in_other_languages) if place is not None]
     assert places
     for place in places:
         assert {place.shows, place.control} <= named_in(place), place
@@ -31,7 +31,7 @@ def test_a_row_names_tests_that_are_there(row: Row) -> None:
 def test_what_shows_it_speaks_of_it(row: Row) -> None:
     """A row that was copied from another finding's names a test where this one's code doesn't occur."""
     assert row.words
-    for place in (row.live, row.release):
+    for place in (row.live, row.release, *row.in_other_languages):
         if place is not None:
             text = (ROOT / place.file).read_text()
             assert row.code in text or row.code in part(text, place.shows), place

@@ -20,8 +20,8 @@ from mcpace.report.model.run import Case, DependencyLane, DependencySpan, Run, S
 from mcpace.report.page.build import page_of
 from mcpace.report.page.inside import insides_of
 from mcpace.report.page.model import FlameShown
-from mcpace.report.words.inside_sums import added_words
-from mcpace.report.words.quantities import share
+from mcpace.report.words.inside_sums import BARS, added_words
+from mcpace.report.words.quantities import duration, share
 from mcpace.report.words.source_place import LONGEST_PATH, path_words
 from mcpace.report.words.tool_time import NO_SOURCE, line_rows, split_rows
 
@@ -141,8 +141,17 @@ def test_the_page_shows_sums_where_calls_overlapped() -> None:
     assert shown.whole_s == max(row.time_s for row in [*shown.parts, *shown.lines])
     assert "Calls overlap" in shown.about[0]
     assert sums.added is not None
-    assert shown.about[1] == added_words(sums.added)
+    assert shown.about[1:] == [BARS, added_words(sums.added)]
     assert shown.flame is None
+
+
+def test_fewer_rounds_are_told_with_the_reason() -> None:
+    added = AddedTime(plain_s=0.02, ratio=1.1, rounds=2)
+    assert "fewer rounds" not in added_words(added)
+    slow = added_words(added.model_copy(update={"slow_start_s": 6.5}))
+    assert slow.startswith(added_words(added))
+    assert f"takes {duration(6.5)} to start" in slow
+    assert "--trials" in slow
 
 
 @pytest.mark.parametrize(

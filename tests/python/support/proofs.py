@@ -36,6 +36,8 @@ class Row:
     """A release that does it, in an environment of its time."""
     words: str
     """Which release and which control; or why there is none."""
+    in_other_languages: tuple[Place, ...] = ()
+    """Programs in other languages than that of `live`."""
 
 
 def hand(file: str, shows: str, control: str) -> Place:
@@ -51,6 +53,9 @@ def release(shows: str, control: str | None = None, file: str = "test_old_releas
 
 
 SCRIPTED = release("at_a_scripted_target")
+
+IN_NODE = live("inside_node", "the_cause_inside_a_tool_of_node_is_named_and_the_change_gains_what_was_estimated")
+IN_JAVA = live("inside_java", "the_cause_inside_a_java_tool_is_named_and_its_control_is_not")
 
 ROWS = (
     Row(
@@ -476,6 +481,7 @@ ROWS = (
         ),
         None,
         "none: it is tools that build clients, not SDKs",
+        (IN_JAVA,),
     ),
     Row(
         "repeated-dependency-call",
@@ -487,6 +493,7 @@ ROWS = (
         ),
         None,
         "none: it is tools that ask again, not SDKs",
+        (IN_NODE, IN_JAVA),
     ),
     Row(
         "serial-dependencies",
@@ -502,6 +509,7 @@ ROWS = (
         ),
         None,
         "none: it is tools that ask in turn, not SDKs",
+        (IN_NODE, IN_JAVA),
     ),
     Row(
         "slow-dependency",
@@ -517,6 +525,7 @@ ROWS = (
         ),
         None,
         "none: it is the dependency's",
+        (live("inside_node", "a_slow_dependency_of_node_is_named"), IN_JAVA),
     ),
     Row(
         "costly-library",
@@ -695,7 +704,8 @@ def table() -> str:
     lines = ["| finding | by hand | end to end | release that shows it (control), or why none |", "|---|---|---|---|"]
     for row in sorted(ROWS, key=lambda row: row.code):
         tested = f"{row.words} **tested**" if row.release else row.words
-        lines.append(f"| {row.code} | {linked(row.hand)} | {linked(row.live)} | {tested} |")
+        programs = ", ".join(linked(place) for place in (row.live, *row.in_other_languages) if place is not None)
+        lines.append(f"| {row.code} | {linked(row.hand)} | {programs} | {tested} |")
     return "\n".join(lines)
 
 

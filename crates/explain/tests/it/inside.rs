@@ -170,6 +170,24 @@ fn a_client_that_each_call_builds_is_named_with_its_line_and_its_gain() {
 }
 
 #[test]
+fn certificates_and_the_client_of_the_jdk_are_one_build_on_several_lines() {
+    const OWN: (&str, &str) = ("Weather.secureClient", "com/example/Weather.java");
+    const KEYS: (&str, &str) = ("KeyStore.getInstance", "jrt:/java.base/java/security/KeyStore.java");
+    const TRUST: (&str, &str) = ("TrustManagerFactory.init", "jrt:/java.base/javax/net/ssl/TrustManagerFactory.java");
+    const JAVA_CLIENT: (&str, &str) =
+        ("HttpClientBuilderImpl.build", "jrt:/java.net.http/jdk/internal/net/http/HttpClientBuilderImpl.java");
+    // Each part alone takes less than a tenth of the call.
+    let works =
+        [running(0.0, 5.0, &[KEYS, OWN]), running(5.0, 10.0, &[TRUST, OWN]), running(10.0, 15.0, &[JAVA_CLIENT, OWN])];
+    let found = found(&looked_into(&[], &works));
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::ClientBuiltPerCall(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.line.function.as_str(), context.built), ("Weather.secureClient", 1));
+    assert!((ms(11.0)..=ms(17.0)).contains(&context.times.gain), "{context:?}");
+    assert_eq!(codes(&looked_into(&[], &works[..1])), [""; 0]);
+}
+
+#[test]
 fn requests_one_after_another_are_named_with_what_all_but_the_longest_take() {
     let found = found(&serial());
     let [finding] = found.as_slice() else { panic!("{found:?}") };

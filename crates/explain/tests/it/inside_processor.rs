@@ -167,6 +167,24 @@ fn an_import_in_each_call_is_named_with_its_line() {
 }
 
 #[test]
+fn an_import_within_the_building_of_a_client_is_not_the_clients_time_as_well() {
+    const CLIENT: Call = ("Client.__init__", "/v/site-packages/httpx/_client.py");
+    let works = [running(0.0, 20.0, &[PANDAS, LOAD, CLIENT, OWN, LOOP]), running(20.0, 60.0, &[CLIENT, OWN, LOOP])];
+    let found = found(&looked_into(&[], &works));
+    let gains: Vec<_> = found
+        .iter()
+        .map(|finding| match &finding.cause {
+            Cause::ImportInCall(context) => ("import", context.times.gain),
+            Cause::ClientBuiltPerCall(context) => ("client", context.times.gain),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let [("client", client), ("import", import)] = gains.as_slice() else { panic!("{gains:?}") };
+    assert!((ms(15.0)..=ms(25.0)).contains(import), "{gains:?}");
+    assert!((ms(35.0)..=ms(45.0)).contains(client), "{gains:?}");
+}
+
+#[test]
 fn an_import_in_the_first_call_is_told_apart() {
     let works = [running(0.0, 20.0, COMPUTES)];
     let first_works = [running(0.0, 80.0, &[PANDAS, LOAD, OWN, LOOP])];

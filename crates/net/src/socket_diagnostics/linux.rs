@@ -49,8 +49,6 @@ const ANSWER_LIMIT: usize = 4096;
 const PART_LIMIT: usize = 32 << 10;
 /// Bytes of the kernel's queue of sockets that it destroyed: some thousand sockets.
 const QUEUE_SIZE: usize = 4 << 20;
-/// Sockets of one list that are read.
-const MOST_LISTED: usize = 20_000;
 
 /// A channel to the kernel's socket diagnostics.
 pub(crate) struct SocketDiagnostics {
@@ -122,12 +120,14 @@ impl SocketDiagnostics {
         Some(recv(&*netlink, answer, RecvFlags::DONTWAIT).ok()?.0)
     }
 
-    /// All TCP sockets but those that only wait for stray segments (TIME_WAIT).
+    /// At most `most` TCP sockets, and whether the kernel has more. Those that only wait for stray segments (TIME_WAIT) do
+    /// not count.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn list_sockets(&self) -> io::Result<Vec<TcpSocket>> {
+    pub(crate) fn list_sockets(&self, most: usize) -> io::Result<(Vec<TcpSocket>, bool)> {
         let mut sockets = Vec::new();
+        let mut is_cut = false;
         let netlink = lock_mutex(&self.netlink);
         let mut part = vec![0; PART_LIMIT];
         for family in [AddressFamily::INET, AddressFamily::INET6] {
@@ -136,7 +136,8 @@ impl SocketDiagnostics {
                 let (size, _) = recv(&*netlink, &mut part[..], RecvFlags::DONTWAIT)?;
                 for message in Messages(part.get(..size).unwrap_or_default()) {
                     match u16_at(message, 4) {
-                        Some(BY_FAMILY) if sockets.len() < MOST_LISTED => sockets.extend(parse_socket(message)),
+                        Some(BY_FAMILY) if sockets.len() < most => sockets.extend(parse_socket(message)),
+                        Some(BY_FAMILY) => is_cut = true,
                         Some(DONE) => break 'parts,
                         Some(ERROR) => return Err(io::ErrorKind::PermissionDenied.into()),
                         _ => {}
@@ -144,7 +145,7 @@ impl SocketDiagnostics {
                 }
             }
         }
-        Ok(sockets)
+        Ok((sockets, is_cut))
     }
 
     /// Name of the socket that the UNIX socket `inode` has connected to. `None` where `inode` is no such socket, or has been
@@ -443,6 +444,16 @@ mod tests {
         let mut endless = answer;
         endless[MESSAGE..MESSAGE + 2].copy_from_slice(&0_u16.to_ne_bytes());
         assert_eq!(query().parse_answer(&endless).unwrap().info, None);
+    }
+
+    #[test]
+    fn a_list_of_sockets_is_cut_at_its_limit() {
+        let diagnostics = SocketDiagnostics::open_channel().unwrap();
+        let _open: Vec<_> = (0..3).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let (some, is_cut) = diagnostics.list_sockets(2).unwrap();
+        assert_eq!((some.len(), is_cut), (2, true));
+        let (all, is_cut) = diagnostics.list_sockets(usize::MAX).unwrap();
+        assert_eq!((all.len() >= 3, is_cut), (true, false));
     }
 
     #[tokio::test]

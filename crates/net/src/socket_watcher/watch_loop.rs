@@ -16,9 +16,11 @@ use crate::{Sink, monotonic_now};
 /// How often new processes are looked for.
 const SEARCH_PERIOD: Duration = Duration::from_millis(100);
 
-/// Processes that are watched, descriptors of one process that are read, and connections whose data is read at one look.
+/// Processes that are watched, descriptors of one process that are read, sockets of the machine that are listed, and
+/// connections whose data is read at one look.
 const MOST_PROCESSES: usize = 16;
 const MOST_DESCRIPTORS: usize = 1024;
+const MOST_LISTED: usize = 20_000;
 const MOST_READ: usize = 64;
 
 /// Connections that are noted in all, and short ones that wait for a process that reaches the same address.
@@ -65,6 +67,8 @@ struct ExceededLimits {
     destroyed: bool,
     processes: bool,
     descriptors: bool,
+    /// Sockets of the machine that are listed at one look.
+    listed: bool,
     /// Connections whose data is read at one look.
     reads: bool,
 }
@@ -87,6 +91,10 @@ impl ExceededLimits {
                 format!("a process has more than {MOST_DESCRIPTORS} descriptors: connections of the later ones are missing"),
             ),
             (
+                self.listed,
+                format!("the machine has more than {MOST_LISTED} TCP sockets: connections among the later ones are missing"),
+            ),
+            (
                 self.reads,
                 format!("more than {MOST_READ} connections were open at once: some waits on them are missing"),
             ),
@@ -102,6 +110,18 @@ struct Descriptors {
     pids: HashMap<u32, u32>,
     /// Processes that have more descriptors than were read.
     incomplete: HashSet<u32>,
+}
+
+impl Descriptors {
+    /// Whether a process may still have a socket. The descriptor of a connection may be among those that were not read; the
+    /// kernel tells when it destroys that connection.
+    fn may_have(&self, inode: u32, known: &WatchedSocket) -> bool {
+        let is_unread = match known {
+            WatchedSocket::Connection(connection) => self.incomplete.contains(&connection.pid),
+            WatchedSocket::Other { .. } => false,
+        };
+        is_unread || self.pids.contains_key(&inode)
+    }
 }
 
 /// A socket of a process.
@@ -145,7 +165,7 @@ pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, ignored: &[SocketAdd
         missing("the kernel offers no socket diagnostics (NETLINK_SOCK_DIAG)");
         return;
     };
-    if let Err(error) = diagnostics.list_sockets() {
+    if let Err(error) = diagnostics.list_sockets(MOST_LISTED) {
         missing(&format!("the kernel lists no sockets: {error}"));
         return;
     }
@@ -241,7 +261,8 @@ impl WatchLoop {
             return;
         }
         // A list that cannot be read now is read at the next look.
-        let Ok(listed) = self.diagnostics.list_sockets() else { return };
+        let Ok((listed, is_cut)) = self.diagnostics.list_sockets(MOST_LISTED) else { return };
+        self.exceeded.listed |= is_cut;
         self.listening =
             listed.iter().filter(|socket| is_listening(socket)).map(|socket| socket.local.port()).collect();
         let by_inode: HashMap<u32, &TcpSocket> = listed.iter().map(|socket| (socket.inode, socket)).collect();
@@ -399,10 +420,7 @@ impl WatchLoop {
 
     /// Notes the ends of connections that no process has any longer, and forgets other sockets.
     fn note_closed(&mut self, at: Nanos, descriptors: &Descriptors) {
-        // The kernel tells when it destroys a connection whose descriptor may be among those that were not read.
-        let may_be_open = |known: &WatchedSocket| matches!(known, WatchedSocket::Connection(connection) if descriptors.incomplete.contains(&connection.pid));
-        let is_gone =
-            |(inode, known): &(&u32, &WatchedSocket)| !descriptors.pids.contains_key(inode) && !may_be_open(known);
+        let is_gone = |(inode, known): &(&u32, &WatchedSocket)| !descriptors.may_have(**inode, known);
         let gone: Vec<u32> = self.sockets.iter().filter(is_gone).map(|(inode, _)| *inode).collect();
         for inode in gone {
             let Some(WatchedSocket::Connection(mut connection)) = self.sockets.remove(&inode) else { continue };

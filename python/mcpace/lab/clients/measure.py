@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ from mcpace.report.model.inside import AddedTime
 from mcpace.report.model.run import Case, Operation, Run, Subject
 
 GIVE = "--tool and --args"
+SLOW_START_S = 3.0
+SLOW_START_TRIALS = 3
+"""Time of a program's start with instrumentation above which fewer rounds start it anew, and their number."""
 OWN_HABITS = frozenset({"stream-not-drained"})
 """Findings caused by mcpace's client: it doesn't wait for the end of a stream that stays open after the result."""
 
@@ -73,12 +76,17 @@ def run(
                 with start_target(target, progress, evidence, extra_root) as place:
                     session = Session(stack, place, settings, revision, server_timing, extra_root, evidence)
                     try:
-                        for number in range(1, settings.trials + 1):
+                        for number in count(1):
                             if plain is not None:
                                 with session.pause_evidence():
                                     comparison.run_round(plain, number)
                             if not session.given_up:
-                                session.run_round(progress, f"{target.name} · round {number}/{settings.trials}")
+                                session.run_round(progress, f"{target.name} · round {number}/{comparison.rounds}")
+                            if number == 1 and plain is not None:
+                                comparison.note_start(session.first_connect_s)
+                                result.options["trials"] = comparison.rounds
+                            if number >= comparison.rounds:
+                                break
                     finally:
                         with defer_interrupt():
                             session.end_sampling()
@@ -113,11 +121,19 @@ class _Comparison:
         progress: Progress,
     ) -> None:
         self._target = target
+        self.rounds = settings.trials
         self._settings = replace(settings, keep_recordings=None)
         self._options = (revision, server_timing, extra_root)
         self._progress = progress
         self._warm_calls_s: list[float] = []
         self._connects: list[Case] = []
+        self._slow_start_s: float | None = None
+
+    def note_start(self, start_s: float) -> None:
+        """Sets fewer rounds where each starts a program that takes long: ``start_s`` with instrumentation."""
+        if start_s > SLOW_START_S and self._settings.may_run_fewer and self.rounds > SLOW_START_TRIALS:
+            self._slow_start_s = start_s
+            self.rounds = SLOW_START_TRIALS
 
     def open_session(self, stack: ExitStack) -> Session:
         """Starts the target without instrumentation."""
@@ -137,7 +153,7 @@ class _Comparison:
     def run_round(self, session: Session, number: int) -> None:
         """Runs one round."""
         if not session.given_up:
-            where = f"{self._target.name} · round {number}/{self._settings.trials}, for comparison"
+            where = f"{self._target.name} · round {number}/{self.rounds}, for comparison"
             session.run_round(self._progress, where)
 
     def add_trials(self, session: Session) -> None:
@@ -158,7 +174,9 @@ class _Comparison:
             if case.inside is not None and found is not None:
                 ratio, low, high, rounds = found
                 plain_s = statistics.median(self._warm_calls_s)
-                case.inside.added = AddedTime(plain_s=plain_s, ratio=ratio, low=low, high=high, rounds=rounds)
+                case.inside.added = AddedTime(
+                    plain_s=plain_s, ratio=ratio, low=low, high=high, rounds=rounds, slow_start_s=self._slow_start_s
+                )
 
 
 class Session:
@@ -182,6 +200,8 @@ class Session:
         """Whether the server has listed the tool before. From then on, it is called even if it is no longer listed: a
         tool that disappears is a failed call, not a mistake of the user."""
         self._settings = settings
+        self.first_connect_s = 0.0
+        """Time of the first connect, of which the start of a program over stdio is a part; 0 before it."""
         self._failed_connects = 0
         self._noted_no_tool = False
         self._repetitions: dict[Operation, list[int]] = {"connect": [], "list": [], "call": []}
@@ -242,7 +262,10 @@ class Session:
         required arguments of that tool are missing.
         """
         progress.step(f"{where} · connect")
-        if self._repeat_operation("connect", self._client.connect, 1) is None:
+        began = time.perf_counter()
+        connected = self._repeat_operation("connect", self._client.connect, 1)
+        self.first_connect_s = self.first_connect_s or time.perf_counter() - began
+        if connected is None:
             self._failed_connects += 1
             return
         progress.step(f"{where} · list")

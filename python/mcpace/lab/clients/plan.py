@@ -38,6 +38,8 @@ class Settings:
     """Folder for the recordings; ``None`` keeps none."""
     calls: int = DEFAULT_CALLS
     """Most lists and calls of each session. The first is reported separately from the later ones."""
+    may_run_fewer: bool = False
+    """Whether the number of trials is no wish of the user's, so that fewer are run where each takes long."""
 
     def make_folder(self) -> None:
         """Creates the recordings' folder. Call it before the measurement, so that errors come early.

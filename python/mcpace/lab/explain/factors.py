@@ -311,6 +311,7 @@ def _look_inside(question: Question, plan: LoadPlan, result: Run, progress: Prog
         hold_s=question.settings.hold_s,
         faults=question.settings.faults,
         time_limit_s=question.settings.timeout_s,
+        may_run_fewer=True,
     )
     target = replace(question.target, tool=Tool(operation.tool, operation.arguments or {}))
     try:

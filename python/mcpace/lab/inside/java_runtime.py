@@ -13,6 +13,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
 
@@ -48,6 +49,8 @@ MOST_READ_BYTES = 64 << 20
 """Bytes of text that are made of one recording."""
 READER_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 MOST_PROCESSES = 16
+READERS = 2
+"""Recordings that are read at one time."""
 CLOCK_READINGS = 5
 
 
@@ -99,9 +102,10 @@ class JavaInstrumentation:
             return
         clock = _clock_between(self._clock_at_start, _clock_offset())
         files = recording_files(self._folder)
-        for path in files[:MOST_PROCESSES]:
-            with missing_on_failure("stacks", "a recording of a Java program", self._miss):
-                self._recordings.append(self._read_file(java, path, clock))
+        # Each one is read by a virtual machine of its own, whose start takes most of the time.
+        with ThreadPoolExecutor(READERS) as readers:
+            read = readers.map(lambda path: self._read_or_miss(java, path, clock), files[:MOST_PROCESSES])
+            self._recordings += [one for one in read if one is not None]
         if len(files) > MOST_PROCESSES:
             self._miss("stacks", f"{len(files) - MOST_PROCESSES} recordings of Java programs were left out")
         if not files:
@@ -134,6 +138,11 @@ class JavaInstrumentation:
                 self._options[java] = recorder_options(java, self._folder)
         with missing_on_failure("spans", "OpenTelemetry's agent for Java", self._miss):
             self._agent = ensure_agent(self._say)
+
+    def _read_or_miss(self, java: str, path: Path, clock: Callable[[int], int]) -> JavaRecording | None:
+        with missing_on_failure("stacks", "a recording of a Java program", self._miss):
+            return self._read_file(java, path, clock)
+        return None
 
     def _read_file(self, java: str, path: Path, clock: Callable[[int], int]) -> JavaRecording:
         command = [java, *READER_OPTIONS, "-cp", str(self._reader), READER, str(path), str(MOST_READ_BYTES)]

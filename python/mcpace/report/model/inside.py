@@ -54,6 +54,8 @@ class AddedTime(Model):
     high: Number | None = None
     """95 % interval of the ratio. Absent with fewer than two rounds."""
     rounds: Whole
+    slow_start_s: Number | None = None
+    """Time of a start of the program with it, where that is so long that fewer rounds than usual were run."""
 
 
 class InsideSums(Model):

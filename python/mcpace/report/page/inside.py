@@ -58,7 +58,7 @@ def _sums_view(run: Run, case: Case, sums: InsideSums) -> InsideShown:
         where=f"{_place(case)}, {inside_sums.basis(sums)}",
         whole_s=round_digits(max((row.time_s for row in [*packages, *dependencies, *lines]), default=0.0)),
         notes=[tool_time.missing_words(reason) for reason in sums.missing],
-        about=[inside_sums.overlap_words(sums), *_added(sums.added)],
+        about=[inside_sums.overlap_words(sums), inside_sums.BARS, *_added(sums.added)],
         parts_title="Running threads and answer times, a call",
         parts=_row_views(packages, sums.running_s) + _row_views(dependencies, None),
         lines=_row_views(lines, None),

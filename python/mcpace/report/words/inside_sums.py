@@ -9,12 +9,22 @@ from mcpace.report.words.tool_time import TimeRow, dependency_words, line_words
 
 FEWEST_ROUNDS = 3
 """Rounds below which an interval is too wide to be shown."""
+BARS = "A bar shows the time of its row beside that of the longest row, and no percentage."
 LEAST_SHARE = 0.01
 """Rows below this share of the longest sum are left out."""
 
 
 def added_words(added: AddedTime) -> str:
     """The time that looking inside adds to a call, with its interval."""
+    if added.slow_start_s is None:
+        return _ratio_words(added)
+    return (
+        f"{_ratio_words(added)} The program takes {duration(added.slow_start_s)} to start with it, so there were fewer "
+        "rounds than usual; --trials sets their number."
+    )
+
+
+def _ratio_words(added: AddedTime) -> str:
     change = f"{(added.ratio - 1) * 100:+.0f} %"
     plain = f"A call takes {duration(added.plain_s)} without looking inside"
     if added.low is None or added.high is None or added.rounds < FEWEST_ROUNDS:
@@ -41,7 +51,7 @@ def overlap_words(sums: InsideSums) -> str:
     return (
         f"Calls overlap, so these are sums over {duration(sums.stretch_s)} of load, divided by the number of calls: "
         f"{duration(sums.running_s)} of running threads, and the answer times of requests. Which call they belong to, "
-        "and how long a call waited for another, cannot be told."
+        "and how long a call waited for another, cannot be told. Percentages are shares of the running threads' time."
     )
 
 

@@ -3,7 +3,7 @@
 //! Seen in sampled stacks: the server's own code calls a constructor of a library, whose name says that it is made for many
 //! requests. Building one loads certificates, opens connections or compiles patterns, which all later requests could share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use mcpace_record::Nanos;
@@ -14,7 +14,7 @@ use crate::SourceLine;
 use crate::findings::scene::Scene;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason};
 use crate::inside::frames::{Language, Origin, java, origin_of, own_call};
-use crate::inside::{Stretch, ToolCall, median_count};
+use crate::inside::{Stretch, ToolCall, median_count, sum_times};
 use crate::view::StackCall;
 
 /// Endings of the names of classes whose objects serve many requests.
@@ -49,17 +49,22 @@ const FUNCTIONS: [&str; 9] = [
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tool in Rc::clone(&scene.warm_calls).iter() {
-        // Sums by what is built and by the line that builds it.
-        let mut built: HashMap<(String, StackCall<'_>), Nanos> = HashMap::new();
-        let stretches = tool.calls.iter().flat_map(|call| &call.stretches);
-        for (stretch, (client, own)) in stretches.filter_map(|stretch| Some((stretch, client_of(stretch)?))) {
-            let sum = built.entry((client, own)).or_default();
-            *sum = *sum + stretch.time();
+        // The time that no earlier finding explains, as loading code, by what is built and by the line that builds it.
+        let mut built: BTreeMap<Build<'_>, BTreeMap<BuiltClient<'_>, Nanos>> = BTreeMap::new();
+        for call in &tool.calls {
+            for stretch in &call.stretches {
+                let Some((client, build)) = client_of(stretch) else { continue };
+                let sum = built.entry(build).or_default().entry(client).or_default();
+                *sum = *sum + scene.unclaimed_in(call.exchange.call, stretch.from, stretch.to);
+            }
         }
-        let most = built.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.0.cmp(&a.0.0)));
-        let Some(((client, own), cause)) = most.filter(|(_, cause)| tool.is_notable(*cause)) else { continue };
-        let builds =
-            |stretch: &Stretch<'_, '_>| client_of(stretch).is_some_and(|(name, line)| name == client && line == own);
+        let sums = built.into_iter().map(|(build, clients)| (sum_times(clients.values().copied()), build, clients));
+        let most = sums.rev().max_by_key(|(sum, ..)| *sum);
+        let Some((cause, build, clients)) = most.filter(|(cause, ..)| tool.is_notable(*cause)) else { continue };
+        let Some((BuiltClient { name: client, own }, _)) = clients.into_iter().rev().max_by_key(|(_, sum)| *sum) else {
+            continue;
+        };
+        let builds = |stretch: &Stretch<'_, '_>| client_of(stretch).is_some_and(|(_, other)| other == build);
         let context = ClientBuiltPerCall {
             tool: tool.tool.to_owned(),
             built: median_count(tool.calls.iter().map(|call| count_builds(call, builds))).max(1),
@@ -68,7 +73,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
                 tool.calls.iter().flat_map(|call| &call.stretches).filter(|s| builds(s)),
             ),
             times: CallTimes::of_calls(tool, cause, cause),
-            client: client.clone(),
+            client,
         };
         let proof = (Level::High, Reason::StacksSampled);
         findings.push(make_finding(
@@ -89,12 +94,34 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     findings
 }
 
-/// The client that a stretch builds, and the own call that has it built.
-fn client_of<'a>(stretch: &Stretch<'_, 'a>) -> Option<(String, StackCall<'a>)> {
+/// A class or a function that builds a client, and the own call that calls it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct BuiltClient<'a> {
+    name: String,
+    own: StackCall<'a>,
+}
+
+/// A build, which may have several lines.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Build<'a> {
+    /// A client of a library, built by one line.
+    Library(String, StackCall<'a>),
+    /// Clients of the standard library that one function of a file builds: certificates, the context of TLS made of them, and
+    /// the client are built on several lines.
+    Standard { file: &'a str, function: &'a str },
+}
+
+/// The client that a stretch builds, and the build that it is a part of.
+fn client_of<'a>(stretch: &Stretch<'_, 'a>) -> Option<(BuiltClient<'a>, Build<'a>)> {
     let stack = stretch.stack()?;
     let own = own_call(stack)?;
-    let client = stack[..own].iter().rev().find_map(built_client)?;
-    Some((client, stack[own]))
+    let (name, call) = stack[..own].iter().rev().find_map(|call| Some((built_client(call)?, call)))?;
+    let own = stack[own];
+    let build = match origin_of(call.file) {
+        Origin::Standard(_) => Build::Standard { file: own.file, function: own.function },
+        Origin::Library(_) | Origin::Own => Build::Library(name.clone(), own),
+    };
+    Some((BuiltClient { name, own }, build))
 }
 
 /// Name of the class or the function where a call builds a client.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use mcpace_record::Nanos;
 
-use super::stack_times::calls_below_own;
+use super::stack_times::{calls_below_own, line_order};
 use super::tool_finding::make_finding;
 use super::{CallTimes, RepeatedDependencyCall};
 use crate::DependencyKind;
@@ -128,7 +128,7 @@ fn requesting_library<'a>(tool: &WarmCalls<'_, 'a>, pattern: Pattern<'a>) -> Opt
             *time = *time + stretch.time();
         }
     }
-    let longest = times.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| order(&b.0).cmp(&order(&a.0))));
+    let longest = times.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| line_order(&b.0).cmp(&line_order(&a.0))));
     longest.map(|(library, _)| library)
 }
 
@@ -136,10 +136,6 @@ fn library_call<'a>(stretch: &Stretch<'_, 'a>) -> Option<LibraryCall<'a>> {
     let stack = stretch.stack()?;
     let own = own_call(stack)?;
     Some((stack[own], called_function(stack, own)?))
-}
-
-fn order<'a>((call, callee): &LibraryCall<'a>) -> (&'a str, u32, &'a str) {
-    (call.file, call.line, callee)
 }
 
 /// The spans of a call by their pattern, each in the order in which they begin.

@@ -22,12 +22,13 @@ pub(super) struct StackTime<'a> {
 impl StackTime<'_> {
     /// The line of the server's own code that takes the most time, and the function that it calls.
     pub(super) fn longest_line(&self) -> Option<(SourceLine, Option<String>)> {
-        let most = self.lines.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| order(b.0).cmp(&order(a.0))));
+        let most = self.lines.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| line_order(b.0).cmp(&line_order(a.0))));
         most.map(|((call, callee), _)| (SourceLine::of_call(call), callee.map(str::to_owned)))
     }
 }
 
-fn order<'a>((call, callee): &(StackCall<'a>, Option<&'a str>)) -> (&'a str, u32, Option<&'a str>) {
+/// The order of lines of code and the functions that they call.
+pub(super) fn line_order<'a, Callee: Copy + Ord>((call, callee): &(StackCall<'a>, Callee)) -> (&'a str, u32, Callee) {
     (call.file, call.line, *callee)
 }
 
