@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from mcpace.report.groups import targets
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run
-from mcpace.report.words import ladder
+from mcpace.report.words import check, ladder
 from mcpace.report.words.quantities import clean, count, duration, size
 from mcpace.report.words.start import short_name
 
 BYTES_PER_TOKEN = 4
 """Assumed bytes a token. Tokenizers differ, and schemas are mostly ASCII, so the report calls the number an
 estimate."""
+ENCODING = "o200k_base"
+"""Encoding of counted tokens: that of OpenAI's models since GPT-4o."""
 MOST_METHODS = 40
 
 
@@ -32,12 +34,17 @@ class Table:
     rows: list[tuple[str, ...]]
     where: str = ""
     notes: list[str] = field(default_factory=list)
+    has_remarks: bool = False
+    """Whether the last column is a remark in words instead of a figure."""
 
 
-def tables(run: Run) -> list[Table]:
-    """All tables of a run."""
+def tables(run: Run, *, is_page: bool = False) -> list[Table]:
+    """All tables of a run. A terminal shows the parts of starts and the largest tools only where that was asked for."""
     if run.kind == "recording":
         return list(_method_table(run))
+    if run.kind == "check":
+        details = [*_parts_tables(run), *_tools_table(run)] if is_page or run.options.get("waterfall") else []
+        return [_servers_table(run), *details] if run.cases else []
     if run.comparison is not None:
         return []
     if run.ladder is not None:
@@ -50,6 +57,11 @@ def listing_words(case: Case) -> str:
     if case.listing_bytes is None:
         return ""
     tools = f" of {count(case.listing_tools, 'tool')}" if case.listing_tools is not None else ""
+    if case.listing_tokens is not None:
+        return (
+            f"The listing{tools} is {size(case.listing_bytes)} of JSON; hosts give {case.listing_tokens:,} tokens of "
+            f"it to the model (names, descriptions and input schemas, counted in the encoding {ENCODING})."
+        )
     tokens = f"{tokens_of(case.listing_bytes):,}"
     return (
         f"The listing{tools} is {size(case.listing_bytes)} of JSON, about {tokens} tokens of a model's context (an "
@@ -60,6 +72,57 @@ def listing_words(case: Case) -> str:
 def tokens_of(size_bytes: int) -> int:
     """An estimate of a text's tokens, to two digits."""
     return int(float(f"{size_bytes / BYTES_PER_TOKEN:.2g}"))
+
+
+def _servers_table(run: Run) -> Table:
+    rows = [
+        (
+            clean(server.name, 28),
+            _later_median(server.connect) if not server.has_failed else "failed",
+            _first_median(server.listing),
+            _first_median(server.call),
+            "–" if server.tools is None else f"{server.tools:,}",
+            "–" if server.tokens is None else f"{server.tokens:,}",
+            check.remark(server),
+        )
+        for server in check.servers(run)
+    ]
+    columns = ("server", "start", "first list", "a call", "tools", "tokens", "")
+    return Table("Servers, worst first", columns, rows, notes=check.notes(run), has_remarks=True)
+
+
+def _parts_tables(run: Run) -> Iterator[Table]:
+    for together, title in ((True, "Starts, all at once"), (False, "Starts, one by one")):
+        shown = [(server, parts) for server in check.servers(run) if (parts := check.part_medians(server, together))]
+        codes = [code for code in check.PARTS if any(code in parts for _, parts in shown)]
+        rows = [
+            (
+                clean(server.name, 28),
+                *(duration(parts[code]) if code in parts else "–" for code in codes),
+                duration(sum(parts.values())),
+            )
+            for server, parts in sorted(shown, key=lambda one: -sum(one[1].values()))
+        ]
+        if rows:
+            yield Table(title, ("server", *(check.PARTS[code] for code in codes), "in all"), rows)
+
+
+def _tools_table(run: Run) -> Iterator[Table]:
+    tools = check.largest_tools(run)
+    rows = [
+        (
+            clean(f"{server} {tool.name}", 60),
+            f"{tool.tokens:,}",
+            f"{tool.description:,}",
+            f"{tool.input_schema:,}",
+            f"{tool.output_schema:,}" if tool.output_schema else "–",
+            size(tool.bytes),
+        )
+        for server, tool in tools
+    ]
+    if rows:
+        columns = ("tool", "tokens", "description", "input schema", "output schema", "JSON")
+        yield Table("Largest tools", columns, rows)
 
 
 def _session_table(run: Run, target: str) -> Table | None:
