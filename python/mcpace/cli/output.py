@@ -171,6 +171,8 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     found = {finding.code for case in run.cases for finding in case.findings}
     if found & set(fail_on) or (found - INSTRUMENTS and "any" in fail_on):
         return HIT
+    if run.kind == "gate" and any(not limit.is_met for limit in run.limits):
+        return HIT
     if run.comparison is not None:
         return _exit_code_of_comparison(run, run.comparison)
     if run.kind == "recording":

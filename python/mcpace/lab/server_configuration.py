@@ -80,8 +80,7 @@ def read_configuration(path: Path) -> Configuration:
     host = host_of(path)
     text = read_text(path, "the configuration", MOST_BYTES)
     document = _parse_toml(path, text) if path.suffix == ".toml" else _parse_json(path, text)
-    if not isinstance(document, dict):
-        raise UsageProblem(f"{path} must be an object, not {_type_name(document)}")
+    document = _object(document)
     found = [servers for servers in _server_tables(document, host) if isinstance(servers, dict)]
     if not found:
         expected = "table [mcp_servers.NAME]" if path.suffix == ".toml" else 'object "mcpServers" or "servers"'

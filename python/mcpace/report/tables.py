@@ -13,7 +13,7 @@ from mcpace.report.groups import targets
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run
 from mcpace.report.words import check, ladder
-from mcpace.report.words.quantities import clean, count, duration, size
+from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, size
 from mcpace.report.words.start import short_name
 
 BYTES_PER_TOKEN = 4
@@ -22,6 +22,7 @@ estimate."""
 ENCODING = "o200k_base"
 """Encoding of counted tokens: that of OpenAI's models since GPT-4o."""
 MOST_METHODS = 40
+MOST_GAINS = 5
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class Table:
     notes: list[str] = field(default_factory=list)
     has_remarks: bool = False
     """Whether the last column is a remark in words instead of a figure."""
+    bar_column: int | None = None
+    """The column whose figures the page draws as bars, too."""
+    bars: list[float] = field(default_factory=list)
+    """Length of each row's bar, as a share of the longest."""
 
 
 def tables(run: Run, *, is_page: bool = False) -> list[Table]:
@@ -43,8 +48,9 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
     if run.kind == "recording":
         return list(_method_table(run))
     if run.kind == "check":
-        details = [*_parts_tables(run), *_tools_table(run)] if is_page or run.options.get("waterfall") else []
-        return [_servers_table(run), *details] if run.cases else []
+        is_whole = is_page or bool(run.options.get("waterfall"))
+        details = [*_parts_tables(run), *_tools_table(run)] if is_whole else []
+        return [_servers_table(run), *_gains_table(run, is_whole=is_whole), *details] if run.cases else []
     if run.comparison is not None:
         return []
     if run.ladder is not None:
@@ -75,12 +81,12 @@ def tokens_of(size_bytes: int) -> int:
 
 
 def _servers_table(run: Run) -> Table:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             clean(server.name, 28),
             _later_median(server.connect) if not server.has_failed else "failed",
             _first_median(server.listing),
-            _first_median(server.call),
+            "failed" if server.call is not None and server.call.error else _first_median(server.call),
             "–" if server.tools is None else f"{server.tools:,}",
             "–" if server.tokens is None else f"{server.tokens:,}",
             check.remark(server),
@@ -88,28 +94,58 @@ def _servers_table(run: Run) -> Table:
         for server in check.servers(run)
     ]
     columns = ("server", "start", "first list", "a call", "tools", "tokens", "")
-    return Table("Servers, worst first", columns, rows, notes=check.notes(run), has_remarks=True)
+    bars = _bars([server.tokens or 0 for server in check.servers(run)])
+    return Table("Servers, worst first", columns, rows, "", check.notes(run), True, columns.index("tokens"), bars)
+
+
+def _bars(values: list[int]) -> list[float]:
+    return [round(value / max(*values, 1), 4) for value in values]
 
 
 def _parts_tables(run: Run) -> Iterator[Table]:
     for together, title in ((True, "Starts, all at once"), (False, "Starts, one by one")):
         shown = [(server, parts) for server in check.servers(run) if (parts := check.part_medians(server, together))]
-        codes = [code for code in check.PARTS if any(code in parts for _, parts in shown)]
+        shown.sort(key=lambda one: -sum(one[1].values()))
+        codes, merged = check.merged_parts([parts for _, parts in shown])
         rows = [
             (
                 clean(server.name, 28),
-                *(duration(parts[code]) if code in parts else "–" for code in codes),
                 duration(sum(parts.values())),
+                *(duration(parts[code]) if parts.get(code) else "–" for code in codes),
+                *(() if together else _usage_cells(server)),
             )
-            for server, parts in sorted(shown, key=lambda one: -sum(one[1].values()))
+            for (server, _), parts in zip(shown, merged, strict=True)
         ]
         if rows:
-            yield Table(title, ("server", *(check.PARTS[code] for code in codes), "in all"), rows)
+            usage = () if together else ("CPU", "memory")
+            yield Table(title, ("server", "in all", *(check.PARTS.get(code, code) for code in codes), *usage), rows)
+
+
+def _usage_cells(server: check.Server) -> tuple[str, str]:
+    facts = server.start
+    return (
+        duration(facts.processor_s) if facts.processor_s is not None else "–",
+        f"{facts.rss_bytes / 1e6:,.0f}{NO_BREAK}MB" if facts.rss_bytes is not None else "–",
+    )
+
+
+def _gains_table(run: Run, *, is_whole: bool) -> Iterator[Table]:
+    gains = check.gains(run)
+    rows: list[tuple[str, ...]] = [
+        (clean(gain.server, 28), duration(gain.before_s), duration(gain.after_s), gain.advice)
+        for gain in (gains if is_whole else gains[:MOST_GAINS])
+    ]
+    if rows:
+        more = len(gains) - len(rows)
+        notes = [f"{more} more with --waterfall."] if more else []
+        columns = ("server", "now", "tried", "")
+        title = "Tried: the installed program, without its package runner"
+        yield Table(title, columns, rows, notes=notes, has_remarks=True)
 
 
 def _tools_table(run: Run) -> Iterator[Table]:
     tools = check.largest_tools(run)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             clean(f"{server} {tool.name}", 60),
             f"{tool.tokens:,}",
@@ -121,8 +157,8 @@ def _tools_table(run: Run) -> Iterator[Table]:
         for server, tool in tools
     ]
     if rows:
-        columns = ("tool", "tokens", "description", "input schema", "output schema", "JSON")
-        yield Table("Largest tools", columns, rows)
+        columns = ("tool", "tokens", "text", "input", "output", "JSON")
+        yield Table("Largest tools", columns, rows, bar_column=1, bars=_bars([tool.tokens for _, tool in tools]))
 
 
 def _session_table(run: Run, target: str) -> Table | None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from mcpace import _core
@@ -19,7 +21,7 @@ from mcpace.lab import tokens
 from mcpace.lab.check.import_times import ImportTimes, measure_imports
 from mcpace.lab.check.servers import CheckedServer, CheckedServers
 from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
-from mcpace.lab.check.start_watch import StartWatch
+from mcpace.lab.check.start_watch import RUNNERS, ProgramStart, StartWatch
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.machine import new_run
@@ -36,6 +38,8 @@ DEFAULT_TIME_LIMIT_S = 60.0
 TRIED_STARTS = 2
 LEAST_RUNNER_S, LEAST_RUNNER_SHARE = 0.1, 0.25
 """A start without the package runner is tried where the runner takes at least this time, and this share."""
+PACKAGE_OPTIONS = ("--from", "--package", "-p")
+"""Options of package runners that name the package where the program has another name."""
 OWN_FINDINGS = frozenset({"slow-start"})
 """Findings that the table of starts says in more detail."""
 
@@ -178,8 +182,24 @@ def _look_closer(server: _Server, watch: StartWatch, limit_s: float, progress: P
         if failure:
             return  # the program needs what its runner sets; there is no advice then
         seconds += [one.total_s for one in observed_starts(client.recording().events()) if one.is_complete]
-    command = redact_command(shlex.join(program.words))
-    server.tried.append(TriedStart(code="installed", command=command, seconds=seconds))
+    server.tried.append(
+        TriedStart(
+            code="installed",
+            command=redact_command(shlex.join(program.words)),
+            seconds=seconds,
+            install=_install_command(server.target.command, program),
+        )
+    )
+
+
+def _install_command(command: Sequence[str], program: ProgramStart) -> str:
+    """The command that installs the package of a package runner; empty where it is not known."""
+    words = [word for word in command[1:] if word not in ("exec", "tool", "run", "x")]
+    package = next((after for word, after in pairwise(words) if word in PACKAGE_OPTIONS), None)
+    package = package or next((word for word in words if not word.startswith("-")), None)
+    installers = {"npx": "npm install --global", "uvx": "uv tool install", "uv": "uv tool install"}
+    installer = installers.get(RUNNERS.get(Path(command[0]).name, ""))
+    return f"{installer} {shlex.quote(package)}" if installer and package and program.runner else ""
 
 
 def _is_python(path: str) -> bool:
@@ -205,19 +225,28 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
         configuration=str(server.checked.configuration),
         host=server.checked.host,
         starts=starts,
-        runner=program.runner if program is not None else "",
+        runner=_runner(server.target, program),
         program=program.path.rsplit("/", 1)[-1] if program is not None else "",
         processor_s=statistics.median(used) if used else None,
         rss_bytes=server.rss_bytes,
         imports=server.imports.packages if server.imports is not None else [],
         tried=server.tried,
     )
+    if not connect.failures:
+        connect.error = None  # a later operation failed, whose case says so
     if server.failures:
         alone_too = not any(one.is_complete for one in alone)
         connect.error = server.failures[0] if alone_too else f"started with all others: {server.failures[0]}"
     for case in cases:
         case.findings = [finding for finding in case.findings if finding.code not in OWN_FINDINGS]
     return cases
+
+
+def _runner(target: Target, program: ProgramStart | None) -> str:
+    """Name of the package runner: as the configuration writes it, since uvx runs as uv."""
+    if program is None or not program.runner:
+        return ""
+    return RUNNERS.get(Path(target.command[0]).name, program.runner)
 
 
 def _failed_case(server: CheckedServer) -> Case:

@@ -36,6 +36,8 @@ RUNNERS = {
 }
 """Package runners by the name of their program or script."""
 SHELLS = ("sh", "bash", "dash", "zsh", "env")
+"""Programs that start another one and add nothing to it."""
+SHELL = "shell"
 
 
 @dataclass
@@ -159,12 +161,12 @@ def runner_name(path: str, words: tuple[str, ...]) -> str:
     for name in names:
         if name in RUNNERS:
             return RUNNERS[name]
-    return names[0] if names[0] in SHELLS else ""
+    return SHELL if names[0] in SHELLS else ""
 
 
 def _better_runner(known: str, other: str) -> str:
     """A package runner says more than a shell, and the first says more than those that it starts."""
-    return other if not known or (known in SHELLS and other and other not in SHELLS) else known
+    return other if not known or (known == SHELL and other) else known
 
 
 def _is_other_program(before: tuple[str, tuple[str, ...]], now: tuple[str, tuple[str, ...]]) -> bool:

@@ -51,6 +51,8 @@ class TriedStart(Model):
     """The command; possible secrets are removed."""
     seconds: list[Number]
     """Times of its starts."""
+    install: str = ""
+    """The command that installs the program; empty where it is not known."""
 
 
 class StartFacts(Model):

@@ -6,27 +6,34 @@ the server's own words.
 
 from __future__ import annotations
 
+import shlex
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcpace.report.model.run import Case, Run
-from mcpace.report.model.start import StartFacts
+from mcpace.report.model.start import StartFacts, TriedStart
 from mcpace.report.model.tokens import ToolTokens
 from mcpace.report.words.quantities import clean, count, duration, join_words
 
 PARTS = {
     "spawn": "spawn",
     "runner": "runner",
-    "interpreter": "interpreter",
+    "interpreter": "interp.",
     "imports": "imports",
     "set-up": "set-up",
-    "initialize": "initialize",
+    "initialize": "init",
     "list": "list",
 }
 """Headings of the parts of a start, in the order in which they occur."""
 LONGEST_NAME = 60
+SMALL = 0.03
+"""Parts that are below this share of every start are shown together."""
 NAMED_PACKAGES = 2
 MOST_TOOLS = 12
+OTHER = "other"
+FASTER = 0.9
+"""What was tried is advice where it takes less than this share of the time."""
 SHARE = 0.3
 """A remark names a part that takes at least this share of the start."""
 COMPUTING = 0.7
@@ -84,18 +91,14 @@ def sentences(run: Run) -> list[str]:
     failed = [server for server in found if server.has_failed]
     started = [server for server in found if not server.has_failed]
     if not started:
-        told = f"None of {count(len(found), 'server')} could be started." if found else "No server was started."
-        return [told]
+        return [f"None of {count(len(found), 'server')} could be started." if found else "No server was started."]
+    one = len(started) == 1
     waited = run.check.together_s if run.check is not None else []
-    facts = [f"a new session waits {duration(statistics.median(waited))} for them"] if waited else []
+    facts = [f"a new session waits {duration(statistics.median(waited))} for {'it' if one else 'them'}"] * bool(waited)
     counted = [server.tokens for server in started if server.tokens is not None]
     if counted:
-        facts.append(f"their tools take {token_words(sum(counted))} tokens of each context")
-    told = [
-        f"{count(len(started), 'server')}: {', and '.join(facts)}." if facts else f"{count(len(started), 'server')}."
-    ]
-    if len(started) == 1:
-        told = [told[0].replace("for them", "for it").replace("their tools", "its tools")]
+        facts.append(f"{'its' if one else 'their'} tools take {token_words(sum(counted))} tokens of each context")
+    told = [": ".join([count(len(started), "server"), *([", and ".join(facts)] if facts else [])]) + "."]
     if failed:
         names = [server.name for server in failed[:4]] + ([f"{len(failed) - 4} more"] if len(failed) > 4 else [])
         told.append(f"{count(len(failed), 'server')} failed: {join_words(names)}.")
@@ -113,10 +116,11 @@ def remark(server: Server) -> str:
         return clean(server.connect.error or "not started", 300)
     facts, parts = server.start, part_medians(server, together=False)
     total_s = sum(parts.values())
-    words = clean(server.connect.error, 200) if server.connect.error else ""
+    told = [clean(server.connect.error, 200)] if server.connect.error else []
+    if server.call is not None and server.call.error:
+        told.append(clean(server.call.error, 160))
     if not parts or total_s < QUICK_S:
-        return words
-    told = [words] if words else []
+        return "; ".join(told)
     if parts.get("runner", 0.0) >= SHARE * total_s:
         told.append(f"{duration(parts['runner'])} in {clean(facts.runner, 20)} before the server's own program runs")
     if parts.get("imports", 0.0) >= SHARE * total_s:
@@ -154,15 +158,6 @@ def largest_tools(run: Run) -> list[tuple[str, ToolTokens]]:
 def notes(run: Run) -> list[str]:
     """Sentences below the table: what the figures mean, and what was tried."""
     told = []
-    for server in servers(run):
-        for tried in server.start.tried:
-            before_s, after_s = _start_total_s(server), statistics.median(tried.seconds) if tried.seconds else 0.0
-            if 0 < after_s < before_s:
-                told.append(
-                    f"{server.name}: {duration(after_s)} instead of {duration(before_s)} where the host starts the "
-                    f"installed program itself, without {clean(server.start.runner, 20)} "
-                    f"({count(len(tried.seconds), 'start')} tried: {clean(tried.command, 120)})."
-                )
     encoding = run.options.get("encoding")
     if isinstance(encoding, str) and any(server.tokens is not None for server in servers(run)):
         told.append(
@@ -173,6 +168,53 @@ def notes(run: Run) -> list[str]:
     if off:
         told.append(f"Switched off in the configuration: {join_words([clean(name, 40) for name in off])}.")
     return told
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Another way of starting a server, which was tried and is faster."""
+
+    server: str
+    before_s: float
+    after_s: float
+    advice: str
+
+
+def gains(run: Run) -> list[Gain]:
+    """What was tried and helps, the largest gain first."""
+    found = []
+    for server in servers(run):
+        for tried in server.start.tried:
+            before_s, after_s = _start_total_s(server), statistics.median(tried.seconds) if tried.seconds else 0.0
+            if 0 < after_s < FASTER * before_s:
+                found.append(Gain(server.name, before_s, after_s, _installed_words(tried)))
+    return sorted(found, key=lambda gain: gain.after_s - gain.before_s)
+
+
+def _installed_words(tried: TriedStart) -> str:
+    try:
+        words = shlex.split(tried.command)
+    except ValueError:
+        words = [tried.command]
+    script = next((word for word in words[1:2] if "/" in word), words[0] if words else "")
+    name = clean(script.rsplit("/", 1)[-1], 50)
+    return f"{clean(tried.install, 80)}; command: {name}" if tried.install else f"command: {name}"
+
+
+def merged_parts(shown: Sequence[dict[str, float]]) -> tuple[list[str], list[dict[str, float]]]:
+    """The parts of several starts, small ones merged as ``other``; the codes in order, and each start's parts."""
+    totals = [sum(parts.values()) for parts in shown]
+    large = [
+        code
+        for code in PARTS
+        if any(parts.get(code, 0.0) > SMALL * total for parts, total in zip(shown, totals, strict=True))
+    ]
+    merged = [
+        {code: parts[code] for code in large if code in parts}
+        | {OTHER: sum(seconds for code, seconds in parts.items() if code not in large)}
+        for parts in shown
+    ]
+    return [*large, OTHER], merged
 
 
 def _start_s(server: Server) -> float:
