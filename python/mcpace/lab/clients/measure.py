@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab import targets, tokens, tool_schema
+from mcpace.lab import targets, token_findings, tokens, tool_schema
 from mcpace.lab.clients import repeats
 from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
 from mcpace.lab.clients.plan import Settings
@@ -282,6 +282,7 @@ class Session:
         if self.tool is not None:
             operations.append("call")
         cases = operation_cases(self._explain_recording(progress), operations)
+        token_findings.add_findings(cases, self._listing)
         if self._evidence is not None and self.facts.explained is not None:
             for case in cases:
                 if case.operation == "call":
