@@ -8,11 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from mcpace.cli import options
+from mcpace.cli.notes import inform
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import journal
 from mcpace.lab.check import run_check as lab
 from mcpace.lab.check.servers import read_servers
+from mcpace.lab.host_files import project_configurations
+from mcpace.report.words.quantities import join_words
 
 TIMEOUT: Any = f"{lab.DEFAULT_TIME_LIMIT_S:g}s"
 
@@ -27,8 +30,8 @@ def check(
         list[Path] | None,
         typer.Argument(
             metavar="[CONFIG]...",
-            help="Configuration files of hosts. [default: those of Claude Code, Claude Desktop, Cursor, VS Code, Codex "
-            "and Gemini CLI in this folder and of this user]",
+            help="Configuration files of hosts. [default: yours for Claude Code, Claude Desktop, Cursor, VS Code, "
+            "Codex and Gemini CLI, without those of the current folder]",
         ),
     ] = None,
     rounds: Annotated[
@@ -51,6 +54,11 @@ def check(
     """
     check_codes(fail_on)
     checked = read_servers(configurations or [])
+    if not configurations and (left_out := project_configurations(Path.cwd())):
+        names = join_words([str(path.relative_to(Path.cwd())) for path in left_out])
+        inform(
+            f"not started, since the current folder may be a stranger's: the servers of {names}; name the file to check"
+        )
     with show_progress() as display, journal.record_progress(display, out, "check", "configuration") as progress:
         run = lab.run(checked, rounds, calls, timeout, progress)
     run.options["waterfall"] = waterfall

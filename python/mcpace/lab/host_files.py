@@ -32,6 +32,14 @@ CODEX = Host("Codex", expands_variables=False)
 GEMINI = Host("Gemini CLI", expands_bare_variables=True)
 PLAIN = Host("mcp.json")
 
+PROJECT_FILES = (
+    ".mcp.json",
+    "mcp.json",
+    ".cursor/mcp.json",
+    ".vscode/mcp.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+)
 PROJECT_FOLDERS = (".vscode", ".cursor", ".codex", ".gemini", ".claude")
 """Folders of hosts inside a project, whose parent is the project."""
 
@@ -60,16 +68,19 @@ def project_folder(config: Path) -> Path:
     return folder.parent if folder.name in PROJECT_FOLDERS else folder
 
 
-def find_configurations(project: Path, home: Path | None = None) -> list[Path]:
-    """The configuration files of all known hosts that exist: those of ``project`` first, then the user's."""
-    return [path for path in dict.fromkeys(_known_places(project, home or Path.home())) if path.is_file()]
+def user_configurations(home: Path | None = None) -> list[Path]:
+    """The user's configuration files of all known hosts, as far as they exist."""
+    return [path for path in dict.fromkeys(_user_places(home or Path.home())) if path.is_file()]
 
 
-def _known_places(project: Path, home: Path) -> Iterator[Path]:
-    for name in (".mcp.json", "mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"):
-        yield project / name
-    yield project / ".codex" / "config.toml"
-    yield project / ".gemini" / "settings.json"
+def project_configurations(project: Path) -> list[Path]:
+    """The configuration files of a project that exist. The project may be a stranger's, whose commands a host starts
+    only after it has asked.
+    """
+    return [path for name in PROJECT_FILES if (path := project / name).is_file()]
+
+
+def _user_places(home: Path) -> Iterator[Path]:
     yield home / ".claude.json"
     yield home / ".cursor" / "mcp.json"
     yield Path(os.environ.get("CODEX_HOME") or home / ".codex") / "config.toml"

@@ -147,15 +147,18 @@ def test_configurations_of_hosts_are_found(tmp_path: Path, monkeypatch: pytest.M
         write(home / ".gemini" / "settings.json", {"theme": "dark"}),
         write(home / ".config" / "Claude" / "claude_desktop_config.json", entry),
     ]
-    assert host_files.find_configurations(project, home) == places
+    assert host_files.project_configurations(project) == places[:2]
+    assert host_files.user_configurations(home) == places[2:]
     assert [host_files.host_of(path).name for path in places] == [
         "Claude Code", "VS Code", "Cursor", "Codex", "Gemini CLI", "Claude Desktop",
     ]  # fmt: skip
     monkeypatch.setattr(Path, "home", lambda: home)
     monkeypatch.chdir(project)
     # A name of several configurations is told apart by its host; settings without servers are no error.
-    labels = [one.label for one in read_servers([]).servers]
-    assert labels == ["Claude Code: x", "y", "Cursor: x", "files", "web", "Claude Desktop: x"]
+    # The files of the current folder are read only where they are given.
+    assert [one.label for one in read_servers([]).servers] == ["Cursor: x", "files", "web", "Claude Desktop: x"]
+    given = [one.label for one in read_servers([*places[:3], places[5]]).servers]
+    assert given == ["Claude Code: x", "y", "Cursor: x", "Claude Desktop: x"]
     assert read_servers([]).switched_off == ("off",)
     with pytest.raises(UsageProblem, match=r"settings\.json has no object"):
         read_servers([places[4]])
@@ -168,5 +171,8 @@ def test_without_any_configuration_the_message_says_what_to_give(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CODEX_HOME", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    with pytest.raises(UsageProblem, match=r"found no configuration .* mcpace check"):
+    with pytest.raises(UsageProblem, match=r"found no configuration .* mcpace check ~/.cursor/mcp.json"):
+        read_servers([])
+    write(tmp_path / ".mcp.json", {"mcpServers": {"x": {"command": "a"}}})
+    with pytest.raises(UsageProblem, match=r"found no configuration .* mcpace check \.mcp\.json"):
         read_servers([])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.host_files import find_configurations
+from mcpace.lab.host_files import project_configurations, user_configurations
 from mcpace.lab.server_configuration import Configuration, read_configuration
 from mcpace.lab.targets import Target, configured_target
 
@@ -34,15 +34,18 @@ class CheckedServers:
 
 
 def read_servers(paths: Sequence[Path]) -> CheckedServers:
-    """The servers of the configurations ``paths``; of those that hosts have on this machine where none is given.
+    """The servers of the configurations ``paths``; of the user's own where none is given. A configuration in the
+    current folder is read only where it is given, since its commands may be a stranger's.
 
     Raises :class:`UsageProblem` where a given file can't be read, where no file is found, and where none has a server.
     """
-    found = list(paths) or find_configurations(Path.cwd())
+    found = list(paths) or user_configurations()
     if not found:
+        own = project_configurations(Path.cwd())
+        example = own[0].relative_to(Path.cwd()) if own else "~/.cursor/mcp.json"
         raise UsageProblem(
-            "found no configuration of Claude Code, Claude Desktop, Cursor, VS Code, Codex or Gemini CLI: give a file, "
-            "as in mcpace check ~/.cursor/mcp.json"
+            "found no configuration of yours for Claude Code, Claude Desktop, Cursor, VS Code, Codex or Gemini CLI: "
+            f"give a file, as in mcpace check {example}"
         )
     configurations = [one for path in found if (one := _read(path, is_given=bool(paths))) is not None]
     names = [name for one in configurations for name in one.entries]

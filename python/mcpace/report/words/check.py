@@ -33,7 +33,7 @@ NAMED_PACKAGES = 2
 MOST_TOOLS = 12
 OTHER = "other"
 FASTER = 0.9
-"""What was tried is advice where it takes less than this share of the time."""
+"""A start that was tried is advice where it takes less than this share of the time."""
 SHARE = 0.3
 """A remark names a part that takes at least this share of the start."""
 COMPUTING = 0.7
@@ -111,7 +111,7 @@ def token_words(tokens: int) -> str:
 
 
 def remark(server: Server) -> str:
-    """What takes the start, or why the server failed."""
+    """The parts that take the start, or the reason why the server failed."""
     if server.has_failed:
         return clean(server.connect.error or "not started", 300)
     facts, parts = server.start, part_medians(server, together=False)
@@ -181,7 +181,7 @@ class Gain:
 
 
 def gains(run: Run) -> list[Gain]:
-    """What was tried and helps, the largest gain first."""
+    """Starts that were tried and are faster, the largest gain first."""
     found = []
     for server in servers(run):
         for tried in server.start.tried:
