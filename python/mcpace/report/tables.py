@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from mcpace.report.groups import targets
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run
+from mcpace.report.model.tokens import ContextTokens
 from mcpace.report.words import check, ladder
-from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, size
+from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share, size
 from mcpace.report.words.start import short_name
 
 BYTES_PER_TOKEN = 4
@@ -49,7 +50,7 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
         return list(_method_table(run))
     if run.kind == "check":
         is_whole = is_page or bool(run.options.get("waterfall"))
-        details = [*_parts_tables(run), *_tools_table(run)] if is_whole else []
+        details = [*_parts_tables(run), *_context_table(run), *_tools_table(run)] if is_whole else []
         return [_servers_table(run), *_gains_table(run, is_whole=is_whole), *details] if run.cases else []
     if run.comparison is not None:
         return []
@@ -141,6 +142,24 @@ def _gains_table(run: Run, *, is_whole: bool) -> Iterator[Table]:
         columns = ("server", "now", "tried", "")
         title = "Tried: the installed program, without its package runner"
         yield Table(title, columns, rows, notes=notes, has_remarks=True)
+
+
+def _context_table(run: Run) -> Iterator[Table]:
+    """Tokens of each server by kind, the largest first."""
+    found = [server for server in check.servers(run) if server.tokens is not None]
+    found.sort(key=lambda server: -server.context_tokens)
+    total = sum(server.context_tokens for server in found)
+    rows: list[tuple[str, ...]] = []
+    for server in found:
+        other = (server.listing.context_tokens if server.listing is not None else None) or ContextTokens()
+        shown = (server.tokens or 0, other.instructions, other.prompts, other.resources)
+        cells = [f"{value:,}" if value else "–" for value in shown]
+        rows.append((clean(server.name, 28), share(server.context_tokens, total), *cells))
+    if rows:
+        columns = ("server", "share", "tools", "instructions", "prompts", "resources")
+        notes = ["The share is that of tools and instructions, which hosts give to the model at the start."]
+        bars = _bars([server.context_tokens for server in found])
+        yield Table("What takes the context, in tokens", columns, rows, notes=notes, bar_column=1, bars=bars)
 
 
 def _tools_table(run: Run) -> Iterator[Table]:

@@ -16,7 +16,7 @@ from mcpace.report.model.run import Run
 from support.commands import run
 
 SERVER = '''
-import decimal
+import decimal, sys
 from mcpace import MCPServer
 from mcpace.types import ToolAnnotations
 
@@ -27,11 +27,17 @@ def today() -> str:
     """Returns the name of the day."""
     return "Thursday"
 
+@mcp.prompt()
+def shorten(text: str) -> str:
+    """Asks for a shorter text."""
+    return f"Shorten: {text}"
+
 @mcp.tool()
 def count(text: str) -> int:
     """Counts the words of a text."""
     return len(text.split())
 
+print("PLANTED on stderr", file=sys.stderr)
 mcp.run("stdio")
 '''
 HANGS = "import sys; print('starting', flush=True); sys.stdin.read(); import time; time.sleep(600)"
@@ -53,7 +59,7 @@ def own_server(folder: Path, *before: str) -> dict[str, Any]:
 def checked(folder: Path, servers: dict[str, Any], *options: str) -> tuple[int, Run, str]:
     out = folder / "run.json"
     ended = run("check", configuration(folder, servers), "--out", out, *options, folder=folder)
-    assert "Traceback" not in ended.stderr
+    assert "Traceback" not in ended.stderr and "PLANTED on" not in ended.stderr
     return ended.code, Run.load(out), ended.stdout
 
 
@@ -80,6 +86,8 @@ def test_each_server_has_its_start_its_tokens_and_parts_that_add_up(tmp_path: Pa
         assert cases[name, "list"].listing_tools == 2
         assert cases[name, "list"].listing_tokens == sum(tool.tokens for tool in cases[name, "list"].tools or [])
         assert [tool.name for tool in cases[name, "list"].tools or []] == ["today", "count"]
+        other = cases[name, "list"].context_tokens
+        assert other is not None and (other.instructions, other.resources) == (3, 0) and other.prompts > 10
         call = cases[name, "call"]
         assert (call.tool, call.result_tokens, call.error) == ("today", 1, None)
         # The longest import of this server is known: its own package, pydantic or the standard library.

@@ -18,6 +18,7 @@ from typing import Any
 
 from mcpace import _core
 from mcpace.lab import tokens
+from mcpace.lab.check.context_tokens import count_context
 from mcpace.lab.check.import_times import ImportTimes, measure_imports
 from mcpace.lab.check.servers import CheckedServer, CheckedServers
 from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
@@ -31,6 +32,7 @@ from mcpace.lab.progress import Progress, Silent
 from mcpace.lab.targets import Target, redact_command
 from mcpace.report.model.run import Case, Run, Subject
 from mcpace.report.model.start import CheckFacts, ServerStart, StartFacts, TriedStart
+from mcpace.report.model.tokens import ContextTokens
 
 DEFAULT_ROUNDS = 2
 DEFAULT_CALLS = 3
@@ -56,6 +58,7 @@ class _Server:
     imports: ImportTimes | None = None
     tried: list[TriedStart] = field(default_factory=list)
     rss_bytes: int | None = None
+    context: ContextTokens | None = None
 
 
 def run(checked: CheckedServers, rounds: int, calls: int, time_limit_s: float, progress: Progress) -> Run:
@@ -104,11 +107,10 @@ def _start_together(servers: Sequence[_Server], limit_s: float, watch: StartWatc
     """
     progress.step("all servers at once")
     clients = [_client(server.target, limit_s) for server in servers]
-    with ThreadPoolExecutor(max(1, len(servers))) as pool:
-        try:
-            failures = list(pool.map(_connect_and_list, clients))
-        finally:
-            list(pool.map(lambda client: client.disconnect(), clients))
+    # Servers that are still starting are ended after Ctrl-C, so that no thread waits for them until the limit.
+    with ThreadPoolExecutor(max(1, len(servers))) as pool, ended_strays():
+        failures = list(pool.map(_connect_and_list, clients))
+        list(pool.map(lambda client: client.disconnect(), clients))
     starts = [_observed(client.recording(), watch) for client in clients]
     for server, failure, found in zip(servers, failures, starts, strict=True):
         server.together += found[:1]
@@ -161,10 +163,13 @@ def _start_alone(server: _Server, progress: Progress, where: str) -> None:
 
 
 def _look_closer(server: _Server, watch: StartWatch, limit_s: float, progress: Progress) -> None:
-    """Measures what takes the start: imports of Python, and a start without the package runner."""
+    """Counts tokens of everything but tools, and measures imports of Python and a start without the package runner."""
     progress.step(f"{server.checked.label} · a closer look")
     latest = next((one for one in reversed(server.together) if one.is_complete), None)
-    if latest is None or latest.program is None:
+    if latest is None:
+        return
+    server.context = count_context(server.target, limit_s)
+    if latest.program is None:
         return
     program = latest.program
     if _is_python(program.path):
@@ -238,6 +243,7 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
         alone_too = not any(one.is_complete for one in alone)
         connect.error = server.failures[0] if alone_too else f"started with all others: {server.failures[0]}"
     for case in cases:
+        case.context_tokens = server.context if case.operation == "list" else None
         case.findings = [finding for finding in case.findings if finding.code not in OWN_FINDINGS]
     return cases
 

@@ -27,7 +27,7 @@ from mcpace.report.model.load import LoadCase
 from mcpace.report.model.recording import RecordingFacts
 from mcpace.report.model.servers import ServerComparison, ServerFacts
 from mcpace.report.model.start import CheckFacts, StartFacts
-from mcpace.report.model.tokens import TokenLimit, ToolTokens
+from mcpace.report.model.tokens import ContextTokens, TokenLimit, ToolTokens
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 MOST_BYTES = 64 * 2**20
@@ -331,8 +331,8 @@ class Case(LoadCase):
     tools: list[ToolTokens] | None = None
     """For the operation ``list``: the tokens of each tool. Absent from the JSON of other cases, as are the three
     members that follow."""
-    instructions_tokens: Whole | None = None
-    """For the operation ``list``: tokens of the server's instructions."""
+    context_tokens: ContextTokens | None = None
+    """For the operation ``list`` in a check of a configuration: tokens of everything but tools."""
     result_tokens: Whole | None = None
     """For the operation ``call``: tokens of the largest result."""
     start: StartFacts | None = None

@@ -27,6 +27,18 @@ class ToolTokens(Model):
     """Size of the whole entry as JSON, in bytes."""
 
 
+class ContextTokens(Model):
+    """Tokens of everything else that a server gives to a host."""
+
+    instructions: Whole = 0
+    """Tokens of the server's instructions, which many hosts give to the model."""
+    prompts: Whole = 0
+    """Tokens of the list of its prompts as JSON."""
+    resources: Whole = 0
+    """Tokens of the lists of its resources and their templates as JSON. Hosts give them to the model only when asked
+    to."""
+
+
 class TokenLimit(Model):
     """A limit of a gate on tokens, and the value that was held against it."""
 

@@ -67,6 +67,12 @@ class Server:
         return self.listing.listing_tokens if self.listing is not None else None
 
     @property
+    def context_tokens(self) -> int:
+        """Tokens of its tools and its instructions, which hosts give to the model at the start."""
+        other = self.listing.context_tokens if self.listing is not None else None
+        return (self.tokens or 0) + (other.instructions if other is not None else 0)
+
+    @property
     def start(self) -> StartFacts:
         """Facts of its starts."""
         return self.connect.start or StartFacts()
@@ -164,6 +170,10 @@ def notes(run: Run) -> list[str]:
             f"Tokens are those of names, descriptions and input schemas as JSON in the encoding {clean(encoding, 20)}, "
             "exact for OpenAI's models; other models count differently, and hosts add text of their own."
         )
+    contexts = [server.listing.context_tokens for server in servers(run) if server.listing is not None]
+    instructions = sum(one.instructions for one in contexts if one is not None)
+    if instructions:
+        told.append(f"Instructions of the servers take {token_words(instructions)} tokens more.")
     off = run.check.switched_off if run.check is not None else []
     if off:
         told.append(f"Switched off in the configuration: {join_words([clean(name, 40) for name in off])}.")
