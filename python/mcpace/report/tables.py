@@ -138,7 +138,9 @@ def _gains_table(run: Run, *, is_whole: bool) -> Iterator[Table]:
     ]
     if rows:
         more = len(gains) - len(rows)
-        notes = [f"{more} more with --waterfall."] if more else []
+        before_s, after_s = sum(gain.before_s for gain in gains), sum(gain.after_s for gain in gains)
+        notes = [f"These {len(gains)} starts, one by one: {duration(before_s)} now, {duration(after_s)} as tried."]
+        notes = [*notes, f"{more} more with --waterfall."] if more else notes if len(gains) > 1 else []
         columns = ("server", "now", "tried", "")
         title = "Tried: the installed program, without its package runner"
         yield Table(title, columns, rows, notes=notes, has_remarks=True)

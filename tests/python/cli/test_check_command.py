@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from mcpace.lab.check.import_times import STANDARD_LIBRARY, measure_imports, parse_import_times
 from mcpace.lab.check.start_watch import runner_name
 from mcpace.report.model.run import Run
-from support.commands import run
+from support.commands import LIMIT_S, end, run, start_command
 
 SERVER = '''
 import decimal, sys
@@ -130,7 +132,24 @@ def test_servers_that_fail_are_results_in_their_own_words(tmp_path: Path) -> Non
     assert "printed text on stdout before the protocol" in (connects["fails"].error or "")
     lines = [line.split()[0] for line in shown.splitlines() if line.startswith("  ") and " failed " in line]
     assert sorted(lines) == sorted(says), "failed servers come first"
-    assert not [process for process in Path("/proc").iterdir() if HANGS in _command_of(process)]
+    assert not hanging_processes()
+
+
+def test_an_interrupt_ends_servers_that_still_start(tmp_path: Path) -> None:
+    path = configuration(tmp_path, {"hangs": {"command": sys.executable, "args": ["-c", HANGS]}})
+    with start_command("check", path, "--timeout", "10m", folder=tmp_path) as process:
+        until = time.monotonic() + LIMIT_S
+        while not hanging_processes():
+            assert process.poll() is None and time.monotonic() < until, "the server was not started"
+            time.sleep(0.02)  # the start of a grandchild is no event
+        process.send_signal(signal.SIGINT)
+        ended = end(process)
+    assert (ended.code, ended.stdout.startswith("Interrupted")) == (130, True)
+    assert not hanging_processes()
+
+
+def hanging_processes() -> list[Path]:
+    return [process for process in Path("/proc").iterdir() if HANGS in _command_of(process)]
 
 
 def _command_of(process: Path) -> str:

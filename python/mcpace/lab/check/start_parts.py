@@ -69,7 +69,8 @@ def _divide(seconds: float, imports: ImportTimes | None) -> Iterator[StartPart]:
         yield StartPart(code="interpreter", seconds=interpreter_s)
         yield StartPart(code="imports", seconds=imports_s)
         seconds -= interpreter_s + imports_s
-    yield StartPart(code="set-up", seconds=max(seconds, 0.0))
+    # A difference of floats below a nanosecond is nothing.
+    yield StartPart(code="set-up", seconds=max(round(seconds, 9), 0.0))
 
 
 def observed_starts(events: list[dict[str, Any]]) -> list[ObservedStart]:
