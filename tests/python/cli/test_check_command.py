@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from mcpace.lab.check.import_times import STANDARD_LIBRARY, measure_imports, parse_import_times
-from mcpace.lab.check.start_watch import runner_name
+from mcpace.lab.check.run_check import install_command
+from mcpace.lab.check.start_watch import ProgramStart, runner_name
 from mcpace.report.model.run import Run
 from support.commands import LIMIT_S, end, run, start_command
 
@@ -215,6 +216,19 @@ def test_the_names_of_package_runners() -> None:
         ("/usr/bin/node", ("node", "/x/server.js", "npx"), ""),
     ):
         assert runner_name(path, words) == name
+
+
+def test_the_command_that_installs_a_package_has_no_secret() -> None:
+    program = ProgramStart(1, "/usr/bin/node", ("node", "x"), "npx")
+    for command, install in (
+        (("npx", "-y", "@scope/server@1.2", "--flag", "x"), "npm install --global @scope/server@1.2"),
+        (("npx", "-y", "--package", "pack", "program"), "npm install --global pack"),
+        (("uvx", "--from", "git+https://me:PLANTED@example.com/x", "x"), "uv tool install git+https://example.com/x"),
+        (("uv", "tool", "run", "mcp-server-time"), "uv tool install mcp-server-time"),
+        (("docker", "run", "image"), ""),
+        (("sh", "-c", "x"), ""),
+    ):
+        assert install_command(command, program) == install
 
 
 def test_import_times_are_those_of_the_process_with_the_longest(tmp_path: Path) -> None:

@@ -192,19 +192,21 @@ def _look_closer(server: _Server, watch: StartWatch, limit_s: float, progress: P
             code="installed",
             command=redact_command(shlex.join(program.words)),
             seconds=seconds,
-            install=_install_command(server.target.command, program),
+            install=install_command(server.target.command, program),
         )
     )
 
 
-def _install_command(command: Sequence[str], program: ProgramStart) -> str:
+def install_command(command: Sequence[str], program: ProgramStart) -> str:
     """The command that installs the package of a package runner; empty where it is not known."""
     words = [word for word in command[1:] if word not in ("exec", "tool", "run", "x")]
     package = next((after for word, after in pairwise(words) if word in PACKAGE_OPTIONS), None)
     package = package or next((word for word in words if not word.startswith("-")), None)
     installers = {"npx": "npm install --global", "uvx": "uv tool install", "uv": "uv tool install"}
     installer = installers.get(RUNNERS.get(Path(command[0]).name, ""))
-    return f"{installer} {shlex.quote(package)}" if installer and package and program.runner else ""
+    if not installer or not package or not program.runner:
+        return ""
+    return redact_command(f"{installer} {shlex.quote(package)}")
 
 
 def _is_python(path: str) -> bool:
