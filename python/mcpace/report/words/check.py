@@ -100,7 +100,9 @@ def sentences(run: Run) -> list[str]:
         return [f"None of {count(len(found), 'server')} could be started." if found else "No server was started."]
     one = len(started) == 1
     waited = run.check.together_s if run.check is not None else []
-    facts = [f"a new session waits {duration(statistics.median(waited))} for {'it' if one else 'them'}"] * bool(waited)
+    facts = []
+    if waited:
+        facts.append(f"a new session waits {duration(statistics.median(waited))} for {'it' if one else 'them'}")
     counted = [server.tokens for server in started if server.tokens is not None]
     if counted:
         facts.append(f"{'its' if one else 'their'} tools take {token_words(sum(counted))} tokens of each context")
