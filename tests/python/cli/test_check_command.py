@@ -113,6 +113,7 @@ def test_servers_that_fail_are_results_in_their_own_words(tmp_path: Path) -> Non
         "unset": {"command": "x", "env": {"KEY": "${NO_SUCH_VARIABLE_OF_MCPACE}"}},
         "nowhere": {"url": "http://127.0.0.1:1/mcp"},
         "neither": {"type": "stdio"},
+        "unusable": {"url": "http://exa mple.com/"},
     }
     code, result, shown = checked(tmp_path, servers, "--rounds", "1", "--timeout", "4s")
     assert code == 3
@@ -126,6 +127,7 @@ def test_servers_that_fail_are_results_in_their_own_words(tmp_path: Path) -> Non
         "unset": "env.KEY needs the environment variable NO_SUCH_VARIABLE_OF_MCPACE, which is not set",
         "nowhere": "onnect",
         "neither": "neither url nor command",
+        "unusable": "is not a usable URL",
     }
     for name, words in says.items():
         assert not connects[name].trials_s

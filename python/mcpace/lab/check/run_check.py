@@ -25,6 +25,7 @@ from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
 from mcpace.lab.check.start_watch import RUNNERS, ProgramStart, StartWatch
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
+from mcpace.lab.errors import LabError
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.child_processes import ended_strays
 from mcpace.lab.processes.interruption import defer_interrupt
@@ -82,7 +83,7 @@ def run(checked: CheckedServers, rounds: int, calls: int, time_limit_s: float, p
             try:
                 with StartWatch() as watch:
                     for server in servers:
-                        server.session = Session(stack, server.target, settings, None, True, None, None, False)
+                        _open_session(server, stack, settings)
                     for number in range(1, rounds + 1):
                         # A server that failed is not started again and again, since it may hang.
                         running = [server for server in servers if not server.failures]
@@ -96,9 +97,18 @@ def run(checked: CheckedServers, rounds: int, calls: int, time_limit_s: float, p
                     cases = {server.checked.label: _cases(server, watch) for server in servers}
     except KeyboardInterrupt:
         result.partial = True
+    failures = {server.checked.label: server.failures[0] for server in servers if server.failures}
     for one in checked.servers:
-        result.cases += cases.get(one.label) or [_failed_case(one)]
+        result.cases += cases.get(one.label) or [_failed_case(one, one.problem or failures.get(one.label))]
     return result
+
+
+def _open_session(server: _Server, stack: ExitStack, settings: Settings) -> None:
+    """Prepares the client that starts the server alone. A target that the client refuses is a failure of the server."""
+    try:
+        server.session = Session(stack, server.target, settings, None, True, None, None, False)
+    except (_core.Problem, LabError) as problem:
+        server.failures.append(str(problem))
 
 
 def _start_together(servers: Sequence[_Server], limit_s: float, watch: StartWatch, progress: Progress) -> list[float]:
@@ -156,9 +166,8 @@ def _observed(recording: _core.Recording, watch: StartWatch) -> list[ObservedSta
 
 
 def _start_alone(server: _Server, progress: Progress, where: str) -> None:
-    assert server.session is not None, "sessions are opened before the first round"
     progress.step(f"{server.checked.label} · {where}")
-    if not server.session.given_up:
+    if server.session is not None and not server.session.given_up:
         server.session.run_round(Silent(), server.checked.label)
 
 
@@ -257,12 +266,12 @@ def _runner(target: Target, program: ProgramStart | None) -> str:
     return RUNNERS.get(Path(target.command[0]).name, program.runner)
 
 
-def _failed_case(server: CheckedServer) -> Case:
+def _failed_case(server: CheckedServer, error: str | None) -> Case:
     """The case of a server that was not started."""
     return Case(
         subject=Subject(sdk="mcpace-client"),
         target=server.label,
         operation="connect",
         start=StartFacts(configuration=str(server.configuration), host=server.host),
-        error=server.problem or None,
+        error=error,
     )
