@@ -127,6 +127,7 @@ SERVER = {
 
 # lab hands words to the Run through report, and nothing but its models and words.
 REPORT_FOR_LAB = {
+    "mcpace.report.model.context",
     "mcpace.report.model.contexts",
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
@@ -137,6 +138,8 @@ REPORT_FOR_LAB = {
     "mcpace.report.model.recording",
     "mcpace.report.model.load",
     "mcpace.report.model.servers",
+    "mcpace.report.model.start",
+    "mcpace.report.model.tokens",
     "mcpace.report.words",
     "mcpace.report.words.findings",
 }

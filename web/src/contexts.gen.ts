@@ -192,6 +192,15 @@ export interface DuplicateRequest {
   streams?: number;
 }
 
+/** Facts of ``duplicate-schema``. Tools of one listing repeat the same part of a schema. */
+export interface DuplicateSchema {
+  member?: string;
+  tools?: number;
+  tokens?: number;
+  repeated_tokens?: number;
+  listing_tokens?: number;
+}
+
 /** Facts of ``gc-pauses``. The runtime of the server's language stops a tool to collect garbage. */
 export interface GcPauses {
   cause_ns?: number;
@@ -234,6 +243,12 @@ export interface HiddenListing {
   calls?: number;
   listings?: number;
   of_calls?: number;
+}
+
+/** Facts of ``huge-result``. A tool's result takes a good part of a model's context. */
+export interface HugeResult {
+  tool?: string;
+  tokens?: number;
 }
 
 /** Facts of ``import-in-call``. A tool loads code while a call waits. */
@@ -526,6 +541,16 @@ export interface ValidationCost {
   tool?: string;
 }
 
+/** Facts of ``verbose-tool``. One tool takes a good part of a model's context. */
+export interface VerboseTool {
+  tool?: string;
+  tokens?: number;
+  description_tokens?: number;
+  input_schema_tokens?: number;
+  listing_tokens?: number;
+  verbose_tools?: number;
+}
+
 /** Facts of ``waits-for-get``. No request leaves until the server's own stream has its reply head. */
 export interface WaitsForGet {
   gate?: "authorization-lock" | "stream-first";
@@ -589,4 +614,7 @@ export interface Contexts {
   "noisy-run": NoisyRun;
   "late-delivery": LateDelivery;
   "generator-limited": GeneratorLimited;
+  "verbose-tool": VerboseTool;
+  "huge-result": HugeResult;
+  "duplicate-schema": DuplicateSchema;
 }

@@ -409,6 +409,9 @@ export interface TableShown {
   columns: string[];
   rows: string[][];
   notes: string[];
+  has_remarks: boolean;
+  bar_column?: number;
+  bars: number[];
 }
 
 /** A limit that the user set. */

@@ -29,11 +29,15 @@ export function run(page: Page): Child[] {
   // A comparison has these parts for its second side only.
   const ofSecond = <T extends HTMLElement | null>(element: T): T => (compared ? sided(element) : element);
   const whereTimeWent = ofSecond(part("The ledger", () => ledger(page)));
+  const whatWasFound = ofSecond(part("The findings", () => findings(page, open)));
+  // The tables are the result of a check.
+  const isCheck = page.head.kind === "check";
   return [
     head(page.head),
-    ofSecond(part("The findings", () => findings(page, open))),
+    isCheck ? null : whatWasFound,
     sections("The inside", () => insides(page)),
     sections("The tables", () => tables(page.tables ?? [])),
+    isCheck ? whatWasFound : null,
     part("The search", () => (page.search ? search(page.search) : null)),
     part("The experiments", () => (page.factors ? factors(page.factors) : null)),
     first,

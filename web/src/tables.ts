@@ -25,23 +25,41 @@ function drawn(one: TableShown): HTMLElement {
         h(
           "tr",
           {},
-          one.columns.map((name, column) => h("th", { scope: "col", class: column ? "figure" : "" }, name)),
+          one.columns.map((name, column) => h("th", { scope: "col", class: style(one, column) }, name)),
         ),
       ),
       h(
         "tbody",
         {},
-        one.rows.map(([name = "", ...cells]) =>
+        one.rows.map(([name = "", ...cells], row) =>
           h(
             "tr",
             {},
             h("th", { scope: "row" }, name),
-            cells.map((cell) => h("td", { class: "figure" }, cell)),
+            cells.map((cell, column) => h("td", { class: style(one, column + 1) }, cell, bar(one, row, column + 1))),
           ),
         ),
       ),
     ),
   );
+}
+
+function style(one: TableShown, column: number): string {
+  if (one.has_remarks && column === one.columns.length - 1) {
+    return "remark";
+  }
+  return column ? "figure" : "";
+}
+
+/** A bar below a figure, for the eye: the figure itself is the text. */
+function bar(one: TableShown, row: number, column: number): HTMLElement | null {
+  const length = one.bars[row];
+  if (column !== one.bar_column || length === undefined) {
+    return null;
+  }
+  const drawn = h("span", { class: "bar", "aria-hidden": "true" });
+  drawn.style.width = `${(100 * length).toFixed(1)}%`;
+  return drawn;
 }
 
 function notes(one: TableShown): HTMLElement[] {

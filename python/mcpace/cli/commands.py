@@ -21,6 +21,7 @@ from mcpace.cli.notes import flush_stdout, give_up_stdout, note, silence_informa
 DONE, USAGE, UNREACHABLE, INTERRUPTED = 0, 2, 3, 130
 SECTIONS = {
     "Find out why it is slow": {
+        "check": "Start all servers of a host's configuration: time and tokens of each.",
         "measure": "Split a server's time by layer and name causes.",
         "explain": "Change one thing at a time on a server, or explain a recording.",
         "clients": "Run real SDK releases as clients and find their time.",
@@ -56,7 +57,7 @@ SECTIONS = {
 """The list of ``mcpace --help``: a command is imported only when it runs."""
 SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 COMMANDS = tuple(SUMMARIES)
-LAB_PACKAGES = ("json5", "numpy", "packaging", "rich", "uv")
+LAB_PACKAGES = ("json5", "numpy", "packaging", "rich", "toktok-rs", "uv")
 """Packages of the extra ``lab``, which most commands need."""
 COMPLETE_VARIABLE = "_MCPACE_COMPLETE"
 """Environment variable with which a shell's completion script asks for completions."""

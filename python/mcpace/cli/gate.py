@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import gate as lab
+from mcpace.lab.compare.token_limits import TokenLimits
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.targets import Target
@@ -40,6 +42,12 @@ def gate(
         Path | None,
         typer.Option(metavar="FILE", help="A saved run as the base side, if the old state cannot be run any more."),
     ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Most tokens that the tools of a server may take.", min=1)
+    ] = None,
+    max_result_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Most tokens of one result of --tool.", min=1)
+    ] = None,
     tolerance: Tolerance = "10%",  # type: ignore[assignment]  # read by its parser
     trials: options.Trials = lab.DEFAULT_TRIALS,
     calls: options.Calls = options.CALLS,
@@ -64,18 +72,27 @@ def gate(
 
     A red verdict is measured a second time before it counts. A newly found cause of lost time is red, too. Exit code 4
     means inconclusive: a figure looks worse than the tolerance allows, but its interval is too wide to decide.
+
+    --tokens and --max-result-tokens fail where TARGET takes more of a model's context; they need no base.
     """
-    if (base is None) == (baseline is None):
+    limits = TokenLimits(tokens, max_result_tokens)
+    is_alone = bool(limits) and base is None and baseline is None
+    if (base is None) == (baseline is None) and not is_alone:
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
     before = load_run(baseline) if baseline is not None else None
     also = comparison_writer(markdown, junit)
     # A name that ends in .json and isn't a target's address means a file, whether it exists or not.
     if target.endswith(".json") and (options.is_file(target) or (before is not None and ":" not in target)):
+        if is_alone:
+            return deliver_run(
+                limits.run_of_file(load_run(Path(target))), as_json=as_json, out=out, page=html, also=also
+            )
         if before is None:
             raise UsageProblem(
                 f"{target} is a run that was measured already: hold it against one, with --baseline FILE"
             )
         run = lab.run_of_files(before, load_run(Path(target)), tolerance)
+        limits.check(run)
         return deliver_run(run, as_json=as_json, out=out, page=html, also=also)
     checked_revision = options.checked_revision(revision)
     call, way_in = options.chosen_tool(tool, args), options.checked_authentication(auth)
@@ -88,10 +105,13 @@ def gate(
     place = parse_side(target)
     other = parse_side(base) if base is not None else None
     against = other or before
-    assert against is not None, "one of the two is given"
     faults = options.checked_faults(fault, [place, other] if other else [place])
     settings = Settings(trials, hold, faults, timeout, calls=calls)
     with show_progress() as display, journal.record_progress(display, out, "gate", place.name) as progress:
-        question = lab.Gate(place, against, tolerance, revision=checked_revision, extra_root=cacert)
-        run = lab.run(question, settings, progress)
+        if against is None:
+            run = limits.run(place, replace(settings, trials=1), progress, checked_revision)
+        else:
+            question = lab.Gate(place, against, tolerance, revision=checked_revision, extra_root=cacert)
+            run = lab.run(question, settings, progress)
+            limits.check(run)
     return deliver_run(run, as_json=as_json, out=out, page=html, also=also)

@@ -48,7 +48,7 @@ def deliver_run(
         note("interrupted before anything was measured")
     elif code == HIT and run.kind == "load":
         _note_thresholds(run)
-    elif code == UNREACHABLE and run.comparison is None:
+    elif code == UNREACHABLE and run.comparison is None and run.kind != "check":
         note(f"nothing could be measured: {_failure_reason(run)}")
     elif code == DONE and tool is not None and (why := _failed_call_reason(run)):
         note(f"every call to {tool} failed: {why.removeprefix('call: ')}")
@@ -171,10 +171,15 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     found = {finding.code for case in run.cases for finding in case.findings}
     if found & set(fail_on) or (found - INSTRUMENTS and "any" in fail_on):
         return HIT
+    if run.kind == "gate" and any(not limit.is_met for limit in run.limits):
+        return HIT
     if run.comparison is not None:
         return _exit_code_of_comparison(run, run.comparison)
     if run.kind == "recording":
         return DONE
+    if run.kind == "check":
+        failed = any(case.error and not case.trials_s for case in run.cases if case.operation == "connect")
+        return UNREACHABLE if failed else DONE
     if run.kind == "explain":
         is_located = run.ladder is not None and bool(run.ladder.layers)
         return DONE if is_located or any(one.ratio is not None for one in run.factors) else UNREACHABLE

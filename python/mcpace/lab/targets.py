@@ -19,9 +19,9 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from mcpace import _core
-from mcpace.lab import server_configuration
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import is_unicode, read_text
+from mcpace.lab.server_configuration import ConfiguredServer, read_configuration
 
 Auth = Literal["none", "bearer", "oauth"]
 
@@ -156,7 +156,7 @@ def _parse_address(text: str, config: Path | None, python: str) -> Target:
     if text.startswith(("http://", "https://")):
         return Target(name=redact_url(text), url=_checked_url(text))
     if config is not None:
-        return _configured_target(text, config)
+        return configured_target(text, read_configuration(config).server(text))
     if SERVER_OBJECT.fullmatch(text):
         return Target(name=text, program=Program(server_object=text, python=python))
     profiles = [f"profile:{name}" for name in _core.PROFILES]
@@ -253,10 +253,17 @@ def _command_words(command: str, example: str = "stdio:'python server.py'") -> t
     return words
 
 
-def _configured_target(name: str, config: Path) -> Target:
-    server = server_configuration.read_server(name, config)
+def configured_target(name: str, server: ConfiguredServer) -> Target:
+    """The target of a server of a configuration.
+
+    Raises :class:`UsageProblem` where its URL is none of an MCP server.
+    """
     if server.url is None:
-        return Target(name=name, command=server.command, environment=server.environment)
+        command = server.command
+        if server.folder is not None:
+            # The instrumented client starts programs in its own folder.
+            command = ("env", "-C", str(server.folder), *command)
+        return Target(name=name, command=command, environment=server.environment)
     bearer = [value for header, value in server.headers if header == "authorization" and _is_bearer(value)]
     if bearer:
         others = tuple(pair for pair in server.headers if pair[0] != "authorization")

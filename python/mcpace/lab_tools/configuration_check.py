@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
-from mcpace.lab import server_configuration
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.server_configuration import URLS, Configuration, read_configuration
 from mcpace.lab_tools.results import MOST_BYTES, plain, result_bytes
 from mcpace.lab_tools.target_access import LOOPBACK
 
@@ -43,8 +43,10 @@ def check_configuration(config: Path, shown: str) -> ConfigurationCheck:
 
     Raises :class:`UsageProblem` where the file can't be read or has no servers.
     """
-    entries = server_configuration.read_entries(config)
-    checks = sorted((_check_server(name, entries[name], config) for name in entries), key=lambda one: not one.problems)
+    configuration = read_configuration(config)
+    checks = sorted(
+        (_check_server(name, configuration) for name in configuration.entries), key=lambda one: not one.problems
+    )
     wrong = sum(1 for one in checks if one.problems)
     result = ConfigurationCheck(
         verdict=_verdict(shown, len(checks), wrong),
@@ -64,16 +66,17 @@ def _verdict(shown: str, servers: int, wrong: int) -> str:
     return f"{plain(shown, 120)} names {count}; {wrong} of them {'has' if wrong == 1 else 'have'} problems."
 
 
-def _check_server(name: str, entry: Any, config: Path) -> ServerCheck:
-    members = entry if isinstance(entry, dict) else {}
+def _check_server(name: str, configuration: Configuration) -> ServerCheck:
+    entry = configuration.entries[name]
+    members: dict[str, Any] = entry if isinstance(entry, dict) else {}
     kind: Literal["http", "stdio", "unknown"] = (
-        "http" if members.get("url") else "stdio" if members.get("command") else "unknown"
+        "http" if any(members.get(url) for url in URLS) else "stdio" if members.get("command") else "unknown"
     )
     program = plain(members["command"], 80) if kind == "stdio" else None
     try:
-        server = server_configuration.parse_entry(name, config, entry)
+        server = configuration.server(name)
     except UsageProblem as problem:
-        reason = str(problem).removeprefix(f"{config}: ")
+        reason = str(problem).removeprefix(f"{configuration.path}: ")
         return ServerCheck(name=plain(name, 80), kind=kind, program=program, problems=[plain(reason, 240)])
     problems = _url_problems(server.url, bool(server.headers)) if server.url is not None else []
     if server.command and shutil.which(server.command[0]) is None:

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpace.lab import server_configuration, targets
+from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import read_text
+from mcpace.lab.server_configuration import MOST_BYTES, read_configuration
 from mcpace.report.words.quantities import clean
 
 LOOPBACK = re.compile(
@@ -53,7 +54,7 @@ class TargetAccess:
         self._allowed = {text: _target_command(targets.parse_target(text)) for text in allowed}
         self._config = config.resolve() if config else None
         self._digest = _digest(self._config) if self._config else ""
-        self._configured = server_configuration.read_entries(self._config) if self._config else {}
+        self._configured = read_configuration(self._config).entries if self._config else {}
 
     def check(self, text: str) -> AllowedTarget:
         """The target that a caller names.
@@ -92,5 +93,5 @@ def _target_command(target: targets.Target) -> str:
 
 
 def _digest(config: Path) -> str:
-    text = read_text(config, "the configuration", server_configuration.MOST_BYTES)
+    text = read_text(config, "the configuration", MOST_BYTES)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 from mcpace.report.groups import targets
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run
-from mcpace.report.words import ladder
-from mcpace.report.words.quantities import clean, count, duration, size
+from mcpace.report.model.tokens import ContextTokens
+from mcpace.report.words import check, ladder
+from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share, size
 from mcpace.report.words.start import short_name
 
 BYTES_PER_TOKEN = 4
 """Assumed bytes a token. Tokenizers differ, and schemas are mostly ASCII, so the report calls the number an
 estimate."""
+ENCODING = "o200k_base"
+"""Encoding of counted tokens: that of OpenAI's models since GPT-4o."""
 MOST_METHODS = 40
+MOST_GAINS = 5
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,22 @@ class Table:
     rows: list[tuple[str, ...]]
     where: str = ""
     notes: list[str] = field(default_factory=list)
+    has_remarks: bool = False
+    """Whether the last column is a remark in words instead of a figure."""
+    bar_column: int | None = None
+    """The column whose figures the page draws as bars, too."""
+    bars: list[float] = field(default_factory=list)
+    """Length of each row's bar, as a share of the longest."""
 
 
-def tables(run: Run) -> list[Table]:
-    """All tables of a run."""
+def tables(run: Run, *, is_page: bool = False) -> list[Table]:
+    """All tables of a run. A terminal shows the parts of starts and the largest tools only where that was asked for."""
     if run.kind == "recording":
         return list(_method_table(run))
+    if run.kind == "check":
+        is_whole = is_page or bool(run.options.get("waterfall"))
+        details = [*_parts_tables(run), *_context_table(run), *_tools_table(run)] if is_whole else []
+        return [_servers_table(run), *_gains_table(run, is_whole=is_whole), *details] if run.cases else []
     if run.comparison is not None:
         return []
     if run.ladder is not None:
@@ -50,6 +64,11 @@ def listing_words(case: Case) -> str:
     if case.listing_bytes is None:
         return ""
     tools = f" of {count(case.listing_tools, 'tool')}" if case.listing_tools is not None else ""
+    if case.listing_tokens is not None:
+        return (
+            f"The listing{tools} is {size(case.listing_bytes)} of JSON; hosts give {case.listing_tokens:,} tokens of "
+            f"it to the model (names, descriptions and input schemas, counted in the encoding {ENCODING})."
+        )
     tokens = f"{tokens_of(case.listing_bytes):,}"
     return (
         f"The listing{tools} is {size(case.listing_bytes)} of JSON, about {tokens} tokens of a model's context (an "
@@ -60,6 +79,107 @@ def listing_words(case: Case) -> str:
 def tokens_of(size_bytes: int) -> int:
     """An estimate of a text's tokens, to two digits."""
     return int(float(f"{size_bytes / BYTES_PER_TOKEN:.2g}"))
+
+
+def _servers_table(run: Run) -> Table:
+    rows: list[tuple[str, ...]] = [
+        (
+            clean(server.name, 28),
+            _later_median(server.connect) if not server.has_failed else "failed",
+            _first_median(server.listing),
+            "failed" if server.call is not None and server.call.error else _first_median(server.call),
+            "–" if server.tools is None else f"{server.tools:,}",
+            "–" if server.tokens is None else f"{server.tokens:,}",
+            check.remark(server),
+        )
+        for server in check.servers(run)
+    ]
+    columns = ("server", "start", "first list", "a call", "tools", "tokens", "")
+    bars = _bars([server.tokens or 0 for server in check.servers(run)])
+    return Table("Servers, worst first", columns, rows, "", check.notes(run), True, columns.index("tokens"), bars)
+
+
+def _bars(values: list[int]) -> list[float]:
+    return [round(value / max(*values, 1), 4) for value in values]
+
+
+def _parts_tables(run: Run) -> Iterator[Table]:
+    for together, title in ((True, "Starts, all at once"), (False, "Starts, one by one")):
+        shown = [(server, parts) for server in check.servers(run) if (parts := check.part_medians(server, together))]
+        shown.sort(key=lambda one: -sum(one[1].values()))
+        codes, merged = check.merged_parts([parts for _, parts in shown])
+        rows = [
+            (
+                clean(server.name, 28),
+                duration(sum(parts.values())),
+                *(duration(parts[code]) if parts.get(code) else "–" for code in codes),
+                *(() if together else _usage_cells(server)),
+            )
+            for (server, _), parts in zip(shown, merged, strict=True)
+        ]
+        if rows:
+            usage = () if together else ("CPU", "memory")
+            yield Table(title, ("server", "in all", *(check.PARTS.get(code, code) for code in codes), *usage), rows)
+
+
+def _usage_cells(server: check.Server) -> tuple[str, str]:
+    facts = server.start
+    return (
+        duration(facts.processor_s) if facts.processor_s is not None else "–",
+        f"{facts.rss_bytes / 1e6:,.0f}{NO_BREAK}MB" if facts.rss_bytes is not None else "–",
+    )
+
+
+def _gains_table(run: Run, *, is_whole: bool) -> Iterator[Table]:
+    gains = check.gains(run)
+    rows: list[tuple[str, ...]] = [
+        (clean(gain.server, 28), duration(gain.before_s), duration(gain.after_s), gain.advice)
+        for gain in (gains if is_whole else gains[:MOST_GAINS])
+    ]
+    if rows:
+        more = len(gains) - len(rows)
+        before_s, after_s = sum(gain.before_s for gain in gains), sum(gain.after_s for gain in gains)
+        notes = [f"These {len(gains)} starts, one by one: {duration(before_s)} now, {duration(after_s)} as tried."]
+        notes = [*notes, f"{more} more with --waterfall."] if more else notes if len(gains) > 1 else []
+        columns = ("server", "now", "tried", "")
+        title = "Tried: the installed program, without its package runner"
+        yield Table(title, columns, rows, notes=notes, has_remarks=True)
+
+
+def _context_table(run: Run) -> Iterator[Table]:
+    """Tokens of each server by kind, the largest first."""
+    found = [server for server in check.servers(run) if server.tokens is not None]
+    found.sort(key=lambda server: -server.context_tokens)
+    total = sum(server.context_tokens for server in found)
+    rows: list[tuple[str, ...]] = []
+    for server in found:
+        other = (server.listing.context_tokens if server.listing is not None else None) or ContextTokens()
+        shown = (server.tokens or 0, other.instructions, other.prompts, other.resources)
+        cells = [f"{value:,}" if value else "–" for value in shown]
+        rows.append((clean(server.name, 28), share(server.context_tokens, total), *cells))
+    if rows:
+        columns = ("server", "share", "tools", "instructions", "prompts", "resources")
+        notes = ["The share is that of tools and instructions, which hosts give to the model at the start."]
+        bars = _bars([server.context_tokens for server in found])
+        yield Table("What takes the context, in tokens", columns, rows, notes=notes, bar_column=1, bars=bars)
+
+
+def _tools_table(run: Run) -> Iterator[Table]:
+    tools = check.largest_tools(run)
+    rows: list[tuple[str, ...]] = [
+        (
+            clean(f"{server} {tool.name}", 60),
+            f"{tool.tokens:,}",
+            f"{tool.description:,}",
+            f"{tool.input_schema:,}",
+            f"{tool.output_schema:,}" if tool.output_schema else "–",
+            size(tool.bytes),
+        )
+        for server, tool in tools
+    ]
+    if rows:
+        columns = ("tool", "tokens", "text", "input", "output", "JSON")
+        yield Table("Largest tools", columns, rows, bar_column=1, bars=_bars([tool.tokens for _, tool in tools]))
 
 
 def _session_table(run: Run, target: str) -> Table | None:

@@ -19,7 +19,10 @@ from mcpace.lab.requirements import EXTRAS
 from support.commands import COMMAND, LIMIT_S, run
 
 ROOT = Path(__file__).parents[3]
-EXPERIMENTS = ("measure", "explain", "clients", "layers", "load", "servers", "gate", "compare", "bisect", "demo")
+EXPERIMENTS = (
+    *("check", "measure", "explain", "clients", "layers", "load", "servers"),
+    *("gate", "compare", "bisect", "demo"),
+)
 DIFFERENT_BY_MEANING = {"--args", "--otlp", "--path"}
 """Options whose values differ between commands: `load` takes arguments of several tools, `export` a file too."""
 

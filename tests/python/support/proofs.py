@@ -690,6 +690,27 @@ ROWS = (
         "none: it is the machine's",
     ),
     Row(
+        "verbose-tool",
+        None,
+        live("tokens", "a_tool_of_many_tokens_is_named"),
+        None,
+        "firecrawl-mcp, @brave/brave-search-mcp-server; none: it is servers, not SDKs",
+    ),
+    Row(
+        "huge-result",
+        None,
+        live("tokens", "a_result_of_many_tokens_is_named"),
+        None,
+        "none: it is servers, not SDKs",
+    ),
+    Row(
+        "duplicate-schema",
+        None,
+        live("tokens", "a_schema_that_tools_repeat_is_named"),
+        None,
+        "none: it is servers, not SDKs",
+    ),
+    Row(
         "generator-limited",
         None,
         live("measurement", "a_load_that_is_kept_from_running_is_its_generators"),

@@ -10,12 +10,13 @@ use crate::closed::closed;
 use crate::waterfall::Phase;
 
 /// One row for each cause. Rows of recordings stand in the order in which their rules run, as
-/// `Context = "code" in Family by rule;`. Rows of loads have no rule here, as `Context = "code" in Family;`. The macro makes
+/// `Context = "code" in Family by rule;`. Rows of loads and of tokens have no rule here, as `Context = "code" in Family;`. The macro makes
 /// [`Cause`], [`Code`], the list of rules and the entries of the [`FindingCatalogue`].
 macro_rules! causes {
     (
         recordings { $($(#[doc = $doc:literal])* $name:ident = $code:literal in $family:ident by $rule:path;)* }
         loads { $($(#[doc = $load_doc:literal])* $load:ident = $load_code:literal in $load_family:ident;)* }
+        tokens { $($(#[doc = $token_doc:literal])* $token:ident = $token_code:literal in $token_family:ident;)* }
     ) => {
         /// Cause of a finding, with its facts. Serialises as `"code"` and `"context"`.
         #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,6 +75,7 @@ macro_rules! causes {
             vec![
                 $(CatalogueEntry::new::<$name>($code, Family::$family, Source::Recording, &[$($doc),*], generator),)*
                 $(CatalogueEntry::new::<$load>($load_code, Family::$load_family, Source::Load, &[$($load_doc),*], generator),)*
+                $(CatalogueEntry::new::<$token>($token_code, Family::$token_family, Source::Tokens, &[$($token_doc),*], generator),)*
             ]
         }
     };
@@ -110,6 +112,8 @@ closed! {
         Recording,
         /// The results of a load: `mcpace.lab` finds the cause.
         Load,
+        /// Counts of tokens: `mcpace.lab` finds the cause.
+        Tokens,
     }
 }
 
@@ -294,5 +298,13 @@ causes! {
         DelayedAckInLoad = "delayed-ack" in Transport;
         /// The load generator, not the target, was the limit.
         GeneratorLimited = "generator-limited" in Measurement;
+    }
+    tokens {
+        /// One tool takes a good part of a model's context.
+        VerboseTool = "verbose-tool" in Resources;
+        /// A tool's result takes a good part of a model's context.
+        HugeResult = "huge-result" in Resources;
+        /// Tools of one listing repeat the same part of a schema.
+        DuplicateSchema = "duplicate-schema" in Resources;
     }
 }

@@ -59,7 +59,7 @@ pub enum GeneratorLimit {
 }
 
 closed! {
-    /// Why a finding of a load is as sure as it is.
+    /// Why a finding of a load, or of counted tokens, is as sure as it is.
     pub enum LoadReason {
         /// The pause is gone where acknowledgements are sent at once.
         VanishesWithQuickAck,
@@ -69,6 +69,8 @@ closed! {
         CallsLeftLate,
         /// The generator's threads had no time left.
         ThreadsHadNoTime,
+        /// The tokens were counted with a tokenizer.
+        TokensCounted,
     }
 }
 

@@ -18,6 +18,7 @@ mod proof;
 mod resources;
 mod scene;
 mod tally;
+mod tokens;
 mod transport;
 mod waiting;
 
@@ -35,6 +36,7 @@ pub use loops::*;
 pub use measurement::*;
 pub use proof::{Alternative, Confidence, Disproof, Evidence, Level, ProofRole, Reason};
 pub use resources::*;
+pub use tokens::*;
 pub use transport::*;
 pub use waiting::*;
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab import targets, tool_schema
+from mcpace.lab import targets, token_findings, tokens, tool_schema
 from mcpace.lab.clients import repeats
 from mcpace.lab.clients.client_under_test import GIVE_UP_AFTER
 from mcpace.lab.clients.plan import Settings
@@ -204,6 +204,10 @@ class Session:
         """Time of the first connect, of which the start of a program over stdio is a part; 0 before it."""
         self._failed_connects = 0
         self._noted_no_tool = False
+        self._listing: list[dict[str, Any]] | None = None
+        """The last listing of the tools."""
+        self._largest: tuple[int, dict[str, Any]] | None = None
+        """The largest result of the called tool, after its size."""
         self._repetitions: dict[Operation, list[int]] = {"connect": [], "list": [], "call": []}
         """Number of repetitions in each trial."""
         endpoint, certificate = _target_endpoint(stack, target, settings, server_timing)
@@ -274,6 +278,7 @@ class Session:
             self._choose_tool(tools, progress)
             self.facts.listing_tools = len(tools)
             self.facts.listing_bytes = tool_schema.listing_bytes(tools)
+            self._listing = tools
         progress.step(f"{where} · call")
         tool = self.tool
         if tools is not None and tool is not None:
@@ -288,6 +293,10 @@ class Session:
         if self._evidence is not None and not self.facts.starts_process:
             self._evidence.end_sampling()
 
+    def recording(self) -> _core.Recording:
+        """The recording so far."""
+        return self._client.recording()
+
     def cases(self, progress: Progress) -> list[Case]:
         """Explains the measurements and returns their cases. Call it once, after the end of a program that is looked
         into.
@@ -296,6 +305,7 @@ class Session:
         if self.tool is not None:
             operations.append("call")
         cases = operation_cases(self._explain_recording(progress), operations)
+        token_findings.add_findings(cases, self._listing)
         if self._evidence is not None and self.facts.explained is not None:
             for case in cases:
                 if case.operation == "call":
@@ -323,6 +333,10 @@ class Session:
         self.was_listed = True
 
     def _explain_recording(self, progress: Progress) -> Facts:
+        if self._listing is not None and tokens.has_tokenizer():
+            self.facts.tools = tokens.tool_tokens(self._listing)
+        if self._largest is not None:
+            self.facts.result_tokens = tokens.result_tokens(self._largest[1])
         recording = self._client.recording()
         if self._samples is not None:
             self._samples.close()
@@ -355,6 +369,8 @@ class Session:
                 start = time.perf_counter()
                 result = act()
                 durations.append(time.perf_counter() - start)
+                if operation == "call":
+                    self._keep_largest(result)
                 if operation == "call" and result.get("isError"):
                     trial.failure = f"call: the tool answered with an error: {tool_error_text(result)}"
                     break
@@ -370,6 +386,12 @@ class Session:
             raise
         repetition_counts.append(len(durations))
         return result
+
+    def _keep_largest(self, result: dict[str, Any]) -> None:
+        """Keeps the largest result. Its tokens are counted after the measurement, since counting takes time."""
+        size = len(repr(result))
+        if self._largest is None or size > self._largest[0]:
+            self._largest = size, result
 
     def _assign_calls(self) -> None:
         """Assigns each trial its calls in the recording.

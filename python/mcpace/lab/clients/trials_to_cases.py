@@ -29,6 +29,7 @@ from mcpace.report.model.run import (
 from mcpace.report.model.run import (
     Mark as WaterfallMark,
 )
+from mcpace.report.model.tokens import ToolTokens
 from mcpace.report.words import findings
 
 NANOS = 1e9
@@ -91,6 +92,10 @@ class Facts:
     """Size of the tools' descriptions, as JSON."""
     listing_tools: int | None = None
     """Number of the tools listed."""
+    tools: list[ToolTokens] | None = None
+    """Tokens of each tool listed; ``None`` where they were not counted."""
+    result_tokens: int | None = None
+    """Tokens of the largest result of the called tool."""
 
 
 def operation_cases(facts: Facts, operations: Sequence[Operation], *, outside: bool = True) -> list[Case]:
@@ -124,6 +129,8 @@ def _operation_case(facts: Facts, operation: Operation, *, outside: bool) -> Cas
         starts_process=facts.starts_process and operation == "connect",
         listing_bytes=facts.listing_bytes if operation == "list" else None,
         listing_tools=facts.listing_tools if operation == "list" else None,
+        tools=facts.tools if operation == "list" else None,
+        result_tokens=facts.result_tokens if operation == "call" else None,
         summary=Summary.of(seconds) if seconds else None,
         ledger_s=_mean_ledger(facts, warm),
         findings=_case_findings(facts, trials, timed, warm) + (_session_findings(facts, timed) if outside else []),

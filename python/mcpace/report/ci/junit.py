@@ -8,7 +8,7 @@ from mcpace.report.ci.problems import gate_outcome
 from mcpace.report.model.comparison import Compared
 from mcpace.report.model.run import Run
 from mcpace.report.verdict import sentences
-from mcpace.report.words import findings
+from mcpace.report.words import findings, tokens
 from mcpace.report.words.comparison import METRICS, place, ratio_words, value, verdict_words
 from mcpace.report.words.quantities import NO_BREAK, clean
 
@@ -36,6 +36,10 @@ def junit(run: Run) -> str:
         failures += _add_case(
             suite, place(found.subject, found.target, found.operation, None), found.code, told if grave else ""
         )
+    for limit in run.limits:
+        what = "tokens of the tools" if limit.subject == "listing" else "tokens of the largest result"
+        told = "" if limit.is_met else _xml_text(tokens.limit_words(limit))
+        failures += _add_case(suite, _xml_text(limit.target or "target"), what, told)
     errors = 0
     if outcome in ("not judged", "inconclusive"):
         errors = _add_case(suite, "mcpace gate", "judged", _xml_text(" ".join(sentences(run)[:1])), "error")

@@ -11,7 +11,7 @@ from mcpace.report.groups import Group, Sighting, group_findings
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.run import Run
 from mcpace.report.verdict import sentences
-from mcpace.report.words import comparison, findings
+from mcpace.report.words import comparison, findings, tokens
 from mcpace.report.words.load import threshold_words
 from mcpace.report.words.quantities import clean
 
@@ -27,6 +27,7 @@ TITLES: dict[str, str] = {
     "not-judged": "The gate could not judge",
     "inconclusive": "The gate is inconclusive",
     "threshold": "A threshold of the load is not met",
+    "tokens": "More tokens than the limit allows",
 }
 """Titles of the codes that are not findings."""
 
@@ -57,6 +58,11 @@ def problems(run: Run) -> list[Problem]:
     if run.comparison is not None:
         found += _comparison_problems(run, run.comparison)
     found += _unmet_thresholds(run)
+    found += [
+        Problem("tokens", "error", TITLES["tokens"], tokens.limit_words(limit), clean(limit.target))
+        for limit in run.limits
+        if not limit.is_met
+    ]
     new = _new_codes(run)
     for group in group_findings(run.cases):
         found += _finding_problems(group, is_new=group.code in new)
@@ -66,6 +72,10 @@ def problems(run: Run) -> list[Problem]:
 def gate_outcome(run: Run) -> Outcome:
     """Outcome of a gate. It agrees with the exit code of the command."""
     made = run.comparison
+    if any(not limit.is_met for limit in run.limits) and not run.partial:
+        return "failed"
+    if made is None and run.limits and not run.partial:
+        return "passed"
     if made is None or run.partial or not made.judged:
         return "not judged"
     if made.red:

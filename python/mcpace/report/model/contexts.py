@@ -1016,6 +1016,50 @@ class GeneratorLimited(Context):
     """Threads of the generator."""
 
 
+class VerboseTool(Context):
+    """Facts of ``verbose-tool``. One tool takes a good part of a model's context."""
+
+    code: ClassVar[str] = "verbose-tool"
+    tool: str | None = None
+    """Name of the tool that takes most tokens."""
+    tokens: Whole | None = None
+    """Tokens of its name, description and input schema."""
+    description_tokens: Whole | None = None
+    """Tokens of its description."""
+    input_schema_tokens: Whole | None = None
+    """Tokens of its input schema."""
+    listing_tokens: Whole | None = None
+    """Tokens of all tools of the server."""
+    verbose_tools: Whole | None = None
+    """Tools that take as many tokens as a verbose one."""
+
+
+class HugeResult(Context):
+    """Facts of ``huge-result``. A tool's result takes a good part of a model's context."""
+
+    code: ClassVar[str] = "huge-result"
+    tool: str | None = None
+    """Name of the tool."""
+    tokens: Whole | None = None
+    """Tokens of its largest result."""
+
+
+class DuplicateSchema(Context):
+    """Facts of ``duplicate-schema``. Tools of one listing repeat the same part of a schema."""
+
+    code: ClassVar[str] = "duplicate-schema"
+    member: str | None = None
+    """Name of a member of a schema whose value occurs several times."""
+    tools: Whole | None = None
+    """Number of the tools that have it."""
+    tokens: Whole | None = None
+    """Tokens of one occurrence."""
+    repeated_tokens: Whole | None = None
+    """Tokens of all repeated parts of the listing, each without its first occurrence."""
+    listing_tokens: Whole | None = None
+    """Tokens of all tools of the server."""
+
+
 CONTEXTS: dict[str, tuple[type[Context], ...]] = {
     "gc-pauses": (GcPauses,),
     "import-in-call": (ImportInCall,),
@@ -1074,5 +1118,8 @@ CONTEXTS: dict[str, tuple[type[Context], ...]] = {
     "noisy-run": (NoisyRun,),
     "late-delivery": (LateDelivery,),
     "generator-limited": (GeneratorLimited,),
+    "verbose-tool": (VerboseTool,),
+    "huge-result": (HugeResult,),
+    "duplicate-schema": (DuplicateSchema,),
 }
 """For each code the contexts that it may have."""

@@ -26,6 +26,8 @@ from mcpace.report.model.layers import LayerFacts, LayersFacts
 from mcpace.report.model.load import LoadCase
 from mcpace.report.model.recording import RecordingFacts
 from mcpace.report.model.servers import ServerComparison, ServerFacts
+from mcpace.report.model.start import CheckFacts, StartFacts
+from mcpace.report.model.tokens import ContextTokens, TokenLimit, ToolTokens
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 MOST_BYTES = 64 * 2**20
@@ -34,7 +36,18 @@ MOST_ERRORS = 1_000
 """Maximum number of validation errors that are listed in order to name the first."""
 
 Kind = Literal[
-    "clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain", "recording"
+    "clients",
+    "measure",
+    "bisect",
+    "demo",
+    "load",
+    "servers",
+    "layers",
+    "compare",
+    "gate",
+    "explain",
+    "recording",
+    "check",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -315,6 +328,15 @@ class Case(LoadCase):
     """For the operation ``list``: size of the tools' descriptions as JSON, in bytes."""
     listing_tools: Whole | None = None
     """For the operation ``list``: number of the tools."""
+    tools: list[ToolTokens] | None = None
+    """For the operation ``list``: the tokens of each tool. Absent from the JSON of other cases, as are the three
+    members that follow."""
+    context_tokens: ContextTokens | None = None
+    """For the operation ``list`` in a check of a configuration: tokens of everything but tools."""
+    result_tokens: Whole | None = None
+    """For the operation ``call``: tokens of the largest result."""
+    start: StartFacts | None = None
+    """For the operation ``connect``, in a check of a configuration: how the server started."""
     summary: Summary | None = None
     ledger_s: Ledger | None = None
     change: Change | None = None
@@ -339,6 +361,11 @@ class Case(LoadCase):
     """Reason why there is no (complete) measurement."""
     given_up: bool = False
     """For the operation ``connect``: whether further rounds were skipped, because the server no longer answered."""
+
+    @property
+    def listing_tokens(self) -> int | None:
+        """Tokens of all tools of the listing; ``None`` where they were not counted."""
+        return sum(tool.tokens for tool in self.tools) if self.tools is not None else None
 
 
 class Probe(Model):
@@ -405,6 +432,10 @@ class Run(Model):
     """For a measurement of one server's layers: facts that all layers have in common."""
     recording: RecordingFacts | None = None
     """For an explained recording: a summary of its exchanges."""
+    check: CheckFacts | None = None
+    """For a check of a host's configuration: facts that all its servers have in common."""
+    limits: list[TokenLimit] = []
+    """For a gate: limits on tokens."""
     first_bad: str | None = None
     """For a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None

@@ -65,7 +65,7 @@ def page_of(run: Run) -> Page:
         comparison=comparison.comparison_of(run),
         factors=factors.factors_of(run),
         inside=inside.insides_of(run),
-        tables=[TableShown.model_validate(asdict(table)) for table in tables(run)],
+        tables=[TableShown.model_validate(asdict(table)) for table in tables(run, is_page=True)],
         parts=[Part(key=key, words=f"time {words}") for key, words in PARTS.items()]
         + [Part(key=key, words=words) for key, words in LAYERS.items()],
         phases=[Part(key=key, words=words) for key, words in PHASES.items()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mcpace.report.model.base import Model
+from mcpace.report.model.base import Model, Number
 
 
 class Fact(Model):
@@ -465,6 +465,12 @@ class TableShown(Model):
     columns: list[str]
     rows: list[list[str]]
     notes: list[str] = []
+    has_remarks: bool = False
+    """Whether the last column is a remark in words instead of a figure."""
+    bar_column: int | None = None
+    """The column whose figures are drawn as bars, too."""
+    bars: list[Number] = []
+    """Length of each row's bar, as a share of the longest."""
 
 
 class Page(Model):

@@ -131,6 +131,8 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
             yield from _two_runs_method()
         case "gate" if run.comparison and "measured-once" in run.comparison.warnings:
             yield from _two_runs_method()
+        case "check":
+            yield from _check_method()
         case "recording":
             yield from _recording_method(run)
             yield from _ledgers_method()
@@ -203,6 +205,28 @@ def _two_runs_method() -> Iterator[tuple[str, str]]:
         "report.",
     )
     yield "A ratio", f"It is the second run's figure over the first one's, {COMPARED}."
+
+
+def _check_method() -> Iterator[tuple[str, str]]:
+    yield (
+        "Rounds",
+        "In each round all servers were started at the same time, as hosts start them, and then one by one. The order "
+        "of the servers alternates. The disk's cache was not emptied, so a start from a cold disk takes longer.",
+    )
+    yield (
+        "A start",
+        "It runs from the decision to start the server to the complete list of its tools. Its parts add up to it. The "
+        "start of the server's own program is seen in /proc, to about 10 ms. The division between interpreter, imports "
+        "and set-up comes from one more start of the same server with Python's import times.",
+    )
+    yield (
+        "What was tried",
+        "The program that the package runner had started was started again without the package runner.",
+    )
+    yield (
+        "Tokens",
+        "Name, description and input schema of each tool as JSON. Most hosts don't give output schemas to the model.",
+    )
 
 
 def _recording_method(run: Run) -> Iterator[tuple[str, str]]:

@@ -72,14 +72,15 @@ def _lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         yield from comparison.lines(run, width)
     elif run.kind == "explain":
         yield from factors.lines(run, width)
-    elif run.kind != "recording" or any(case.trials_s for case in run.cases):
+    elif run.kind != "check" and (run.kind != "recording" or any(case.trials_s for case in run.cases)):
         for target in targets(run):
             yield from trials.lines(run, target, width)
         yield from delayed_ack_demo.lines(run, width)
     if run.bisection:
         yield from bisection.lines(run, run.bisection, width)
     yield from findings.lines(run, width)
-    yield from ledger.lines(run, width, coloured=coloured)
+    if run.kind != "check":  # the parts of each start are in its tables
+        yield from ledger.lines(run, width, coloured=coloured)
     yield from inside.lines(run, width)
     yield from _closing(run, width)
 

@@ -138,6 +138,7 @@ REASONS: dict[str, str] = {
     "connections-seen": "the kernel told of the server's connections",
     "calls-left-late": "calls that were due left late although a user was free",
     "threads-had-no-time": "the generator's threads had no time left",
+    "tokens-counted": "the tokens were counted with a tokenizer",
     "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",
     "experiment-not-made": "the experiment that would confirm it could not be made",
 }

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from mcpace.report.model.contexts import (
+    DuplicateSchema,
+    HugeResult,
     LargeListing,
     RebuiltPerRequest,
     SessionLeak,
     SlowStart,
     SuperlinearLine,
     TaskLeak,
+    VerboseTool,
 )
 from mcpace.report.model.run import Finding
 from mcpace.report.words.context import Words, seconds
@@ -99,6 +102,32 @@ def _superlinear_line(finding: Finding, context: SuperlinearLine) -> str:
     return f"The time that the client takes for long lines grows {grows}{took}."
 
 
+def _verbose_tool(finding: Finding, context: VerboseTool) -> str:
+    tool = clean(context.tool or "One tool", 60)
+    of = f" of the {context.listing_tokens:,} of the server's tools" if context.listing_tokens else ""
+    parts = [
+        f"{value:,} are the {name}"
+        for value, name in ((context.description_tokens, "description"), (context.input_schema_tokens, "input schema"))
+        if value
+    ]
+    more = (context.verbose_tools or 1) - 1
+    others = f" {count(more, 'other tool')} of this server {'is' if more == 1 else 'are'} as verbose." if more else ""
+    detail = f": {' and '.join(parts)}" if parts else ""
+    return f"{tool} takes {context.tokens or 0:,} tokens{of}{detail}.{others}"
+
+
+def _huge_result(finding: Finding, context: HugeResult) -> str:
+    tool = clean(context.tool or "a tool", 60)
+    return f"A result of {tool} has {context.tokens or 0:,} tokens, which stay in the model's context."
+
+
+def _duplicate_schema(finding: Finding, context: DuplicateSchema) -> str:
+    member = clean(context.member or "a member", 60)
+    of = f" of the {context.listing_tokens:,} tokens of its tools" if context.listing_tokens else ""
+    worst = f" The part {member} of {context.tokens or 0:,} tokens is in {count(context.tools or 2, 'tool')}."
+    return f"Input schemas of this server repeat {context.repeated_tokens or 0:,} tokens{of}.{worst}"
+
+
 WORDS: tuple[Words[Any], ...] = (
     Words(
         SuperlinearLine,
@@ -144,5 +173,26 @@ WORDS: tuple[Words[Any], ...] = (
         "the listing of tools takes a good part of a model's context",
         _large_listing,
         "List fewer tools, shorten descriptions and schemas, or let clients load tools when they need them.",
+    ),
+    Words(
+        VerboseTool,
+        "A tool's description takes a good part of a model's context",
+        "a tool takes many tokens of each context",
+        _verbose_tool,
+        "Shorten the description and the schema, and move what is rarely needed to a resource or another tool.",
+    ),
+    Words(
+        HugeResult,
+        "A tool's result takes a good part of a model's context",
+        "a tool's result takes many tokens of the context",
+        _huge_result,
+        "Return pages or a summary, and let the tool's arguments select what is returned.",
+    ),
+    Words(
+        DuplicateSchema,
+        "Tools repeat the same part of a schema",
+        "tools repeat the same part of a schema",
+        _duplicate_schema,
+        "Merge tools that take the same argument, or describe the argument once and refer to it.",
     ),
 )

@@ -1,0 +1,88 @@
+"""The parts of a Run that a check of a host's configuration adds: the starts of each server, and their parts.
+
+Design constraint: data only. The parts of a start add up to its time, from the host's decision to start the server
+to the complete list of its tools.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcpace.report.model.base import Model, Number, Whole
+
+PartCode = Literal["spawn", "runner", "interpreter", "imports", "set-up", "initialize", "list"]
+
+
+class StartPart(Model):
+    """One part of a start."""
+
+    code: PartCode
+    """``spawn``: until the first program runs. ``runner``: a package runner (npx, uvx, docker) or a shell, until the
+    server's own program runs. ``interpreter``: the interpreter's own start. ``imports``: its imports. ``set-up``: all
+    other work until the first answer. ``initialize``: further messages of the negotiation. ``list``: the first list of
+    the tools."""
+    seconds: Number
+
+
+class ServerStart(Model):
+    """One start of a server."""
+
+    together: bool
+    """Whether all servers of the configuration were started at the same time, as hosts do."""
+    round: Whole
+    total_s: Number
+    parts: list[StartPart] = []
+
+
+class ImportTime(Model):
+    """A package that the server imports as it starts."""
+
+    name: str
+    seconds: Number
+    """Time of its modules, without the modules of other packages that they import."""
+
+
+class TriedStart(Model):
+    """Another way of starting a server that was tried."""
+
+    code: Literal["installed"]
+    """``installed``: the program that the package runner starts, without the package runner."""
+    command: str
+    """The command; possible secrets are removed."""
+    seconds: list[Number]
+    """Times of its starts."""
+    install: str = ""
+    """The command that installs the program; empty where it is not known."""
+
+
+class StartFacts(Model):
+    """Facts about the starts of one server."""
+
+    configuration: str = ""
+    """Path of the configuration file."""
+    host: str = ""
+    starts: list[ServerStart] = []
+    runner: str = ""
+    """Name of the package runner or shell; empty where the host starts the server's program itself."""
+    program: str = ""
+    """Name of the server's own program, such as ``python3.12``."""
+    processor_s: Number | None = None
+    """Median processor time of the server's processes until its tools were listed."""
+    rss_bytes: Whole | None = None
+    """Largest memory of the server's processes."""
+    imports: list[ImportTime] = []
+    """The packages with the longest imports, measured in a start of its own."""
+    tried: list[TriedStart] = []
+
+    def totals_s(self, *, together: bool) -> list[float]:
+        """Times of the starts of one kind."""
+        return [start.total_s for start in self.starts if start.together is together]
+
+
+class CheckFacts(Model):
+    """Facts about a whole configuration."""
+
+    together_s: list[Number] = []
+    """For each round the time until the last of all servers, started at the same time, had listed its tools."""
+    switched_off: list[str] = []
+    """Servers that the host doesn't start."""

@@ -1,0 +1,238 @@
+"""The words of a check of a host's configuration: the verdict, and a remark on each server.
+
+Design constraint: a remark names only what was measured: the part of the start that takes most of it, or the failure in
+the server's own words.
+"""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcpace.report.model.run import Case, Run
+from mcpace.report.model.start import StartFacts, TriedStart
+from mcpace.report.model.tokens import ToolTokens
+from mcpace.report.words.quantities import clean, count, duration, join_words
+
+PARTS = {
+    "spawn": "spawn",
+    "runner": "runner",
+    "interpreter": "interp.",
+    "imports": "imports",
+    "set-up": "set-up",
+    "initialize": "init",
+    "list": "list",
+}
+"""Headings of the parts of a start, in the order in which they occur."""
+LONGEST_NAME = 60
+SMALL = 0.03
+"""Parts that are below this share of every start are shown together."""
+NAMED_PACKAGES = 2
+MOST_TOOLS = 12
+OTHER = "other"
+FASTER = 0.9
+"""A start that was tried is advice where it takes less than this share of the time."""
+SHARE = 0.3
+"""A remark names a part that takes at least this share of the start."""
+COMPUTING = 0.7
+"""A start is computing where the processor time is at least this share of it."""
+QUICK_S = 0.3
+"""A start below this time needs no remark."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One server of a check, and its cases."""
+
+    name: str
+    connect: Case
+    listing: Case | None
+    call: Case | None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether no start was successful."""
+        return not self.connect.trials_s
+
+    @property
+    def tools(self) -> int | None:
+        """Number of its tools."""
+        return self.listing.listing_tools if self.listing is not None else None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of its tools."""
+        return self.listing.listing_tokens if self.listing is not None else None
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of its tools and its instructions, which hosts give to the model at the start."""
+        other = self.listing.context_tokens if self.listing is not None else None
+        return (self.tokens or 0) + (other.instructions if other is not None else 0)
+
+    @property
+    def start(self) -> StartFacts:
+        """Facts of its starts."""
+        return self.connect.start or StartFacts()
+
+
+def servers(run: Run) -> list[Server]:
+    """The servers: those that failed first, then the slowest start."""
+    cases: dict[str, dict[str, Case]] = {}
+    for case in run.cases:
+        cases.setdefault(case.target, {})[case.operation] = case
+    found = [
+        Server(clean(name, LONGEST_NAME), own["connect"], own.get("list"), own.get("call"))
+        for name, own in cases.items()
+        if "connect" in own
+    ]
+    return sorted(found, key=lambda server: (not server.has_failed, -_start_s(server)))
+
+
+def sentences(run: Run) -> list[str]:
+    """``6 servers: a new session waits 1.7 s for them, and their tools take 16.9k tokens of each context.``"""
+    found = servers(run)
+    failed = [server for server in found if server.has_failed]
+    started = [server for server in found if not server.has_failed]
+    if not started:
+        return [f"None of {count(len(found), 'server')} could be started." if found else "No server was started."]
+    one = len(started) == 1
+    waited = run.check.together_s if run.check is not None else []
+    facts = []
+    if waited:
+        facts.append(f"a new session waits {duration(statistics.median(waited))} for {'it' if one else 'them'}")
+    counted = [server.tokens for server in started if server.tokens is not None]
+    if counted:
+        facts.append(f"{'its' if one else 'their'} tools take {token_words(sum(counted))} tokens of each context")
+    told = [": ".join([count(len(started), "server"), *([", and ".join(facts)] if facts else [])]) + "."]
+    if failed:
+        names = [server.name for server in failed[:4]] + ([f"{len(failed) - 4} more"] if len(failed) > 4 else [])
+        told.append(f"{count(len(failed), 'server')} failed: {join_words(names)}.")
+    return told
+
+
+def token_words(tokens: int) -> str:
+    """``580``, ``5,080``, ``16.9k``."""
+    return f"{tokens / 1000:.1f}k" if tokens >= 10_000 else f"{tokens:,}"
+
+
+def remark(server: Server) -> str:
+    """The parts that take the start, or the reason why the server failed."""
+    if server.has_failed:
+        return clean(server.connect.error or "not started", 300)
+    facts, parts = server.start, part_medians(server, together=False)
+    total_s = sum(parts.values())
+    told = [clean(server.connect.error, 200)] if server.connect.error else []
+    if server.call is not None and server.call.error:
+        told.append(clean(server.call.error, 160))
+    if not parts or total_s < QUICK_S:
+        return "; ".join(told)
+    if parts.get("runner", 0.0) >= SHARE * total_s:
+        told.append(f"{duration(parts['runner'])} in {clean(facts.runner, 20)} before the server's own program runs")
+    if parts.get("imports", 0.0) >= SHARE * total_s:
+        packages = [clean(package.name, 30) for package in facts.imports[:NAMED_PACKAGES]]
+        told.append(f"{duration(parts['imports'])} in Python imports ({', '.join(packages)})")
+    elif parts.get("set-up", 0.0) >= SHARE * total_s:
+        program = clean(facts.program, 20) or "the server"
+        is_computing = facts.processor_s is not None and facts.processor_s >= COMPUTING * total_s
+        doing = f"of {program}, which computes," if is_computing else f"of {program}"
+        told.append(f"{duration(parts['set-up'])} {doing} until the first answer")
+    return "; ".join(told)
+
+
+def part_medians(server: Server, together: bool) -> dict[str, float]:
+    """The parts of the typical start, in seconds: the one with the median time, so that its parts add up to it."""
+    starts = sorted(
+        (one for one in server.start.starts if one.together is together and one.parts), key=lambda one: one.total_s
+    )
+    if not starts:
+        return {}
+    return {part.code: part.seconds for part in starts[(len(starts) - 1) // 2].parts}
+
+
+def largest_tools(run: Run) -> list[tuple[str, ToolTokens]]:
+    """The tools that take most tokens, each with its server."""
+    tools = [
+        (server.name, tool)
+        for server in servers(run)
+        if server.listing is not None
+        for tool in server.listing.tools or ()
+    ]
+    return sorted(tools, key=lambda one: -one[1].tokens)[:MOST_TOOLS]
+
+
+def notes(run: Run) -> list[str]:
+    """Sentences below the table: what the figures mean, and what was tried."""
+    told = []
+    encoding = run.options.get("encoding")
+    if isinstance(encoding, str) and any(server.tokens is not None for server in servers(run)):
+        told.append(
+            f"Tokens are those of names, descriptions and input schemas as JSON in the encoding {clean(encoding, 20)}, "
+            "exact for OpenAI's models; other models count differently, and hosts add text of their own."
+        )
+    contexts = [server.listing.context_tokens for server in servers(run) if server.listing is not None]
+    instructions = sum(one.instructions for one in contexts if one is not None)
+    if instructions:
+        told.append(f"Instructions of the servers take {token_words(instructions)} tokens more.")
+    off = run.check.switched_off if run.check is not None else []
+    if off:
+        told.append(f"Switched off in the configuration: {join_words([clean(name, 40) for name in off])}.")
+    return told
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Another way of starting a server, which was tried and is faster."""
+
+    server: str
+    before_s: float
+    after_s: float
+    advice: str
+
+
+def gains(run: Run) -> list[Gain]:
+    """Starts that were tried and are faster, the largest gain first."""
+    found = []
+    for server in servers(run):
+        for tried in server.start.tried:
+            before_s, after_s = _start_total_s(server), statistics.median(tried.seconds) if tried.seconds else 0.0
+            if 0 < after_s < FASTER * before_s:
+                found.append(Gain(server.name, before_s, after_s, _installed_words(tried)))
+    return sorted(found, key=lambda gain: gain.after_s - gain.before_s)
+
+
+def _installed_words(tried: TriedStart) -> str:
+    try:
+        words = shlex.split(tried.command)
+    except ValueError:
+        words = [tried.command]
+    script = next((word for word in words[1:2] if "/" in word), words[0] if words else "")
+    name = clean(script.rsplit("/", 1)[-1], 50)
+    return f"{clean(tried.install, 80)}; command: {name}" if tried.install else f"command: {name}"
+
+
+def merged_parts(shown: Sequence[dict[str, float]]) -> tuple[list[str], list[dict[str, float]]]:
+    """The parts of several starts, small ones merged as ``other``; the codes in order, and each start's parts."""
+    totals = [sum(parts.values()) for parts in shown]
+    large = [
+        code
+        for code in PARTS
+        if any(parts.get(code, 0.0) > SMALL * total for parts, total in zip(shown, totals, strict=True))
+    ]
+    merged = [
+        {code: parts[code] for code in large if code in parts}
+        | {OTHER: sum(seconds for code, seconds in parts.items() if code not in large)}
+        for parts in shown
+    ]
+    return [*large, OTHER], merged
+
+
+def _start_s(server: Server) -> float:
+    return server.connect.summary.median_s if server.connect.summary is not None else 0.0
+
+
+def _start_total_s(server: Server) -> float:
+    totals = server.start.totals_s(together=False)
+    return statistics.median(totals) if totals else 0.0

@@ -1,0 +1,266 @@
+"""``mcpace check`` on configurations with real servers, broken ones and hanging ones; and a gate's limits on tokens."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpace.lab.check.import_times import STANDARD_LIBRARY, measure_imports, parse_import_times
+from mcpace.lab.check.run_check import install_command
+from mcpace.lab.check.start_watch import ProgramStart, runner_name
+from mcpace.report.model.run import Run
+from support.commands import LIMIT_S, end, run, start_command
+
+SERVER = '''
+import decimal, sys
+from mcpace import MCPServer
+from mcpace.types import ToolAnnotations
+
+mcp = MCPServer("words", instructions="Counts words.")
+
+@mcp.tool(annotations=ToolAnnotations(readOnlyHint=True))
+def today() -> str:
+    """Returns the name of the day."""
+    return "Thursday"
+
+@mcp.prompt()
+def shorten(text: str) -> str:
+    """Asks for a shorter text."""
+    return f"Shorten: {text}"
+
+@mcp.tool()
+def count(text: str) -> int:
+    """Counts the words of a text."""
+    return len(text.split())
+
+print("PLANTED on stderr", file=sys.stderr)
+mcp.run("stdio")
+'''
+HANGS = "import sys; print('starting', flush=True); sys.stdin.read(); import time; time.sleep(600)"
+FAILS = "import sys; print('listening soon', flush=True); sys.exit('the key PLANTED_KEY is missing')"
+
+
+def configuration(folder: Path, servers: dict[str, Any]) -> Path:
+    (folder / "server.py").write_text(SERVER)
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def own_server(folder: Path, *before: str) -> dict[str, Any]:
+    words = [*before, sys.executable, str(folder / "server.py")]
+    return {"command": words[0], "args": words[1:]}
+
+
+def checked(folder: Path, servers: dict[str, Any], *options: str) -> tuple[int, Run, str]:
+    out = folder / "run.json"
+    ended = run("check", configuration(folder, servers), "--out", out, *options, folder=folder)
+    assert "Traceback" not in ended.stderr and "PLANTED on" not in ended.stderr
+    return ended.code, Run.load(out), ended.stdout
+
+
+def test_each_server_has_its_start_its_tokens_and_parts_that_add_up(tmp_path: Path) -> None:
+    servers = {
+        "plain": own_server(tmp_path),
+        # A shell that stays the parent of the server, as npx and uvx do.
+        "behind": {"command": "sh", "args": ["-c", f"sleep 0.3; {sys.executable} {tmp_path}/server.py; exit 0"]},
+        "off": {"command": "x", "disabled": True},
+    }
+    code, result, shown = checked(tmp_path, servers, "--rounds", "2")
+    assert (code, result.kind, result.partial) == (0, "check", False)
+    assert result.check is not None and len(result.check.together_s) == 2
+    assert result.check.switched_off == ["off"]
+    cases = {(case.target, case.operation): case for case in result.cases}
+    for name in ("plain", "behind"):
+        start = cases[name, "connect"].start
+        assert start is not None and len(start.starts) == 4
+        for one in start.starts:
+            assert sum(part.seconds for part in one.parts) == pytest.approx(one.total_s, rel=1e-6)
+            assert all(part.seconds >= 0 for part in one.parts)
+        assert start.program.startswith("python") and (start.rss_bytes or 0) > 5_000_000
+        assert (start.processor_s or 0) > 0.01
+        assert cases[name, "list"].listing_tools == 2
+        assert cases[name, "list"].listing_tokens == sum(tool.tokens for tool in cases[name, "list"].tools or [])
+        assert [tool.name for tool in cases[name, "list"].tools or []] == ["today", "count"]
+        other = cases[name, "list"].context_tokens
+        assert other is not None and (other.instructions, other.resources) == (3, 0) and other.prompts > 10
+        call = cases[name, "call"]
+        assert (call.tool, call.result_tokens, call.error) == ("today", 1, None)
+        # The longest import of this server is known: its own package, pydantic or the standard library.
+        assert start.imports[0].name in ("mcpace", "pydantic", "pydantic_core", STANDARD_LIBRARY)
+    behind, plain = cases["behind", "connect"].start, cases["plain", "connect"].start
+    assert behind is not None and plain is not None
+    assert (plain.runner, behind.runner) == ("", "shell")
+    for one in behind.starts:
+        assert next(part.seconds for part in one.parts if part.code == "runner") >= 0.25
+    assert not [one for one in plain.starts if any(part.code == "runner" for part in one.parts)]
+    assert "2 servers: a new session waits" in shown and "tokens of each context" in " ".join(shown.split())
+
+
+def test_servers_that_fail_are_results_in_their_own_words(tmp_path: Path) -> None:
+    servers = {
+        "works": own_server(tmp_path),
+        "fails": {"command": sys.executable, "args": ["-c", FAILS]},
+        "hangs": {"command": sys.executable, "args": ["-c", HANGS]},
+        "absent": {"command": "no-such-program-of-mcpace"},
+        "unset": {"command": "x", "env": {"KEY": "${NO_SUCH_VARIABLE_OF_MCPACE}"}},
+        "nowhere": {"url": "http://127.0.0.1:1/mcp"},
+        "neither": {"type": "stdio"},
+        "unusable": {"url": "http://exa mple.com/"},
+    }
+    code, result, shown = checked(tmp_path, servers, "--rounds", "1", "--timeout", "4s")
+    assert code == 3
+    connects = {case.target: case for case in result.cases if case.operation == "connect"}
+    assert set(connects) == set(servers)
+    assert connects["works"].error is None and connects["works"].trials_s
+    says = {
+        "fails": "stderr ended with: the key PLANTED_KEY is missing",
+        "hangs": "connect took longer than its limit of 4",
+        "absent": 'could not start "no-such-program-of-mcpace"',
+        "unset": "env.KEY needs the environment variable NO_SUCH_VARIABLE_OF_MCPACE, which is not set",
+        "nowhere": "onnect",
+        "neither": "neither url nor command",
+        "unusable": "is not a usable URL",
+    }
+    for name, words in says.items():
+        assert not connects[name].trials_s
+        assert words in (connects[name].error or ""), connects[name].error
+    assert "printed text on stdout before the protocol" in (connects["fails"].error or "")
+    lines = [line.split()[0] for line in shown.splitlines() if line.startswith("  ") and " failed " in line]
+    assert sorted(lines) == sorted(says), "failed servers come first"
+    assert not hanging_processes()
+
+
+def test_an_interrupt_ends_servers_that_still_start(tmp_path: Path) -> None:
+    path = configuration(tmp_path, {"hangs": {"command": sys.executable, "args": ["-c", HANGS]}})
+    with start_command("check", path, "--timeout", "10m", folder=tmp_path) as process:
+        until = time.monotonic() + LIMIT_S
+        while not hanging_processes():
+            assert process.poll() is None and time.monotonic() < until, "the server was not started"
+            time.sleep(0.02)  # the start of a grandchild is no event
+        process.send_signal(signal.SIGINT)
+        ended = end(process)
+    assert (ended.code, ended.stdout.startswith("Interrupted")) == (130, True)
+    assert not hanging_processes()
+
+
+def hanging_processes() -> list[Path]:
+    return [process for process in Path("/proc").iterdir() if HANGS in _command_of(process)]
+
+
+def _command_of(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_a_configuration_with_failures_only_says_so(tmp_path: Path) -> None:
+    code, _, shown = checked(tmp_path, {"absent": {"command": "no-such-program-of-mcpace"}}, "--rounds", "1")
+    assert (code, shown.splitlines()[0]) == (3, "None of 1 server could be started.")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("{broken", "is not JSON"), ("{}", 'has no object "mcpServers" or "servers"'), ('{"servers": {}}', "no server")],
+)
+def test_a_file_that_is_no_configuration_is_a_mistake_of_use(content: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(content)
+    ended = run("check", path, folder=tmp_path)
+    assert ended.code == 2 and says in ended.sentence()
+
+
+def test_a_saved_check_is_read_by_report_compare_and_gate(tmp_path: Path) -> None:
+    code, result, _ = checked(tmp_path, {"words": own_server(tmp_path)}, "--rounds", "2", "--waterfall")
+    assert code == 0
+    shown = run("report", "run.json", "--html", "page.html", folder=tmp_path)
+    assert shown.code == 0 and "Starts, one by one" in shown.stdout and "Largest tools" in shown.stdout
+    assert run("compare", "run.json", "run.json", folder=tmp_path).code == 0
+    (listing,) = [case for case in result.cases if case.operation == "list"]
+    value = listing.listing_tokens or 0
+    for limit, expected in ((value, 0), (value - 1, 1)):
+        ended = run("gate", "run.json", "--tokens", limit, folder=tmp_path)
+        assert ended.code == expected
+        assert f"take {value} tokens, {'above' if expected else 'within'} the limit of {limit}" in ended.stdout
+
+
+def test_a_gate_holds_a_live_server_against_limits_of_tokens(tmp_path: Path) -> None:
+    configuration(tmp_path, {})
+    target = f"stdio:{sys.executable} {tmp_path}/server.py"
+    good = run("gate", target, "--tool", "today", "--tokens", 4000, "--max-result-tokens", 1, folder=tmp_path)
+    assert good.code == 0, good.stdout
+    words = ("gate", target, "--tool", "count", "--args", '{"text": "a b"}', "--max-result-tokens", 1)
+    assert run(*words, folder=tmp_path).code == 0
+    bad = run("gate", target, "--tokens", 10, "--markdown", "summary.md", folder=tmp_path)
+    assert bad.code == 1 and "above the limit of 10" in bad.stdout
+    assert "More tokens than the limit allows" in (tmp_path / "summary.md").read_text()
+    none = run("gate", target, "--max-result-tokens", 10, "--tool", "absent", folder=tmp_path)
+    assert none.code == 2
+    assert "either --base" in run("gate", target, folder=tmp_path).sentence()
+
+
+def test_the_names_of_package_runners() -> None:
+    for path, words, name in (
+        ("/usr/bin/node", ("node", "/usr/bin/npx", "-y", "x"), "npx"),
+        ("/usr/bin/node", ("npm exec @scope/x",), "npx"),
+        ("/usr/bin/uv", ("uv", "tool", "uvx", "x"), "uv"),
+        ("/usr/bin/dash", ("sh", "-c", "x"), "shell"),
+        ("/usr/bin/env", ("env", "-C", "/", "x"), "shell"),
+        ("/usr/bin/python3.12", ("python", "server.py"), ""),
+        ("/usr/bin/node", ("node", "/x/server.js", "npx"), ""),
+    ):
+        assert runner_name(path, words) == name
+
+
+def test_the_command_that_installs_a_package_has_no_secret() -> None:
+    program = ProgramStart(1, "/usr/bin/node", ("node", "x"), "npx")
+    for command, install in (
+        (("npx", "-y", "@scope/server@1.2", "--flag", "x"), "npm install --global @scope/server@1.2"),
+        (("npx", "-y", "--package", "pack", "program"), "npm install --global pack"),
+        (("uvx", "--from", "git+https://me:PLANTED@example.com/x", "x"), "uv tool install git+https://example.com/x"),
+        (("uv", "tool", "run", "mcp-server-time"), "uv tool install mcp-server-time"),
+        (("docker", "run", "image"), ""),
+        (("sh", "-c", "x"), ""),
+    ):
+        assert install_command(command, program) == install
+
+
+def test_import_times_are_those_of_the_process_with_the_longest(tmp_path: Path) -> None:
+    header = b"import time: self [us] | cumulative | imported package\n"
+    short = header + b"import time:  10 |  10 | site\nimport time:  5 |  5 | json\n"
+    long = header + (
+        b"import time:  700 |  700 |   encodings\nimport time:  300 | 1000 | site\nnoise\n"
+        b"import time:  2000 |  2000 |   mcp.types\nimport time:  1000 |  3000 | mcp\nimport time:  500 |  500 | json\n"
+    )
+    found = parse_import_times(short + long + short)
+    assert found is not None and found.interpreter_s == pytest.approx(0.001)
+    assert [(one.name, one.seconds) for one in found.packages] == [("mcp", 0.003), (STANDARD_LIBRARY, 0.0005)]
+    assert parse_import_times(b"no import times") is None
+    configuration(tmp_path, {})
+    real = measure_imports([sys.executable, str(tmp_path / "server.py")], [], 60)
+    assert real is not None and 0 < real.imports_s < 60 and "pydantic" in {one.name for one in real.packages}
+    assert measure_imports(["sh", "-c", "exit 1"], [], 10) is None
+    assert measure_imports(["no-such-program-of-mcpace"], [], 10) is None
+
+
+@pytest.mark.network
+@pytest.mark.skipif(shutil.which("npx") is None, reason="needs Node.js")
+def test_a_server_of_npm_shows_the_time_of_its_package_runner(tmp_path: Path) -> None:
+    package = "@modelcontextprotocol/server-memory@2026.8.31"
+    code, result, shown = checked(tmp_path, {"memory": {"command": "npx", "args": ["-y", package]}}, "--rounds", "1")
+    assert code == 0, shown
+    start = next(case.start for case in result.cases if case.operation == "connect")
+    assert start is not None and (start.runner, start.program) == ("npx", "node")
+    parts = {part.code: part.seconds for part in start.starts[-1].parts}
+    assert parts["runner"] > 0.05 and parts["set-up"] > 0.02
+    (tried,) = start.tried
+    assert "mcp-server-memory" in tried.command and tried.install == f"npm install --global {package}"
+    assert len(tried.seconds) == 2 and "Tried: the installed program" in shown
