@@ -194,11 +194,11 @@ export interface DuplicateRequest {
 
 /** Facts of ``duplicate-schema``. Tools of one listing repeat the same part of a schema. */
 export interface DuplicateSchema {
-  member?: string;
-  tools?: number;
-  tokens?: number;
-  repeated_tokens?: number;
   listing_tokens?: number;
+  member?: string;
+  repeated_tokens?: number;
+  tokens?: number;
+  tools?: number;
 }
 
 /** Facts of ``gc-pauses``. The runtime of the server's language stops a tool to collect garbage. */
@@ -247,8 +247,8 @@ export interface HiddenListing {
 
 /** Facts of ``huge-result``. A tool's result takes a good part of a model's context. */
 export interface HugeResult {
-  tool?: string;
   tokens?: number;
+  tool?: string;
 }
 
 /** Facts of ``import-in-call``. A tool loads code while a call waits. */
@@ -543,11 +543,11 @@ export interface ValidationCost {
 
 /** Facts of ``verbose-tool``. One tool takes a good part of a model's context. */
 export interface VerboseTool {
-  tool?: string;
-  tokens?: number;
   description_tokens?: number;
   input_schema_tokens?: number;
   listing_tokens?: number;
+  tokens?: number;
+  tool?: string;
   verbose_tools?: number;
 }
 

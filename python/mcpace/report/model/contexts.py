@@ -1020,16 +1020,16 @@ class VerboseTool(Context):
     """Facts of ``verbose-tool``. One tool takes a good part of a model's context."""
 
     code: ClassVar[str] = "verbose-tool"
-    tool: str | None = None
-    """Name of the tool that takes most tokens."""
-    tokens: Whole | None = None
-    """Tokens of its name, description and input schema."""
     description_tokens: Whole | None = None
     """Tokens of its description."""
     input_schema_tokens: Whole | None = None
     """Tokens of its input schema."""
     listing_tokens: Whole | None = None
     """Tokens of all tools of the server."""
+    tokens: Whole | None = None
+    """Tokens of its name, description and input schema."""
+    tool: str | None = None
+    """Name of the tool that takes most tokens."""
     verbose_tools: Whole | None = None
     """Tools that take as many tokens as a verbose one."""
 
@@ -1038,26 +1038,26 @@ class HugeResult(Context):
     """Facts of ``huge-result``. A tool's result takes a good part of a model's context."""
 
     code: ClassVar[str] = "huge-result"
-    tool: str | None = None
-    """Name of the tool."""
     tokens: Whole | None = None
     """Tokens of its largest result."""
+    tool: str | None = None
+    """Name of the tool."""
 
 
 class DuplicateSchema(Context):
     """Facts of ``duplicate-schema``. Tools of one listing repeat the same part of a schema."""
 
     code: ClassVar[str] = "duplicate-schema"
-    member: str | None = None
-    """Name of a member of a schema whose value occurs several times."""
-    tools: Whole | None = None
-    """Number of the tools that have it."""
-    tokens: Whole | None = None
-    """Tokens of one occurrence."""
-    repeated_tokens: Whole | None = None
-    """Tokens of all repeated parts of the listing, each without its first occurrence."""
     listing_tokens: Whole | None = None
     """Tokens of all tools of the server."""
+    member: str | None = None
+    """Name of a member of a schema whose value occurs several times."""
+    repeated_tokens: Whole | None = None
+    """Tokens of all repeated parts of the listing, each without its first occurrence."""
+    tokens: Whole | None = None
+    """Tokens of one occurrence."""
+    tools: Whole | None = None
+    """Number of the tools that have it."""
 
 
 CONTEXTS: dict[str, tuple[type[Context], ...]] = {
