@@ -106,7 +106,7 @@ dist: $(PAGE) $(VENV)/.tools ## Build the wheels for Linux and the source distri
 
 ROOTS ?=
 test-dist: ## Try the wheels of dist/ in roots without compilers and Node; as root, needs Debian's archive and the package index
-	$(PYTHON) packaging/wheels/test_wheels.py $(ROOTS)
+	$(PYTHON) packaging/wheels/try_in_roots.py $(ROOTS)
 
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
 	$(BIN)/python benches/ledger/run.py

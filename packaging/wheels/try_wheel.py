@@ -1,4 +1,4 @@
-"""Uses mcpace as a new user does, from the folder that `make dist` writes. test_wheels.py runs this program in a root
+"""Uses mcpace as a new user does, from the folder that `make dist` writes. try_in_roots.py runs this program in a root
 without compilers.
 
 It makes fresh virtual environments in a folder whose name has a space, installs mcpace with pip, and runs its commands
@@ -112,7 +112,7 @@ class Trial:
         with subprocess.Popen(self.words("lab", words), stdin=subprocess.DEVNULL, **options) as server:
             try:
                 seen = ""
-                for line in server.stdout:  # test_wheels.py limits the time of the whole program
+                for line in server.stdout:  # try_in_roots.py limits the time of the whole program
                     seen += line
                     if found := re.search(r"http://[\d.]+:\d+\S*", line):
                         yield found[0]

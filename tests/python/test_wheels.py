@@ -47,7 +47,7 @@ def test_a_crate_without_a_text_has_the_apache_license_where_it_permits_that(tmp
 
 @pytest.mark.parametrize(
     ("program", "code", "said"),
-    [("build_wheels.py", 2, "dist: unknown target sparc; "), ("test_wheels.py", 3, "test-dist: unknown root sparc; ")],
+    [("build_wheels.py", 2, "dist: unknown target sparc; "), ("try_in_roots.py", 3, "test-dist: unknown root sparc; ")],
 )
 def test_an_unknown_name_is_refused(program: str, code: int, said: str) -> None:
     command = [sys.executable, PROGRAMS / program, "sparc"]

@@ -2,9 +2,10 @@
 
 A root is a minimal Debian of the wheel's architecture, with Python alone. The program try_wheel.py runs inside it, in
 namespaces of its own that end with it. Another architecture is emulated by qemu, which is registered in a user
-namespace and nowhere else. For musl there is no Python in Debian: its source is compiled against Debian's musl first.
+namespace and nowhere else.
+The wheels for musl are not tried: Debian has no Python for musl.
 
-Usage: test_wheels.py [ROOT...], by default all of ROOTS.
+Usage: try_in_roots.py [ROOT...], by default all of ROOTS.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
 SUITE = "bookworm"
-PACKAGES = ("base-files", "base-passwd", "ca-certificates", "coreutils", "dash", "libc-bin", "python3-venv")
-TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "chroot": "coreutils"}
+PACKAGES = ("base-files", "base-passwd", "ca-certificates", "coreutils", "dash", "libc-bin", "libstdc++6", "python3-venv")
+TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux"}
 CERTIFICATES = Path("/etc/ssl/certs")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 EMULATOR = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
 PASSED_ON = ("PIP_CERT", "PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "UV_DEFAULT_INDEX", "SSL_CERT_FILE")
 """Variables of the package index that the root has, too."""
@@ -76,6 +78,7 @@ def check_machine(names: list[str]) -> None:
     if os.geteuid() != 0:
         raise SetupError("roots are made as root: run `sudo make test-dist`")
     missing = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
+    missing += [] if KEYRING.exists() else [KEYRING.stem]
     if any(ROOTS[name].is_emulated for name in names or ROOTS) and not EMULATOR.exists():
         missing.append("qemu-user-static")
     if missing:
