@@ -23,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
 SUITE = "bookworm"
-PACKAGES = ("base-files", "base-passwd", "ca-certificates", "coreutils", "dash", "libc-bin", "libstdc++6", "python3-venv")
+PACKAGES = "base-files,base-passwd,ca-certificates,coreutils,dash,libc-bin,libstdc++6,python3-venv"
+"""Python, and libstdc++ for numpy, which Debian's own images have."""
 TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux"}
 CERTIFICATES = Path("/etc/ssl/certs")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -109,7 +110,7 @@ def try_root(name: str) -> int:
 def make_root(root: Root, place: Path) -> None:
     """Extracts the packages, without running anything of theirs, and adds what the network needs."""
     words = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={root.architecture}"]
-    line = [*words, f"--include={','.join(PACKAGES)}", SUITE, str(place)]
+    line = [*words, f"--include={PACKAGES}", SUITE, str(place)]
     if subprocess.run(line, timeout=LIMIT_S, check=False).returncode:
         raise SetupError(f"this command failed: {shlex.join(line)}")
     place.chmod(0o755)
