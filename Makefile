@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows format lock docs site man pictures mcpb casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows format lock docs site man pictures mcpb dist test-dist casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -100,6 +100,14 @@ mcpb: ## Pack the bundle of `mcpace mcp` for desktop hosts, dist/mcpace.mcpb; ne
 	$(MCPB) validate packaging/mcpb/manifest.json
 	$(MCPB) pack packaging/mcpb $(MCPB_OUT)
 
+TARGETS ?=
+dist: $(PAGE) $(VENV)/.tools ## Build the wheels for Linux and the source distribution into dist/; TARGETS="x86_64-unknown-linux-gnu" builds one
+	$(BIN)/uv run --no-project --quiet --with-requirements packaging/wheels/requirements.txt python packaging/wheels/build_wheels.py $(TARGETS)
+
+ROOTS ?=
+test-dist: ## Try the wheels of dist/ in roots without compilers and Node; as root, needs Debian's archive and the package index
+	$(PYTHON) packaging/wheels/try_in_roots.py $(ROOTS)
+
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
 	$(BIN)/python benches/ledger/run.py
 
@@ -145,12 +153,13 @@ fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: ca
 
 lock: $(VENV)/.tools ## Resolve the Python dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
+	$(BIN)/uv pip compile packaging/wheels/requirements.in --universal --no-emit-index-url --python-version 3.11 -o packaging/wheels/requirements.txt -q
 	$(BIN)/uv pip compile site/requirements.in --universal --no-emit-index-url --python-version 3.11 -o site/requirements.txt -q
 
 clean: ## Remove what was built
 	rm -rf web/node_modules python/mcpace/report/assets
 	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache
-	rm -f python/mcpace/_core*.so
+	rm -f python/mcpace/_core*.so THIRD-PARTY-LICENSES*
 
 # uv's version is the one that requirements.txt pins, so that the first install and every later one agree.
 $(VENV)/.tools: requirements.txt scripts/doctor.py

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -209,6 +210,12 @@ def _run_command(command: Callable[[], object]) -> int:
             raise
         missing = f"this command needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
         return _report_error(missing, UNREACHABLE)
+    except ImportError as error:
+        package = _broken_package(error)
+        if package is None:
+            raise
+        broken = f"{package} cannot be loaded ({_first_cause(error)}): install what is missing, or 'mcpace[lab]' anew"
+        return _report_error(broken, UNREACHABLE)
     except _core.UsageProblem as error:
         return _report_error(str(error), USAGE)
     except _core.Problem as error:
@@ -227,6 +234,19 @@ def _lab_error() -> type[Any]:
     """Base class of the lab's errors. Empty where the lab isn't loaded, since none can be raised then."""
     errors = sys.modules.get("mcpace.lab.errors")
     return errors.LabError if errors else ()  # type: ignore[return-value]
+
+
+def _broken_package(error: ImportError) -> str | None:
+    """The package of the extra ``lab`` in whose import the error was raised, such as for a library of the system."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    modules = {frame.f_globals.get("__name__", "").partition(".")[0] for frame in frames}
+    return next((package for package in LAB_PACKAGES if package in modules), None)
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _report_error(sentence: str, code: int) -> int:

@@ -357,3 +357,13 @@ def test_a_run_with_many_mistakes_is_refused_by_its_first(tmp_path: Path, text: 
 def test_a_run_without_end_is_not_read(tmp_path: Path) -> None:
     done = run("report", "/dev/zero", folder=tmp_path)
     assert (done.code, "larger than 64 MiB" in done.sentence()) == (2, True)
+
+
+def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").write_text("from numpy import part")
+    (tmp_path / "numpy" / "part.abi3.so").write_bytes(b"")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    ended = run("demo", folder=tmp_path, environment={"PYTHONPATH": path})
+    assert (ended.code, ended.stdout) == (UNREACHABLE, "")
+    assert ended.sentence().startswith("numpy cannot be loaded (") and "part.abi3.so" in ended.sentence()

@@ -1,0 +1,147 @@
+"""Tries the wheels of dist/ in roots without compilers, Node and git. Run it by `make test-dist`, as root.
+
+A root is a minimal Debian of the wheel's architecture, with Python alone. The program try_wheel.py runs inside it, in
+namespaces of its own that end with it. Another architecture is emulated by qemu, which is registered in a user
+namespace and nowhere else.
+The wheels for musl are not tried: Debian has no Python for musl.
+
+Usage: try_in_roots.py [ROOT...], by default all of ROOTS.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DIST = ROOT / "dist"
+SUITE = "bookworm"
+PACKAGES = "base-files,base-passwd,ca-certificates,coreutils,dash,libc-bin,libstdc++6,python3-venv"
+"""Python, and libstdc++ for numpy, which Debian's own images have."""
+TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux"}
+CERTIFICATES = Path("/etc/ssl/certs")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+EMULATOR = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
+PASSED_ON = ("PIP_CERT", "PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "UV_DEFAULT_INDEX", "SSL_CERT_FILE")
+"""Variables of the package index that the root has, too."""
+LIMIT_S = 3_600
+UNREACHABLE = 3
+
+
+@dataclass(frozen=True)
+class Root:
+    """A root, and how the wheel is tried in it."""
+
+    wheel: str
+    """Part of the name of the wheel for this root."""
+    architecture: str
+    """Debian's name."""
+    is_full: bool = False
+    """Whether all is tried, instead of what is quick under emulation."""
+    is_emulated: bool = False
+
+
+ROOTS = {
+    "x86_64": Root("manylinux_2_17_x86_64", "amd64", is_full=True),
+    "aarch64": Root("manylinux_2_17_aarch64", "arm64", is_emulated=True),
+}
+
+
+class SetupError(Exception):
+    """A root cannot be made. The text is for the user."""
+
+
+def main(names: list[str]) -> int:
+    """Returns the exit code: 1 if a wheel fails, 3 if a root cannot be made or has another name."""
+    try:
+        check_machine(names)
+        codes = [try_root(name) for name in names or ROOTS]
+    except SetupError as error:
+        print(f"test-dist: {error}", file=sys.stderr)
+        return UNREACHABLE
+    return max(codes)
+
+
+def check_machine(names: list[str]) -> None:
+    """Installs the missing tools.
+
+    :raises SetupError: a root has another name, the user is not root, or a tool cannot be installed.
+    """
+    if unknown := sorted(set(names) - set(ROOTS)):
+        raise SetupError(f"unknown root {', '.join(unknown)}; known are {', '.join(ROOTS)}")
+    if os.geteuid() != 0:
+        raise SetupError("roots are made as root: run `sudo make test-dist`")
+    missing = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
+    missing += [] if KEYRING.exists() else [KEYRING.stem]
+    if any(ROOTS[name].is_emulated for name in names or ROOTS) and not EMULATOR.exists():
+        missing.append("qemu-user-static")
+    if missing:
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (["update", "-qq"], ["install", "-qq", "--yes", "--no-install-recommends", *missing]):
+            if subprocess.run(["apt-get", *words], env=environment, timeout=LIMIT_S, check=False).returncode:
+                raise SetupError(f"a tool is missing: apt-get install {' '.join(missing)}")
+
+
+def try_root(name: str) -> int:
+    """Makes a root, runs try_wheel.py in it, removes the root, and returns the exit code."""
+    root = ROOTS[name]
+    wheels = sorted(DIST.glob(f"*{root.wheel}*.whl"))
+    if len(wheels) != 1:
+        raise SetupError(f"dist/ has {len(wheels)} wheels for {root.wheel}: run `make dist` with an empty dist/")
+    print(f"{wheels[0].name}: {wheels[0].stat().st_size / 1e6:.2f} MB", flush=True)
+    with tempfile.TemporaryDirectory(prefix="mcpace-root-") as folder:
+        place = Path(folder, "root")
+        make_root(root, place)
+        shutil.copytree(DIST, place / "dist", ignore=shutil.ignore_patterns("*.mcpb"))
+        shutil.copy(Path(__file__).with_name("try_wheel.py"), place / "try_wheel.py")
+        version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+        smoke = [] if root.is_full else ["--smoke"]
+        words = ["/usr/bin/python3", "/try_wheel.py", "/dist", "/user", version, *smoke]
+        return subprocess.run(entered(root, place, words), env=environment(), timeout=LIMIT_S, check=False).returncode
+
+
+def make_root(root: Root, place: Path) -> None:
+    """Extracts the packages, without running anything of theirs, and adds what the network needs."""
+    words = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={root.architecture}"]
+    line = [*words, f"--include={PACKAGES}", SUITE, str(place)]
+    if subprocess.run(line, timeout=LIMIT_S, check=False).returncode:
+        raise SetupError(f"this command failed: {shlex.join(line)}")
+    place.chmod(0o755)
+    place.parent.chmod(0o755)
+    for name in ("passwd", "group"):
+        shutil.copy(place / "usr/share/base-passwd" / f"{name}.master", place / "etc" / name)
+    for name in ("resolv.conf", "hosts"):
+        shutil.copy(Path("/etc", name), place / "etc" / name)
+    shutil.copytree(CERTIFICATES, place / CERTIFICATES.relative_to("/"), dirs_exist_ok=True)
+
+
+def entered(root: Root, place: Path, words: list[str]) -> list[str]:
+    """The command line that runs ``words`` in the root. All its processes end with it, and all its mounts."""
+    setup = ["set -e", 'mount --rbind /dev "$0/dev"', 'mount -t proc proc "$0/proc"']
+    if root.is_emulated:
+        setup += [
+            "mount -t binfmt_misc none /proc/sys/fs/binfmt_misc",
+            f"cat {EMULATOR} > /proc/sys/fs/binfmt_misc/register",
+        ]
+    setup.append('exec chroot "$0" "$@"')
+    namespaces = ["--mount", "--pid", "--fork", "--kill-child"]
+    if root.is_emulated:
+        namespaces += ["--user", "--map-root-user"]
+    return ["unshare", *namespaces, "sh", "-c", "\n".join(setup), str(place), *words]
+
+
+def environment() -> dict[str, str]:
+    """The environment of the root: nothing of this machine but where the package index is."""
+    passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {"LANG": "C.UTF-8", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONUNBUFFERED": "1", **passed}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+"""The programs that build and try the wheels. `make test-dist` tries the wheels themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / "packaging" / "wheels"
+sys.path.insert(0, str(PROGRAMS))
+
+import third_party_licences  # noqa: E402
+
+TARGET = "x86_64-unknown-linux-gnu"
+WITHOUT_TEXT = {"name": "lone", "version": "1.0.0"}
+
+
+def test_the_licences_name_every_crate_that_cargo_links(tmp_path: Path) -> None:
+    third_party_licences.write_licences([TARGET], tmp_path)
+    text = (tmp_path / "THIRD-PARTY-LICENSES.txt").read_text()
+    words = ("tree", "--package", "mcpace-py", "--edges", "normal,no-proc-macro", "--prefix", "none", "--locked")
+    command = ["cargo", *words, "--target", TARGET, "--offline"]
+    tree = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout
+    crates = {tuple(line.split()[:2]) for line in tree.splitlines() if not line.startswith("mcpace-")}
+    assert len(crates) > 100
+    assert [name for name, version in crates if f"\n  {name} {version.removeprefix('v')} (" not in text] == []
+    # The sources in C have licences of their own.
+    assert "mimalloc/v3/LICENSE)" in text and "zstd/COPYING)" in text
+    assert "<html" in (tmp_path / "THIRD-PARTY-LICENSES-RUST.html").read_text()
+
+
+@pytest.mark.parametrize("licence", ["MIT", "Apache-2.0 AND ISC", None])
+def test_a_crate_without_the_text_of_its_licence_is_refused(licence: str | None, tmp_path: Path) -> None:
+    crate = {**WITHOUT_TEXT, "license": licence, "manifest_path": str(tmp_path / "Cargo.toml")}
+    with pytest.raises(third_party_licences.LicenceError, match=r"lone 1\.0\.0 has no text of its licence"):
+        third_party_licences.licence_text([crate])
+
+
+def test_a_crate_without_a_text_has_the_apache_license_where_it_permits_that(tmp_path: Path) -> None:
+    crate = {**WITHOUT_TEXT, "license": "MIT/Apache-2.0", "manifest_path": str(tmp_path / "Cargo.toml")}
+    text = third_party_licences.licence_text([crate])
+    assert "Apache License" in text and "  lone 1.0.0 (MIT/Apache-2.0)" in text
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "said"),
+    [("build_wheels.py", 2, "dist: unknown target sparc; "), ("try_in_roots.py", 3, "test-dist: unknown root sparc; ")],
+)
+def test_an_unknown_name_is_refused(program: str, code: int, said: str) -> None:
+    command = [sys.executable, PROGRAMS / program, "sparc"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
