@@ -93,7 +93,12 @@ def rewritten(text: str, document: str) -> str:
         if found["code"]:
             return found[0]
         link = site_link(found["link"], document)
-        return found["text"] if link is None else f"{found['mark']}[{rewritten(found['text'], document)}]({link})"
+        if link is None:
+            return found["text"]
+        if found["mark"]:
+            # A click on a picture shows it in full size, which a phone needs.
+            return f"[![{found['text']}]({link})]({link})"
+        return f"[{rewritten(found['text'], document)}]({link})"
 
     return TOKEN.sub(one, text)
 
