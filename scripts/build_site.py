@@ -96,8 +96,8 @@ def rewritten(text: str, document: str) -> str:
         if link is None:
             return found["text"]
         if found["mark"]:
-            # A click on a picture shows it in full size, which a phone needs.
-            return f"[![{found['text']}]({link})]({link})"
+            # A click on a picture shows it in full size, which a phone needs. A page with many loads them as they are seen.
+            return f"[![{found['text']}]({link}){{ loading=lazy }}]({link})"
         return f"[{rewritten(found['text'], document)}]({link})"
 
     return TOKEN.sub(one, text)
