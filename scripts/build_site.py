@@ -96,7 +96,7 @@ def rewritten(text: str, document: str) -> str:
         if link is None:
             return found["text"]
         if found["mark"]:
-            # A click shows the picture in full size, which a phone needs. A picture is loaded when it is nearly in view.
+            # A click shows the picture in full size, which a phone needs. It is loaded when it is nearly in view.
             return f"[![{found['text']}]({link}){{ loading=lazy }}]({link})"
         return f"[{rewritten(found['text'], document)}]({link})"
 
