@@ -13,25 +13,29 @@ import tempfile
 from pathlib import Path
 
 from pictures import ROOT, report_page, webp
+from playwright.sync_api import Browser
+
+from support.browser import Watched, chromium
+from support.kept_runs import FOLDER
+from support.proofs import ROWS
 
 IMAGES = ROOT / "docs" / "images" / "findings"
 WIDTH = 720
 """Width of the report in the picture. It is near the width of a page's text, so the letters keep their size."""
-DENSITY = 1
 QUALITY = 0.4
 MOST_BYTES = 1_500_000
 """Most bytes of all pictures together."""
 MARGIN = 8
-ROWS = 5
+EVENTS = 5
 """Most events of the evidence in the picture."""
 LIMIT_S = 3600.0
-ALONE = """([code, margin, rows]) => {
+ALONE = """([code, margin, events]) => {
   const card = [...document.querySelectorAll("#findings article")]
     .find((one) => one.querySelector("header code").textContent === code);
   card.querySelector("button.show")?.click();
   const drawn = card.querySelector("button.show") ? "#calls ul.legend, #calls figure.call:first-of-type" : null;
   card.querySelector("button.show")?.remove();
-  card.querySelectorAll(".evidence li").forEach((row, index) => index < rows || row.remove());
+  card.querySelectorAll(".evidence li").forEach((row, index) => index < events || row.remove());
   const shown = document.createElement("div");
   shown.append(card, ...(drawn ? document.querySelectorAll(drawn) : []));
   document.body.replaceChildren(shown);
@@ -48,19 +52,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else _run_tests(Path(temporary))
         IMAGES.mkdir(parents=True, exist_ok=True)
-        sizes = [draw(file, Path(temporary)) for file in sorted(folder.glob("*.json"))]
+        with chromium() as browser:
+            sizes = [draw(browser, file, Path(temporary)) for file in sorted(folder.glob("*.json"))]
     print(f"{len(sizes)} pictures, {sum(sizes):,} bytes")
     return int(sum(sizes) > MOST_BYTES)
 
 
-def draw(file: Path, folder: Path) -> int:
+def draw(browser: Browser, file: Path, folder: Path) -> int:
     """Draws the finding that the file's name tells. Returns the size of the picture in bytes."""
-    from support.browser import Watched, chromium
-
-    url = report_page(file, folder)
-    with chromium() as browser, Watched(browser, width=WIDTH, density=DENSITY) as watched:
-        page = watched.open(url)
-        place = page.evaluate(ALONE, [file.stem, MARGIN, ROWS])
+    with Watched(browser, width=WIDTH) as watched:
+        page = watched.open(report_page(file, folder))
+        place = page.evaluate(ALONE, [file.stem, MARGIN, EVENTS])
         picture = webp(page, page.screenshot(clip=place, full_page=True), QUALITY)
     (IMAGES / f"{file.stem}.webp").write_bytes(picture)
     print(f"docs/images/findings/{file.stem}.webp: {len(picture):,} bytes")
@@ -69,9 +71,6 @@ def draw(file: Path, folder: Path) -> int:
 
 def _run_tests(folder: Path) -> Path:
     """Runs the tests that show a finding in a real program, and returns the folder with the Runs that they made."""
-    from support.kept_runs import FOLDER
-    from support.proofs import ROWS
-
     places = {f"{place.file}::{place.shows}" for row in ROWS if (place := row.live or row.release)}
     command = [sys.executable, "-m", "pytest", "-m", "", "-q", *sorted(places)]
     # A test that this machine is too slow for leaves its finding without a new picture.

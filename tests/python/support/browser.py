@@ -32,12 +32,9 @@ def chromium() -> Iterator[Browser]:
 class Watched:
     """A page, and everything that it did and shouldn't have done."""
 
-    def __init__(self, browser: Browser, *, width: int = 1280, dark: bool = False, density: float = 1) -> None:
+    def __init__(self, browser: Browser, *, width: int = 1280, dark: bool = False) -> None:
         self.page: Page = browser.new_page(
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-            device_scale_factor=density,
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
         )
         self.page.set_default_timeout(LIMIT_MS)
         self.troubles: list[str] = []

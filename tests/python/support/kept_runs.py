@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -37,20 +36,20 @@ def keep_json(text: str) -> None:
 
 
 def keep_run(run: Run) -> None:
-    """Writes the Run to ``CODE.json`` for each of its findings. A Run with fewer causes is the clearer picture and
-    replaces an earlier one.
-    """
+    """Writes the Run to ``CODE.json`` for each of its findings, unless an earlier Run is the clearer picture."""
     if FOLDER not in os.environ:
         return
-    codes = {finding.code for case in run.cases for finding in case.findings}
     text = OWN_PATH.sub("", run.to_json())
-    for code in codes:
+    for code in {finding.code for case in run.cases for finding in case.findings}:
         file = Path(os.environ[FOLDER]) / f"{code}.json"
-        if not file.exists() or len(codes) < len(codes_of(file)):
+        if not file.exists() or clarity(run, code) > clarity(Run.load(file), code):
             file.write_text(text, encoding="utf-8")
 
 
-def codes_of(file: Path) -> set[str]:
-    """Codes of the findings of a kept Run."""
-    cases = json.loads(file.read_text(encoding="utf-8"))["cases"]
-    return {finding["code"] for case in cases for finding in case["findings"]}
+def clarity(run: Run, code: str) -> tuple[bool, int]:
+    """Rank of a Run as the picture of a finding: with calls of a client program, which the report draws, then with few
+    other causes.
+    """
+    found = [case for case in run.cases if code in {finding.code for finding in case.findings}]
+    codes = {finding.code for case in run.cases for finding in case.findings}
+    return any(case.trials_s for case in found), -len(codes)
