@@ -22,6 +22,7 @@ PAGES = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "SECURITY.md": "project/security.md",
     "adapters/README.md": "project/adapters.md",
     "benches/serve/README.md": "project/cost.md",
     "casebook/README.md": "project/casebook.md",
