@@ -56,8 +56,8 @@ def test_links_lead_to_pages_and_other_files_become_text() -> None:
         "[a](project/architecture.md#map) `b` `[c](x.md)` [d](load.md) [e](https://example.com/)"
     )
     assert build_site.rewritten("[a](docs/load.md)", "README.md") == "[a](../load.md)"
-    assert build_site.rewritten("![a](images/a.png)", "docs/inside.md") == (
-        "[![a](images/a.png){ loading=lazy }](images/a.png)"
+    assert build_site.rewritten("![a](images/inside.png)", "docs/inside.md") == (
+        "[![a](images/inside.png){ loading=lazy }](images/inside.png)"
     )
     assert build_site.rewritten("```console network\n$ [a](b.md)\n```", "README.md") == "```console\n$ [a](b.md)\n```"
 
