@@ -88,8 +88,9 @@ site: $(VENV)/.tools ## Build the documentation site into target/site; needs the
 	cargo doc --locked --no-deps --quiet -p mcpace-serve -p mcpace-client -p mcpace-auth -p mcpace-redis
 	$(BIN)/uv run --no-project --quiet --with-requirements site/requirements.txt python scripts/build_site.py
 
-pictures: build ## Make the pictures of the documents from runs of the demo and of examples/inside; needs the package index and Chromium
+pictures: build ## Make the pictures of the documents from runs of the demo, of examples/inside and of the tests of findings; needs the package index and Chromium
 	$(BIN)/python scripts/pictures.py
+	$(BIN)/python scripts/finding_pictures.py
 
 # The packer's version is pinned here; `npx` keeps the package in npm's cache.
 MCPB := npx --yes @anthropic-ai/mcpb@2.1.2

@@ -31,7 +31,7 @@ from page import page_of
 from mcpace.lab.errors import LabError
 from mcpace.lab.explain.recording_run import explain_recording
 from mcpace.lab.paths import neutral_folder
-from mcpace.lab.processes.child_processes import adopt_orphans, end_group, end_strays, run_child, wait_exit
+from mcpace.lab.processes.child_processes import end_group, ended_strays, run_child, wait_exit
 from mcpace.report.groups import group_findings
 
 MCPACE = str(Path(sys.executable).with_name("mcpace"))
@@ -83,7 +83,6 @@ def main() -> int:
     except CaseProblem as problem:
         print(problem, file=sys.stderr)
         return 2
-    adopt_orphans()
     answers = []
     for case in cases:
         answers.append(answer := answer_for(case, chosen.keep))
@@ -109,15 +108,15 @@ def answer_for(case: Case, keep: Path | None) -> Answer:
     """Reproduces a case with its cause and without it. Moves the recordings to the folder ``keep``."""
     answer = Answer(case)
     try:
-        commands = [[command_of(case.name, program) for program in case.programs(cause)] for cause in (True, False)]
-        began = time.monotonic()
-        answer.named = reproduce(case.programs(True), commands[0], keep and keep / f"{case.name}.jsonl.zst")
-        answer.control = reproduce(case.programs(False), commands[1], keep and keep / f"{case.name}-control.jsonl.zst")
-        answer.seconds = time.monotonic() - began
+        with ended_strays():
+            commands = [[command_of(case.name, program) for program in case.programs(cause)] for cause in (True, False)]
+            began = time.monotonic()
+            recordings = [keep and keep / f"{case.name}{end}.jsonl.zst" for end in ("", "-control")]
+            answer.named = reproduce(case.programs(True), commands[0], recordings[0])
+            answer.control = reproduce(case.programs(False), commands[1], recordings[1])
+            answer.seconds = time.monotonic() - began
     except (ReproductionProblem, LabError) as problem:
         answer.problem = str(problem)
-    finally:
-        end_strays()
     return answer
 
 

@@ -22,6 +22,7 @@ PAGES = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "SECURITY.md": "project/security.md",
     "adapters/README.md": "project/adapters.md",
     "benches/serve/README.md": "project/cost.md",
     "casebook/README.md": "project/casebook.md",
@@ -93,7 +94,12 @@ def rewritten(text: str, document: str) -> str:
         if found["code"]:
             return found[0]
         link = site_link(found["link"], document)
-        return found["text"] if link is None else f"{found['mark']}[{rewritten(found['text'], document)}]({link})"
+        if link is None:
+            return found["text"]
+        if found["mark"]:
+            # A click shows the picture in full size, which a phone needs. It is loaded when it is nearly in view.
+            return f"[![{found['text']}]({link}){{ loading=lazy }}]({link})"
+        return f"[{rewritten(found['text'], document)}]({link})"
 
     return TOKEN.sub(one, text)
 

@@ -13,9 +13,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcpace.report.model.run import Run
 from mcpace.report.page.html import render
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "inside"
@@ -37,7 +41,6 @@ WEBP = """async ([source, quality]) => {
   canvas.getContext("2d").drawImage(image, 0, 0);
   return canvas.toDataURL("image/webp", quality);
 }"""
-"""Converts a picture in the browser, which has the encoder."""
 CALL = 1
 """Position of the tool call among the drawn operations: behind the connect, which takes longer."""
 MOST_BYTES = 150_000
@@ -51,14 +54,22 @@ def main() -> int:
         given = [Path(name) for name in sys.argv[1:]]
         demo = given[0] if given else _demo(Path(folder))
         inside = given[1] if len(given) > 1 else _measured(Path(folder))
-        return max([*_screenshots(_page(inside)), _first_picture(_page(demo))])
+        pages = [report_page(run, Path(folder)) for run in (inside, demo)]
+        return max([*_screenshots(pages[0]), _first_picture(pages[1])])
 
 
-def _page(run: Path) -> str:
-    """Writes the report's page beside the run, and returns its URL."""
-    page = run.with_suffix(".html")
+def report_page(run: Path, folder: Path) -> str:
+    """Writes the report of a run's file to a page in ``folder``, and returns the page's URL."""
+    page = folder / f"{run.stem}.html"
     page.write_text(render(Run.load(run)), encoding="utf-8")
     return page.as_uri()
+
+
+def webp(page: Page, taken: bytes, quality: float) -> bytes:
+    """Converts a screenshot to WebP in the browser, which has the encoder. ``page`` is empty afterwards."""
+    page.goto("about:blank")  # the report's own policy forbids pictures
+    source = "data:image/png;base64," + base64.b64encode(taken).decode()
+    return base64.b64decode(page.evaluate(WEBP, [source, quality]).partition(",")[2])
 
 
 def _first_picture(url: str) -> int:
@@ -71,9 +82,7 @@ def _first_picture(url: str) -> int:
         assert box is not None
         height = box["y"] + box["height"] - BAR + 10
         taken = page.screenshot(clip={"x": 0, "y": BAR, "width": FIRST_WIDTH, "height": height})
-        page.goto("about:blank")  # the report's own policy forbids pictures
-        source = "data:image/png;base64," + base64.b64encode(taken).decode()
-        made = base64.b64decode(page.evaluate(WEBP, [source, 0.6]).partition(",")[2])
+        made = webp(page, taken, 0.6)
     (IMAGES / FIRST_PICTURE).write_bytes(made)
     print(f"docs/images/{FIRST_PICTURE}: {len(made):,} bytes")
     return int(len(made) > FIRST_MOST_BYTES)

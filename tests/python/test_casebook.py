@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "casebook"))
 
 from case import CaseProblem, read_case, read_cases  # noqa: E402
+
+LIMIT_S = 60.0
 
 MINIMAL = """
 report = "https://github.com/owner/name/issues/7"
@@ -69,3 +72,10 @@ def test_the_control_changes_only_the_members_that_it_names(tmp_path: Path) -> N
 def test_a_wrong_case_is_refused_with_the_member(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(CaseProblem, match=message):
         read_case(written(tmp_path, MINIMAL.replace(old, new)))
+
+
+def test_the_runner_refuses_a_case_that_does_not_exist() -> None:
+    command = [sys.executable, str(ROOT / "casebook" / "run.py"), "no-such-case"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no-such-case/case.toml can't be read" in done.stderr

@@ -123,3 +123,10 @@ def anchors(document: Path) -> set[str]:
     """Anchors that GitHub makes of the document's headings."""
     headings = re.findall(r"^#+ (.*)$", document.read_text(), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_picture_is_shown_in_a_document() -> None:
+    text = "".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    images = ROOT / "docs" / "images"
+    pictures = [path.relative_to(images).as_posix() for path in images.rglob("*") if path.is_file()]
+    assert [name for name in pictures if f"images/{name})" not in text] == []

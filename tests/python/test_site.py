@@ -44,12 +44,21 @@ def test_every_document_can_become_a_page() -> None:
         build_site.rewritten((ROOT / document).read_text(), document)
 
 
+def test_no_line_of_a_text_becomes_a_heading_of_the_site() -> None:
+    for document in build_site.documents():
+        text = re.sub(r"^```.*?^```$", "", (ROOT / document).read_text(), flags=re.M | re.S)
+        assert not re.findall(r"^#+[^# \n].*", text, re.M), document
+
+
 def test_links_lead_to_pages_and_other_files_become_text() -> None:
     text = "[a](../ARCHITECTURE.md#map) [`b`](../Makefile) `[c](x.md)` [d](load.md) [e](https://example.com/)"
     assert build_site.rewritten(text, "docs/inside.md") == (
         "[a](project/architecture.md#map) `b` `[c](x.md)` [d](load.md) [e](https://example.com/)"
     )
     assert build_site.rewritten("[a](docs/load.md)", "README.md") == "[a](../load.md)"
+    assert build_site.rewritten("![a](images/inside.png)", "docs/inside.md") == (
+        "[![a](images/inside.png){ loading=lazy }](images/inside.png)"
+    )
     assert build_site.rewritten("```console network\n$ [a](b.md)\n```", "README.md") == "```console\n$ [a](b.md)\n```"
 
 

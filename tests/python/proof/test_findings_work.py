@@ -16,16 +16,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcpace import _core
 from support.core_server import LIMIT_S
 from support.finding_scenes import (
     Endpoint,
     Receive,
-    Recorded,
     Scope,
     Send,
     body,
     findings_by_code,
+    findings_of_both_sides,
     patient,
     reply,
     serve_app,
@@ -120,7 +119,7 @@ def test_a_gateway_that_asks_one_server_after_another_is_named(at_once: bool, tm
         wire = before.wire("one")
         for _ in range(4):
             assert "result" in wire.ask("tools/list")
-        findings = with_behind(before, behind, tmp_path)
+        findings = findings_of_both_sides(before.finish(), behind, tmp_path)
     assert ("serial-fan-out" in findings) is not at_once, findings
     if not at_once:
         assert findings["serial-fan-out"]["context"]["servers"] == 3
@@ -135,7 +134,7 @@ def test_a_gateway_that_sends_several_requests_for_one_is_named(requests: int, t
         before = stack.enter_context(start_recorder(stack.enter_context(serve_app(gateway))))
         for _ in range(4):
             assert "result" in before.call("one").result(LIMIT_S)
-        findings = with_behind(before, [behind], tmp_path)
+        findings = findings_of_both_sides(before.finish(), [behind], tmp_path)
     assert ("amplification" in findings) is (requests > 1), findings
 
 
@@ -149,16 +148,6 @@ class asleep:
         await asyncio.sleep(self.seconds)
 
     async def __aexit__(self, *exception: object) -> None: ...
-
-
-def with_behind(before: Recorded, behind: list[Recorded], folder: Path) -> dict[str, dict[str, Any]]:
-    """Findings about a gateway from recordings of both sides."""
-    recording = before.finish()
-    files = [str(folder / str(number)) for number in range(len(behind))]
-    for file, one in zip(files, behind, strict=True):
-        one.finish().save(file)
-    findings = recording.explained(behind=_core.Recording.beside(files)).findings
-    return {finding["code"]: finding for finding in findings}
 
 
 class Introspecting(Endpoint):

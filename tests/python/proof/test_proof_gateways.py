@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcpace import MCPServer, _core
+from mcpace import MCPServer
 from mcpace.lab import targets
 from mcpace.lab.targets import Tool
-from support.finding_scenes import Receive, Recorded, Scope, Send, answer_request, patient, start_recorder
+from support.finding_scenes import Receive, Scope, Send, answer_request, findings_of_both_sides, patient, start_recorder
 from support.finding_scenes import serve_app as asgi
 from support.python_server import served as serving
 from support.release_proofs import interpreter, listening, record_release
@@ -49,7 +49,7 @@ def test_fastmcp_as_a_proxy_asked_several_times_for_a_call(several: bool, releas
         port, _ = stack.enter_context(listening(command))
         target = targets.parse_target(f"http://127.0.0.1:{port}/mcp/", tool=Tool("greet", {"name": "x"}))
         before = record_release("go@1.8.0", target, tmp_path)
-        assert ("amplification" in both_sides(before, [behind], tmp_path)) is several
+        assert ("amplification" in findings_of_both_sides(before, [behind], tmp_path)) is several
     assert "amplification" not in {finding["code"] for finding in before.findings()}
 
 
@@ -81,17 +81,8 @@ def test_fastmcp_as_a_proxy_asked_its_servers_one_by_one(one_by_one: bool, relea
         port, _ = stack.enter_context(listening(command))
         target = targets.parse_target(f"http://127.0.0.1:{port}/mcp/", tool=Tool("s0_greet", {"name": "x"}))
         before = record_release("python@1.30.0", target, tmp_path)
-        found = both_sides(before, behind, tmp_path)
+        found = findings_of_both_sides(before, behind, tmp_path)
     assert ("serial-fan-out" in found) is one_by_one, found
     if one_by_one:
         assert found["serial-fan-out"]["context"]["servers"] == SERVERS
         assert found["serial-fan-out"]["context"]["methods"] == ["tools/list"]
-
-
-def both_sides(before: _core.Recording, behind: list[Recorded], folder: Path) -> dict[str, dict[str, Any]]:
-    """Findings about a gateway, by code."""
-    files = [str(folder / f"behind-{number}") for number in range(len(behind))]
-    for file, one in zip(files, behind, strict=True):
-        one.finish().save(file)
-    findings = before.explained(behind=_core.Recording.beside(files)).findings
-    return {finding["code"]: finding for finding in findings}

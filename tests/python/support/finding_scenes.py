@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ParamSpec
 
 import pytest
@@ -25,6 +26,7 @@ import uvicorn
 from mcpace import _core
 from support.core_server import LIMIT_S
 from support.http_client import HttpClient
+from support.kept_runs import keep_recording
 
 P = ParamSpec("P")
 Scope = dict[str, Any]
@@ -282,7 +284,18 @@ def false_findings(failed: list[list[set[str]]], passed: list[set[str]]) -> set[
 
 def findings_by_code(recording: _core.Recording, *, machine: bool = False) -> dict[str, dict[str, Any]]:
     """The findings by their codes, without those about a busy machine unless `machine` asks for them."""
+    keep_recording(recording)
     left_out = set() if machine else OF_THE_MACHINE
     findings = {finding["code"]: finding for finding in recording.findings() if finding["code"] not in left_out}
     _findings_of_try.append(set(findings))
     return findings
+
+
+def findings_of_both_sides(before: _core.Recording, behind: list[Recorded], folder: Path) -> dict[str, dict[str, Any]]:
+    """The findings about a gateway by their codes, from a recording before it and the recorders behind it."""
+    files = [folder / f"behind-{number}" for number in range(len(behind))]
+    for file, one in zip(files, behind, strict=True):
+        one.finish().save(str(file))
+    keep_recording(before, files)
+    findings = before.explained(behind=_core.Recording.beside([str(file) for file in files])).findings
+    return {finding["code"]: finding for finding in findings}

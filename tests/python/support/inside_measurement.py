@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.commands import run
+from support.kept_runs import keep_json
 
 
 def measure_inside(command: Sequence[str], tool: str, folder: Path, *options: object) -> dict[str, Any]:
@@ -16,6 +17,7 @@ def measure_inside(command: Sequence[str], tool: str, folder: Path, *options: ob
     target = f"stdio:{shlex.join(command)}"
     done = run("measure", target, "--tool", tool, "--inside", "--json", *options, folder=folder)
     assert done.code == 0, done.stderr
+    keep_json(done.stdout)
     [case] = [case for case in json.loads(done.stdout)["cases"] if case["operation"] == "call"]
     assert case["inside"]["missing"] == [], case["inside"]
     return dict(case)

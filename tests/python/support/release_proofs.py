@@ -20,6 +20,7 @@ from mcpace.report.model.run import Run
 from support import ports
 from support.echo_server import wait_for_port
 from support.finding_scenes import OF_THE_MACHINE
+from support.kept_runs import keep_run
 
 
 def codes(
@@ -34,6 +35,7 @@ def codes(
 
 def by_subject(run: Run) -> dict[str, set[str]]:
     """Returns the codes of a run's findings by subject."""
+    keep_run(run)
     found: dict[str, set[str]] = {}
     for case in run.cases:
         of_subject = found.setdefault(case.subject.label(), set())

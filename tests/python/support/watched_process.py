@@ -13,6 +13,7 @@ from typing import Any
 
 from support.commands import LIMIT_S, run
 from support.http_client import HttpClient
+from support.kept_runs import keep_json
 
 
 class RecordedClient(HttpClient):
@@ -53,4 +54,5 @@ def explained_codes(file: Path, *words: object) -> set[str]:
     """Codes of the findings that ``mcpace explain FILE`` prints."""
     done = run("explain", file.name, "--json", *words, folder=file.parent)
     assert done.code == 0, done.stderr
+    keep_json(done.stdout)
     return {finding["code"] for case in json.loads(done.stdout)["cases"] for finding in case["findings"]}
