@@ -31,6 +31,7 @@ struct ControlState {
 }
 
 /// Paces a thread: the period varies at random, and is lengthened where one look takes long.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes are looked at on Linux only"))]
 pub(crate) struct Pace {
     control: Arc<Control>,
     period: Duration,
@@ -94,6 +95,7 @@ impl Drop for SamplingThread {
     }
 }
 
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes are looked at on Linux only"))]
 impl Pace {
     /// Waits until the next look, after one that began at `began`; whether there is a next one.
     pub(crate) fn await_next(&mut self, began: Instant) -> bool {
