@@ -31,7 +31,6 @@ struct ControlState {
 }
 
 /// Paces a thread: the period varies at random, and is lengthened where one look takes long.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes are looked at on Linux only"))]
 pub(crate) struct Pace {
     control: Arc<Control>,
     period: Duration,

@@ -24,7 +24,7 @@ pub(crate) struct Poller(OwnedFd);
 /// Events of one wait.
 pub(crate) struct Events(Vec<epoll::Event>);
 
-/// What an event tells of.
+/// Changes that an event tells of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Readiness(EventFlags);
 

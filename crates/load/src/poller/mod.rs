@@ -1,8 +1,8 @@
 //! Sockets that don't block, and a wait for all that happens to them.
 //!
-//! Design constraint: an event tells of a change. Who gets one reads and writes until nothing more goes, and hears no more
-//! before. On Linux the wait is in nanoseconds, and a call takes one system call to send, one to receive and one to wait;
-//! mio, which serves the other systems, waits in milliseconds, so that arrivals would be up to 1 ms late.
+//! Design constraint: an event tells of a change, and comes once. The receiver of an event reads and writes until the socket
+//! would block. On Linux the wait is in nanoseconds, and a call takes one system call to send, one to receive and one to
+//! wait. mio, which serves the other systems, waits in whole milliseconds on Linux and Windows: arrivals would be late.
 //!
 //! The feature `portable-poller` takes mio on Linux, too, so that it can be tested there.
 

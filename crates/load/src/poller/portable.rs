@@ -24,7 +24,7 @@ pub(crate) struct Poller(mio::Poll);
 /// Events of one wait.
 pub(crate) struct Events(mio::Events);
 
-/// What an event tells of.
+/// Changes that an event tells of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Readiness {
     readable: bool,

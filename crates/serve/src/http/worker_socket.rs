@@ -33,7 +33,7 @@ mod unix {
             Ok(Self(listener))
         }
 
-        /// The same socket, registered with the reactor of this thread.
+        /// Registers the socket with the reactor of this thread.
         pub(in crate::http) fn register(self) -> io::Result<tokio::net::UnixListener> {
             tokio::net::UnixListener::from_std(self.0)
         }
