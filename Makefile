@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows format lock docs site man pictures mcpb dist test-dist casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows check-platforms format lock docs site man pictures mcpb dist test-dist casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -64,12 +64,17 @@ lint: build ## Check formatting, lints and types
 	$(BIN)/shellcheck action/*.sh scripts/*.sh
 	$(BIN)/zizmor --offline --quiet .github action.yml
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin
+	$(BIN)/mypy --platform win32
 	$(BIN)/python -m mypy.stubtest mcpace._core --allowlist tests/stubtest_allowlist.txt --concise
 	@cd web && npm run --silent check && npm run --silent lint
 
 ACTIONLINT := 1.7.12
 lint-workflows: $(VENV)/.tools ## Check the workflows with actionlint; needs Go
 	go run github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT) -shellcheck $(BIN)/shellcheck
+
+check-platforms: $(VENV)/.tools ## Check the Rust code for macOS and Windows; needs their targets of rustup
+	scripts/check_platforms.sh
 
 format: build ## Format all sources
 	cargo fmt --all

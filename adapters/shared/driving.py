@@ -3,8 +3,8 @@
 The driver of each SDK adds only how a session is opened and called. Drivers use an SDK's ordinary public API as in its
 own quickstart, and detect the features of a release instead of comparing version numbers.
 
-Timing: `monotonic_ns` is read immediately before and after the SDK calls. All other work (queues, summaries, building
-the request's parameters) is outside.
+Timing: `perf_counter_ns` is read immediately before and after the SDK calls. All other work (queues, summaries,
+building the request's parameters) is outside.
 
 One task enters and leaves all contexts of a connection, because anyio's cancel scopes must be left in the task that
 entered them.
@@ -17,7 +17,7 @@ import importlib.metadata
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from time import monotonic_ns
+from time import perf_counter_ns
 from typing import Any
 
 import anyio
@@ -101,19 +101,19 @@ class Driver(ABC):
         return call_summary(reply)
 
     async def provider(self, command: dict[str, Any], limit_s: float) -> Outcome:
-        start_ns = monotonic_ns()
+        start_ns = perf_counter_ns()
         try:
             prepared = self.wallet.prepare(command["url"], command.get("auth") or {})
-            start_ns = monotonic_ns()
+            start_ns = perf_counter_ns()
             provider = prepared.construct()
-            end_ns = monotonic_ns()
+            end_ns = perf_counter_ns()
             self.wallet.keep(command["url"], provider)
         except Exception as error:
             return failed(start_ns, error)
         return Outcome(start_ns, end_ns)
 
     async def connect(self, command: dict[str, Any], limit_s: float) -> Outcome:
-        start_ns = monotonic_ns()
+        start_ns = perf_counter_ns()
         if self._connection is not None:
             return Outcome(start_ns, start_ns, error=Failure("protocol", "already connected: disconnect first"))
         try:
@@ -160,7 +160,7 @@ class Connection:
         self._open_session = open_session
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self._opened: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._started_ns = monotonic_ns()
+        self._started_ns = perf_counter_ns()
         self._left_from_ns = 0
         self._left_at_ns = 0
         self._task: asyncio.Task[None] | None = None
@@ -171,7 +171,7 @@ class Connection:
         if self._opened.done():
             return self._opened.result()
         # A cancel scope around the contexts could not be left before them, so the task itself is cancelled.
-        end_ns = monotonic_ns()
+        end_ns = perf_counter_ns()
         timed_out = not self._task.done()
         error = await self._cancel()
         if timed_out:
@@ -182,7 +182,7 @@ class Connection:
         self, call: Callable[[Any], Awaitable[Any]], summary: Callable[[Any], dict[str, Any]], limit_s: float
     ) -> Outcome:
         assert self._task is not None  # open() has created it
-        asked_ns = monotonic_ns()
+        asked_ns = perf_counter_ns()
         if self._task.done():
             return failed(asked_ns, await self._cancel() or RuntimeError("the connection is closed"))
         job = Job(call, summary, limit_s)
@@ -194,12 +194,14 @@ class Connection:
 
     async def leave(self, limit_s: float) -> Outcome:
         assert self._task is not None  # see perform
-        asked_ns = monotonic_ns()
+        asked_ns = perf_counter_ns()
         self._jobs.put_nowait(None)
         await asyncio.wait({self._task}, timeout=limit_s)
         if not self._task.done():
             await self._cancel()
-            return Outcome(asked_ns, monotonic_ns(), error=Failure("timeout", f"not disconnected after {limit_s:g} s"))
+            return Outcome(
+                asked_ns, perf_counter_ns(), error=Failure("timeout", f"not disconnected after {limit_s:g} s")
+            )
         error = await self._cancel()
         if error is not None:
             return failed(asked_ns, error)
@@ -207,9 +209,9 @@ class Connection:
 
     async def _live(self) -> None:
         context = self._open_session()
-        self._started_ns = monotonic_ns()
+        self._started_ns = perf_counter_ns()
         session, summary = await context.__aenter__()
-        end_ns = monotonic_ns()
+        end_ns = perf_counter_ns()
         try:
             self._opened.set_result(Outcome(self._started_ns, end_ns, summary()))
             while (job := await self._jobs.get()) is not None:
@@ -218,9 +220,9 @@ class Connection:
             if not await context.__aexit__(type(error), error, error.__traceback__):
                 raise
             return
-        self._left_from_ns = monotonic_ns()
+        self._left_from_ns = perf_counter_ns()
         await context.__aexit__(None, None, None)
-        self._left_at_ns = monotonic_ns()
+        self._left_at_ns = perf_counter_ns()
 
     async def _cancel(self) -> BaseException | None:
         """Ends the task if it still runs, and returns the exception that ended it, if any."""
@@ -246,9 +248,9 @@ class Job:
     async def run(self, session: Any) -> None:
         try:
             with anyio.fail_after(self._limit_s) as limit:
-                self.start_ns = monotonic_ns()
+                self.start_ns = perf_counter_ns()
                 reply = await self._call(session)
-                end_ns = monotonic_ns()
+                end_ns = perf_counter_ns()
             outcome = Outcome(self.start_ns, end_ns, self._summary(reply))
         except Exception as error:
             outcome = failed(self.start_ns, error)
@@ -284,12 +286,12 @@ def call_summary(reply: Any) -> dict[str, Any]:
 
 
 def not_connected() -> Outcome:
-    now = monotonic_ns()
+    now = perf_counter_ns()
     return Outcome(now, now, error=Failure("protocol", "not connected: connect first"))
 
 
 def failed(start_ns: int, error: BaseException, end_ns: int | None = None) -> Outcome:
-    end_ns = monotonic_ns() if end_ns is None else end_ns
+    end_ns = perf_counter_ns() if end_ns is None else end_ns
     cause = first_cause(error)
     # Only the first line, because pydantic's messages continue with a link to its manual.
     said = str(cause).strip().partition("\n")[0]

@@ -34,6 +34,7 @@ from mcpace.lab.servers.server_under_test import Conditions, ServerUnderTest
 from mcpace.lab.servers.workloads import Workload
 from mcpace.lab.statistics.paired_ratio import paired_ratio
 from mcpace.report.model.run import Subject
+from mcpace.system.processors import usable_cores
 
 SERVER = Path(__file__).with_name("shop_server.py")
 INSTALL_LIMIT_S = 300.0
@@ -86,7 +87,7 @@ def parse() -> argparse.Namespace:
 
 def common_conditions(options: argparse.Namespace, stack: ExitStack) -> Conditions:
     """Two processors for each server, as in ``mcpace servers``."""
-    cap = limits.choose_cap(float(min(2, len(limits.allowed_cores()))), limits.parse_memory("2g"))
+    cap = limits.choose_cap(float(min(2, len(usable_cores()))), limits.parse_memory("2g"))
     workload = stack.enter_context(Workload("shop"))
     return Conditions(
         workload, cap, Closed(vus=options.vus), (REVISION,), "user", "stateless", options.seconds, 1.0, 60.0

@@ -1,11 +1,13 @@
 """The compiled part: the lab's instruments. See crates/py for the other side.
 
 Everything that waits does so without the interpreter's lock, is bounded in time unless it says otherwise, and ends on
-Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
+Ctrl-C. Times ending in ``_ns`` are stamps of the clock of ``time.perf_counter_ns``, which
+all processes of the machine share (``CLOCK_MONOTONIC`` on Linux).
 """
 
 import asyncio
 import contextvars
+import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Any, Literal, TypedDict, final, type_check_only
 
@@ -22,6 +24,18 @@ VERSION: str
 
 def check_faults(faults: list[str]) -> None:
     """Raises :class:`UsageProblem` for faults that no target would take."""
+
+if sys.platform == "win32":
+    @final
+    class JobObject:
+        """A job object of Windows, whose processes are killed together. The end of this process kills them, too."""
+
+        def __init__(self) -> None: ...
+        def add(self, handle: int) -> None:
+            """Puts a process into the job, by a handle of it. Raises :class:`OSError`."""
+
+        def kill(self) -> None:
+            """Kills the processes of the job."""
 
 class Problem(Exception):
     """Base of what can go wrong in the instruments."""

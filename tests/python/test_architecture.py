@@ -22,11 +22,12 @@ CRATES = {
     "record": {"wire"},
     "explain": {"record"},
     "export": {"record", "explain"},
-    "net": {"child-process", "client-protocol", "wire", "record", "spans", "oauth", "trust"},
+    "net": {"child-process", "client-protocol", "clock", "wire", "record", "spans", "oauth", "trust"},
     "spans": {"record"},
     "oauth": {"wire"},
     "client-protocol": {"wire", "oauth"},
     "child-process": {"wire"},
+    "clock": set(),
     "client": {"child-process", "client-protocol", "wire", "oauth", "trust"},
     "serve": {"wire"},
     "auth": {"serve", "wire", "oauth", "trust"},
@@ -34,9 +35,12 @@ CRATES = {
     "target": {"wire"},
     "stats": set(),
     "trust": set(),
-    "load": {"wire", "stats", "trust"},
-    "py": {"wire", "record", "explain", "export", "net", "client", "serve", "auth", "redis", "spans", "target", "load"},
-}
+    "load": {"clock", "wire", "stats", "trust"},
+    "py": {
+        "auth", "child-process", "client", "clock", "explain", "export", "load", "net", "record", "redis", "serve",
+        "spans", "target", "wire",
+    },
+}  # fmt: skip
 
 PURE = {"wire", "record", "explain", "export", "spans", "stats", "client-protocol"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
@@ -92,11 +96,12 @@ RINGS: dict[str, dict[frozenset[str], str]] = {
 
 # Imports of each Python part from the others.
 PARTS = {
-    "cli": {"lab", "lab_tools", "migration", "report", "server", "ui", "_core"},
-    "lab": {"report", "_core"},
-    "lab_tools": {"lab", "report", "server", "types"},
+    "system": {"_core"},
+    "cli": {"lab", "lab_tools", "migration", "report", "server", "system", "ui", "_core"},
+    "lab": {"report", "system", "_core"},
+    "lab_tools": {"lab", "report", "server", "system", "types"},
     "report": set(),
-    "ui": {"lab", "report"},
+    "ui": {"lab", "report", "system"},
     "server": {"_core", "types"},
     "fastmcp": {"client", "server", "types"},
     "django": {"server", "types"},

@@ -1,22 +1,29 @@
 //! A child process in a group of its own: started, watched and ended in steps.
 //!
+//! A group is a process group on Unix and a job object on Windows.
+//!
 //! Design constraints: processes that the child starts end with it, because they are in its group. A dropped
 //! [`ChildProcess`] kills the group at once. No shell: a command is a program and its arguments.
 //!
 //! Deliberately absent: the contents of the pipes, which belong to the caller.
 
+mod group;
+
 use std::fmt;
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_wire::quote_printable;
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+
+#[cfg(windows)]
+pub use group::JobObject;
+use group::{ProcessGroup, signal_number};
 
 /// Bytes that an [`OutputTail`] keeps.
 const TAIL_BYTES: usize = 2000;
@@ -44,7 +51,7 @@ impl ProcessEnd {
 
 impl From<ExitStatus> for ProcessEnd {
     fn from(status: ExitStatus) -> Self {
-        Self { code: status.code(), signal: status.signal() }
+        Self { code: status.code(), signal: signal_number(status) }
     }
 }
 
@@ -101,7 +108,7 @@ pub enum Descendants {
 #[derive(Debug)]
 pub struct ChildProcess {
     name: String,
-    group: Pid,
+    group: Arc<ProcessGroup>,
     descendants: Descendants,
     end: watch::Receiver<Option<ProcessEnd>>,
 }
@@ -121,18 +128,19 @@ impl ChildProcess {
         let name = program_name(&command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let _entered = runtime.enter();
-        let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let (mut child, group) = ProcessGroup::spawn(command.kill_on_drop(true))?;
+        let group = Arc::new(group);
         let gone = || io::Error::other("it was gone at once");
         let pid = child.id().ok_or_else(gone)?;
-        let group = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else { return Err(gone()) };
         observe(ProcessEvent::Started { pid, program: name.clone() });
         let (sender, end) = watch::channel(None);
+        let own = Arc::clone(&group);
         drop(runtime.spawn(async move {
             let Some(end) = wait_child(child).await else { return };
             if descendants == Descendants::EndWithChild {
-                signal_group(group, Signal::KILL);
+                own.kill();
             }
             observe(ProcessEvent::Ended { pid, end });
             // The owner may be gone.
@@ -160,21 +168,23 @@ impl ChildProcess {
     }
 
     /// Ends the process, whose stdin the caller has closed: waits `exit_limit`, sends SIGTERM, waits `terminate_limit`,
-    /// sends SIGKILL. `None` if the process did not end even then.
+    /// sends SIGKILL. Windows kills in place of SIGTERM. `None` if the process did not end even then.
     pub async fn shut_down(&self, exit_limit: Duration, terminate_limit: Duration) -> Option<ProcessEnd> {
-        for (limit, signal) in [(exit_limit, Signal::TERM), (terminate_limit, Signal::KILL)] {
+        let steps: [(Duration, fn(&ProcessGroup)); 2] =
+            [(exit_limit, ProcessGroup::terminate), (terminate_limit, ProcessGroup::kill)];
+        for (limit, end_group) in steps {
             if let Some(end) = self.wait_end_within(limit).await {
                 return Some(end);
             }
-            self.send_signal(signal);
+            self.unless_ended(end_group);
         }
         self.wait_end_within(KILL_LIMIT).await
     }
 
-    /// Sends a signal to the process and its descendants, unless the process has ended.
-    fn send_signal(&self, signal: Signal) {
+    /// Applies `end_group` to the process and its descendants, unless the process has ended.
+    fn unless_ended(&self, end_group: fn(&ProcessGroup)) {
         if self.end.borrow().is_none() {
-            signal_group(self.group, signal);
+            end_group(&self.group);
         }
     }
 }
@@ -182,19 +192,14 @@ impl ChildProcess {
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.descendants == Descendants::EndOnDrop {
-            signal_group(self.group, Signal::KILL);
+            self.group.kill();
         }
-        self.send_signal(Signal::KILL);
+        self.unless_ended(ProcessGroup::kill);
     }
 }
 
 async fn wait_child(mut child: Child) -> Option<ProcessEnd> {
     child.wait().await.ok().map(ProcessEnd::from)
-}
-
-fn signal_group(group: Pid, signal: Signal) {
-    // An empty group is no error.
-    let _ = kill_process_group(group, signal);
 }
 
 /// A program's name without its folders.
@@ -225,7 +230,7 @@ impl OutputTail {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::sync::mpsc;
 

@@ -8,12 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::outcome::{Engine, LoadOutcome, RunEnd, Second};
 use crate::plan::{Plan, PlanError};
 use crate::program::Program;
+use crate::system_limits::raise_descriptors;
 use crate::tally::{SecondPart, ThreadTally};
 use crate::user::RunClock;
 use crate::worker::{LoadWorker, ThreadReport};
@@ -113,8 +111,7 @@ fn conduct_plan(plan: Plan, shared: &RunShared) -> LoadOutcome {
     // The lookup of names comes before: it is none of the load's time.
     let program = Program::new(plan);
     let clock = RunClock(Instant::now());
-    let started = clock_gettime(ClockId::Monotonic);
-    let started_ns = started.tv_sec.cast_unsigned() * 1_000_000_000 + started.tv_nsec.cast_unsigned();
+    let started_ns = mcpace_clock::monotonic_ns();
     let program = match program {
         Ok(program) => Arc::new(program),
         Err(failure) => return failed_outcome(failure, started_ns, threads),
@@ -249,14 +246,5 @@ fn failed_outcome(why: String, started_ns: u64, threads: usize) -> LoadOutcome {
         connections: Default::default(),
         seconds: Vec::new(),
         engine: Engine { threads, cpu_s: 0.0, busy: 0.0, late_p99_s: 0.0, saturated: false, reason: None },
-    }
-}
-
-/// As many descriptors as this process may have: a user takes one. Where that is refused, users without one are counted as
-/// `exhausted`.
-fn raise_descriptors() {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     }
 }

@@ -1,7 +1,6 @@
 //! TLS over a socket that doesn't block.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,15 +8,17 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
 
+use crate::poller::Socket;
+
 /// A socket with TLS over it.
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
-    pub(crate) socket: TcpStream,
+    pub(crate) socket: Socket,
     session: ClientConnection,
 }
 
 impl TlsSocket {
-    pub(crate) fn new(socket: TcpStream, config: &Arc<ClientConfig>, host: &str) -> io::Result<Self> {
+    pub(crate) fn new(socket: Socket, config: &Arc<ClientConfig>, host: &str) -> io::Result<Self> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let mut session = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
         session.set_buffer_limit(None);

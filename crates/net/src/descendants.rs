@@ -1,4 +1,4 @@
-//! Child processes of a process, as the system lists them.
+//! Child processes of a process, as the kernel of Linux lists them.
 
 use std::fs;
 use std::io::Read;
@@ -40,7 +40,7 @@ pub(crate) fn descendants(root: u32, most: usize) -> Vec<Descendant> {
     found
 }
 
-/// Children of all threads of the process; empty where the system doesn't list them.
+/// Children of all threads of the process; empty where the kernel doesn't list them.
 pub(crate) fn child_pids(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().take(MOST_THREADS).filter_map(|thread| {

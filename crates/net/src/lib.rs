@@ -6,8 +6,10 @@
 
 pub mod client;
 mod clock;
+#[cfg(target_os = "linux")]
 mod descendants;
 mod dial;
+mod end_signals;
 mod error;
 mod event_sink;
 mod headers;
@@ -19,6 +21,7 @@ mod processor_clock;
 pub mod recorder;
 mod sampling_thread;
 mod socket_diagnostics;
+mod socket_options;
 mod socket_watcher;
 mod span_receiver;
 mod stack_sampler;

@@ -94,6 +94,7 @@ impl Drop for SamplingThread {
     }
 }
 
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes are looked at on Linux only"))]
 impl Pace {
     /// Waits until the next look, after one that began at `began`; whether there is a next one.
     pub(crate) fn await_next(&mut self, began: Instant) -> bool {

@@ -13,9 +13,9 @@ use mcpace_child_process::{ChildProcess, Descendants, Pipes};
 use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest_bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::Command;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+use crate::end_signals::asked_to_end;
 use crate::stdio_lines::{TimedLines, hand_over, line_event, start_server};
 use crate::{NetError, Sink, monotonic_now};
 
@@ -91,20 +91,6 @@ pub async fn record_stdio(
     errors: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Result<ProcessEnd, NetError> {
     record_until(options, sink, input, output, errors, pending()).await
-}
-
-/// Completes when a signal asks this process to end.
-fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => (),
-            _ = terminate.recv() => (),
-            _ = hangup.recv() => (),
-        }
-    })
 }
 
 /// As [`record_stdio`]; once `stop` completes, the server gets SIGTERM at once and SIGKILL soon after.

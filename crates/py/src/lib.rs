@@ -10,9 +10,12 @@ mod client;
 mod event_loop;
 mod explained;
 mod inside;
+#[cfg(windows)]
+mod job_object;
 mod json;
 mod load;
 mod log_line;
+mod loop_waker;
 mod problem;
 mod recorder;
 mod recording;
@@ -43,6 +46,9 @@ mod _core {
     use super::explained::{Explained, catalogue, explained_at, explained_spans};
     #[pymodule_export]
     use super::inside::{ProcessWatcher, SocketWatcher, SpanReceiver, StackSampler};
+    #[cfg(windows)]
+    #[pymodule_export]
+    use super::job_object::JobObject;
     #[pymodule_export]
     use super::load::Load;
     #[pymodule_export]

@@ -60,7 +60,8 @@ struct Initialize<'a> {
 }
 
 impl Null {
-    /// Opens the port (0: any free one) and serves from `workers` threads from then on.
+    /// Opens the port (0: any free one) and serves from `workers` threads from then on; from one thread on systems other than
+    /// Linux, which don't spread connections over the sockets of a port.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl Null {
         let mut address = SocketAddr::new(host, port);
         let (stop, stopping) = watch::channel(false);
         let mut threads = Vec::new();
-        let workers = workers.max(1);
+        let workers = if cfg!(target_os = "linux") { workers.max(1) } else { 1 };
         for _ in 0..workers {
             let failed = |source: io::Error| match source.kind() {
                 io::ErrorKind::AddrInUse => TargetError::PortInUse { address },
@@ -124,7 +125,10 @@ impl Drop for Null {
 
 fn bind_listener(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // With this option, Windows would let a second program take the port.
+    #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
+    #[cfg(target_os = "linux")]
     socket.set_reuseport(true)?;
     socket.bind(address)?;
     let listener = socket.listen(BACKLOG)?;

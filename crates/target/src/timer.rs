@@ -17,7 +17,6 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io;
-use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -130,7 +129,7 @@ fn run_timer(shared: &TimerShared) {
     // Timing-sensitive: the default slack lets the kernel wake this thread 50 µs late on purpose.
     // Where it can't be lowered (not Linux), delays are that much less precise and still reported.
     #[cfg(target_os = "linux")]
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 
     let mut state = shared.lock_state();
     while !state.stopped {

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mcpace.system.files import open_file
+
 READ_AND_WRITE = 0o666
 PRIVATE = 0o600
 """Mode of recordings and exports: requests, replies and sometimes secrets are in them."""
@@ -55,7 +57,7 @@ def make_spare(path: Path) -> Path:
     for number in range(1, MOST_NAMES):
         place = path if number == 1 else path.with_name(f"{stem}-{number}.{ending}")
         try:
-            os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE))
+            os.close(open_file(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
         except FileExistsError:
             continue
         return place

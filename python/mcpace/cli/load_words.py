@@ -17,6 +17,7 @@ from mcpace.cli.times import parse_duration
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import read_text
 from mcpace.lab.load.settings import Ramp
+from mcpace.system.processors import usable_cores
 
 MOST_CHOICES = 1_000_000
 MOST_DATA = 64 * 1024 * 1024
@@ -139,9 +140,9 @@ def parse_cores(text: str) -> tuple[int, ...]:
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise UsageProblem(f"--cores {text!r}: write numbers of cores, as in 0,2-3")
         found += range(int(match[1]), int(match[2] or match[1]) + 1)
-    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(found)
-    if strange := sorted(set(found) - usable):
-        usual = ",".join(map(str, sorted(usable)))
+    usable = usable_cores()
+    if strange := sorted(set(found).difference(usable)):
+        usual = ",".join(map(str, usable))
         raise UsageProblem(f"--cores {text!r}: there is no core {strange[0]} for this process; it may use {usual}")
     return tuple(found)
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import typer
 
 from mcpace.cli.notes import note
+from mcpace.system.files import open_file
 
 OWN, SHARED = "mcpace.toml", "pyproject.toml"
 TABLE = "mcpace"
@@ -168,7 +169,7 @@ def _read_regular_file(path: Path) -> bytes | None:
 
 def _open_without_waiting(path: str, flags: int) -> int:
     """Opens a file. Opening a pipe would otherwise wait for its writer."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return open_file(path, flags, follow_links=True)
 
 
 def _check_tables(path: Path, tables: dict[str, Any], commands: Collection[str]) -> None:

@@ -7,11 +7,11 @@ interrupts the command: a supervisor that dies leaves no experiment behind.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 
 from mcpace.cli import commands
+from mcpace.system.process_groups import ask_this_process_to_end, kill_this_process
 
 GRACE_S = 5.0
 """Seconds from one signal to the next: the first saves results, the second shortens waits, the third kills."""
@@ -20,7 +20,7 @@ GRACE_S = 5.0
 def main() -> None:
     """Runs the command."""
     memory = sys.argv.pop(1)
-    if memory != "-":
+    if memory != "-" and sys.platform != "win32":
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
@@ -31,9 +31,10 @@ def main() -> None:
 def _end_with_supervisor() -> None:
     while os.read(0, 1):
         pass
-    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-        os.kill(os.getpid(), number)
+    for _ in range(2):
+        ask_this_process_to_end()
         threading.Event().wait(GRACE_S)
+    kill_this_process()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import asyncio
 import atexit
 import os
 import re
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -88,7 +89,8 @@ def _reset_after_fork() -> None:
             hosted.forget()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def view(

@@ -11,17 +11,17 @@ link, a pipe, a user's file) or that another running process holds is left untou
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from mcpace import __version__
+from mcpace.system.files import open_file, remove_open_file, try_lock
 
 if TYPE_CHECKING:
     from mcpace.lab.load.run_load import Watcher
@@ -43,14 +43,13 @@ def remove_journal(out: Path) -> None:
     """Removes the journal of a run that has been saved in ``out``."""
     path = journal_path(out)
     descriptor = _lock_journal(path, os.O_RDWR)
-    if descriptor is not None:
-        try:
-            if os.fstat(descriptor).st_size:  # an empty file may belong to anybody
-                path.unlink(missing_ok=True)
-        except OSError:
-            return
-        finally:
-            os.close(descriptor)
+    if descriptor is None:
+        return
+    if not os.fstat(descriptor).st_size:  # an empty file may belong to anybody
+        os.close(descriptor)
+        return
+    with suppress(OSError):
+        remove_open_file(descriptor, path)
 
 
 @contextmanager
@@ -106,13 +105,15 @@ def _lock_journal(path: Path, flags: int) -> int | None:
     Returns ``None`` where the file is not a journal, or another process holds the lock.
     """
     try:
-        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        descriptor = open_file(path, flags, 0o666)
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode) and os.pread(descriptor, len(HEAD), 0) in (b"", HEAD):
-            return descriptor
+        if try_lock(descriptor) and stat.S_ISREG(os.fstat(descriptor).st_mode):
+            begin = os.read(descriptor, len(HEAD))
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            if begin in (b"", HEAD):
+                return descriptor
     except OSError:
         pass
     os.close(descriptor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from mcpace import __version__
 from mcpace.report.model.run import Kind, Machine, Run
+from mcpace.system.processors import memory_bytes, usable_cores
 
 
 def new_run(kind: Kind, options: dict[str, Any]) -> Run:
@@ -23,8 +23,8 @@ def describe_machine() -> Machine:
         system=f"{platform.system()} {platform.release()}",
         architecture=platform.machine(),
         cpu=_cpu_model(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        cores=len(usable_cores()),
+        memory_bytes=memory_bytes(),
         python=platform.python_version(),
     )
 

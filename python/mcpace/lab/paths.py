@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from mcpace.lab.errors import EnvironmentProblem
+from mcpace.system.files import is_own
 
 CACHE_VARIABLE = "MCPACE_CACHE"
 SEARCH_ENDS = {"go.mod": "module neutral\n", "package.json": "{}\n", "uv.toml": ""}
@@ -36,7 +37,7 @@ def neutral_folder() -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        if not is_own(status, 0o022):
             raise EnvironmentProblem(
                 f"other users can write to the folder {folder}: set {CACHE_VARIABLE} to one that only you can write to"
             )

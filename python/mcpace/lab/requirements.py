@@ -169,6 +169,8 @@ def _may_trace() -> bool:
 
 
 def _has_tcp_info() -> bool:
+    if sys.platform != "linux":
+        return False
     with (
         contextlib.suppress(OSError),
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -181,6 +183,8 @@ def _has_tcp_info() -> bool:
 
 def _has_socket_diagnostics() -> bool:
     """Whether a netlink query for listening sockets names one that listens."""
+    if sys.platform != "linux":
+        return False
     sock_diag, by_family, request_dump, listening = 4, 20, 0x301, 1 << 10
     with (
         contextlib.suppress(OSError),
@@ -213,10 +217,10 @@ def _netlink_messages(part: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _descriptors() -> Piece:
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows has no such limit
+    if sys.platform == "win32":
         return Piece("file descriptors", True, "no limit", "load with many users", "")
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # load raises the soft limit to the hard one.
     is_enough = hard == resource.RLIM_INFINITY or hard >= FEW_DESCRIPTORS

@@ -13,6 +13,7 @@ from pathlib import Path
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import is_unicode
 from mcpace.report.words.quantities import clean
+from mcpace.system.files import open_file
 
 MOST_BYTES = 256 * 2**20
 """Maximum size of a file. Recordings are compressed."""
@@ -61,7 +62,7 @@ class FileAccess:
         path = self.locate(text)
         try:
             into.mkdir(mode=0o700)
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = open_file(path, os.O_RDONLY)
             with os.fdopen(descriptor, "rb") as source:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
@@ -69,7 +70,7 @@ class FileAccess:
                         f"{clean(text, 200)!r} has {status.st_size:,} bytes, and at most {MOST_BYTES:,} are read"
                     )
                 place = into / path.name
-                with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+                with os.fdopen(open_file(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as copy:
                     left = status.st_size
                     while left and (chunk := source.read(min(left, CHUNK_BYTES))):
                         copy.write(chunk)

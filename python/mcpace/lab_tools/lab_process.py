@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,8 +19,9 @@ from pathlib import Path
 
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError
-from mcpace.lab.processes.child_processes import ended_strays
+from mcpace.lab.processes.strays import ended_strays
 from mcpace.report.words.quantities import clean
+from mcpace.system.process_groups import Child, ask_to_end, group_options, join_group, kill_group
 
 RUN, PAGE = "run.json", "report.html"
 GRACE_S = 5.0
@@ -135,14 +135,15 @@ class LabProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                umask=0o077,
+                **group_options(private_files=True),
             )
+            child = process._transport.get_extra_info("subprocess")  # type: ignore[attr-defined]
+            join_group(child)
             errors = asyncio.create_task(_last_note(process.stderr))
             try:
                 is_late = not await _wait_with_progress(process, command, report)
             finally:
-                await _end(process)
+                await _end(process, child)
         sentence = await errors
         if is_late:
             sentence = f"the time limit of {command.limit_s:.0f} s was reached"
@@ -169,13 +170,12 @@ async def _wait_with_progress(process: asyncio.subprocess.Process, command: LabC
         exited.cancel()
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends the process in bounded time."""
-    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+async def _end(process: asyncio.subprocess.Process, child: Child) -> None:
+    """Ends the process in bounded time: asks it twice, then kills its group."""
+    for end in (ask_to_end, ask_to_end, kill_group):
         if process.returncode is not None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number) if number == signal.SIGKILL else process.send_signal(number)
+        end(child)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), GRACE_S)
 

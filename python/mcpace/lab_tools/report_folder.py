@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.paths import cache_folder
+from mcpace.system.files import is_own
 
 
 def default_report_folder() -> Path:
@@ -29,7 +29,7 @@ def open_report_folder(folder: Path) -> Path:
         status = folder.stat()
     except OSError as error:
         raise UsageProblem(f"cannot make the folder of the reports {folder}: {error.strerror}") from error
-    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+    if not is_own(status, 0o077):
         raise UsageProblem(
             f"other users can read or write the folder of the reports {folder}: name another with --reports, or run "
             f"chmod 700 {folder}"

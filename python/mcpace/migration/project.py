@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -58,7 +59,8 @@ def replace_content(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         with suppress(PermissionError):
-            os.chown(temporary, status.st_uid, status.st_gid)
+            if sys.platform != "win32":
+                os.chown(temporary, status.st_uid, status.st_gid)
         temporary.chmod(stat.S_IMODE(status.st_mode))
         temporary.replace(path)
     except BaseException:

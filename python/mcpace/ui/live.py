@@ -23,6 +23,7 @@ from mcpace.report.model.run import Kind
 from mcpace.report.page.load import series
 from mcpace.report.page.model import Head, Live, Sample
 from mcpace.report.words.quantities import clean
+from mcpace.system.process_groups import is_alive
 
 CHUNK_BYTES = 2**20
 """Size of one read, and maximum length of a line. A journal has no longer lines."""
@@ -199,10 +200,4 @@ def _is_alive(pid: object) -> bool:
     """Whether a process exists. A process that may not be signalled exists."""
     if not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 2**31:
         return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    return is_alive(pid)

@@ -3,12 +3,12 @@
 //! Constraint: every plan that can't work is refused here, in one sentence, before a socket is opened. A plan that
 //! passes is small enough to run.
 
-use rustix::thread::CpuSet;
-
 use super::error::PlanError;
 use super::{LoadModel, LoadTarget, OperationKind, Plan, SessionMode};
 use crate::address::TargetAddress;
+use crate::program_pipes;
 use crate::request::MessageBody;
+use crate::system_limits::CORES;
 
 /// More users than this are refused.
 pub const MOST_USERS: u32 = 100_000;
@@ -45,8 +45,13 @@ impl Plan {
         if self.cores.as_ref().is_some_and(Vec::is_empty) {
             return plan_error("no cores are given: name at least one, or leave them out");
         }
-        if let Some(core) = self.cores.iter().flatten().find(|core| **core >= CpuSet::MAX_CPU) {
-            return plan_error(format!("there is no core {core}: the kernel counts up to {}", CpuSet::MAX_CPU - 1));
+        let Some(count) = CORES.or_else(|| self.cores.is_none().then_some(0)) else {
+            return plan_error(
+                "cores are given, and threads can be pinned to cores on Linux only: leave the cores out",
+            );
+        };
+        if let Some(core) = self.cores.iter().flatten().find(|core| **core >= count) {
+            return plan_error(format!("there is no core {core}: the kernel counts up to {}", count - 1));
         }
         if self.limits.body_bytes < 1024 {
             return plan_error("replies must be allowed to have at least 1024 bytes");
@@ -148,6 +153,9 @@ impl Plan {
                         return plan_error(format!("the header {name} is the engine's own"));
                     }
                 }
+            }
+            LoadTarget::Stdio { .. } if !program_pipes::ARE_SUPPORTED => {
+                return plan_error("a load over stdio needs Linux or macOS: serve over HTTP, and give the URL");
             }
             LoadTarget::Stdio { command, .. } => {
                 if command.first().is_none_or(String::is_empty) {

@@ -51,11 +51,11 @@ impl LoadWorker {
         let number = User::event_number(index, user.generation);
         let program = &self.program;
         let opened = match &program.address {
-            None => TargetLink::spawn_program(&program.plan.target, &self.epoll, number),
+            None => TargetLink::spawn_program(&program.plan.target, &self.poller, number),
             Some(address) => {
                 let to = program.addresses[(self.address + user.tried) % program.addresses.len()];
                 let tls = program.tls.as_ref().map(|config| (config, address.host.as_str()));
-                TargetLink::connect(to, tls, &self.epoll, number)
+                TargetLink::connect(to, tls, &self.poller, number)
             }
         };
         match opened {

@@ -14,24 +14,18 @@ mod sending;
 mod users;
 
 use std::io;
-use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
-use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use rustix::time::{ClockId, Timespec, clock_gettime};
-
-use crate::link::STDIN_BIT;
 use crate::plan::LoadModel;
+use crate::poller::{Events, Poller, Readiness};
 use crate::program::Program;
+use crate::program_pipes::STDIN_BIT;
 use crate::random::Random;
 use crate::schedule::{Profile, Schedule, thread_share};
+use crate::system_limits::{lower_timer_slack, pin_thread};
 use crate::tally::{SecondPart, ThreadTally};
 use crate::timers::{Deadlines, NEVER, Pauses};
 use crate::user::{RunClock, User, UserActivity};
@@ -48,7 +42,7 @@ pub(crate) enum ThreadReport {
 pub(crate) struct LoadWorker {
     program: Arc<Program>,
     clock: RunClock,
-    epoll: OwnedFd,
+    poller: Poller,
     users: Vec<User>,
     deadlines: Deadlines,
     pauses: Pauses,
@@ -139,7 +133,7 @@ impl LoadWorker {
         let due = Schedule::new(profile.clone(), arrivals, thread, threads, seed);
         let mut worker = Self {
             clock,
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            poller: Poller::new()?,
             users: Vec::new(),
             deadlines: Deadlines::default(),
             pauses: Pauses::default(),
@@ -189,9 +183,9 @@ impl LoadWorker {
 
     /// Runs to the end and reports.
     pub(crate) fn run(mut self) {
-        let last = match self.pin_thread().and_then(|()| self.run_turn()) {
+        let last = match self.prepare_thread().and_then(|()| self.run_turn()) {
             Ok(()) => {
-                self.tally.cpu_ns = thread_cpu_ns();
+                self.tally.cpu_ns = mcpace_clock::thread_processor_ns();
                 self.end_programs();
                 let tally = std::mem::replace(&mut self.tally, ThreadTally::new(0));
                 ThreadReport::Done { tally: Box::new(tally), measured_end_ns: self.measured_end }
@@ -202,19 +196,16 @@ impl LoadWorker {
         let _ = self.reports.send(last);
     }
 
-    fn pin_thread(&self) -> io::Result<()> {
-        // The default of 50 µs is how late each arrival would be. A kernel that refuses leaves it so, and the figures say it.
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
-        if let Some(cores) = &self.program.plan.cores {
-            let mut set = CpuSet::new();
-            set.set(cores[self.thread % cores.len()]);
-            sched_setaffinity(None, &set)?;
+    fn prepare_thread(&self) -> io::Result<()> {
+        lower_timer_slack();
+        match &self.program.plan.cores {
+            Some(cores) => pin_thread(cores[self.thread % cores.len()]),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn run_turn(&mut self) -> io::Result<()> {
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(512);
+        let mut events = Events::new(512);
         let mut scratch = vec![0; 64 * 1024];
         let mut ending = NEVER;
         let mut is_leaving = false;
@@ -244,17 +235,17 @@ impl LoadWorker {
             }
             self.wait_events(&mut events, now, ending)?;
             let unread = std::mem::take(&mut self.unread);
-            for event in &events {
-                self.handle_event(event.data.u64(), event.flags, &mut scratch);
+            for (number, readiness) in events.iter() {
+                self.handle_event(number, readiness, &mut scratch);
             }
             for number in unread {
-                self.handle_event(number, epoll::EventFlags::IN | epoll::EventFlags::RDHUP, &mut scratch);
+                self.handle_event(number, Readiness::UNREAD, &mut scratch);
             }
         }
     }
 
     /// Waits for sockets, or for the next time at which something is to be done.
-    fn wait_events(&mut self, events: &mut Vec<epoll::Event>, now: u64, ending: u64) -> io::Result<()> {
+    fn wait_events(&mut self, events: &mut Events, now: u64, ending: u64) -> io::Result<()> {
         let arrival = if self.is_full || self.is_ending { NEVER } else { self.next_due.unwrap_or(NEVER) };
         let timers = self.deadlines.earliest().min(self.pauses.earliest());
         let second = (self.part.second + 1) * SECOND_NS;
@@ -268,13 +259,7 @@ impl LoadWorker {
         if !self.unread.is_empty() {
             length = 0;
         }
-        let length =
-            Timespec { tv_sec: (length / SECOND_NS).cast_signed(), tv_nsec: (length % SECOND_NS).cast_signed() };
-        events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&length)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        self.poller.wait(events, length)?;
         let after = self.clock.now();
         let waited = after - before;
         if events.is_empty() || waited > NO_WAIT_NS {
@@ -286,23 +271,22 @@ impl LoadWorker {
         Ok(())
     }
 
-    fn handle_event(&mut self, number: u64, flags: epoll::EventFlags, scratch: &mut [u8]) {
+    fn handle_event(&mut self, number: u64, readiness: Readiness, scratch: &mut [u8]) {
         let index = number as u32;
         let is_stdin = number & STDIN_BIT != 0;
         let Some(user) = self.users.get(index as usize) else { return };
         if User::event_number(index, user.generation) != number & !STDIN_BIT {
             return;
         }
-        let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         if user.state == UserActivity::Connecting {
-            self.continue_connecting(index, flags.intersects(closed | epoll::EventFlags::OUT));
+            self.continue_connecting(index, readiness.is_closed() || readiness.is_writable());
             return;
         }
-        if flags.contains(epoll::EventFlags::OUT) && !self.flush_unsent(index) {
+        if readiness.is_writable() && !self.flush_unsent(index) {
             return;
         }
-        if !is_stdin && flags.intersects(closed | epoll::EventFlags::IN) {
-            self.read_ready(index, flags.intersects(closed), scratch);
+        if !is_stdin && (readiness.is_closed() || readiness.is_readable()) {
+            self.read_ready(index, readiness.is_closed(), scratch);
         }
     }
 
@@ -320,9 +304,4 @@ impl LoadWorker {
             self.schedule_next(index, at, now);
         }
     }
-}
-
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
 }

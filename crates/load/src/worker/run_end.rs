@@ -1,7 +1,7 @@
 //! End of a run: no more calls begin, calls under way get their time, sessions are closed, and programs end.
 
 use super::{LoadWorker, SECOND_NS, STOPPED_DRAIN_NS};
-use crate::link::{end_program, is_running};
+use crate::program_pipes::{end_program, is_running};
 use crate::user::UserActivity;
 
 impl LoadWorker {

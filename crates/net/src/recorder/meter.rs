@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use mcpace_record::{Closer, ConnectionId, EventKind, Nanos, Side, TcpInfo};
 use tokio::net::TcpStream;
@@ -12,7 +11,7 @@ use super::shared::RecorderShared;
 use super::tcp_sampler::TcpSampler;
 use crate::lock::lock_mutex;
 use crate::tap::Watch;
-use crate::{Sink, monotonic_now};
+use crate::{Sink, monotonic_now, socket_options};
 
 /// Receiver of the moments at which its bytes reach the socket. It stamps and analyses the bytes after they are on
 /// their way.
@@ -151,8 +150,7 @@ impl Meter {
     /// The kernel takes the option back by itself, so it is set again after each read (tcp(7)).
     fn acknowledge_at_once(&self, socket: &TcpStream) {
         if self.quickack {
-            // Only an experiment's precision is lost where it fails.
-            let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
+            socket_options::acknowledge_now(socket);
         }
     }
 
@@ -228,7 +226,7 @@ impl Watch for Meter {
         }
         if self.reset.load(Ordering::Relaxed) {
             // Without it the close is an orderly one: the client sees an end where it should see a reset.
-            let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+            socket_options::reset_on_close(socket);
         }
         {
             let mut closing = lock_mutex(&self.closing);

@@ -1,28 +1,26 @@
 //! Passes messages from any thread to a Python event loop.
 //!
-//! Constraint: a sender writes a byte only when none is on its way, and sending needs no interpreter. One bridge is made for each
+//! Constraint: a sender wakes the loop only when no wake-up is on its way, and sending needs no interpreter. One bridge is made for each
 //! loop, and lives as long as the loop.
 
-use std::io::{Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::loop_waker::LoopWaker;
+
 /// Queue of messages for one event loop.
 pub(super) struct Bridge {
     queue: Mutex<BridgeQueue>,
-    waker: UnixStream,
-    woken: UnixStream,
+    waker: LoopWaker,
 }
 
 #[derive(Default)]
 struct BridgeQueue {
     messages: Vec<BridgeMessage>,
-    /// A byte is on its way.
+    /// A wake-up is on its way.
     is_awake: bool,
 }
 
@@ -49,12 +47,9 @@ impl Bridge {
         if let Ok(drain) = known.cast::<Drain>() {
             return Ok(Arc::clone(&drain.get().bridge));
         }
-        let (waker, woken) = UnixStream::pair()?;
-        waker.set_nonblocking(true)?;
-        woken.set_nonblocking(true)?;
-        let bridge = Arc::new(Self { queue: Mutex::default(), waker, woken });
+        let bridge = Arc::new(Self { queue: Mutex::default(), waker: LoopWaker::new()? });
         let drain = Bound::new(py, Drain { bridge: Arc::clone(&bridge) })?;
-        event_loop.call_method1(intern!(py, "add_reader"), (bridge.woken.as_raw_fd(), &drain))?;
+        bridge.waker.attach_loop(event_loop, &drain)?;
         bridges.set_item(event_loop, drain)?;
         Ok(bridge)
     }
@@ -66,8 +61,7 @@ impl Bridge {
             !std::mem::replace(&mut queue.is_awake, true)
         };
         if wakes {
-            // A full pipe means that the loop is woken already.
-            let _ = (&self.waker).write(&[1]);
+            self.waker.wake_loop();
         }
     }
 
@@ -77,8 +71,7 @@ impl Bridge {
     }
 
     fn take_messages(&self) -> Vec<BridgeMessage> {
-        let mut bytes = [0; 64];
-        let _ = (&self.woken).read(&mut bytes);
+        self.waker.clear();
         let mut queue = self.lock_queue();
         queue.is_awake = false;
         std::mem::take(&mut queue.messages)
@@ -86,7 +79,7 @@ impl Bridge {
 }
 
 /// Called by the loop when the bridge was written to.
-#[pyclass(frozen)]
+#[pyclass(frozen, weakref)]
 struct Drain {
     bridge: Arc<Bridge>,
 }

@@ -95,7 +95,7 @@ impl Running {
 pub(crate) fn serve_stdio(py: Python<'_>, server: Server, options: stdio::Options) -> PyResult<()> {
     let stop = options.stop.clone();
     // Given back when this returns.
-    let own = OwnStdio::take_stdio()?;
+    let own = OwnStdio::take_stdio(py)?;
     let (input, output) = own.files()?;
     let (ended, end) = mpsc::channel();
     // Only so that it may be looked at while detached.

@@ -1,18 +1,18 @@
 //! Listening: one socket a worker, so that the kernel spreads connections and no worker waits for another; one shared
-//! socket where the system can't.
+//! socket where the system can't. Only Linux spreads connections over the sockets of a port.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
 
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::ServeError;
 
 /// How many connections may wait to be accepted; the kernel caps it.
 const BACKLOG: i32 = 4096;
+
+/// Whether the system spreads connections over the sockets that share a port.
+const SPREADS_CONNECTIONS: bool = cfg!(target_os = "linux");
 
 /// Sockets for `workers` workers, and the address that they have in common; `shared_port` with other processes too.
 pub(super) fn bind_workers(
@@ -21,6 +21,13 @@ pub(super) fn bind_workers(
     workers: usize,
 ) -> Result<(Vec<TcpListener>, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
+    if shared_port && !cfg!(unix) {
+        return Err(ServeError::Option {
+            option: "shared_port",
+            value: "true".to_owned(),
+            reason: "processes can't share a port on this system; serve from one process, with more threads",
+        });
+    }
     if shared_port {
         let first = bind_socket(address, true).map_err(failed)?;
         let bound = first.local_addr().map_err(failed)?;
@@ -34,32 +41,21 @@ pub(super) fn bind_workers(
     if workers == 1 {
         return Ok((vec![alone], bound));
     }
+    if !SPREADS_CONNECTIONS {
+        return Ok((share_socket(alone, workers).map_err(failed)?, bound));
+    }
     // Another process could take the port between these two lines; then the bind fails, and that is said.
     drop(alone);
     let sockets: io::Result<Vec<_>> = (0..workers).map(|_| bind_socket(bound, true)).collect();
     let sockets = match sockets {
         Ok(sockets) => sockets,
-        Err(_) => shared_socket(bound, workers).map_err(failed)?,
+        Err(_) => bind_socket(bound, false).and_then(|one| share_socket(one, workers)).map_err(failed)?,
     };
     Ok((sockets, bound))
 }
 
-/// Binds the socket on which this process takes requests from the other processes of its group. A socket file that a predecessor
-/// left is not in use and is replaced.
-pub(super) fn bind_family(path: &Path) -> Result<UnixListener, ServeError> {
-    let failed = |source| ServeError::WorkerSocket { path: path.to_owned(), source };
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
-}
-
 /// One socket, accepted from by all.
-fn shared_socket(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
-    let one = bind_socket(address, false)?;
+fn share_socket(one: TcpListener, workers: usize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = Vec::with_capacity(workers);
     for _ in 1..workers {
         sockets.push(one.try_clone()?);
@@ -69,14 +65,16 @@ fn shared_socket(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListe
 }
 
 fn bind_socket(address: SocketAddr, shares_port: bool) -> io::Result<TcpListener> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket: OwnedFd =
-        net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // With this option, Windows would let a second program take the port.
+    #[cfg(not(windows))]
+    socket.set_reuse_address(true)?;
     if shares_port {
-        sockopt::set_socket_reuseport(&socket, true)?;
+        #[cfg(unix)]
+        socket.set_reuse_port(true)?;
     }
-    net::bind(&socket, &address)?;
-    net::listen(&socket, BACKLOG)?;
-    Ok(TcpListener::from(socket))
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }

@@ -53,6 +53,7 @@ mod tls;
 mod tracked_stream;
 mod transfer;
 mod worker;
+mod worker_socket;
 
 pub use access_log::{Access, AccessLog};
 pub use auth::{Authorization, Development, TokenError, TokenVerifier};

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::http_server::HttpServer;
+use super::worker_socket::WorkerListener;
 use super::{Options, ServeError, auth, listen, worker};
 use crate::Server;
 
@@ -23,7 +24,7 @@ pub fn serve(server: Server, options: Options) -> Result<ServerHandle, ServeErro
         auth::check_reach(authorization, options.address)?;
     }
     let (listeners, address) = listen::bind_workers(options.address, options.shared_port, workers)?;
-    let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.own_socket())).transpose()?;
+    let mut relayed = options.family.as_ref().map(|family| WorkerListener::bind(family.own_socket())).transpose()?;
     let around = options.around.clone();
     let http_server = HttpServer::new_registered(server, options, address)?;
     let stop = CancellationToken::new();

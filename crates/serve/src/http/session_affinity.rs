@@ -20,12 +20,12 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use mcpace_wire::http::name;
 use mcpace_wire::jsonrpc::code;
-use tokio::net::UnixStream;
 
 use super::connection_ends::RequestOrigin;
 use super::http_response::HttpResponse;
 use super::reply_body::ReplyBody;
 use super::session_key::SessionKey;
+use super::worker_socket::connect_worker;
 
 const SESSION_ID: HeaderName = HeaderName::from_static(name::SESSION_ID);
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -146,7 +146,7 @@ impl SessionRouter {
         &self,
         owner: usize,
     ) -> Result<SendRequest<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
-        let stream = UnixStream::connect(&self.family.sockets[owner]).await?;
+        let stream = connect_worker(&self.family.sockets[owner]).await?;
         let (way, connection) = http1::Builder::new().max_buf_size(BUFFER).handshake(TokioIo::new(stream)).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {

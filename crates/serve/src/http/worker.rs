@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,6 +16,7 @@ use super::connection;
 use super::connection_state::{ConnectionState, IdleCheck, IdleTimeouts, ShutdownMode};
 use super::http_server::HttpServer;
 use super::options::Around;
+use super::worker_socket::WorkerListener;
 
 /// How long accepting rests after the system refused, for lack of descriptors say.
 const ACCEPT_REST: Duration = Duration::from_millis(20);
@@ -25,7 +25,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 /// how many that cuts is added to `cut`.
 pub(super) fn start_worker(
     index: usize,
-    (listener, relayed): (TcpListener, Option<UnixListener>),
+    (listener, relayed): (TcpListener, Option<WorkerListener>),
     (http_server, open, cut): (Arc<HttpServer>, Arc<AtomicUsize>, Arc<AtomicUsize>),
     stop: CancellationToken,
     around: Option<Around>,
@@ -58,7 +58,7 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run_worker(self, listener: TcpListener, relayed: Option<UnixListener>, sweeps_sessions: bool) {
+    async fn run_worker(self, listener: TcpListener, relayed: Option<WorkerListener>, sweeps_sessions: bool) {
         // Registered with this thread's reactor, so it has to be made here.
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,
@@ -99,8 +99,8 @@ impl Worker {
     }
 
     /// From the other processes of a family. Never ends.
-    async fn accept_relayed(&self, listener: Option<UnixListener>) {
-        let listener = listener.map(tokio::net::UnixListener::from_std);
+    async fn accept_relayed(&self, listener: Option<WorkerListener>) {
+        let listener = listener.map(WorkerListener::register);
         let listener = match listener {
             Some(Ok(listener)) => listener,
             Some(Err(error)) => {

@@ -17,8 +17,8 @@ from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.child_processes import ended_strays
 from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.processes.strays import ended_strays
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.statistics import rank_interval

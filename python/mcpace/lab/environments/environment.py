@@ -10,7 +10,6 @@ Deliberately absent: removing old environments. They are a cache, and may be del
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shutil
@@ -29,6 +28,7 @@ from mcpace.lab.environments.releases import Say
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.paths import cache_folder
 from mcpace.lab.processes.child_processes import run_child
+from mcpace.system.files import try_lock
 
 MARKER = "mcpace-environment.json"
 """Marker file, written last into a finished environment."""
@@ -183,14 +183,6 @@ def hold_lock(path: Path, label: str, say: Say) -> Iterator[None]:
                 )
             time.sleep(LOCK_POLL_S)
         yield
-
-
-def try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def make_folder(path: Path) -> None:

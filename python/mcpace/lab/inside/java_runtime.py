@@ -243,7 +243,7 @@ def _clock_offset() -> tuple[int, int]:
     """A time of the wall clock, and how far it is ahead of the recording's clock: the closest of some readings."""
     readings = []
     for _ in range(CLOCK_READINGS):
-        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        before, wall, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
         readings.append((after - before, wall, wall - (before + after) // 2))
     return min(readings)[1:]
 

@@ -7,11 +7,12 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from mcpace.system.files import open_file
+
 
 def open_regular(path: Path, *, follow_links: bool = False) -> BinaryIO:
     """Opens a regular file for reading. Raises :class:`OSError` for any other kind, and for a link unless followed."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
-    descriptor = os.open(path, flags)
+    descriptor = open_file(path, os.O_RDONLY, follow_links=follow_links)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(f"{path} is no regular file")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 
 from mcpace import _core
@@ -75,6 +76,8 @@ def check_process(pid: int, url: str) -> None:
     """Raises :class:`UsageProblem` where there is no such process, where it belongs to another user (but for root) or
     serves something else, and where no Python runs in it. Raises :class:`LabError` where the kernel forbids reading it.
     """
+    if sys.platform != "linux":
+        raise LabError(f"--pid: processes can be looked into on Linux only, and this is {sys.platform}")
     try:
         owner = (PROC / str(pid)).stat().st_uid
     except OSError:

@@ -72,7 +72,7 @@ def run_stretch(plan: LoadPlan, evidence: InsideEvidence) -> Stretch:
 
     Raises :class:`LabError` where the load fails.
     """
-    start_ns = time.monotonic_ns() + round(plan.warm_up_s * NANOS)
+    start_ns = time.perf_counter_ns() + round(plan.warm_up_s * NANOS)
     outcome = run_engine(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt

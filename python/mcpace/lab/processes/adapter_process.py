@@ -22,7 +22,9 @@ from typing import IO, Any, Self
 
 from mcpace.lab.errors import LabError, ProgramDied, ProgramHung, ProgramRubbish, Unsupported
 from mcpace.lab.paths import neutral_folder
-from mcpace.lab.processes.child_processes import Outsiders, end_group, has_exited, wait_exit
+from mcpace.lab.processes.child_processes import end_group, wait_exit
+from mcpace.lab.processes.strays import Outsiders
+from mcpace.system.process_groups import has_exited, start_group
 
 READY_LIMIT_S = 60.0
 """Seconds that a start may take: imports from a cold environment on a busy machine."""
@@ -43,14 +45,13 @@ def spawn_group(
     Raises `ProgramDied` where the program can't be started.
     """
     try:
-        return subprocess.Popen(
+        return start_group(
             list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd or neutral_folder(),
             env={**os.environ, **proxy_exceptions(), **(env or {})},
-            start_new_session=True,
         )
     except OSError as error:
         raise ProgramDied(f"{command[0]} can't be started: {error.strerror}") from error

@@ -1,38 +1,24 @@
 """Child processes that can't outlive this process: each leads a process group, which is ended in bounded time.
 
-A descendant may leave its group (``setsid``). While its ancestors run, :class:`Outsiders` finds it as their descendant.
-A stray is a process in another group whose parent has ended. Strays become children of this process and are ended too.
+A descendant may leave its group: :mod:`.strays` finds and ends it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
-import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcpace.lab.paths import neutral_folder
 from mcpace.lab.processes.interruption import is_hurried
-from mcpace.lab.processes.process_usage import process_tree
+from mcpace.system.process_groups import KILLED, Child, has_exited, kill_group, signal_group, start_group
 
 GRACE_S = 4.0
 """Seconds from SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
 LONGEST_PAUSE_S = 0.05
-GENERATIONS = 16
-"""Most rounds of ending strays: a stray that ends may leave strays of its own."""
-PR_SET_CHILD_SUBREAPER = 36
-EXITS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
-"""Codes of waitid(2) for a child that has ended. Its tracer is also told of stops (ptrace(2))."""
-
-Child = subprocess.Popen[str] | subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True)
@@ -52,7 +38,7 @@ def run_child(
     folder unless given; `env` is added to this process's environment.
     """
     try:
-        child = subprocess.Popen(
+        child = start_group(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -61,7 +47,6 @@ def run_child(
             errors="replace",
             cwd=cwd or neutral_folder(),
             env={**os.environ, **env} if env else None,
-            start_new_session=True,
         )
     except OSError as error:
         return Done(127, "", f"{command[0]}: {error.strerror}")
@@ -71,7 +56,7 @@ def run_child(
             return Done(child.returncode, stdout, stderr)
         except subprocess.TimeoutExpired:
             end_group(child)
-            return Done(-signal.SIGKILL, "", "", timed_out=True)
+            return Done(-KILLED, "", "", timed_out=True)
         except BaseException:
             end_group(child)
             raise
@@ -89,111 +74,8 @@ def end_group(child: Child, grace_s: float = GRACE_S) -> None:
         wait_exit(child, grace_s)
     finally:
         # SIGKILL is sent even after the leader's exit: its children may have ignored SIGTERM.
-        signal_group(child, signal.SIGKILL)
+        kill_group(child)
         child.wait()
-
-
-def adopt_orphans() -> bool:
-    """Makes this process adopt orphaned descendants (``PR_SET_CHILD_SUBREAPER``). Returns whether that worked."""
-    return sys.platform == "linux" and bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-
-
-@contextmanager
-def ended_strays() -> Iterator[None]:
-    """Kills, after the ``with`` block, every child of this process that it did not have before. Call it where no child
-    of the block is needed any more.
-    """
-    before = _child_ids()
-    is_adopting = adopt_orphans()
-    try:
-        yield
-    finally:
-        if is_adopting:
-            _end_strays(before)
-
-
-def _end_strays(kept: set[int]) -> None:
-    """Kills the children of this process, but for ``kept`` and the members of the groups that these lead."""
-    for _ in range(GENERATIONS):
-        strays = [pid for pid in _child_ids() if kept.isdisjoint((pid, _group_of(pid)))]
-        if not strays:
-            return
-        for pid in strays:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                group = os.getpgid(pid)
-                if group == os.getpgrp():
-                    os.kill(pid, signal.SIGKILL)
-                else:
-                    os.killpg(group, signal.SIGKILL)
-                os.waitpid(pid, 0)
-
-
-def _child_ids() -> set[int]:
-    return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
-
-
-def _group_of(pid: int) -> int:
-    """The process group of a process; 0 where the process has ended."""
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return 0
-
-
-class Outsiders:
-    """Descendants of a child that have left its process group."""
-
-    def __init__(self, child: Child) -> None:
-        self._child = child
-        self._handles: dict[int, int] = {}
-        """Descriptor of each process (pidfd_open(2)), by process id. It never means a later process of this id."""
-
-    def find(self) -> None:
-        """Notes those that run now. Without effect after the child's exit, which cuts them off from it."""
-        if self._child.returncode is not None:
-            return
-        new: dict[int, int] = {}
-        for pid in process_tree(self._child.pid):
-            if pid not in self._handles and _group_of(pid) not in (0, self._child.pid):
-                with contextlib.suppress(OSError):
-                    new[pid] = os.pidfd_open(pid)
-        # A process that had ended before its descriptor was opened may have left its id to a stranger.
-        running = process_tree(self._child.pid)
-        for pid, handle in new.items():
-            if pid in running:
-                self._handles[pid] = handle
-            else:
-                os.close(handle)
-
-    def end(self, grace_s: float = GRACE_S) -> None:
-        """Ends those that were found: SIGTERM, and SIGKILL after ``grace_s``. Harmless where there are none."""
-        handles = list(self._handles.values())
-        self._handles.clear()
-        try:
-            _signal_all(handles, signal.SIGTERM)
-            _wait_all(handles, grace_s)
-        finally:
-            _signal_all(handles, signal.SIGKILL)
-            for handle in handles:
-                os.close(handle)
-
-
-def _signal_all(handles: list[int], number: signal.Signals) -> None:
-    for handle in handles:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            signal.pidfd_send_signal(handle, number)
-
-
-def _wait_all(handles: list[int], limit_s: float) -> None:
-    """Waits until all processes have ended. Doesn't wait when hurried."""
-    deadline = time.monotonic() + limit_s
-    poll, running = select.poll(), set(handles)
-    for handle in handles:
-        poll.register(handle, select.POLLIN)
-    while running and time.monotonic() < deadline and not is_hurried():
-        for handle, _ in poll.poll(LONGEST_PAUSE_S * 1000):
-            poll.unregister(handle)
-            running.discard(handle)
 
 
 def wait_exit(child: Child, limit_s: float) -> bool:
@@ -206,16 +88,3 @@ def wait_exit(child: Child, limit_s: float) -> bool:
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
     return True
-
-
-def has_exited(child: Child) -> bool:
-    """Whether the child has exited. The stop of a child whose stacks are sampled is no exit."""
-    if child.returncode is not None:
-        return True
-    state = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    return state is not None and state.si_code in EXITS
-
-
-def signal_group(child: Child, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, number)

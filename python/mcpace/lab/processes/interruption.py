@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C, SIGTERM and SIGHUP that ends the work without losing results.
+"""Handling of Ctrl-C, SIGTERM and SIGHUP (Ctrl-Break on Windows) that ends the work without losing results.
 
 The first signal raises ``KeyboardInterrupt``. Later signals only shorten the waits of the clean-up: child processes get
 no more time to exit by themselves. :func:`defer_interrupt` protects a section that must complete, such as turning
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from mcpace.system.process_groups import ENDING
 
 _came = 0
 _held = 0
@@ -24,7 +24,7 @@ _owed = False
 
 def handle_signals() -> None:
     """Installs the handlers for the rest of the process. Ignored signals, as under ``nohup``, stay ignored."""
-    for number in SIGNALS:
+    for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _on_signal)
 

@@ -24,10 +24,12 @@ def main() -> None:
         # A server is stopped between its rounds, and would not see the end of its stdin if mcpace were killed.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
+        if sys.platform != "linux" and (cores, group) != ("-", "-"):
+            raise OSError(f"limits need Linux, and this is {sys.platform}")
         if group != "-":
             with open(os.path.join(group, "cgroup.procs"), "w") as procs:  # noqa: PTH123, PTH118 - pathlib is slow to import
                 procs.write("0")
-        if cores != "-":
+        if cores != "-" and sys.platform == "linux":
             os.sched_setaffinity(0, [int(core) for core in cores.split(",")])
     except OSError as error:
         print(f"mcpace: the program can't be confined: {error}", file=sys.stderr)

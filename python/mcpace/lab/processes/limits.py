@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from mcpace.lab.errors import UsageProblem
+from mcpace.lab.errors import EnvironmentProblem, UsageProblem
+from mcpace.system.processors import bind_thread, usable_cores
 
 LIMIT_EXEC = Path(__file__).with_name("limit_exec.py")
 PERIOD_US = 100_000
@@ -60,7 +61,12 @@ def choose_cap(cpus: float, memory_bytes: int | None, *, root: Path | None = Non
     Raises :class:`UsageProblem` for more processors than this process may use, and for a fraction of a processor where
     only whole processors can be assigned.
     """
-    own = allowed_cores()
+    if sys.platform != "linux":
+        raise EnvironmentProblem(
+            f"servers can be compared on Linux only, and this is {sys.platform}: the limits of processors and memory "
+            "are control groups or affinity"
+        )
+    own = usable_cores()
     if cpus > len(own):
         raise UsageProblem(f"--cpus {cpus:g} is more than the {len(own)} that this machine lets us use")
     parent = _delegated_group(root)
@@ -80,17 +86,12 @@ def avoid_server_cores(cap: Cap) -> Iterator[None]:
     if not cap.others:
         yield
         return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cap.others)
+    before = usable_cores()
+    bind_thread(cap.others)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, before)
-
-
-def allowed_cores() -> tuple[int, ...]:
-    """Processors that this process may use."""
-    return tuple(sorted(os.sched_getaffinity(0)))
+        bind_thread(before)
 
 
 def parse_memory(text: str) -> int:

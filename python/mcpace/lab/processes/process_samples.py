@@ -7,7 +7,6 @@ process nor the timed calls. Processor time is counted in the kernel's ticks (10
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from dataclasses import dataclass
@@ -15,14 +14,15 @@ from pathlib import Path
 from typing import Literal
 
 from mcpace import _core
+from mcpace.system.processors import page_bytes, ticks_per_s
 
 PERIOD_S = 0.25
 MOST_SAMPLES = 20_000
 """Samples of more than an hour. A longer recording keeps every second sample, then every fourth, and so on."""
 
 PROC = Path("/proc")
-NANOS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+NANOS_PER_TICK = 1_000_000_000 // ticks_per_s()
+PAGE = page_bytes()
 
 Sample = tuple[int, int, int, int]
 """Clock and processor time in nanoseconds, resident bytes, threads."""
@@ -139,4 +139,4 @@ def read_sample(pid: int, proc: Path = PROC) -> Sample | None:
         return None
     user, system = int(fields[11]), int(fields[12])
     threads, pages = int(fields[17]), int(fields[21])
-    return time.monotonic_ns(), (user + system) * NANOS_PER_TICK, pages * PAGE, threads
+    return time.perf_counter_ns(), (user + system) * NANOS_PER_TICK, pages * PAGE, threads

@@ -7,16 +7,17 @@ processor time of a process that has ended is added to its parent's once the par
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcpace.system.processors import page_bytes, ticks_per_s
+
 PROC = Path("/proc")
 PERIOD_S = 0.2
 
-TICKS = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = ticks_per_s()
+PAGE = page_bytes()
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from mcpace import _core
 from mcpace.lab.errors import Unreachable, UsageProblem
 from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
-from mcpace.lab.processes.child_processes import has_exited, signal_group
 from mcpace.lab.processes.listening_sockets import Address, listening_addresses, url_port
 from mcpace.lab.processes.process_usage import process_tree
+from mcpace.system.process_groups import has_exited, signal_group
 
 PATHS = ("/mcp", "/mcp/", "/sse", "/", "/api/mcp")
 """Paths of MCP endpoints, the most usual one first."""

@@ -12,6 +12,7 @@ import signal
 import sys
 
 from mcpace import _core
+from mcpace.system.processors import usable_cores
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
     arguments = options.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # One thread for each processor that it may use: a limit by affinity is already in force.
-    null = _core.Null(host=arguments.host, port=arguments.port, workers=len(os.sched_getaffinity(0)))
+    null = _core.Null(host=arguments.host, port=arguments.port, workers=len(usable_cores()))
     ready = {"ready": True, "sdk": "floor", "version": _core.VERSION, "pid": os.getpid(), "url": null.url, "workers": 1}
     print(json.dumps(ready), flush=True)
     try:

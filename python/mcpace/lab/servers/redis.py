@@ -18,8 +18,9 @@ from typing import BinaryIO
 
 from mcpace.lab.environments.toolchains import REMEDIES, find_command
 from mcpace.lab.errors import LabError
-from mcpace.lab.processes.child_processes import end_group, has_exited
+from mcpace.lab.processes.child_processes import end_group
 from mcpace.lab.processes.limits import LIMIT_EXEC
+from mcpace.system.process_groups import has_exited, start_group
 
 PROGRAM = "redis-server"
 START_LIMIT_S = 20.0
@@ -183,13 +184,12 @@ def _start_redis(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], i
     for _ in range(ATTEMPTS):
         port = _free_port()
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
+            process = start_group(
                 _redis_command(program, port, folder),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                start_new_session=True,
             )
         try:
             if _await_answer(process, port):

@@ -41,6 +41,7 @@ from mcpace.lab.servers.server_under_test import (
 from mcpace.lab.servers.workloads import Workload
 from mcpace.report.model.run import Case, Run, Subject
 from mcpace.report.model.servers import ServerCap, ServerComparison
+from mcpace.system.processors import usable_cores
 
 READY_LIMIT_S = 60.0
 FLOOR = "floor"
@@ -248,7 +249,7 @@ def _processor_count(requested: float | None) -> float:
     """Number of processors: by default two, as in most published comparisons, or one where there is only one."""
     if requested is not None:
         return requested
-    return float(min(2, len(limits.allowed_cores())))
+    return float(min(2, len(usable_cores())))
 
 
 def _described_plan(conditions: Conditions) -> LoadPlan:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from signal import Signals
 from typing import Any, Literal
 
 from mcpace.lab.environments.environment import Environment
 from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
-from mcpace.lab.processes.child_processes import signal_group
+from mcpace.system.process_groups import pause_group, resume_group
 
 State = Literal["stateless", "stateful"]
 
@@ -68,10 +67,15 @@ class ServerProgram(AdapterProcess):
     def url(self) -> str:
         return self.ready.url
 
-    def send_signal(self, number: Signals) -> None:
-        """Sends a signal to the process group. Harmless after the program's exit."""
+    def pause(self) -> None:
+        """Stops the process group until :meth:`resume`. Harmless after the program's exit."""
         if self._process.returncode is None:
-            signal_group(self._process, number)
+            pause_group(self._process)
+
+    def resume(self) -> None:
+        """Continues the process group. Harmless after the program's exit."""
+        if self._process.returncode is None:
+            resume_group(self._process)
 
 
 def read_ready(ready: dict[str, Any]) -> Ready:

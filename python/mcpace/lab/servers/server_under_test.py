@@ -9,7 +9,6 @@ server's earlier rounds are kept.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -221,7 +220,7 @@ class ServerUnderTest:
         """Ends the server. Closing twice is harmless."""
         program, self._program = self._program, None
         if program is not None:
-            program.send_signal(signal.SIGCONT)
+            program.resume()
         self._stack.close()
 
     def _start_program(self) -> ServerProgram:
@@ -289,11 +288,11 @@ class ServerUnderTest:
 
     def _resume_program(self) -> ServerProgram | None:
         if self._program is not None:
-            self._program.send_signal(signal.SIGCONT)
+            self._program.resume()
         return self._program
 
     def _pause_program(self, program: ServerProgram) -> None:
-        program.send_signal(signal.SIGSTOP)
+        program.pause()
 
     def _give_up(self, reason: str) -> None:
         self.error = reason

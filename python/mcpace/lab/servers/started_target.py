@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mcpace import _core
 from mcpace.lab.errors import LabError
-from mcpace.lab.processes.child_processes import ended_strays
+from mcpace.lab.processes.strays import ended_strays
 from mcpace.lab.targets import Target, read_certificate
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ import errno
 import ipaddress
 import os
 import socket
+import sys
 from dataclasses import dataclass
 from typing import Self
 
-from mcpace.server.running.errors import SetupProblem
+from mcpace.server.running.errors import SetupProblem, UsageProblem
 
 
 def is_loopback(host: str) -> bool:
@@ -61,16 +62,32 @@ class ReservedPort:
     """
 
     def __init__(self, address: Address) -> None:
-        """Raises :class:`SetupProblem` if the port is in use, or this user may not use it."""
+        """Raises :class:`SetupProblem` if the port is in use, or this user may not use it. Raises :class:`UsageProblem`
+        on Windows.
+        """
         # Bound without SO_REUSEPORT first: with it, a port of another mcpace server would look free.
         self.address = Address(address.host, _free_port(address))
         self._socket = _new_socket(self.address)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            _share_port(self._socket)
+        except UsageProblem:
+            self._socket.close()
+            raise
         _bind_socket(self._socket, self.address)
 
     def close(self) -> None:
         """Releases the port."""
         self._socket.close()
+
+
+def _share_port(made: socket.socket) -> None:
+    """Lets other processes of this user bind the port as well. Raises :class:`UsageProblem` on Windows."""
+    if sys.platform == "win32":
+        raise UsageProblem(
+            "several workers and --reload need Linux or macOS, because Windows can't share a port between processes: "
+            "serve with one worker and more threads"
+        )
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
 
 def listener(address: Address) -> socket.socket:

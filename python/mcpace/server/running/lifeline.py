@@ -8,15 +8,18 @@ single process had been killed.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
+import sys
 import threading
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def tie(reading_end: int) -> None:
     """Ends this process as soon as the other end of the pipe is closed. Nothing is ever written to the pipe."""
-    if hasattr(fcntl, "F_SETSIG"):
+    if sys.platform == "linux":
         fcntl.fcntl(reading_end, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(reading_end, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(reading_end, fcntl.F_SETFL, fcntl.fcntl(reading_end, fcntl.F_GETFL) | os.O_ASYNC)

@@ -8,11 +8,17 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
+if sys.platform == "win32":
+    CHILD_ENDED: tuple[signal.Signals, ...] = ()
+else:
+    CHILD_ENDED = (signal.SIGCHLD,)
+    """The signal that tells of the end of a child process."""
 
 
 class Arrivals:

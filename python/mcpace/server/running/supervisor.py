@@ -19,7 +19,7 @@ from mcpace.server.running.child import Child, describe_exit
 from mcpace.server.running.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SETUP
 from mcpace.server.running.messages import say
 from mcpace.server.running.restarts import GIVE_UP_AFTER, Restarts
-from mcpace.server.running.signals import STOPPING, Arrivals, catch_signals
+from mcpace.server.running.signals import CHILD_ENDED, STOPPING, Arrivals, catch_signals
 
 MARGIN_S = 3.0
 """Time beyond its own limit that a worker has to end before it is killed."""
@@ -71,7 +71,7 @@ class _Place:
 
 def supervise(plan: WorkerPlan) -> int:
     """Runs the workers until a signal arrives or all attempts failed. Returns the exit code."""
-    with catch_signals((*STOPPING, signal.SIGCHLD)) as signals:
+    with catch_signals((*STOPPING, *CHILD_ENDED)) as signals:
         supervisor = _Supervisor(plan, signals)
         try:
             return supervisor.run()

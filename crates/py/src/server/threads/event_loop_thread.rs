@@ -1,17 +1,15 @@
 //! The one event loop of the process. Coroutines run there, whichever thread received their request.
 //!
-//! Constraints: a sender writes a byte only when the loop is asleep, and sending needs no interpreter. The lock is never held while a
+//! Constraints: a sender wakes the loop only when it is asleep, and sending needs no interpreter. The lock is never held while a
 //! thread waits for the interpreter.
 
-use std::io::{Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
 
+use crate::loop_waker::LoopWaker;
 use crate::server::call::exceptions;
 use crate::server::exit_hook;
 
@@ -20,8 +18,7 @@ pub(crate) struct EventLoopThread {
     event_loop: Arc<Py<PyAny>>,
     process: u32,
     queue: Mutex<JobQueue>,
-    waker: UnixStream,
-    woken: UnixStream,
+    waker: LoopWaker,
     /// Whether its thread is done with the interpreter.
     ended: (Mutex<bool>, Condvar),
 }
@@ -29,7 +26,7 @@ pub(crate) struct EventLoopThread {
 #[derive(Default)]
 struct JobQueue {
     work: Vec<LoopWork>,
-    /// A byte is on its way.
+    /// A wake-up is on its way.
     is_awake: bool,
     over: bool,
 }
@@ -67,19 +64,15 @@ impl EventLoopThread {
             Ok(uvloop) => uvloop.call_method0("new_event_loop")?,
             Err(_) => py.import("asyncio")?.call_method0("new_event_loop")?,
         };
-        let (waker, woken) = UnixStream::pair()?;
-        waker.set_nonblocking(true)?;
-        woken.set_nonblocking(true)?;
         let event_loop_thread = Arc::new(Self {
             event_loop: Arc::new(event_loop.clone().unbind()),
             process: std::process::id(),
             queue: Mutex::default(),
-            waker,
-            woken,
+            waker: LoopWaker::new()?,
             ended: (Mutex::new(false), Condvar::new()),
         });
         let drain = Bound::new(py, Drain { event_loop_thread: Arc::clone(&event_loop_thread) })?;
-        event_loop.call_method1("add_reader", (event_loop_thread.woken.as_raw_fd(), drain))?;
+        event_loop_thread.waker.attach_loop(&event_loop, &drain)?;
         let its = Arc::clone(&event_loop_thread);
         std::thread::Builder::new().name("mcpace-loop".to_owned()).spawn(move || its.run_loop())?;
         exit_hook::register_hook(py)?;
@@ -133,8 +126,7 @@ impl EventLoopThread {
         let wakes = !std::mem::replace(&mut queue.is_awake, true);
         drop(queue);
         if wakes {
-            // A full pipe means that the loop is woken already.
-            let _ = (&self.waker).write(&[1]);
+            self.waker.wake_loop();
         }
     }
 
@@ -144,8 +136,7 @@ impl EventLoopThread {
     }
 
     fn drain_queue(&self, py: Python<'_>) {
-        let mut bytes = [0; 64];
-        let _ = (&self.woken).read(&mut bytes);
+        self.waker.clear();
         let work = {
             let mut queue = self.lock_queue();
             queue.is_awake = false;
@@ -205,7 +196,7 @@ fn close_loop(event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Callback of the loop's wake-up.
-#[pyclass(frozen)]
+#[pyclass(frozen, weakref)]
 struct Drain {
     event_loop_thread: Arc<EventLoopThread>,
 }

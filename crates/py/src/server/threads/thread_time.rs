@@ -3,11 +3,7 @@
 //!
 //! Constraint: a measurement takes some microseconds, so only some calls are measured. Where the system gives no figure, all time counts.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
-
-use rustix::time::{ClockId, clock_gettime};
 
 /// Clock readings at the beginning of a call.
 pub(crate) struct ThreadTimer {
@@ -43,12 +39,15 @@ impl ThreadTimer {
 
 /// This thread's time on a processor.
 fn processor_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+    Duration::from_nanos(mcpace_clock::thread_processor_ns())
 }
 
 /// Time for which this thread was ready while others ran: the second figure of `/proc/thread-self/schedstat` (Linux,
 /// Documentation/scheduler/sched-stats), in nanoseconds.
+#[cfg(target_os = "linux")]
 fn waited_to_run() -> Option<Duration> {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
     thread_local! {
         static FILE: Option<File> = File::open("/proc/thread-self/schedstat").ok();
     }
@@ -58,4 +57,10 @@ fn waited_to_run() -> Option<Duration> {
         let text = std::str::from_utf8(&bytes[..length]).ok()?;
         text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
     })
+}
+
+/// Only Linux tells how long a thread was ready while others ran.
+#[cfg(not(target_os = "linux"))]
+fn waited_to_run() -> Option<Duration> {
+    None
 }

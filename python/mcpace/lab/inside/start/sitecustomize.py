@@ -50,7 +50,7 @@ class PauseFile:
 
     def note_collection(self, phase: str, info: object) -> None:
         """Called by the collector before and after each run."""
-        now = time.monotonic_ns()
+        now = time.perf_counter_ns()
         if phase == "start":
             self.began = now
         elif self.memory is not None and self.count < MOST_PAUSES and now - self.began >= SHORTEST_PAUSE_NS:

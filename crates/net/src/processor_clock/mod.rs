@@ -8,14 +8,23 @@
 //! Many commands are wrappers (`npx`, `uv run`), whose server is a descendant. Descendants are looked for often: one that is
 //! found late brings the time of its first moments to a later exchange. One that ends between two searches is not counted.
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod none;
+
 use std::sync::Mutex;
 
 use mcpace_record::Nanos;
 
-use crate::descendants::child_pids;
 use crate::lock::lock_mutex;
 use crate::monotonic_now;
-pub(crate) use clock::process_time;
+#[cfg(target_os = "linux")]
+use linux::child_pids;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::process_time;
+#[cfg(not(target_os = "linux"))]
+use none::{child_pids, process_time};
 
 /// Readings a second, and readings that may come at once.
 const READINGS_A_SECOND: u64 = 5_000;
@@ -113,30 +122,7 @@ impl ClockState {
     }
 }
 
-#[cfg(target_os = "linux")]
-mod clock {
-    use mcpace_record::Nanos;
-    use nix::time::{clock_getcpuclockid, clock_gettime};
-    use nix::unistd::Pid;
-
-    /// Processor time of all threads of a process; `None` where it has ended.
-    pub(crate) fn process_time(pid: u32) -> Option<Nanos> {
-        let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
-        let time = clock_gettime(clock).ok()?;
-        Some(Nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs()))
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod clock {
-    use mcpace_record::Nanos;
-
-    pub(crate) fn process_time(_: u32) -> Option<Nanos> {
-        None
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::{Child, Command, Stdio};
 

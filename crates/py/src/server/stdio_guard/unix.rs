@@ -1,12 +1,10 @@
-//! stdin and stdout for the protocol alone, for as long as it is served.
-//!
-//! Constraint: what an author's code prints, in Python or in a child process, must not end up between messages, and what it
-//! reads must not be a message. So the two descriptors are moved away, and in their places are stderr and nothing.
+//! The three descriptors that have a meaning by their number.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use pyo3::Python;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
@@ -20,7 +18,7 @@ pub(crate) struct OwnStdio {
 const FIRST_FREE: i32 = 3;
 
 impl OwnStdio {
-    pub(crate) fn take_stdio() -> io::Result<Self> {
+    pub(crate) fn take_stdio(_: Python<'_>) -> io::Result<Self> {
         let nothing = File::options().read(true).write(true).open("/dev/null")?;
         let taken = Self {
             input: fcntl_dupfd_cloexec(stdin(), FIRST_FREE)?,

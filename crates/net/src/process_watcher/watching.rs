@@ -1,21 +1,16 @@
-//! Watches when the programs that a server starts compute, from outside: `git`, a browser.
-//!
-//! A look reads the processor clock of each descendant of the server's process. A descendant computes where its clock gains at
-//! least a quarter of the time between two looks. Processes of any language are watched, and they notice nothing.
-//!
-//! Deliberately absent: waits of a program for its disk or its network, and programs that live for less than two looks.
+//! One look after another at the processor clocks of descendants.
 
 use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcpace_record::{EventKind, EvidenceSource, Nanos, Recording};
+use mcpace_record::{EventKind, EvidenceSource, Nanos};
 
 use crate::descendants::{Descendant, descendants};
 use crate::processor_clock::process_time;
-use crate::sampling_thread::{Pace, SamplingThread};
-use crate::{NetError, Sink, monotonic_now};
+use crate::sampling_thread::Pace;
+use crate::{Sink, monotonic_now};
 
 /// How often new processes are looked for.
 const SEARCH_PERIOD: Duration = Duration::from_millis(20);
@@ -24,35 +19,15 @@ const SEARCH_PERIOD: Duration = Duration::from_millis(20);
 const MOST_PROCESSES: usize = 64;
 const MOST_STRETCHES: u64 = 500_000;
 
-/// The period is at least this many times as long as one look takes.
-const LEAST_RATIO: u32 = 50;
-
 /// A program computes where it uses at least this part of the time between two looks.
 const LEAST_PART: u64 = 4;
 
 /// Longest name of a program, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// Watches until it is dropped or stopped.
-pub struct ProcessWatcher(SamplingThread);
-
-impl ProcessWatcher {
-    /// Watches the descendants of `root` each `period` or less often.
-    ///
-    /// # Errors
-    /// The thread can't be started.
-    pub fn start(root: u32, period: Duration) -> Result<Self, NetError> {
-        let thread = SamplingThread::start("mcpace-programs", (period, LEAST_RATIO), move |sink, pace| {
-            Watching { sink, root, processes: HashMap::new(), noted: 0 }.watch_until_ended(pace);
-        })?;
-        Ok(Self(thread))
-    }
-
-    /// Ends watching and returns when the programs computed.
-    #[must_use]
-    pub fn stop(self) -> Recording {
-        self.0.stop()
-    }
+/// Watches the descendants of `root` at the pace of `pace`, until the thread is to end.
+pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, pace: Pace) {
+    Watching { sink, root, processes: HashMap::new(), noted: 0 }.watch(pace);
 }
 
 struct Watching {
@@ -73,11 +48,7 @@ struct WatchedProcess {
 }
 
 impl Watching {
-    fn watch_until_ended(mut self, mut pace: Pace) {
-        if cfg!(not(target_os = "linux")) {
-            self.note_missing("programs that a server starts are watched on Linux only".to_owned());
-            return;
-        }
+    fn watch(mut self, mut pace: Pace) {
         let mut searched: Option<Instant> = None;
         let mut last = monotonic_now();
         loop {
@@ -177,12 +148,15 @@ fn program_name(pid: u32) -> Option<String> {
     Some(name.trim_end_matches(" (deleted)").chars().take(LONGEST_NAME).collect())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
 
+    use mcpace_record::Recording;
+
     use super::*;
+    use crate::ProcessWatcher;
 
     /// Runs a shell until it writes a line, while its descendants are watched; returns its process id and what was seen.
     fn watch_shell(script: &str) -> (u32, Recording) {

@@ -1,11 +1,4 @@
-//! Samples the stacks of the threads of Python processes, from outside, by py-spy.
-//!
-//! The processes are one process and its descendants, as they come and go. A process stands still while its stacks are
-//! read, for half a millisecond or so. The sampler lengthens its period so that processes stand still for at most a
-//! twentieth of the time. Periods vary at random, so that work at a steady pace is not met at one and the same place.
-//!
-//! The sampler traces a process while it reads the stacks. `waitpid` for that process, on any thread of this program, may
-//! then take the stop for the end of the process. Wait for the pidfd of a sampled child first, as tokio does.
+//! Finds the Python processes and reads their stacks.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcpace_record::{EventKind, EvidenceSource, Nanos, Recording, StackFrame, StackId, ThreadLock};
+use mcpace_record::{EventKind, EvidenceSource, Nanos, StackFrame, StackId, ThreadLock};
 use py_spy::config::LockingStrategy;
 use py_spy::{Config, PythonSpy, StackTrace};
 
 use crate::descendants::watched_pids;
-use crate::sampling_thread::{Pace, SamplingThread};
-use crate::{NetError, Sink, monotonic_now};
+use crate::sampling_thread::Pace;
+use crate::{Sink, monotonic_now};
 
 /// How often new processes are looked for.
 const SEARCH_PERIOD: Duration = Duration::from_millis(200);
@@ -32,9 +25,6 @@ const ATTEMPTS: u32 = 25;
 
 /// Samples in a row that may fail before a process is given up.
 const MOST_FAILURES: u32 = 100;
-
-/// The period is at least this many times as long as reading the stacks takes.
-const LEAST_RATIO: u32 = 20;
 
 /// Frames of one stack, and different stacks, that are kept.
 const MOST_FRAMES: usize = 200;
@@ -49,37 +39,10 @@ const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_COMMAND: u64 = 0x7f;
 
-/// Samples Python processes until it is dropped or stopped.
-pub struct StackSampler(SamplingThread);
-
-impl StackSampler {
-    /// Samples `root` and its descendants each `period`; of this process, the descendants only.
-    ///
-    /// # Errors
-    /// The thread can't be started.
-    pub fn start(root: u32, period: Duration) -> Result<Self, NetError> {
-        let thread = SamplingThread::start("mcpace-stacks", (period, LEAST_RATIO), move |sink, pace| {
-            Sampling { sink, root, processes: Vec::new(), found_python: false, stacks: HashMap::new() }
-                .sample_until_ended(pace);
-        })?;
-        Ok(Self(thread))
-    }
-
-    /// Stops sampling until [`resume`](Self::resume). A sample that is being taken is still recorded.
-    pub fn pause(&self) {
-        self.0.pause();
-    }
-
-    /// Goes on sampling.
-    pub fn resume(&self) {
-        self.0.resume();
-    }
-
-    /// Ends sampling and returns the samples, with what could not be sampled.
-    #[must_use]
-    pub fn stop(self) -> Recording {
-        self.0.stop()
-    }
+/// Samples `root` and its descendants at the pace of `pace`, until the thread is to end.
+pub(super) fn sample_until_ended(sink: Arc<Sink>, root: u32, pace: Pace) {
+    Sampling { sink, root, processes: Vec::new(), found_python: false, stacks: HashMap::new() }
+        .sample_until_ended(pace);
 }
 
 struct Sampling {
