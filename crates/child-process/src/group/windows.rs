@@ -76,3 +76,30 @@ impl ProcessGroup {
 pub(crate) fn signal_number(_: ExitStatus) -> Option<i32> {
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_descendant_is_killed_with_the_group() {
+        let mut command = Command::new("cmd");
+        command.args(["/c", "ping -n 600 127.0.0.1"]).stdout(Stdio::piped()).kill_on_drop(true);
+        let (mut child, group) = ProcessGroup::spawn(&mut command).unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        // The first byte is the descendant's, which holds the pipe open as long as it lives.
+        tokio::time::timeout(LONG, stdout.read_u8()).await.unwrap().unwrap();
+        group.kill();
+        let mut rest = Vec::new();
+        tokio::time::timeout(LONG, stdout.read_to_end(&mut rest)).await.unwrap().unwrap();
+        tokio::time::timeout(LONG, child.wait()).await.unwrap().unwrap();
+        assert!(group.0.add_process(0).is_err());
+    }
+}
