@@ -170,9 +170,8 @@ impl ChildProcess {
     /// Ends the process, whose stdin the caller has closed: waits `exit_limit`, sends SIGTERM, waits `terminate_limit`,
     /// sends SIGKILL. Windows kills in place of SIGTERM. `None` if the process did not end even then.
     pub async fn shut_down(&self, exit_limit: Duration, terminate_limit: Duration) -> Option<ProcessEnd> {
-        let steps: [(Duration, fn(&ProcessGroup)); 2] =
-            [(exit_limit, ProcessGroup::terminate), (terminate_limit, ProcessGroup::kill)];
-        for (limit, end_group) in steps {
+        let steps = [ProcessGroup::terminate, ProcessGroup::kill];
+        for (limit, end_group) in [exit_limit, terminate_limit].into_iter().zip(steps) {
             if let Some(end) = self.wait_end_within(limit).await {
                 return Some(end);
             }
@@ -230,7 +229,8 @@ impl OutputTail {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::sync::mpsc;
 

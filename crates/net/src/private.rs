@@ -17,7 +17,8 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

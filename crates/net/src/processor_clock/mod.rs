@@ -122,7 +122,8 @@ impl ClockState {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::{Child, Command, Stdio};
 
