@@ -34,11 +34,26 @@ CRATES = {
     "target": {"wire"},
     "stats": set(),
     "trust": set(),
+    "config-tree": set(),
     "load": {"wire", "stats", "trust"},
-    "py": {"wire", "record", "explain", "export", "net", "client", "serve", "auth", "redis", "spans", "target", "load"},
+    "py": {
+        "wire",
+        "record",
+        "explain",
+        "export",
+        "net",
+        "client",
+        "config-tree",
+        "serve",
+        "auth",
+        "redis",
+        "spans",
+        "target",
+        "load",
+    },
 }
 
-PURE = {"wire", "record", "explain", "export", "spans", "stats", "client-protocol"}
+PURE = {"wire", "record", "explain", "export", "spans", "stats", "client-protocol", "config-tree"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
 # Reading ahead on a thread changes nothing of what comes out.
 THREADED = {"record": {"ahead.rs"}}
