@@ -85,10 +85,9 @@ class Flights:
             explained = self._explained(name, flight, file)
         except OSError:
             return None  # it made room for newer ones
-        state = "live" if is_in_use(file) else "done"
         if explained.page is None:
             return Entry(id=name, state="unreadable", changed=changed, reason=f"{flight.server}: {explained.reason}")
-        return Entry(id=name, state=state, changed=changed, head=explained.page.head)
+        return Entry(id=name, state="live" if is_in_use(file) else "done", changed=changed, head=explained.page.head)
 
     def _explained(self, name: str, flight: Flight, file: Path) -> _Explained:
         found = file.stat()

@@ -315,9 +315,11 @@ def test_urls_are_restored_after_a_kill(place: Path) -> None:
             command.kill()
             command.communicate()
         assert file.read_bytes() != before
+        # Its recorder's address identifies a server that was renamed meanwhile.
+        file.write_text(file.read_text().replace('"calculator"', '"renamed"'))
         ended = run("unwrap", file, folder=place, environment=state(place))
-        assert (ended.code, ended.stdout) == (0, f"{file}: 1 server (calculator) restored\n")
-        assert file.read_bytes() == before
+        assert (ended.code, ended.stdout) == (0, f"{file}: 1 server (renamed) restored\n")
+        assert file.read_bytes() == before.replace(b'"calculator"', b'"renamed"')
 
 
 @pytest.mark.network

@@ -12,7 +12,7 @@ from mcpace.lab.errors import LabError
 from mcpace.lab.hosts import RING_BYTES
 from mcpace.lab.hosts.configuration_file import ConfigurationFile
 from mcpace.lab.hosts.flight_wrap import Change, unwrap_text, wrap_text
-from mcpace.lab.hosts.flights import Flight, folder_name, make_flight, read_flight
+from mcpace.lab.hosts.flights import Flight, folder_name, list_flights, make_flight, read_flight
 from mcpace.lab.hosts.server_entries import ServerEntry
 from mcpace.lab.hosts.url_addresses import replace_addresses
 
@@ -44,12 +44,15 @@ class FlightChanges:
 
     def restore_urls(self, file: ConfigurationFile, chosen: frozenset[str]) -> Change:
         """Replaces the addresses of recorders by those of the servers."""
-
-        def original(entry: ServerEntry, address: str) -> str | None:
-            flight = read_flight(self._folder(file, entry.path))
-            return flight.address if flight and flight.address and flight.local_address == address else None
-
-        return replace_addresses(file.text, file.is_toml, chosen, original)
+        # A server that was renamed meanwhile is known by the address of its recorder.
+        originals = {
+            flight.local_address: flight.address
+            for flight in list_flights(self.root)
+            if flight.address and flight.configuration == str(file.place)
+        }
+        change = replace_addresses(file.text, file.is_toml, chosen, lambda _, address: originals.get(address))
+        # An address that can't be read was never replaced.
+        return Change(change.text, change.changed)
 
     def _record(self, file: ConfigurationFile, entry: ServerEntry, address: str) -> str:
         folder = self._folder(file, entry.path)
