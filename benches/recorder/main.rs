@@ -7,18 +7,21 @@ mod peer;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcpace_net::recorder::{Recorder, RecorderOptions};
-use mcpace_net::{Sink, SinkOptions};
+use mcpace_net::{RingOptions, Sink, SinkOptions};
 use mcpace_record::{Instrument, RecordingHead};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const ROUNDS: usize = 20_000;
 const WARM_UP: usize = 2_000;
+/// Bytes of the flight recorder's folder, as `mcpace wrap` sets them.
+const FLIGHT_LIMIT: u64 = 200 * 1024 * 1024;
 const THROUGHPUT_TIME: Duration = Duration::from_secs(3);
 
 fn main() -> Outcome<()> {
@@ -43,12 +46,13 @@ fn latency() -> Outcome<()> {
     let upstream = peer::null_server()?;
     let folder = tempfile::tempdir()?;
     let kinds = [
-        ("kept in memory", true, None, None),
-        ("written to a file", false, Some(folder.path().join("recording")), None),
-        ("kept in memory, with processor time", true, None, Some(std::process::id())),
+        ("kept in memory", SinkOptions::default(), None),
+        ("written to a file", written_to(folder.path().join("recording")), None),
+        ("by the flight recorder", flight_options(folder.path().join("flight")), None),
+        ("kept in memory, with processor time", SinkOptions::default(), Some(std::process::id())),
     ];
-    for (name, keep, file, watch) in kinds {
-        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() }, watch)?;
+    for (name, options, watch) in kinds {
+        let recorder = record(&upstream, options, watch)?;
         let mut direct = Caller::connect(&upstream)?;
         let mut recorded = Caller::connect(recorder.url())?;
         let (mut without, mut with) = (Vec::new(), Vec::new());
@@ -76,13 +80,14 @@ fn throughput() -> Outcome<()> {
     let upstream = peer::null_server()?;
     let folder = tempfile::tempdir()?;
     let kinds = [
-        ("recorded, discarded", false, None, None),
-        ("recorded, written to a file", false, Some(folder.path().join("recording")), None),
-        ("recorded with processor time, written", false, Some(folder.path().join("other")), Some(std::process::id())),
+        ("recorded, discarded", SinkOptions { keep: false, ..SinkOptions::default() }, None),
+        ("recorded, written to a file", written_to(folder.path().join("recording")), None),
+        ("recorded by the flight recorder", flight_options(folder.path().join("flight")), None),
+        ("recorded with processor time, written", written_to(folder.path().join("other")), Some(std::process::id())),
     ];
-    for (name, keep, file, watch) in kinds {
+    for (name, options, watch) in kinds {
         let direct = peer::closed_loop(&upstream, 32, THROUGHPUT_TIME)?;
-        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() }, watch)?;
+        let recorder = record(&upstream, options, watch)?;
         let recorded = peer::closed_loop(recorder.url(), 32, THROUGHPUT_TIME)?;
         recorder.stop()?;
         println!("throughput, {name}: direct {direct:.0}/s, recorded {recorded:.0}/s ({:.2} x)", recorded / direct);
@@ -122,6 +127,15 @@ fn streams(count: usize) -> Outcome<()> {
     drop(child.stdin.take());
     child.wait()?;
     Ok(())
+}
+
+fn written_to(file: PathBuf) -> SinkOptions {
+    SinkOptions { keep: false, file: Some(file), ..SinkOptions::default() }
+}
+
+fn flight_options(folder: PathBuf) -> SinkOptions {
+    let ring = RingOptions::new(folder, FLIGHT_LIMIT, |sentence| println!("{sentence}"));
+    SinkOptions { keep: false, ring: Some(ring), ..SinkOptions::default() }
 }
 
 fn record(upstream: &str, options: SinkOptions, watch: Option<u32>) -> Outcome<Recorder> {

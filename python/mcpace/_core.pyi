@@ -238,9 +238,11 @@ class Recorder:
         headers: list[tuple[str, str]] = ...,
         watch: int | None = None,
         traceparent: bool = False,
+        ring: tuple[str, int] | None = None,
     ) -> Recorder:
         """``headers`` are added to each request to ``upstream``; they replace a client's headers of the same names and
-        are not recorded. ``watch``: process id of the server, whose processor time is read at each exchange."""
+        are not recorded. ``watch``: process id of the server, whose processor time is read at each exchange. ``ring``:
+        folder and limit in bytes of a flight recorder, which is used instead of ``file`` and never fails."""
     def recording(self) -> Recording:
         """The recording so far, if it is kept."""
     def wait(self) -> None:
@@ -482,8 +484,39 @@ def explained(paths: list[str], *, behind: list[str] = ..., spans: str | None = 
 def explained_spans(path: str) -> Explained:
     """Explanation of a file of spans alone: its calls are those that MCP servers tell of."""
 
-def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
-    """Runs a server between this process's stdin and stdout, recording; returns its exit code."""
+def record_stdio(
+    command: list[str], file: str | None = None, body_limit: int = 65536, *, ring: tuple[str, int] | None = None
+) -> int:
+    """Runs a server between this process's stdin and stdout, recording to ``file`` or, as a flight recorder, to the
+    folder of ``ring`` within its limit in bytes; returns the server's exit code."""
+
+@final
+class ConfigNode:
+    """A value of a configuration and its place, in bytes of the text."""
+
+    start: int
+    end: int
+    text: str | None
+    """A string's text."""
+    items: list[ConfigNode] | None
+    """An array's values."""
+    members: list[ConfigMember] | None
+    """A table's members, in the order of the text."""
+    has_lines: bool
+    """Whether the members stand on lines of their own, as those of a TOML table, and not between braces. Such a table
+    has no place."""
+
+@final
+class ConfigMember:
+    """A member of a table. ``start`` and ``end`` are the place of its name, without the names of the tables before."""
+
+    name: str
+    start: int
+    end: int
+    node: ConfigNode
+
+def parse_config(text: str, *, toml: bool = False) -> ConfigNode:
+    """Parses JSON with comments and trailing commas, or TOML. Raises :class:`UsageProblem` for another text."""
 
 @final
 class Handler:

@@ -35,14 +35,15 @@ CRATES = {
     "target": {"wire"},
     "stats": set(),
     "trust": set(),
+    "config-tree": set(),
     "load": {"clock", "wire", "stats", "trust"},
     "py": {
-        "auth", "child-process", "client", "clock", "explain", "export", "load", "net", "record", "redis", "serve",
+        "auth", "child-process", "client", "clock", "config-tree", "explain", "export", "load", "net", "record", "redis", "serve",
         "spans", "target", "wire",
     },
 }  # fmt: skip
 
-PURE = {"wire", "record", "explain", "export", "spans", "stats", "client-protocol"}
+PURE = {"wire", "record", "explain", "export", "spans", "stats", "client-protocol", "config-tree"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
 # Reading ahead on a thread changes nothing of what comes out.
 THREADED = {"record": {"ahead.rs"}}

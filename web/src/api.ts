@@ -27,6 +27,7 @@ export function settle(): void {
 
 export const listing = (): Promise<Listing> => ask("runs");
 export const page = (id: string): Promise<Page> => ask("run", { id });
+export const flight = (id: string): Promise<Page> => ask("flight", { id });
 export const live = (id: string): Promise<Live> => ask("live", { id });
 export const comparison = (first: string, second: string): Promise<Page> => ask("compare", { first, second });
 

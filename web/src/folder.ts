@@ -35,6 +35,7 @@ export function folder(told: Listing): Child[] {
     },
   });
   return [
+    told.flights.length ? flights(told.flights) : null,
     section(
       "runs",
       "Runs",
@@ -51,6 +52,54 @@ export function folder(told: Listing): Child[] {
   ];
 }
 
+/** The servers behind the flight recorder, those in use first. */
+function flights(entries: readonly Entry[]): HTMLElement {
+  return section(
+    "flights",
+    "Servers of your hosts",
+    h("p", { class: "said" }, "The newest recording of each server that ", h("code", {}, "mcpace wrap"), " has wrapped."),
+    h(
+      "ul",
+      { class: "runs" },
+      entries.map((entry) => flight(entry)),
+    ),
+  );
+}
+
+function flight(entry: Entry): HTMLElement {
+  const told = entry.head;
+  if (!told) return unreadable(entry);
+  const live = entry.state === "live";
+  return h(
+    "li",
+    { class: entry.state },
+    h("span", live ? { class: "pulse", "data-tip": "in use" } : {}),
+    h(
+      "div",
+      { class: "dated" },
+      h("time", {}, when(told.started)),
+      h("span", { class: "tag" }, live ? "in use" : "ended"),
+    ),
+    h(
+      "div",
+      {},
+      h("a", { href: `#/flight/${encodeURIComponent(entry.id)}` }, told.subjects),
+      told.verdict.map((sentence) => h("p", {}, sentence)),
+      h("p", { class: "facts" }, h("code", {}, told.targets)),
+    ),
+  );
+}
+
+function unreadable(entry: Entry): HTMLElement {
+  return h(
+    "li",
+    { class: "unreadable" },
+    h("span", {}),
+    h("div", { class: "dated" }),
+    h("div", {}, h("b", {}, entry.id), h("p", {}, entry.reason)),
+  );
+}
+
 function empty(): HTMLElement {
   return h(
     "p",
@@ -63,15 +112,7 @@ function empty(): HTMLElement {
 
 function row(entry: Entry, choose: (id: string, on: boolean, box: HTMLInputElement) => void): HTMLElement {
   const told = entry.head;
-  if (!told) {
-    return h(
-      "li",
-      { class: "unreadable" },
-      h("span", {}),
-      h("div", { class: "dated" }),
-      h("div", {}, h("b", {}, entry.id), h("p", {}, entry.reason)),
-    );
-  }
+  if (!told) return unreadable(entry);
   const live = entry.state === "live";
   const box = h("input", {
     type: "checkbox",

@@ -52,6 +52,8 @@ class Routed {
         return this.put(turn, first, run(await api.page(first)));
       case "compare":
         return this.put(turn, "two runs", run(await api.comparison(first, second)));
+      case "flight":
+        return this.observe(turn, first);
       case "live":
         return this.follow(turn, first);
       default:
@@ -73,6 +75,18 @@ class Routed {
         location.hash = `#/run/${encodeURIComponent(id.replace(/\.live$/, ""))}`;
         return;
       }
+    }
+  }
+
+  /** Shows a recording of the flight recorder, and refreshes it unless the reader is within a part of it. */
+  private async observe(turn: number, id: string): Promise<void> {
+    for (let before = ""; turn === this.turn; await pause()) {
+      const told = await api.flight(id);
+      const now = JSON.stringify(told);
+      const busy = this.main.contains(document.activeElement);
+      if (now === before || (busy && before)) continue;
+      this.put(turn, told.head.subjects, run(told), before !== "");
+      before = now;
     }
   }
 

@@ -208,6 +208,7 @@ export interface Listing {
   folder: string;
   entries: Entry[];
   left_out: number;
+  flights: Entry[];
 }
 
 /** A run in progress. */

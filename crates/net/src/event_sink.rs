@@ -12,6 +12,7 @@ use mcpace_record::{
     Redactor, Side, Writer,
 };
 
+use crate::flight_ring::{FlightRing, RingOptions};
 use crate::lock::lock_mutex;
 use crate::private::create_private;
 use crate::processor_clock::ProcessorClock;
@@ -31,13 +32,15 @@ pub struct SinkOptions {
     pub keep: bool,
     /// Append to this file as they come.
     pub file: Option<PathBuf>,
+    /// Append to the files of a flight recorder, instead of `file`.
+    pub ring: Option<RingOptions>,
     /// Bytes of each body that are recorded; 0 for none.
     pub body_limit: usize,
 }
 
 impl Default for SinkOptions {
     fn default() -> Self {
-        Self { keep: true, file: None, body_limit: 64 * 1024 }
+        Self { keep: true, file: None, ring: None, body_limit: 64 * 1024 }
     }
 }
 
@@ -76,6 +79,10 @@ struct EventQueue {
     ended: bool,
     keep: bool,
     writing: bool,
+    /// Whether the events are those of a flight recorder.
+    is_ring: bool,
+    /// Whether a failed call waits to be written.
+    is_urgent: bool,
     /// [`MEMORY_LIMIT`], but in tests.
     limit: usize,
 }
@@ -112,6 +119,7 @@ impl EventQueue {
     /// Takes the batch that the writer writes next.
     fn take_batch(&mut self) -> Arc<Vec<Event>> {
         let fresh = std::mem::take(&mut self.fresh);
+        self.is_urgent = false;
         let size = self.kept_size.saturating_add(fresh.size);
         let batch = Arc::new(fresh.with_missing());
         if self.keep && size > self.limit {
@@ -138,16 +146,24 @@ impl Sink {
         {
             let mut queue = lock_mutex(&shared.queue);
             queue.keep = options.keep;
-            queue.writing = options.file.is_some();
+            queue.writing = options.file.is_some() || options.ring.is_some();
+            queue.is_ring = options.ring.is_some();
             queue.limit = limit;
         }
-        let writer = match options.file {
-            Some(path) => {
+        let period = options.ring.as_ref().map_or(WRITE_PERIOD, |ring| ring.period);
+        let destination = match (options.ring, options.file) {
+            (Some(ring), _) => Some(Destination::Ring(FlightRing::open(ring, head.clone()))),
+            (None, Some(path)) => {
                 let file = create_private(&path)
                     .map_err(|reason| NetError::Io { what: "could not create the recording's file", reason })?;
-                let writer = Writer::new(file, &head)?;
+                Some(Destination::File(Writer::new(file, &head)?))
+            }
+            (None, None) => None,
+        };
+        let writer = match destination {
+            Some(destination) => {
                 let shared = Arc::clone(&shared);
-                let run = move || write_until_ended(&shared, writer);
+                let run = move || write_until_ended(&shared, destination, period);
                 let thread = std::thread::Builder::new().name("mcpace-recording".to_owned()).spawn(run);
                 Some(thread.map_err(|reason| NetError::Io { what: "could not start the recording's thread", reason })?)
             }
@@ -210,7 +226,12 @@ impl Sink {
             return;
         }
         let limit = queue.limit;
+        let is_urgent = queue.is_ring && is_failed_reply(&event.kind);
         queue.fresh.push_event(event, size, limit);
+        if is_urgent {
+            queue.is_urgent = true;
+            self.shared.wake.notify_all();
+        }
     }
 
     /// A fresh connection id.
@@ -303,37 +324,73 @@ fn is_exchange_boundary(kind: &EventKind) -> bool {
     }
 }
 
-fn write_until_ended(shared: &SinkShared, mut writer: Writer<File>) -> Result<(), RecordError> {
+/// Whether the event brings an error of a request or of a tool to the client.
+fn is_failed_reply(kind: &EventKind) -> bool {
+    let messages = match kind {
+        EventKind::ReplyEvent { side: Side::Back, messages, .. }
+        | EventKind::ReplyEnd { side: Side::Back, messages, .. }
+        | EventKind::StdioLine { from: LineFrom::Server, messages, .. } => messages,
+        EventKind::ProcessExited { .. } => return true,
+        _ => return false,
+    };
+    messages.iter().any(|message| message.is_error || message.code.is_some())
+}
+
+/// Where the writer's thread puts the events.
+enum Destination {
+    File(Writer<File>),
+    Ring(FlightRing),
+}
+
+impl Destination {
+    fn write_batch(&mut self, batch: &[Event]) -> Result<(), RecordError> {
+        match self {
+            Self::File(writer) => {
+                batch.iter().try_for_each(|event| writer.write(event))?;
+                if batch.is_empty() { Ok(()) } else { writer.flush() }
+            }
+            Self::Ring(ring) => {
+                ring.write_batch(batch);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> Result<(), RecordError> {
+        match self {
+            Self::File(writer) => writer.finish().map(drop),
+            Self::Ring(ring) => {
+                ring.finish();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn write_until_ended(shared: &SinkShared, mut destination: Destination, period: Duration) -> Result<(), RecordError> {
     loop {
         let (batch, ended) = {
             let queue = lock_mutex(&shared.queue);
             // The whole period, whatever comes meanwhile: small batches would compress badly and cost a write each.
-            let waited = shared.wake.wait_timeout_while(queue, WRITE_PERIOD, |queue| !queue.ended);
+            let waited = shared.wake.wait_timeout_while(queue, period, |queue| !queue.ended && !queue.is_urgent);
             let mut queue = waited.unwrap_or_else(PoisonError::into_inner).0;
             (queue.take_batch(), queue.ended)
         };
-        if let Err(error) = write_batch(&mut writer, &batch) {
+        if let Err(error) = destination.write_batch(&batch) {
             shared.failed.store(true, Ordering::Relaxed);
             lock_mutex(&shared.queue).writing = false;
             return Err(error);
         }
         // Once ended nothing is added, so that was the last batch.
         if ended {
-            return writer.finish().map(drop);
+            return destination.finish();
         }
     }
 }
 
-fn write_batch(writer: &mut Writer<File>, batch: &[Event]) -> Result<(), RecordError> {
-    for event in batch {
-        writer.write(event)?;
-    }
-    if batch.is_empty() { Ok(()) } else { writer.flush() }
-}
-
 #[cfg(test)]
 mod tests {
-    use mcpace_record::{Body, Digest, Instrument, Reader};
+    use mcpace_record::{Body, Digest, Instrument, MessageKind, MessageNote, Reader};
 
     use super::*;
 
@@ -370,5 +427,37 @@ mod tests {
         let written = Reader::read(File::open(&file).unwrap()).unwrap();
         assert_eq!(written, sink.recording());
         assert_eq!(written.events().len(), 3_000);
+    }
+
+    #[test]
+    fn a_flight_recorder_writes_a_failed_reply_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let ring = RingOptions {
+            period: Duration::from_secs(3_600),
+            ..RingOptions::new(folder.path().to_owned(), 1_000_000, |_| {})
+        };
+        let sink = Sink::new(head(), SinkOptions { keep: false, ring: Some(ring), ..SinkOptions::default() }).unwrap();
+        let began = std::time::Instant::now();
+        note(&sink, 10);
+        let message = MessageNote { is_error: true, ..MessageNote::new(MessageKind::Result) };
+        let (from, digest, blocked) = (LineFrom::Server, Digest::new(0), Nanos::ZERO);
+        let (side, began_at, messages) = (Side::Back, Nanos::ZERO, vec![message]);
+        sink.note(EventKind::StdioLine {
+            side,
+            from,
+            began: began_at,
+            bytes: 1,
+            digest,
+            messages,
+            body: None,
+            blocked,
+        });
+        let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        while Reader::read(File::open(&path).unwrap()).unwrap().events().len() < 2 {
+            assert!(began.elapsed() < Duration::from_secs(20), "the reply was not written");
+            std::thread::yield_now();
+        }
+        assert!(!lock_mutex(&sink.shared.queue).is_urgent);
+        sink.finish().unwrap();
     }
 }

@@ -7,6 +7,7 @@
 mod attaching;
 mod caller;
 mod client;
+mod config_tree;
 mod event_loop;
 mod explained;
 mod inside;
@@ -42,6 +43,8 @@ mod _core {
     use super::caller::{Caller, Listening, Pending, Question, admit, may_see};
     #[pymodule_export]
     use super::client::Client;
+    #[pymodule_export]
+    use super::config_tree::{ConfigMember, ConfigNode, parse_config};
     #[pymodule_export]
     use super::explained::{Explained, catalogue, explained_at, explained_spans};
     #[pymodule_export]

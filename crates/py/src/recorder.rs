@@ -1,5 +1,6 @@
 //! `Recorder`: the proxy between any client and an HTTP server; and its sibling for stdio.
 
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::SystemTime;
 
 use mcpace_net::recorder::RecorderOptions;
 use mcpace_net::stdio_recorder::{ProcessEnd, StdioOptions, record_own_stdio};
-use mcpace_net::{NetError, Sink, SinkOptions};
+use mcpace_net::{NetError, RingOptions, Sink, SinkOptions};
 use mcpace_record::{Instrument, RecordingHead, Redactor};
 use pyo3::prelude::*;
 use url::Url;
@@ -28,7 +29,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     #[new]
     #[pyo3(signature = (upstream, *, file=None, keep=true, port=0, body_limit=65536, extra_root=None, quickack=false,
-                        headers=Vec::new(), watch=None, traceparent=false))]
+                        headers=Vec::new(), watch=None, traceparent=false, ring=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -42,19 +43,20 @@ impl Recorder {
         headers: Vec<(String, String)>,
         watch: Option<u32>,
         traceparent: bool,
+        ring: Option<(PathBuf, u64)>,
     ) -> PyResult<Self> {
         let url = parse_url(upstream)?;
-        let mut options = RecorderOptions::new(url);
-        options.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        options.extra_root = extra_root;
-        options.quickack = quickack;
-        options.headers = parse_headers(&headers)?;
-        options.watch = watch;
-        options.traceparent = traceparent;
+        let mut recorder_options = RecorderOptions::new(url);
+        recorder_options.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        recorder_options.extra_root = extra_root;
+        recorder_options.quickack = quickack;
+        recorder_options.headers = parse_headers(&headers)?;
+        recorder_options.watch = watch;
+        recorder_options.traceparent = traceparent;
         py.detach(|| {
-            let sink =
-                Sink::new(recording_head(Instrument::Recorder, upstream), SinkOptions { keep, file, body_limit })?;
-            let running = mcpace_net::recorder::Recorder::start(options, Arc::clone(&sink))?;
+            let options = SinkOptions { keep, file, ring: ring.map(ring_options), body_limit };
+            let sink = Sink::new(recording_head(Instrument::Recorder, upstream), options)?;
+            let running = mcpace_net::recorder::Recorder::start(recorder_options, Arc::clone(&sink))?;
             Ok::<_, NetError>(Self { running, sink })
         })
         .or_raise()
@@ -106,19 +108,32 @@ impl Recorder {
     }
 }
 
-/// Runs a server between this process's stdin and stdout, recording; returns its exit code.
+/// Runs a server between this process's stdin and stdout, recording to a file or to the files of a flight recorder;
+/// returns its exit code.
 #[pyfunction]
-#[pyo3(signature = (command, file, body_limit=65536))]
-pub(crate) fn record_stdio(py: Python<'_>, command: Vec<String>, file: PathBuf, body_limit: usize) -> PyResult<i32> {
+#[pyo3(signature = (command, file=None, body_limit=65536, *, ring=None))]
+pub(crate) fn record_stdio(
+    py: Python<'_>,
+    command: Vec<String>,
+    file: Option<PathBuf>,
+    body_limit: usize,
+    ring: Option<(PathBuf, u64)>,
+) -> PyResult<i32> {
     let program = command.first().cloned().ok_or_else(|| UsageProblem::new_err("there is no command to run"))?;
     py.detach(|| {
-        let options = SinkOptions { keep: false, file: Some(file), body_limit };
+        let options = SinkOptions { keep: false, file, ring: ring.map(ring_options), body_limit };
         let sink = Sink::new(recording_head(Instrument::StdioRecorder, &program), options)?;
         let end = record_own_stdio(&StdioOptions::new(command), &sink);
         sink.finish()?;
         end.map(ProcessEnd::exit_code)
     })
     .or_raise()
+}
+
+/// A flight recorder's folder and its limit in bytes. Its failures are reported on stderr.
+fn ring_options((folder, limit): (PathBuf, u64)) -> RingOptions {
+    // A host may have closed stderr.
+    RingOptions::new(folder, limit, |sentence| drop(writeln!(io::stderr(), "mcpace: {sentence}")))
 }
 
 /// Reads a URL that must be http or https.

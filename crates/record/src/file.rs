@@ -60,6 +60,12 @@ impl<W: Write> Writer<W> {
         Ok(self.stream.flush()?)
     }
 
+    /// The sink.
+    #[must_use]
+    pub fn get_ref(&self) -> &W {
+        self.stream.get_ref()
+    }
+
     /// Ends the stream; a file without this end reads as partial.
     ///
     /// # Errors

@@ -28,6 +28,8 @@ SECTIONS = {
         "clients": "Run real SDK releases as clients and find their time.",
         "layers": "Measure the layers inside one Python server.",
         "record": "Record what passes between a client and a server.",
+        "wrap": "Record all servers of a host, for as long as you like.",
+        "unwrap": "Take the recorder out of a host's configuration.",
     },
     "Put load on it": {
         "load": "Closed or open load on a server, each reply checked.",

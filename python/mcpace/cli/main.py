@@ -17,6 +17,11 @@ def main() -> None:
 
         print(f"mcpace {__version__}")
         return
+    if sys.argv[1:2] in (["flight"], ["flight-bare"]):
+        # A host waits for this command at its start: see mcpace wrap.
+        from mcpace.cli import flight_recorder
+
+        sys.exit(flight_recorder.run(sys.argv[2:]))
     # Importing takes a quarter of a second. During the import, Ctrl-C ends the process without a traceback.
     has_default_handler = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if has_default_handler:

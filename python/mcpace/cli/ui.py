@@ -15,8 +15,10 @@ from mcpace.cli import options
 from mcpace.cli.notes import inform
 from mcpace.lab.compare.comparison import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.hosts.flights import flights_root
 from mcpace.report.page.html import NotBuilt
 from mcpace.report.words.quantities import LONGEST, clean
+from mcpace.ui.flights import Flights
 from mcpace.ui.folder import Folder
 from mcpace.ui.opening import has_browser, open_browser
 from mcpace.ui.server import HOST, Server
@@ -36,12 +38,15 @@ def ui(
 ) -> None:
     """Look at a folder of runs in the browser: each run, two side by side, one in progress as it goes.
 
+    Servers of a host that mcpace wrap has put behind the flight recorder are shown as well, while they are used.
+
     The page is served on this machine only, and only at the printed address. Ctrl-C ends it.
     """
     if not folder.is_dir():
         raise UsageProblem(f"{folder} is not a folder: give the folder that holds the runs saved with --out")
     try:
-        server = Server(Folder(folder.resolve(), partial(run_of, tolerance=DEFAULT_TOLERANCE)), port)
+        runs = Folder(folder.resolve(), partial(run_of, tolerance=DEFAULT_TOLERANCE), Flights(flights_root()))
+        server = Server(runs, port)
     except NotBuilt as error:
         raise LabError(str(error)) from error
     except OSError as error:

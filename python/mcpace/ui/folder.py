@@ -16,6 +16,7 @@ from mcpace.report.model.run import Run, RunFormatError
 from mcpace.report.page.build import head, page_of
 from mcpace.report.page.model import Entry, Head, Listing, Live, Page
 from mcpace.report.words.quantities import clean
+from mcpace.ui.flights import Flights
 from mcpace.ui.live import Journal
 
 MOST_FILES = 500
@@ -36,11 +37,12 @@ class Missing(LookupError):
 
 
 class Folder:
-    """The runs of a folder."""
+    """The runs of a folder, and the servers behind the flight recorder, where ``flights`` is given."""
 
-    def __init__(self, path: Path, compare: Compare) -> None:
+    def __init__(self, path: Path, compare: Compare, flights: Flights | None = None) -> None:
         self._path = path
         self._compare = compare
+        self._flights = flights
         self._known: dict[str, tuple[tuple[int, int], Entry | None]] = {}
         self._journals: dict[str, Journal] = {}
 
@@ -52,7 +54,12 @@ class Folder:
         # The time of a copied or downloaded file is later than that of its run.
         entries.sort(key=lambda entry: entry.head.started if entry.head else "", reverse=True)
         entries.sort(key=lambda entry: entry.state != "live")
-        return Listing(folder=clean(self._path, 300), entries=entries, left_out=max(0, len(files) - MOST_FILES))
+        return Listing(
+            folder=clean(self._path, 300),
+            entries=entries,
+            left_out=max(0, len(files) - MOST_FILES),
+            flights=self._flights.entries() if self._flights else [],
+        )
 
     def page(self, name: str) -> Page:
         """The page of one run.
@@ -75,6 +82,16 @@ class Folder:
         found = self._file_journal(self._known_file(name)).look() if name.endswith(SUFFIX) else None
         if found is None:
             raise Missing(f"{clean(name, 120)} is no run in progress")
+        return found
+
+    def flight(self, name: str) -> Page:
+        """The page of a recording of the flight recorder, as far as it is written.
+
+        Raises :class:`Missing`, and :class:`UsageProblem` where the recording can't be explained.
+        """
+        found = self._flights.page(name) if self._flights else None
+        if found is None:
+            raise Missing(f"{clean(name, 120)} is not among the newest recordings")
         return found
 
     def _run_files(self) -> list[Path]:

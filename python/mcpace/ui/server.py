@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel
 
+from mcpace.lab.errors import UsageProblem
 from mcpace.report.model.run import RunFormatError
 from mcpace.report.page.html import shell
 from mcpace.ui.folder import Folder, Missing, refusal_reason
@@ -170,6 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
                     found = folder.listing()
                 case "run":
                     found = folder.page(one("id"))
+                case "flight":
+                    found = folder.flight(one("id"))
                 case "live":
                     found = folder.live(one("id"))
                 case "compare":
@@ -179,6 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
             body = found.model_dump_json(exclude_none=True).encode()
         except Missing as problem:
             self._refuse(HTTPStatus.NOT_FOUND, str(problem))
+        except UsageProblem as problem:
+            self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, str(problem))
         except RunFormatError as problem:
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file is {problem}")
         except OSError as problem:

@@ -540,6 +540,8 @@ class Listing(Model):
     folder: str
     entries: list[Entry]
     left_out: int = 0
+    flights: list[Entry] = []
+    """Recordings of servers behind the flight recorder."""
 
 
 class Shell(Model):
