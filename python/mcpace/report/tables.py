@@ -1,4 +1,4 @@
-"""Tables for both the terminal and the page: the waits of a session, and the requests of a recorded client.
+"""Tables for both the terminal and the page: a session's waits, a recorded client's requests, compared listings.
 
 A cell is readable text that contains figures of the run.
 """
@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcpace.report.groups import targets
+from mcpace.report.model.drift import Drift
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run
+from mcpace.report.words import drift as drift_words
 from mcpace.report.words import ladder
 from mcpace.report.words.quantities import clean, count, duration, size
 from mcpace.report.words.start import short_name
@@ -20,6 +22,7 @@ BYTES_PER_TOKEN = 4
 """Assumed bytes a token. Tokenizers differ, and schemas are mostly ASCII, so the report calls the number an
 estimate."""
 MOST_METHODS = 40
+MOST_SIZES = 16
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ def tables(run: Run) -> list[Table]:
     if run.kind == "recording":
         return list(_method_table(run))
     if run.comparison is not None:
-        return []
+        return [_listing_table(one) for one in run.comparison.drifts]
     if run.ladder is not None:
         return [_ladder_table(run, run.ladder)]
     return [table for target in targets(run) if (table := _session_table(run, target)) is not None]
@@ -83,6 +86,19 @@ def _session_table(run: Run, target: str) -> Table | None:
         rows.append((clean(label, 28), *cells))
     notes = [words for case in cases if (words := listing_words(case))][:1]
     return Table("What a session waits for", ("medians", *columns), rows, short_name(target), notes)
+
+
+def _listing_table(drift: Drift) -> Table:
+    """The sizes of the listing and of the tools that changed, and the changes in words."""
+    is_counted = any(one.base_tokens is not None or one.now_tokens is not None for one in drift.sizes)
+    rows: list[tuple[str, ...]] = []
+    for one in drift.sizes[:MOST_SIZES]:
+        sizes = ["–" if value is None else size(value) for value in (one.base_bytes, one.now_bytes)]
+        tokens = ["–" if value is None else f"{value:,}" for value in (one.base_tokens, one.now_tokens)]
+        rows.append((clean(one.name, 40) or "all tools", *sizes, *(tokens if is_counted else ())))
+    columns = ("first", "second", *(("first tokens", "second tokens") if is_counted else ()))
+    notes = [f"{len(drift.sizes) - MOST_SIZES} more tools."] if len(drift.sizes) > MOST_SIZES else []
+    return Table("Listing", ("", *columns), rows, short_name(drift.target), [*notes, *drift_words.notes(drift)])
 
 
 def _ladder_table(run: Run, made: Ladder) -> Table:

@@ -9,6 +9,7 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.clients import repeats
 from mcpace.lab.inside.source_paths import with_source_path
+from mcpace.report.model.drift import Listing
 from mcpace.report.model.run import (
     Alternative,
     Case,
@@ -91,6 +92,9 @@ class Facts:
     """Size of the tools' descriptions, as JSON."""
     listing_tools: int | None = None
     """Number of the tools listed."""
+    listing: Listing | None = None
+    result_kinds: list[str] | None = None
+    """Kinds of content in the last result of the tool."""
 
 
 def operation_cases(facts: Facts, operations: Sequence[Operation], *, outside: bool = True) -> list[Case]:
@@ -124,6 +128,8 @@ def _operation_case(facts: Facts, operation: Operation, *, outside: bool) -> Cas
         starts_process=facts.starts_process and operation == "connect",
         listing_bytes=facts.listing_bytes if operation == "list" else None,
         listing_tools=facts.listing_tools if operation == "list" else None,
+        listing=facts.listing if operation == "list" else None,
+        result_kinds=facts.result_kinds if operation == "call" else None,
         summary=Summary.of(seconds) if seconds else None,
         ledger_s=_mean_ledger(facts, warm),
         findings=_case_findings(facts, trials, timed, warm) + (_session_findings(facts, timed) if outside else []),

@@ -10,18 +10,20 @@ from mcpace.report.model.run import Run
 from mcpace.report.verdict import sentences
 from mcpace.report.words import findings
 from mcpace.report.words.comparison import METRICS, place, ratio_words, value, verdict_words
+from mcpace.report.words.drift import change_words
 from mcpace.report.words.quantities import NO_BREAK, clean
 
 
 def junit(run: Run) -> str:
-    """The comparison as JUnit's XML, with one test case for each figure, each broken case and each new finding.
+    """The comparison as JUnit's XML, with one test case for each figure, each broken case, each new finding and each
+    listing.
 
     The result agrees with the exit code: there are failures only where the gate is red, and an error where the gate
     has not judged.
     """
     made = run.comparison
     outcome = gate_outcome(run)
-    red = outcome == "failed"
+    red = outcome == "failed" and made is not None and made.reasons != ["drift"]
     suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=_xml_text(run.started)[:40])
     failures = 0
     last = made.attempts[-1] if made and made.attempts else None
@@ -36,6 +38,10 @@ def junit(run: Run) -> str:
         failures += _add_case(
             suite, place(found.subject, found.target, found.operation, None), found.code, told if grave else ""
         )
+    drifts, limit = (made.drifts, made.drift_limit) if made is not None else ([], None)
+    for drift in drifts:
+        refused = [change_words(one) for one in drift.refused(limit)]
+        failures += _add_case(suite, clean(drift.target, 1000), "listing", _xml_text("; ".join(refused)))
     errors = 0
     if outcome in ("not judged", "inconclusive"):
         errors = _add_case(suite, "mcpace gate", "judged", _xml_text(" ".join(sentences(run)[:1])), "error")

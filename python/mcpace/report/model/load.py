@@ -168,10 +168,9 @@ class LoadCase(Model):
         if self.load is None and self.throughput_rps is None:
             for name in LoadCase.model_fields:
                 members.pop(name, None)
-        if members.get("inside_sums") is None:
-            members.pop("inside_sums", None)
-        if members.get("server") is None:
-            members.pop("server", None)
+        for name in ("inside_sums", "server", "listing", "result_kinds"):
+            if members.get(name) is None:
+                members.pop(name, None)
         if members.get("layer") is None:
             for name in ("layer", "median_s", "over_direct_s"):
                 members.pop(name, None)

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from mcpace.report.model.base import Facts, Model, Number, Whole
 from mcpace.report.model.comparison import Comparison
+from mcpace.report.model.drift import Listing
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.ladder import Ladder
@@ -315,6 +316,11 @@ class Case(LoadCase):
     """For the operation ``list``: size of the tools' descriptions as JSON, in bytes."""
     listing_tools: Whole | None = None
     """For the operation ``list``: number of the tools."""
+    listing: Listing | None = None
+    """For the operation ``list``: the listing, which comparisons read. Absent from the JSON of other cases."""
+    result_kinds: list[str] | None = None
+    """For the operation ``call``: the kinds of content in the last result, such as ``text`` and ``structured``. Absent
+    from the JSON of other cases."""
     summary: Summary | None = None
     ledger_s: Ledger | None = None
     change: Change | None = None
