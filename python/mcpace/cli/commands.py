@@ -26,13 +26,14 @@ SECTIONS = {
         "clients": "Run real SDK releases as clients and find their time.",
         "layers": "Measure the layers inside one Python server.",
         "record": "Record what passes between a client and a server.",
+        "processes": "List the servers of your hosts, and those left behind.",
     },
     "Put load on it": {
         "load": "Closed or open load on a server, each reply checked.",
         "servers": "Real SDK servers under the same load, in turns.",
     },
     "Compare and gate": {
-        "gate": "Exit with 1 where a server is slower than before.",
+        "gate": "Exit with 1 where a server got slower or breaks callers.",
         "compare": "Compare two saved runs.",
         "bisect": "Find the release that made it slow.",
     },

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from mcpace.report.groups import targets
 from mcpace.report.model.drift import Drift
 from mcpace.report.model.ladder import Ladder
+from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.run import Case, Run
 from mcpace.report.words import drift as drift_words
-from mcpace.report.words import ladder
+from mcpace.report.words import ladder, processes
 from mcpace.report.words.quantities import clean, count, duration, size
 from mcpace.report.words.start import short_name
 
@@ -23,6 +24,7 @@ BYTES_PER_TOKEN = 4
 estimate."""
 MOST_METHODS = 40
 MOST_SIZES = 16
+MOST_PROCESSES = 200
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ def tables(run: Run) -> list[Table]:
     """All tables of a run."""
     if run.kind == "recording":
         return list(_method_table(run))
+    if run.processes is not None:
+        return [_process_table(run.processes)] if run.processes.servers else []
     if run.comparison is not None:
         return [_listing_table(one) for one in run.comparison.drifts]
     if run.ladder is not None:
@@ -86,6 +90,21 @@ def _session_table(run: Run, target: str) -> Table | None:
         rows.append((clean(label, 28), *cells))
     notes = [words for case in cases if (words := listing_words(case))][:1]
     return Table("What a session waits for", ("medians", *columns), rows, short_name(target), notes)
+
+
+def _process_table(made: HostProcesses) -> Table:
+    """The servers of all hosts: those of one host stand together."""
+    codes = {pid: finding.code for finding in made.findings for pid in finding.pids}
+    rows: list[tuple[str, ...]] = []
+    for one in made.servers[:MOST_PROCESSES]:
+        name = clean(one.server or one.command, 60)
+        memory = "–" if one.has_ended else size(one.memory_bytes)
+        host = f"{one.parent} {processes.program_words(one.parent_command)}".strip()
+        age = processes.age_words(one.age_s)
+        rows.append((name, str(one.pid), host, age, memory, f"{one.processes:,}", codes.get(one.pid, "")))
+    columns = ("server", "pid", "started by", "age", "memory", "processes", "finding")
+    more = len(made.servers) - len(rows)
+    return Table("Servers over stdio", columns, rows, notes=[f"{count(more, 'more server')}."] if more else [])
 
 
 def _listing_table(drift: Drift) -> Table:

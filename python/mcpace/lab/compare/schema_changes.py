@@ -102,12 +102,12 @@ class _Walk:
 
     def compare(self, base: Schema, now: Schema, place: str, depth: int) -> None:
         """Adds the changes at one place of the schemas and below it."""
-        key = (id(base.node), id(now.node))
+        old, new = _single_part(base), _single_part(now)
+        self._compare_texts(_texts(base, old), _texts(now, new), place)
+        key = (id((old or base).node), id((new or now).node))
         if key in self.seen:
             return
         self.seen.add(key)
-        old, new = _single_part(base), _single_part(now)
-        self._compare_texts(_texts(base, old), _texts(now, new), place)
         if old is None or new is None or depth > MOST_DEPTH or not self.limits.take_step():
             self._compare_whole(base, now, place)
             return
@@ -215,9 +215,9 @@ class _Walk:
 
 
 def _listing_members(schema: Any) -> Any:
-    """The schema of an object that lists its members: one without ``properties`` has none, as for tools without
-    arguments."""
-    return {"properties": {}, **schema} if isinstance(schema, dict) else schema
+    """The schema as one of an object that lists its members. Arguments and structured results are always objects, and
+    one without ``properties`` has no members, as for tools without arguments."""
+    return {"type": "object", "properties": {}, **schema} if isinstance(schema, dict) else schema
 
 
 def summarize(schema: Schema) -> str:

@@ -25,6 +25,7 @@ from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.layers import LayerFacts, LayersFacts
 from mcpace.report.model.load import LoadCase
+from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.recording import RecordingFacts
 from mcpace.report.model.servers import ServerComparison, ServerFacts
 
@@ -35,7 +36,18 @@ MOST_ERRORS = 1_000
 """Maximum number of validation errors that are listed in order to name the first."""
 
 Kind = Literal[
-    "clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain", "recording"
+    "clients",
+    "measure",
+    "bisect",
+    "demo",
+    "load",
+    "servers",
+    "layers",
+    "compare",
+    "gate",
+    "explain",
+    "recording",
+    "processes",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -411,6 +423,8 @@ class Run(Model):
     """For a measurement of one server's layers: facts that all layers have in common."""
     recording: RecordingFacts | None = None
     """For an explained recording: a summary of its exchanges."""
+    processes: HostProcesses | None = None
+    """For a list of the servers that hosts started: these servers."""
     first_bad: str | None = None
     """For a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None

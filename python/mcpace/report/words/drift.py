@@ -17,6 +17,11 @@ MOST_NOTES = 40
 NAMES: dict[Level, str] = {"breaking": "breaking change", "widening": "widening", "wording": "change of wording"}
 PLURALS: dict[Level, str] = {"widening": "widenings", "wording": "changes of wording"}
 MODES = {"call": "a plain call", "task": "a task"}
+HINTS = {
+    "not destructive": ("may destroy data now", "destroys no data now"),
+    "closed world": ("may reach external systems now", "reaches no external systems now"),
+}
+"""Words for the promises of a tool's annotations that begin with a denial: of a lost one, and of a new one."""
 
 
 def sentences(drifts: Sequence[Drift]) -> list[str]:
@@ -78,7 +83,8 @@ def _predicate(change: ListingChange) -> str:
         case "listing":
             return f"the tool is {'gone' if is_gone else 'new'}"
         case "hints":
-            return f"no longer {place}" if is_gone else f"{place} now"
+            lost, gained = HINTS.get(change.place, (f"no longer {place}", f"{place} now"))
+            return lost if is_gone else gained
         case "execution":
             return f"{'no longer runs' if is_gone else 'runs now'} as {MODES.get(place, place)}"
         case "result":
