@@ -97,12 +97,12 @@ def _process_table(made: HostProcesses) -> Table:
     codes = {pid: finding.code for finding in made.findings for pid in finding.pids}
     rows: list[tuple[str, ...]] = []
     for one in made.servers[:MOST_PROCESSES]:
-        name = clean(one.server or one.command, 60)
+        name = processes.server_name(one)
         memory = "–" if one.has_ended else size(one.memory_bytes)
         host = f"{one.parent} {processes.program_words(one.parent_command)}".strip()
         age = processes.age_words(one.age_s)
-        rows.append((name, str(one.pid), host, age, memory, f"{one.processes:,}", codes.get(one.pid, "")))
-    columns = ("server", "pid", "started by", "age", "memory", "processes", "finding")
+        rows.append((name, str(one.pid), host, age, memory, codes.get(one.pid, "")))
+    columns = ("server", "pid", "started by", "age", "memory", "finding")
     more = len(made.servers) - len(rows)
     return Table("Servers over stdio", columns, rows, notes=[f"{count(more, 'more server')}."] if more else [])
 

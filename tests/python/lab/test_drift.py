@@ -122,7 +122,8 @@ def test_a_listing_of_a_hostile_server_is_compared_as_data() -> None:
     result = lab.run_of(base, now, 0.1)
     shown = "\n".join(line.plain for line in print_run.lines(result, 100, coloured=False))
     for text in (shown, markdown(result), junit(result), page_of(result).model_dump_json()):
-        assert ("\x1b" not in text and "\u202e" not in text and "description" in text) or text.startswith("<?xml")
+        assert "\x1b" not in text and "\u202e" not in text
+    assert "description changed" in shown
     assert "<script>" not in markdown(result)
 
 
@@ -200,22 +201,23 @@ mcp.run("stdio")
 """
 
 
-def test_the_gate_measures_two_servers_and_refuses_a_breaking_change(tmp_path: Path) -> None:
+def test_the_gate_measures_a_server_and_refuses_a_breaking_change(tmp_path: Path) -> None:
     commands_ = []
     for name, parameters in (("before", "q: str, most: int = 3"), ("after", "q: str, most: int")):
         file = tmp_path / f"{name}.py"
         file.write_text(SERVER.format(parameters=parameters))
         commands_.append(f"stdio:{sys.executable} {file}")
     before, after = commands_
-    few = ("--trials", 1, "--calls", 1, "--tolerance", "1000%")
-    ended = commands.run("gate", after, "--base", before, *few, "--out", "gate.json", folder=tmp_path)
+    few = ("--trials", 1, "--calls", 1)
+    assert commands.run("measure", before, *few, "--out", "before.json", folder=tmp_path).code == 0
+    ended = commands.run("gate", after, "--baseline", "before.json", *few, "--out", "gate.json", folder=tmp_path)
     assert ended.code == 1, ended
     told = " ".join(ended.stdout.split())
     assert "search: parameter most is required now" in told
-    assert Run.load(tmp_path / "gate.json").comparison.reasons == ["drift"]  # type: ignore[union-attr]
-    again = commands.run("gate", before, "--baseline", "gate.json", *few, "--drift", "none", folder=tmp_path)
-    assert again.code in (0, 3, 4), again  # one trial is too few to judge times
-    assert "search: parameter most is optional now" in " ".join(again.stdout.split())
+    assert "drift" in Run.load(tmp_path / "gate.json").comparison.reasons  # type: ignore[union-attr]
+    allowed = commands.run("gate", "gate.json", "--baseline", "before.json", "--drift", "none", folder=tmp_path)
+    assert allowed.code == 3, allowed  # one trial is too few to judge times
+    assert "search: parameter most is required now" in " ".join(allowed.stdout.split())
 
 
 def test_an_unknown_level_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -226,11 +228,13 @@ def test_an_unknown_level_is_refused_in_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.network
 def test_two_releases_of_a_server_of_npm(tmp_path: Path) -> None:
     runs = []
-    for version in ("0.6.2", "2026.8.31"):
+    # The older release fails to describe its tools with later releases of its dependencies.
+    for version, day in (("0.6.2", "2025-01-15"), ("2026.8.31", "2026-09-15")):
         folder = tmp_path / version
         folder.mkdir()
         package = f"@modelcontextprotocol/server-filesystem@{version}"
-        interop.run([interop.needed("npm"), "install", "--no-audit", "--no-fund", "--loglevel=error", package], folder)
+        quiet = ("--no-audit", "--no-fund", "--loglevel=error")
+        interop.run([interop.needed("npm"), "install", *quiet, f"--before={day}", package], folder)
         command = f"stdio:node {folder}/node_modules/.bin/mcp-server-filesystem {tmp_path}"
         ended = commands.run(
             "measure", command, "--trials", 1, "--calls", 1, "--out", f"{version}.json", folder=tmp_path

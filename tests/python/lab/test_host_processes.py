@@ -22,7 +22,7 @@ import pytest
 from mcpace.lab.errors import EnvironmentProblem, UsageProblem
 from mcpace.lab.processes import host_processes, process_table
 from mcpace.lab.processes.host_processes import ConfiguredCommand, end_servers, list_processes
-from mcpace.lab.progress import Progress
+from mcpace.lab.progress import Silent
 from mcpace.report.model.processes import ServerProcess
 from mcpace.report.model.run import Run
 from mcpace.report.page.build import page_of
@@ -82,7 +82,7 @@ def server(folder: Path, text: str = IGNORES_THE_END, name: str = "mcp_shop.py")
 
 
 def listed(*configurations: Path, pid: int | None = None) -> Run:
-    return list_processes(configurations, pid, Progress())
+    return list_processes(configurations, pid, Silent())
 
 
 def findings(run: Run, pids: list[int]) -> set[str]:

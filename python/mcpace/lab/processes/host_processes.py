@@ -62,10 +62,9 @@ class ConfiguredCommand:
         before = theirs[: max(len(theirs) - len(own), 0)]
         if theirs[len(before) :] != own:
             return False
-        programs = {Path(word).name for word in before}
-        # npx becomes "npm exec".
-        programs |= {"npx"} if before[:2] == ["npm", "exec"] else set()
-        return Path(self.words[0]).name in programs
+        if before == ["npm", "exec"]:  # npx becomes it
+            return Path(self.words[0]).name == "npx"
+        return bool(before) and Path(before[-1]).name == Path(self.words[0]).name
 
 
 def split_title(command: Sequence[str]) -> list[str]:

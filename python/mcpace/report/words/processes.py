@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from mcpace.report.model.processes import HostProcesses, ProcessCode, ProcessFinding, ServerProcess
 from mcpace.report.words.quantities import NO_BREAK, clean, count, join_words, size
+from mcpace.report.words.start import short_name
 
 MOST_NAMED = 3
 ADVICE: dict[ProcessCode, str] = {
@@ -52,12 +53,17 @@ def program_words(command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    return clean(PurePosixPath(words[0]).name if words else "", 24)
+    return clean(PurePosixPath(words[0]).name if words else "", 12)
 
 
 def server_words(one: ServerProcess) -> str:
     """``time (4711)``."""
-    return f"{clean(one.server or one.command, 60)} ({one.pid})"
+    return f"{server_name(one)} ({one.pid})"
+
+
+def server_name(one: ServerProcess) -> str:
+    """The server's name in the configuration, else the name of its program."""
+    return clean(one.server, 60) if one.server else short_name(f"stdio:{one.command}")
 
 
 def _finding_words(finding: ProcessFinding, made: HostProcesses) -> str:
