@@ -1,7 +1,7 @@
 """A stand-in for a host: starts servers over stdio, prints their process ids, and runs until its input ends.
 
 ``pipe`` and ``socket`` are the kinds of the servers' standard input. ``unreaped`` ends the servers and does not reap
-them. Standard library only.
+them; ``answered`` waits until each server has answered. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ import os
 import socket
 import subprocess
 import sys
+
+INITIALIZE = b"""{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",\
+ "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}}
+"""
 
 
 def main() -> None:
@@ -26,6 +30,11 @@ def main() -> None:
         servers.append(subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
         if mode == "socket":
             theirs.close()
+    for server in servers if mode == "answered" else []:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(INITIALIZE)
+        server.stdin.flush()
+        server.stdout.readline()
     if mode == "unreaped":
         for server in servers:
             server.kill()

@@ -95,7 +95,7 @@ def _output_changes(name: str, base: Any, now: Any, limits: Limits) -> Iterator[
 
 
 def _promises(tool: dict[str, Any]) -> set[str]:
-    """What a tool's annotations promise to a host. The defaults of the protocol promise nothing."""
+    """The promises of a tool's annotations to a host. The defaults of the protocol promise nothing."""
     hints = _dict(tool.get("annotations"))
     is_read_only = hints.get("readOnlyHint") is True
     promises = {
@@ -145,7 +145,7 @@ def _size(name: str, base: list[dict[str, Any]] | None, now: list[dict[str, Any]
 
 
 def _by_name(tools: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The tools by name. Of tools with the same name, hosts call the first."""
+    """The tools by name. Hosts call the first of several tools with one name."""
     found: dict[str, dict[str, Any]] = {}
     for tool in tools:
         found.setdefault(str(tool.get("name", "")), tool)

@@ -26,6 +26,7 @@ from mcpace.lab.machine import new_run
 from mcpace.lab.processes.child_processes import end_processes
 from mcpace.lab.processes.process_table import (
     ProcessEntry,
+    input_identity,
     input_state,
     is_pipe_or_socket,
     is_same_process,
@@ -39,8 +40,12 @@ from mcpace.report.model.run import Run
 GRACE_S = 2.0
 """Seconds for a server to end after the end of its input. Servers that are being shut down are not orphans."""
 MCP_NAME = re.compile(r"(?<![a-z])mcp(?![a-z])|modelcontextprotocol", re.IGNORECASE)
+INTERPRETERS = re.compile(r"(?:bun|deno|node|python|ruby)[\d.]*")
+"""Programs that run the script or module which the first word of the command without a hyphen names."""
 RUNNERS = re.compile(r"(?:bun|bunx|deno|docker|dotnet|java|node|npm|npx|podman|pnpm|python|ruby|sh|uv|uvx|yarn)[\d.]*")
 """Programs that run another program, which a later word of the command names."""
+MOST_RUNNER_WORDS = 6
+"""Words after a package runner that may be its own and the package's: ``tool run --from PACKAGE NAME``."""
 FILLERS = ("-y", "--yes", "--quiet", "-q")
 """Options that package runners drop from the command of the process that they become."""
 KERNEL_NAME = 15
@@ -85,12 +90,15 @@ def list_processes(configurations: Sequence[Path], host: int | None, progress: P
         raise UsageProblem(f"--host: you have no running process {host}")
     tops = [entry for entry in _server_tops(table, commands) if host is None or host in _ancestors(entry, table)]
     running = [entry for entry in tops if not entry.has_ended]
+    without_peer = [entry for entry in running if input_state(entry.pid) == "closed"]
+    orphans = _wait_for_end(without_peer)
+    tops = [entry for entry in tops if entry not in without_peer or entry in orphans]
     result = new_run("processes", {"configurations": [path.name for path in configurations], "host": host})
     result.processes = HostProcesses(
         servers=[_describe(entry, table, commands) for entry in tops],
         findings=[
-            *_finding_of_each("orphaned-server", _without_host(running)),
-            *_doubled_starts(running),
+            *_finding_of_each("orphaned-server", orphans),
+            *_doubled_starts([entry for entry in running if entry not in without_peer]),
             *_finding_of_each("never-reaped", [entry for entry in tops if entry.has_ended]),
         ],
     )
@@ -125,9 +133,9 @@ def end_servers(pids: Iterable[int], listed: Run) -> list[int]:
     handles: list[int] = []
     ended = []
     for pid in pids:
-        entry = table.get(pid)
+        entry, one = table.get(pid), known.get(pid)
         # Another process may have the id now.
-        if entry is None or _command_words(entry) != known[pid].command or input_state(pid) != "closed":
+        if entry is None or one is None or _command_words(entry) != one.command or input_state(pid) != "closed":
             continue
         opened = [handle for one in _tree(pid, table) if (handle := _open_process(one)) is not None]
         handles += opened
@@ -154,7 +162,13 @@ def _server_tops(table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCo
     servers = {
         pid for pid, entry in table.items() if pid not in own and not entry.has_ended and _is_server(entry, commands)
     }
-    tops = [table[pid] for pid in servers if not servers.intersection(_ancestors(table[pid], table)[1:])]
+    # A package runner and the server that it starts share their input. A host has an input of its own.
+    inputs = {pid: input_identity(pid) for pid in servers}
+    tops = [
+        table[pid]
+        for pid in servers
+        if all(inputs.get(one) != inputs[pid] for one in _ancestors(table[pid], table)[1:])
+    ]
     hosts = {entry.parent for entry in tops}
     names = {Path(command.words[0]).name[:KERNEL_NAME] for command in commands}
     ended = [
@@ -183,14 +197,16 @@ def _has_mcp_name(command: Sequence[str]) -> bool:
     first, *rest = (Path(word).name for word in split_title(command))
     if MCP_NAME.search(first):
         return True
-    is_runner = RUNNERS.fullmatch(first) is not None
-    return is_runner and any(MCP_NAME.search(word) for word in rest[:6] if not word.startswith("-"))
+    words = [word for word in rest if not word.startswith("-")]
+    if RUNNERS.fullmatch(first) is None:
+        return False
+    named = words[: 1 if INTERPRETERS.fullmatch(first) else MOST_RUNNER_WORDS]
+    return any(MCP_NAME.search(word) for word in named)
 
 
-def _without_host(servers: list[ProcessEntry]) -> list[ProcessEntry]:
-    """The servers whose input is closed, and that go on running."""
-    candidates = [entry for entry in servers if input_state(entry.pid) == "closed"]
-    handles = {entry.pid: handle for entry in candidates if (handle := _open_process(entry)) is not None}
+def _wait_for_end(servers: list[ProcessEntry]) -> list[ProcessEntry]:
+    """Waits until all servers have ended, for :data:`GRACE_S`. Returns those that go on running."""
+    handles = {entry.pid: handle for entry in servers if (handle := _open_process(entry)) is not None}
     try:
         poll = select.poll()
         for handle in handles.values():
@@ -201,7 +217,7 @@ def _without_host(servers: list[ProcessEntry]) -> list[ProcessEntry]:
             for handle, _ in poll.poll(left_s * 1000):
                 poll.unregister(handle)
                 ended.add(handle)
-        return [entry for entry in candidates if entry.pid in handles and handles[entry.pid] not in ended]
+        return [entry for entry in servers if entry.pid in handles and handles[entry.pid] not in ended]
     finally:
         for handle in handles.values():
             os.close(handle)
@@ -210,8 +226,7 @@ def _without_host(servers: list[ProcessEntry]) -> list[ProcessEntry]:
 def _doubled_starts(servers: list[ProcessEntry]) -> list[ProcessFinding]:
     groups: dict[tuple[int, tuple[str, ...], str], list[int]] = {}
     for entry in servers:
-        if input_state(entry.pid) != "closed":
-            groups.setdefault((entry.parent, entry.command, _folder_of(entry.pid)), []).append(entry.pid)
+        groups.setdefault((entry.parent, entry.command, _folder_of(entry.pid)), []).append(entry.pid)
     return [ProcessFinding(code="doubled-start", pids=pids) for pids in groups.values() if len(pids) > 1]
 
 

@@ -84,6 +84,15 @@ def input_state(pid: int, proc: Path = PROC) -> InputState:
     return "other"
 
 
+def input_identity(pid: int, proc: Path = PROC) -> tuple[int, int]:
+    """Device and inode of the standard input of a process, which processes that share it have in common."""
+    try:
+        status = (proc / str(pid) / "fd" / "0").stat()
+    except OSError:
+        return 0, pid
+    return status.st_dev, status.st_ino
+
+
 def is_pipe_or_socket(pid: int, descriptor: int, proc: Path = PROC) -> bool:
     """Whether a descriptor of a process is a pipe or a socket."""
     try:

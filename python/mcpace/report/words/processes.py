@@ -14,7 +14,7 @@ from mcpace.report.words.start import short_name
 
 MOST_NAMED = 3
 ADVICE: dict[ProcessCode, str] = {
-    "orphaned-server": "mcpace processes --end ends it.",
+    "orphaned-server": "mcpace processes --end ends servers without a host.",
     "doubled-start": "Look for a second entry in the host's configurations, or for a restart that keeps the first one.",
     "never-reaped": "The host has to wait for the processes that it starts; they disappear when the host ends.",
 }
@@ -31,7 +31,10 @@ def sentences(made: HostProcesses) -> list[str]:
     told = [f"{servers} over stdio {'runs' if len(running) == 1 else 'run'}, started by {hosts}: {memory} of memory."]
     if not running:
         told = ["No MCP server over stdio runs for this user."]
-    told += [text for finding in made.findings for text in (_finding_words(finding, made), ADVICE[finding.code])]
+    for finding in made.findings:
+        told.append(_finding_words(finding, made))
+        if not set(finding.pids) <= set(made.ended):
+            told.append(ADVICE[finding.code])
     if not made.findings:
         told.append("No server was left behind, started twice or never reaped.")
     if made.ended:
