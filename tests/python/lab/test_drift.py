@@ -180,7 +180,7 @@ def test_tools_with_the_same_change_share_a_note() -> None:
     result = lab.run_of(run(*several), run(), 0.1)
     [table] = page_of(result).tables
     assert table.notes == ["Breaking: t0, t1, t2, t3 and 5 more: the tool is gone."]
-    assert sentences(result)[-1] == (
+    assert sentences(result)[0] == (
         "The listing of the tools has 9 breaking changes (t0, t1, t2, t3 and 5 more: the tool is gone)."
     )
 

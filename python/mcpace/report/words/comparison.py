@@ -68,6 +68,9 @@ def sentences(run: Run) -> list[str]:
         return ["Nothing could be compared."]
     last = made.attempts[-1]
     told = _gate_sentences(made, partial=run.partial) if run.kind == "gate" else []
+    # A change that breaks callers weighs more than any time.
+    is_breaking = any(one.refused("breaking") for one in made.drifts)
+    told += drift.sentences(made.drifts) if is_breaking else []
     told += _failure_sentences(last)
     worse = [row for row in last.rows if row.verdict == "worse"]
     better = [row for row in last.rows if row.verdict == "better"]
@@ -82,7 +85,7 @@ def sentences(run: Run) -> list[str]:
     if run.kind == "gate" and made.judged and not made.red and not made.inconclusive and not run.partial:
         told += _insensitivity(made, said=not worse and not better)
     told += _finding_sentences(last)
-    return told + drift.sentences(made.drifts)
+    return told if is_breaking else told + drift.sentences(made.drifts)
 
 
 def warnings(made: Comparison) -> list[str]:
