@@ -128,6 +128,8 @@ SERVER = {
 # lab hands words to the Run through report, and nothing but its models and words.
 REPORT_FOR_LAB = {
     "mcpace.report.model.contexts",
+    "mcpace.report.model.drift",
+    "mcpace.report.model.processes",
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
     "mcpace.report.model.factors",

@@ -27,10 +27,10 @@ def register(app: typer.Typer) -> None:
 def processes(
     configurations: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[CONFIG]...", help="Hosts' configurations (mcp.json), which name the servers."),
+        typer.Argument(metavar="CONFIG", help="Hosts' configurations (mcp.json), which name the servers."),
     ] = None,
     host: Annotated[
-        int | None, typer.Option(metavar="PID", help="List the servers of this process only.", min=1)
+        int | None, typer.Option("--pid", metavar="PID", help="List the servers of this process only.", min=1)
     ] = None,
     end: Annotated[
         bool, typer.Option("--end", help="End the servers without a host. Asks before it ends anything.")

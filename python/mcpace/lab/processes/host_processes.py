@@ -87,7 +87,7 @@ def list_processes(configurations: Sequence[Path], host: int | None, progress: P
     commands = [command for path in configurations for command in configured_commands(path, progress)]
     table = read_process_table()
     if host is not None and (host not in table or table[host].has_ended):
-        raise UsageProblem(f"--host: you have no running process {host}")
+        raise UsageProblem(f"--pid: you have no running process {host}")
     tops = [entry for entry in _server_tops(table, commands) if host is None or host in _ancestors(entry, table)]
     running = [entry for entry in tops if not entry.has_ended]
     without_peer = [entry for entry in running if input_state(entry.pid) == "closed"]
