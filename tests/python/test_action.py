@@ -101,7 +101,7 @@ def test_the_slow_change_of_the_page_is_stopped(workspace: Path) -> None:
     step = action(workspace).run("measure")
     assert step.code == 1, step.log
     assert (step.outputs["outcome"], step.outputs["exit-code"]) == ("failed", "1")
-    assert step.summary.startswith("### Speed gate: failed\n")
+    assert step.summary.startswith("### Gate: failed\n")
     assert any(one.startswith("::error title=mcpace slower") and "call price" in one for one in commands_of(step.log))
     results = sarif_of(step)["runs"][0]["results"]
     assert "slower" in {one["ruleId"] for one in results}
@@ -114,7 +114,7 @@ def test_a_change_of_a_word_passes(workspace: Path) -> None:
     server.write_text(server.read_text().replace("The price of an item", "The price of one item"))
     step = action(workspace, tolerance="100%").run("measure")
     assert (step.code, step.outputs["outcome"]) == (0, "passed"), step.log
-    assert step.summary.startswith("### Speed gate: passed\n")
+    assert step.summary.startswith("### Gate: passed\n")
     assert not [one for one in commands_of(step.log) if one.startswith("::error")]
 
 

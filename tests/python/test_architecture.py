@@ -38,8 +38,8 @@ CRATES = {
     "config-tree": set(),
     "load": {"clock", "wire", "stats", "trust"},
     "py": {
-        "auth", "child-process", "client", "clock", "config-tree", "explain", "export", "load", "net", "record", "redis", "serve",
-        "spans", "target", "wire",
+        "auth", "child-process", "client", "clock", "config-tree", "explain", "export", "load", "net", "record", "redis",
+        "serve", "spans", "target", "wire",
     },
 }  # fmt: skip
 
@@ -135,6 +135,8 @@ SERVER = {
 REPORT_FOR_LAB = {
     "mcpace.report.model.context",
     "mcpace.report.model.contexts",
+    "mcpace.report.model.drift",
+    "mcpace.report.model.processes",
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
     "mcpace.report.model.factors",

@@ -30,13 +30,14 @@ SECTIONS = {
         "record": "Record what passes between a client and a server.",
         "wrap": "Record all servers of a host, for as long as you like.",
         "unwrap": "Take the recorder out of a host's configuration.",
+        "processes": "List the servers of your hosts, and those left behind.",
     },
     "Put load on it": {
         "load": "Closed or open load on a server, each reply checked.",
         "servers": "Real SDK servers under the same load, in turns.",
     },
     "Compare and gate": {
-        "gate": "Exit with 1 where a server is slower than before.",
+        "gate": "Exit with 1 where a server got slower or breaks callers.",
         "compare": "Compare two saved runs.",
         "bisect": "Find the release that made it slow.",
     },

@@ -1,4 +1,4 @@
-"""Options shared by `compare` and `gate`: tolerances, and the files written in addition to the run."""
+"""Options shared by `compare` and `gate`: tolerances, refused changes of the listing, and further files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from mcpace.cli.output import save_text
+from mcpace.lab.errors import UsageProblem
+from mcpace.report.model.drift import LEVELS, Level
 from mcpace.report.model.run import Run
 
 
@@ -27,6 +29,13 @@ def parse_share(text: str) -> float:
 Tolerance = Annotated[
     float, typer.Option(parser=parse_share, metavar="SHARE", help="Accepted change for the worse, e.g. 10%.")
 ]
+Drift = Annotated[
+    str,
+    typer.Option(
+        metavar="breaking|widening|wording|none",
+        help="Fail on changes of the listed tools: those that break callers, all but words, all, or none.",
+    ),
+]
 Markdown = Annotated[
     Path | None,
     typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, e.g. for $GITHUB_STEP_SUMMARY."),
@@ -35,6 +44,17 @@ Junit = Annotated[
     Path | None,
     typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit XML, a test case for each figure."),
 ]
+
+
+def checked_drift(word: str) -> Level | None:
+    """Converts ``--drift`` to the lowest level that fails the gate; ``None`` for ``none``.
+
+    Raises :class:`UsageProblem` for any other word.
+    """
+    limit = next((level for level in LEVELS if level == word), None)
+    if limit is None and word != "none":
+        raise UsageProblem(f"--drift takes {', '.join(LEVELS)} or none, not {word!r}")
+    return limit
 
 
 def comparison_writer(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:

@@ -1,4 +1,4 @@
-"""``mcpace gate``: fails a CI job where a target is slower than its base, or broken."""
+"""``mcpace gate``: fails a CI job where a target is slower than its base, broken, or lists other tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.compare_options import Junit, Markdown, Tolerance, comparison_writer
+from mcpace.cli.compare_options import Drift, Junit, Markdown, Tolerance, checked_drift, comparison_writer
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
@@ -49,6 +49,7 @@ def gate(
         int | None, typer.Option(metavar="N", help="Most tokens of one result of --tool.", min=1)
     ] = None,
     tolerance: Tolerance = "10%",  # type: ignore[assignment]  # read by its parser
+    drift: Drift = "breaking",
     trials: options.Trials = lab.DEFAULT_TRIALS,
     calls: options.Calls = options.CALLS,
     tool: options.ToolName = None,
@@ -70,8 +71,9 @@ def gate(
 ) -> None:
     """Fail (exit code 1) where TARGET is slower than --base or --baseline by more than the tolerance, or broken.
 
-    A red verdict is measured a second time before it counts. A newly found cause of lost time is red, too. Exit code 4
-    means inconclusive: a figure looks worse than the tolerance allows, but its interval is too wide to decide.
+    A red verdict is measured a second time before it counts. A newly found cause of lost time is red, too, and so is a
+    change of the tools that breaks callers (--drift). Exit code 4 means inconclusive: a figure looks worse than the
+    tolerance allows, but its interval is too wide to decide.
 
     --tokens and --max-result-tokens fail where TARGET takes more of a model's context; they need no base.
     """
@@ -79,6 +81,7 @@ def gate(
     is_alone = bool(limits) and base is None and baseline is None
     if (base is None) == (baseline is None) and not is_alone:
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
+    limit = checked_drift(drift)
     before = load_run(baseline) if baseline is not None else None
     also = comparison_writer(markdown, junit)
     # A name that ends in .json and isn't a target's address means a file, whether it exists or not.
@@ -91,7 +94,7 @@ def gate(
             raise UsageProblem(
                 f"{target} is a run that was measured already: hold it against one, with --baseline FILE"
             )
-        run = lab.run_of_files(before, load_run(Path(target)), tolerance)
+        run = lab.run_of_files(before, load_run(Path(target)), tolerance, limit)
         limits.check(run)
         return deliver_run(run, as_json=as_json, out=out, page=html, also=also)
     checked_revision = options.checked_revision(revision)
@@ -111,7 +114,9 @@ def gate(
         if against is None:
             run = limits.run(place, replace(settings, trials=1), progress, checked_revision)
         else:
-            question = lab.Gate(place, against, tolerance, revision=checked_revision, extra_root=cacert)
+            question = lab.Gate(
+                place, against, tolerance, revision=checked_revision, extra_root=cacert, drift_limit=limit
+            )
             run = lab.run(question, settings, progress)
             limits.check(run)
     return deliver_run(run, as_json=as_json, out=out, page=html, also=also)

@@ -168,7 +168,8 @@ def check_codes(codes: list[str]) -> None:
 def _exit_code(run: Run, fail_on: list[str]) -> int:
     if run.partial:
         return INTERRUPTED
-    found = {finding.code for case in run.cases for finding in case.findings}
+    found: set[str] = {finding.code for case in run.cases for finding in case.findings}
+    found |= {finding.code for finding in run.processes.findings} if run.processes is not None else set()
     if found & set(fail_on) or (found - INSTRUMENTS and "any" in fail_on):
         return HIT
     if run.kind == "gate" and any(not limit.is_met for limit in run.limits):

@@ -1,4 +1,4 @@
-"""Facts of a tool's listing: its arguments, whether it is read-only, and how large the listing is.
+"""Facts of a tool's listing and results: arguments, whether it is read-only, sizes, kinds of content.
 
 Argument values are invented only for tools that are marked read-only, and only by :func:`example_arguments`: a wrong
 value could make a working tool fail, or make it act on the wrong object. A listing is untrusted input: a malformed
@@ -149,6 +149,21 @@ def missing_message(tool: ToolListing, names: list[str], options: str) -> str:
 def listing_bytes(tools: Iterable[ToolListing]) -> int:
     """Size of the tools' descriptions as JSON in UTF-8."""
     return len(json.dumps(list(tools), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+
+
+def result_kinds(result: dict[str, Any]) -> list[str]:
+    """The kinds of content in a tool's result: ``text``, ``image image/png``, ``structured``."""
+    content = result.get("content")
+    kinds = {_content_kind(part) for part in content if isinstance(part, dict)} if isinstance(content, list) else set()
+    if result.get("structuredContent") is not None:
+        kinds.add("structured")
+    return sorted(kinds)
+
+
+def _content_kind(part: dict[str, Any]) -> str:
+    inner = part.get("resource")
+    media = (inner if isinstance(inner, dict) else part).get("mimeType")
+    return " ".join(word[:80] for word in (part.get("type"), media) if isinstance(word, str))
 
 
 def _schema_members(schema: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables for both the terminal and the page: the waits of a session, and the requests of a recorded client.
+"""Tables for both the terminal and the page: a session's waits, a recorded client's requests, compared listings.
 
 A cell is readable text that contains figures of the run.
 """
@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcpace.report.groups import targets
+from mcpace.report.model.drift import Drift
 from mcpace.report.model.ladder import Ladder
+from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.run import Case, Run
 from mcpace.report.model.tokens import ContextTokens
-from mcpace.report.words import check, ladder
+from mcpace.report.words import check, ladder, processes
+from mcpace.report.words import drift as drift_words
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share, size
 from mcpace.report.words.start import short_name
 
@@ -24,6 +27,8 @@ ENCODING = "o200k_base"
 """Encoding of counted tokens: that of OpenAI's models since GPT-4o."""
 MOST_METHODS = 40
 MOST_GAINS = 5
+MOST_SIZES = 16
+MOST_PROCESSES = 200
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,10 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
         is_whole = is_page or bool(run.options.get("waterfall"))
         details = [*_parts_tables(run), *_context_table(run), *_tools_table(run)] if is_whole else []
         return [_servers_table(run), *_gains_table(run, is_whole=is_whole), *details] if run.cases else []
+    if run.processes is not None:
+        return [_process_table(run.processes)] if run.processes.servers else []
     if run.comparison is not None:
-        return []
+        return [_listing_table(one) for one in run.comparison.drifts]
     if run.ladder is not None:
         return [_ladder_table(run, run.ladder)]
     return [table for target in targets(run) if (table := _session_table(run, target)) is not None]
@@ -203,6 +210,34 @@ def _session_table(run: Run, target: str) -> Table | None:
         rows.append((clean(label, 28), *cells))
     notes = [words for case in cases if (words := listing_words(case))][:1]
     return Table("What a session waits for", ("medians", *columns), rows, short_name(target), notes)
+
+
+def _process_table(made: HostProcesses) -> Table:
+    """The servers of all hosts: those of one host stand together."""
+    codes = {pid: finding.code for finding in made.findings for pid in finding.pids}
+    rows: list[tuple[str, ...]] = []
+    for one in made.servers[:MOST_PROCESSES]:
+        name = processes.server_name(one)
+        memory = "–" if one.has_ended else size(one.memory_bytes)
+        host = f"{one.parent} {processes.program_words(one.parent_command)}".strip()
+        age = processes.age_words(one.age_s)
+        rows.append((name, str(one.pid), host, age, memory, codes.get(one.pid, "")))
+    columns = ("server", "pid", "started by", "age", "memory", "finding")
+    more = len(made.servers) - len(rows)
+    return Table("Servers over stdio", columns, rows, notes=[f"{count(more, 'more server')}."] if more else [])
+
+
+def _listing_table(drift: Drift) -> Table:
+    """The sizes of the listing and of the tools that changed, and the changes in words."""
+    is_counted = any(one.base_tokens is not None or one.now_tokens is not None for one in drift.sizes)
+    rows: list[tuple[str, ...]] = []
+    for one in drift.sizes[:MOST_SIZES]:
+        sizes = ["–" if value is None else size(value) for value in (one.base_bytes, one.now_bytes)]
+        tokens = ["–" if value is None else f"{value:,}" for value in (one.base_tokens, one.now_tokens)]
+        rows.append((clean(one.name, 40) or "all tools", *sizes, *(tokens if is_counted else ())))
+    columns = ("first", "second", *(("first tokens", "second tokens") if is_counted else ()))
+    notes = [f"{len(drift.sizes) - MOST_SIZES} more tools."] if len(drift.sizes) > MOST_SIZES else []
+    return Table("Listing", ("", *columns), rows, short_name(drift.target), [*notes, *drift_words.notes(drift)])
 
 
 def _ladder_table(run: Run, made: Ladder) -> Table:

@@ -13,7 +13,19 @@ from collections.abc import Sequence
 
 from mcpace.report.groups import Group, group_findings, order_operations, targets
 from mcpace.report.model.run import Bisection, Case, Run, Subject
-from mcpace.report.words import check, comparison, factors, findings, layers, load, recording, servers, start, tokens
+from mcpace.report.words import (
+    check,
+    comparison,
+    factors,
+    findings,
+    layers,
+    load,
+    processes,
+    recording,
+    servers,
+    start,
+    tokens,
+)
 from mcpace.report.words.labels import computing_words, part_words
 from mcpace.report.words.quantities import clean, count, duration, join_words, share, times
 from mcpace.report.words.standing import Standing, standing
@@ -55,6 +67,8 @@ def sentences(run: Run) -> list[str]:
         return recording.sentences(run)
     if run.kind == "check":
         return check.sentences(run)
+    if run.processes is not None:
+        return processes.sentences(run.processes)
     told = _bisection_sentences(run, run.bisection) if run.bisection else _case_sentences(run)
     return [*told, *_failure_sentences(run)]
 

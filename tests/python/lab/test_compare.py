@@ -139,7 +139,7 @@ def test_what_goes_wrong_in_another_way_each_time_is_red(first: Any, second: Any
     assert (made.comparison.red, made.comparison.judged, made.comparison.reasons) == (True, True, [reason])
     assert sentences(made)[0].startswith(f"Failed, measured twice: the second side {says}")
     text = markdown(made)
-    assert "Speed gate: failed" in text and says in text
+    assert "Gate: failed" in text and says in text
     assert int(ElementTree.fromstring(junit(made)).get("failures") or 0) >= 1
 
 
@@ -201,7 +201,7 @@ def test_a_gate_that_has_not_judged_is_an_error_to_a_ci_and_neither_passed_nor_f
         run_of_files(run(case(QUICK[:3])), run(case(SLOW[:3])), 0.1),
     ):
         assert judged_in_junit(made) == ("0", "1")
-        assert "Speed gate: not judged" in markdown(made)
+        assert "Gate: not judged" in markdown(made)
     assert judged_in_junit(run_of_files(run(case(QUICK)), run(case(SLOW)), 0.1)) == ("1", "0")
     assert judged_in_junit(run_of_files(run(case(QUICK)), run(case(QUICK)), 0.1)) == ("0", "0")
 
@@ -244,7 +244,7 @@ def test_a_figure_past_the_tolerance_whose_interval_is_wide_is_inconclusive() ->
     [first, second, *_] = sentences(made)
     assert first.startswith("Inconclusive: time of call echo, 1.") and "the interval is too wide" in first
     assert second.startswith("More --trials")
-    assert "Speed gate: inconclusive" in markdown(made)
+    assert "Gate: inconclusive" in markdown(made)
     assert judged_in_junit(made) == ("0", "1")
     assert output._exit_code(made, []) == 4
     again = Run.from_json(made.to_json())
@@ -465,7 +465,7 @@ def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
     hostile = "<script>alert(1)</script>|`x`\n# y @org/team https://a.example www.a.example"
     made = run_of_files(run(case(QUICK, tool=hostile)), run(case(SLOW, tool=hostile)), 0.1)
     text = markdown(made)
-    assert "Speed gate: failed" in text
+    assert "Gate: failed" in text
     assert "<script>" not in text and "\n# y" not in text
     assert "://" not in text and "@o" not in text and not re.search(r"www\\?\.", text)
     assert re.search(r"\| time \|.*1\.5.*\| worse \|", text)

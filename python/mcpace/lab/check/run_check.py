@@ -27,8 +27,8 @@ from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.errors import LabError
 from mcpace.lab.machine import new_run
-from mcpace.lab.processes.child_processes import ended_strays
 from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.processes.strays import ended_strays
 from mcpace.lab.progress import Progress, Silent
 from mcpace.lab.targets import Target, redact_command
 from mcpace.report.model.run import Case, Run, Subject

@@ -27,6 +27,7 @@ from mcpace.lab.progress import Progress
 from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.statistics.paired_ratio import paired_ratio
 from mcpace.lab.targets import Target, Tool
+from mcpace.report.model.drift import Listing
 from mcpace.report.model.inside import AddedTime
 from mcpace.report.model.run import Case, Operation, Run, Subject
 
@@ -34,6 +35,8 @@ GIVE = "--tool and --args"
 SLOW_START_S = 3.0
 SLOW_START_TRIALS = 3
 """Time of a program's start with instrumentation above which fewer rounds start it anew, and their number."""
+MOST_LISTING_BYTES = 8 * 2**20
+"""Maximum size of a listing that a run keeps."""
 OWN_HABITS = frozenset({"stream-not-drained"})
 """Findings caused by mcpace's client: it doesn't wait for the end of a stream that stays open after the result."""
 
@@ -267,9 +270,9 @@ class Session:
         """
         progress.step(f"{where} · connect")
         began = time.perf_counter()
-        connected = self._repeat_operation("connect", self._client.connect, 1)
+        server = self._repeat_operation("connect", self._client.connect, 1)
         self.first_connect_s = self.first_connect_s or time.perf_counter() - began
-        if connected is None:
+        if server is None:
             self._failed_connects += 1
             return
         progress.step(f"{where} · list")
@@ -279,12 +282,15 @@ class Session:
             self.facts.listing_tools = len(tools)
             self.facts.listing_bytes = tool_schema.listing_bytes(tools)
             self._listing = tools
+            self._keep_listing(server, tools)
         progress.step(f"{where} · call")
         tool = self.tool
         if tools is not None and tool is not None:
-            self._repeat_operation(
+            result = self._repeat_operation(
                 "call", lambda: self._client.call_tool(tool.name, tool.arguments), self._settings.calls
             )
+            if result is not None and not result.get("isError"):
+                self.facts.result_kinds = tool_schema.result_kinds(result)
         self._client.disconnect()
 
     def end_sampling(self) -> None:
@@ -331,6 +337,14 @@ class Session:
         if not self.tool.arguments:
             tool_schema.require_arguments(own, self.tool.arguments, GIVE)
         self.was_listed = True
+
+    def _keep_listing(self, server: dict[str, Any], tools: list[dict[str, Any]]) -> None:
+        """Keeps the listing for comparisons, unless it is too large for a run's file."""
+        assert self.facts.listing_bytes is not None, "the size is taken first"
+        is_small = self.facts.listing_bytes <= MOST_LISTING_BYTES
+        name, version, revision = (str(server.get(key) or "") for key in ("server", "version", "revision"))
+        listing = Listing(server=name, version=version, revision=revision, tools=tools)
+        self.facts.listing = listing if is_small else None
 
     def _explain_recording(self, progress: Progress) -> Facts:
         if self._listing is not None and tokens.has_tokenizer():

@@ -9,6 +9,7 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.clients import repeats
 from mcpace.lab.inside.source_paths import with_source_path
+from mcpace.report.model.drift import Listing
 from mcpace.report.model.run import (
     Alternative,
     Case,
@@ -96,6 +97,9 @@ class Facts:
     """Tokens of each tool listed; ``None`` where they were not counted."""
     result_tokens: int | None = None
     """Tokens of the largest result of the called tool."""
+    listing: Listing | None = None
+    result_kinds: list[str] | None = None
+    """Kinds of content in the last result of the tool."""
 
 
 def operation_cases(facts: Facts, operations: Sequence[Operation], *, outside: bool = True) -> list[Case]:
@@ -131,6 +135,8 @@ def _operation_case(facts: Facts, operation: Operation, *, outside: bool) -> Cas
         listing_tools=facts.listing_tools if operation == "list" else None,
         tools=facts.tools if operation == "list" else None,
         result_tokens=facts.result_tokens if operation == "call" else None,
+        listing=facts.listing if operation == "list" else None,
+        result_kinds=facts.result_kinds if operation == "call" else None,
         summary=Summary.of(seconds) if seconds else None,
         ledger_s=_mean_ledger(facts, warm),
         findings=_case_findings(facts, trials, timed, warm) + (_session_findings(facts, timed) if outside else []),

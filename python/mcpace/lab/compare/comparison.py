@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, get_args
 
+from mcpace.lab.compare import drift
 from mcpace.lab.machine import new_run
 from mcpace.lab.statistics import block_interval, rank_interval
 from mcpace.report.model.comparison import (
@@ -30,11 +31,12 @@ from mcpace.report.model.comparison import (
     SideFacts,
     Verdict,
 )
+from mcpace.report.model.drift import Level
 from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run
 
 Unit = Literal["s", "rps", "share", "bytes"]
-Reason = Literal["slower", "broken", "new-finding"]
+Reason = Literal["slower", "broken", "new-finding", "drift"]
 Place = tuple[str, str, str, str | None]
 """Subject, target, operation and tool."""
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -75,9 +77,11 @@ class Ratio:
     method: Method = "rank-sum"
 
 
-def compare_runs(base: Run, now: Run, tolerance: float) -> Comparison:
-    """Compares ``now`` with ``base``. A ``tolerance`` of 0.1 accepts values that are 10 % worse."""
-    result = compare_pairs(*match_cases(base.cases, now.cases), tolerance)
+def compare_runs(base: Run, now: Run, tolerance: float, drift_limit: Level | None = None) -> Comparison:
+    """Compares ``now`` with ``base``. A ``tolerance`` of 0.1 accepts values that are 10 % worse. Changes of the listing
+    are red from the level ``drift_limit``.
+    """
+    result = compare_pairs(*match_cases(base.cases, now.cases), tolerance, drift_limit)
     result.interleaved = False
     result.warnings = _comparability_warnings(base, now)
     result.base, result.now = _side_facts(base), _side_facts(now)
@@ -98,7 +102,11 @@ def run_of(base: Run, now: Run, tolerance: float, names: tuple[str, str] | None 
 
 
 def compare_pairs(
-    pairs: Sequence[tuple[Case, Case]], only_base: Sequence[Case], only_now: Sequence[Case], tolerance: float
+    pairs: Sequence[tuple[Case, Case]],
+    only_base: Sequence[Case],
+    only_now: Sequence[Case],
+    tolerance: float,
+    drift_limit: Level | None = None,
 ) -> Comparison:
     """Compares two sides that were measured in turns, so that nothing else differs between them."""
     # Sides without a common case were asked for different operations, so the second side has lost none.
@@ -110,6 +118,8 @@ def compare_pairs(
         only_base=[_missing_case(case) for case in only_base],
         only_now=[_missing_case(case) for case in only_now],
         attempts=[compare_cases(pairs, tolerance, [] if strangers else only_base)],
+        drift_limit=drift_limit,
+        drifts=drift.compare_cases(pairs),
     )
     set_verdict(result)
     return result
@@ -140,7 +150,8 @@ def set_verdict(result: Comparison) -> None:
     """Sets the verdict: red if the same place went wrong in every attempt, for any reason.
 
     The reasons may differ, since a slower side may fail in the next attempt. Different places in different attempts are
-    noise. A side that can't be reached counts as wrong in every place, since noise doesn't cause that.
+    noise. A side that can't be reached counts as wrong in every place, since noise doesn't cause that. A change of the
+    listing is red in any case: no noise causes it.
     """
     attempts = [_red_reasons(one) for one in result.attempts]
     doubtful = [_doubtful_places(one, result.tolerance) | set(_red_reasons(one)) for one in result.attempts]
@@ -155,6 +166,8 @@ def set_verdict(result: Comparison) -> None:
         if all(wrong[place] for wrong in red_places):
             # Reasons of every attempt are surest. Where the attempts share no reason, the last attempt counts.
             reasons |= set.intersection(*(wrong[place] for wrong in red_places)) or red_places[-1][place]
+    if any(one.refused(result.drift_limit) for one in result.drifts):
+        reasons.add("drift")
     result.reasons = [reason for reason in REASONS if reason in reasons]
     result.red = bool(result.reasons)
     result.inconclusive = not result.red and bool(set.intersection(*doubtful))

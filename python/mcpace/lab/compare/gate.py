@@ -24,6 +24,7 @@ from mcpace.lab.progress import Progress
 from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.targets import Target
 from mcpace.report.model.comparison import Comparison
+from mcpace.report.model.drift import Level
 from mcpace.report.model.run import Case, Operation, Run
 
 ATTEMPTS = 2
@@ -45,6 +46,8 @@ class Gate:
     tolerance: float
     revision: str | None = None
     extra_root: Path | None = None
+    drift_limit: Level | None = None
+    """The lowest level of a change between the listings that fails the gate."""
 
 
 @dataclass
@@ -76,14 +79,14 @@ def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
     return result
 
 
-def run_of_files(base: Run, now: Run, tolerance: float) -> Run:
+def run_of_files(base: Run, now: Run, tolerance: float, drift_limit: Level | None = None) -> Run:
     """Gives the verdict on two saved runs, which can't be measured again."""
     result = new_run("gate", {"tolerance": tolerance})
     result.partial = now.partial
     result.versions, result.cases = now.versions, now.cases
     result.dependencies_as_of = now.dependencies_as_of
     result.machine, result.started = now.machine, now.started
-    result.comparison = run_comparison.compare_runs(base, now, tolerance)
+    result.comparison = run_comparison.compare_runs(base, now, tolerance, drift_limit)
     result.comparison.warnings.append("measured-once")
     return result
 
@@ -110,15 +113,19 @@ def _run_attempts(gate: Gate, settings: Settings, progress: Progress, result: Ru
                 raise
             _withdraw_verdict(result.comparison, str(problem))
         assert result.comparison is not None, "an attempt leaves its comparison"
-        if not (result.comparison.red or result.comparison.inconclusive):
+        # A change of the listing needs no second measurement.
+        if not (set(result.comparison.reasons) - {"drift"} or result.comparison.inconclusive):
             return
         if number < ATTEMPTS:
             progress.note("Looks slower or broken; measuring again to confirm")
 
 
 def _withdraw_verdict(comparison: Comparison, why: str) -> None:
-    """Removes the verdict: the first attempt was red, and can be neither confirmed nor refuted."""
-    comparison.red, comparison.inconclusive, comparison.judged, comparison.reasons = False, False, False, []
+    """Removes the verdict: the first attempt was red, and can be neither confirmed nor refuted. A change of the listing
+    remains."""
+    comparison.reasons = [reason for reason in comparison.reasons if reason == "drift"]
+    comparison.red = comparison.judged = bool(comparison.reasons)
+    comparison.inconclusive = False
     comparison.unconfirmed = why
 
 
@@ -214,14 +221,18 @@ def _run_rounds(sessions: list[Session], settings: Settings, progress: Progress,
 
 def _compare_sides(gate: Gate, result: Run, cases: list[list[Case]]) -> None:
     if isinstance(gate.base, Run):
-        found = run_comparison.compare_runs(gate.base, result, gate.tolerance)
+        found = run_comparison.compare_runs(gate.base, result, gate.tolerance, gate.drift_limit)
     else:
         pairs, only_base, only_now = run_comparison.match_cases(cases[0], cases[1])
         if not pairs:
             raise LabError(
                 "the two targets have nothing in common that could be compared: name a --tool that both have"
             )
-        found = run_comparison.compare_pairs(pairs, only_base, only_now, gate.tolerance)
-    before = result.comparison.attempts if result.comparison else []
-    result.comparison = found.model_copy(update={"attempts": [*before, *found.attempts]})
+        found = run_comparison.compare_pairs(pairs, only_base, only_now, gate.tolerance, gate.drift_limit)
+    earlier = result.comparison
+    if earlier is not None:
+        # A side whose listing fails in a later attempt has the listing of the earlier one.
+        drifts = found.drifts or earlier.drifts
+        found = found.model_copy(update={"attempts": [*earlier.attempts, *found.attempts], "drifts": drifts})
+    result.comparison = found
     run_comparison.set_verdict(result.comparison)

@@ -112,17 +112,24 @@ class Outsiders:
 
     def end(self, grace_s: float = GRACE_S) -> None:
         """Ends those that were found: SIGTERM, and SIGKILL after ``grace_s``. Harmless where there are none."""
-        if sys.platform != "linux":
-            return
         handles = list(self._handles.values())
         self._handles.clear()
-        try:
-            _signal_all(handles, signal.SIGTERM)
-            _wait_all(handles, grace_s)
-        finally:
-            _signal_all(handles, signal.SIGKILL)
-            for handle in handles:
-                os.close(handle)
+        end_processes(handles, grace_s)
+
+
+def end_processes(handles: list[int], grace_s: float = GRACE_S) -> None:
+    """Ends the processes of some descriptors (pidfd_open(2)): SIGTERM, and SIGKILL after ``grace_s``. Closes the
+    descriptors. Without effect on systems other than Linux.
+    """
+    if sys.platform != "linux":
+        return
+    try:
+        _signal_all(handles, signal.SIGTERM)
+        _wait_all(handles, grace_s)
+    finally:
+        _signal_all(handles, signal.SIGKILL)
+        for handle in handles:
+            os.close(handle)
 
 
 def _signal_all(handles: list[int], number: signal.Signals) -> None:

@@ -10,18 +10,20 @@ from mcpace.report.model.run import Run
 from mcpace.report.verdict import sentences
 from mcpace.report.words import findings, tokens
 from mcpace.report.words.comparison import METRICS, place, ratio_words, value, verdict_words
+from mcpace.report.words.drift import change_words
 from mcpace.report.words.quantities import NO_BREAK, clean
 
 
 def junit(run: Run) -> str:
-    """The comparison as JUnit's XML, with one test case for each figure, each broken case and each new finding.
+    """The comparison as JUnit's XML, with one test case for each figure, each broken case, each new finding and each
+    listing.
 
     The result agrees with the exit code: there are failures only where the gate is red, and an error where the gate
     has not judged.
     """
     made = run.comparison
     outcome = gate_outcome(run)
-    red = outcome == "failed"
+    red = outcome == "failed" and made is not None and made.reasons != ["drift"]
     suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=_xml_text(run.started)[:40])
     failures = 0
     last = made.attempts[-1] if made and made.attempts else None
@@ -40,6 +42,10 @@ def junit(run: Run) -> str:
         what = "tokens of the tools" if limit.subject == "listing" else "tokens of the largest result"
         told = "" if limit.is_met else _xml_text(tokens.limit_words(limit))
         failures += _add_case(suite, _xml_text(limit.target or "target"), what, told)
+    drift_limit = made.drift_limit if made is not None else None
+    for drift in made.drifts if made is not None else []:
+        refused = [change_words(one) for one in drift.refused(drift_limit)]
+        failures += _add_case(suite, clean(drift.target, 1000), "listing", _xml_text("; ".join(refused)))
     errors = 0
     if outcome in ("not judged", "inconclusive"):
         errors = _add_case(suite, "mcpace gate", "judged", _xml_text(" ".join(sentences(run)[:1])), "error")

@@ -43,7 +43,7 @@ def markdown(run: Run) -> str:
 
 def _title(run: Run) -> str:
     if run.kind == "gate":
-        return f"Speed gate: {gate_outcome(run)}"
+        return f"Gate: {gate_outcome(run)}"
     return "Comparison" if run.kind == "compare" else f"mcpace {run.kind}"
 
 

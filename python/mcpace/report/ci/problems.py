@@ -11,7 +11,7 @@ from mcpace.report.groups import Group, Sighting, group_findings
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.run import Run
 from mcpace.report.verdict import sentences
-from mcpace.report.words import comparison, findings, tokens
+from mcpace.report.words import comparison, drift, findings, tokens
 from mcpace.report.words.load import threshold_words
 from mcpace.report.words.quantities import clean
 
@@ -26,6 +26,9 @@ TITLES: dict[str, str] = {
     "broken": "Fails where the base works",
     "not-judged": "The gate could not judge",
     "inconclusive": "The gate is inconclusive",
+    "drift-breaking": "A change of the listing breaks callers",
+    "drift-widening": "The listing offers more",
+    "drift-wording": "The listing has other words",
     "threshold": "A threshold of the load is not met",
     "tokens": "More tokens than the limit allows",
 }
@@ -90,7 +93,8 @@ def _comparison_problems(run: Run, made: Comparison) -> Iterator[Problem]:
         level: Level = "warning" if outcome == "inconclusive" else "error"
         text = " ".join(sentences(run)[:2])
         yield Problem(code, level, TITLES[code], text, clean(run.options.get("target") or run.kind), is_new=True)
-    if not made.attempts or outcome not in (None, "failed"):
+    yield from _drift_problems(made)
+    if not made.attempts or outcome not in (None, "failed") or made.reasons == ["drift"]:
         return
     level = "error" if outcome == "failed" else "warning"
     last = made.attempts[-1]
@@ -106,6 +110,18 @@ def _comparison_problems(run: Run, made: Comparison) -> Iterator[Problem]:
         place = comparison.place(one.subject, one.target, one.operation, one.tool)
         reason = clean(one.error or "it was not measured on the second side").rstrip(".")
         yield Problem("broken", level, TITLES["broken"], f"{place} fails: {reason}.", place, is_new=True)
+
+
+def _drift_problems(made: Comparison) -> Iterator[Problem]:
+    """Changes of the listing that a gate refuses, and all that break callers."""
+    for found in made.drifts:
+        refused = found.refused(made.drift_limit)
+        for change in found.changes:
+            if change in refused or change.level == "breaking":
+                code = f"drift-{change.level}"
+                level: Level = "error" if change in refused else "warning"
+                target = clean(found.target)
+                yield Problem(code, level, TITLES[code], f"{drift.change_words(change)}.", target, is_new=True)
 
 
 def _unmet_thresholds(run: Run) -> Iterator[Problem]:

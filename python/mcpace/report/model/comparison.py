@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mcpace.report.model.base import Model, Number, Whole
+from mcpace.report.model.drift import Drift, Level
 from mcpace.report.model.load import Latencies
 
 Metric = Literal["time", "throughput", "mean", "p50", "p90", "p99", "errors", "stall", "cpu", "memory"]
@@ -141,4 +142,8 @@ class Comparison(Model):
     """For a gate whose first attempt was red: the reason why the second attempt could not be made. Such a gate has not
     judged."""
     reasons: list[str] = []
-    """Codes: ``slower``, ``broken``, ``new-finding``."""
+    """Codes: ``slower``, ``broken``, ``new-finding``, ``drift``."""
+    drift_limit: Level | None = None
+    """For a gate: the lowest level of a change between the listings that fails it. Absent where none does."""
+    drifts: list[Drift] = []
+    """The comparisons of the listings that both sides have."""

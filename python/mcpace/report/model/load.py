@@ -168,7 +168,17 @@ class LoadCase(Model):
         if self.load is None and self.throughput_rps is None:
             for name in LoadCase.model_fields:
                 members.pop(name, None)
-        for name in ("inside_sums", "server", "tools", "context_tokens", "result_tokens", "start"):
+        names = (
+            "inside_sums",
+            "server",
+            "listing",
+            "tools",
+            "context_tokens",
+            "result_tokens",
+            "result_kinds",
+            "start",
+        )
+        for name in names:
             if members.get(name) is None:
                 members.pop(name, None)
         if members.get("layer") is None:

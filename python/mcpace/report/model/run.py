@@ -19,11 +19,13 @@ from pydantic import Field, ValidationError, field_validator
 
 from mcpace.report.model.base import Facts, Model, Number, Whole
 from mcpace.report.model.comparison import Comparison
+from mcpace.report.model.drift import Listing
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.layers import LayerFacts, LayersFacts
 from mcpace.report.model.load import LoadCase
+from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.recording import RecordingFacts
 from mcpace.report.model.servers import ServerComparison, ServerFacts
 from mcpace.report.model.start import CheckFacts, StartFacts
@@ -48,6 +50,7 @@ Kind = Literal[
     "explain",
     "recording",
     "check",
+    "processes",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -337,6 +340,11 @@ class Case(LoadCase):
     """For the operation ``call``: tokens of the largest result."""
     start: StartFacts | None = None
     """For the operation ``connect``, in a check of a configuration: how the server started."""
+    listing: Listing | None = None
+    """For the operation ``list``: the listing, which comparisons read. Absent from the JSON of other cases."""
+    result_kinds: list[str] | None = None
+    """For the operation ``call``: the kinds of content in the last result, such as ``text`` and ``structured``. Absent
+    from the JSON of other cases."""
     summary: Summary | None = None
     ledger_s: Ledger | None = None
     change: Change | None = None
@@ -436,6 +444,8 @@ class Run(Model):
     """For a check of a host's configuration: facts that all its servers have in common."""
     limits: list[TokenLimit] = []
     """For a gate: limits on tokens."""
+    processes: HostProcesses | None = None
+    """For a list of the servers that hosts started: these servers."""
     first_bad: str | None = None
     """For a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None

@@ -133,6 +133,13 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
             yield from _two_runs_method()
         case "check":
             yield from _check_method()
+        case "processes":
+            yield (
+                "Processes",
+                "The kernel's list of processes was read once. A server has no host where no process holds the other "
+                "end of its standard input, and the server goes on running for two more seconds. Secrets are removed "
+                "from commands by the names of options and variables.",
+            )
         case "recording":
             yield from _recording_method(run)
             yield from _ledgers_method()

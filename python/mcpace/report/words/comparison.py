@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mcpace.report.model.comparison import Attempt, Compared, Comparison, SideFacts
 from mcpace.report.model.run import Run
-from mcpace.report.words import findings
+from mcpace.report.words import drift, findings
 from mcpace.report.words.quantities import (
     NO_BREAK,
     clean,
@@ -57,6 +57,7 @@ REASONS: dict[str, str] = {
     "slower": "is slower than the tolerance allows",
     "broken": "fails where the first side worked",
     "new-finding": "shows a cause of lost time that the first side does not",
+    "drift": "lists its tools in a way that this gate refuses",
 }
 
 
@@ -67,6 +68,9 @@ def sentences(run: Run) -> list[str]:
         return ["Nothing could be compared."]
     last = made.attempts[-1]
     told = _gate_sentences(made, partial=run.partial) if run.kind == "gate" else []
+    # A change that breaks callers weighs more than any time.
+    is_breaking = any(one.refused("breaking") for one in made.drifts)
+    told += drift.sentences(made.drifts) if is_breaking else []
     told += _failure_sentences(last)
     worse = [row for row in last.rows if row.verdict == "worse"]
     better = [row for row in last.rows if row.verdict == "better"]
@@ -81,7 +85,7 @@ def sentences(run: Run) -> list[str]:
     if run.kind == "gate" and made.judged and not made.red and not made.inconclusive and not run.partial:
         told += _insensitivity(made, said=not worse and not better)
     told += _finding_sentences(last)
-    return told
+    return told if is_breaking else told + drift.sentences(made.drifts)
 
 
 def warnings(made: Comparison) -> list[str]:
@@ -196,7 +200,7 @@ def sees_words(row: Compared) -> str:
 
 def _gate_sentences(made: Comparison, *, partial: bool) -> list[str]:
     tolerance = f"{100 * made.tolerance:.3g}{NO_BREAK}%"
-    if made.unconfirmed:
+    if made.unconfirmed and not made.red:
         why = clean(made.unconfirmed, 300).rstrip(".")
         return [f"Not judged: the first measurement looked worse, and the second could not be made: {why}."]
     if not made.judged:
