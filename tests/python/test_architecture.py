@@ -38,8 +38,8 @@ CRATES = {
     "config-tree": set(),
     "load": {"clock", "wire", "stats", "trust"},
     "py": {
-        "auth", "child-process", "client", "clock", "config-tree", "explain", "export", "load", "net", "record", "redis",
-        "serve", "spans", "target", "wire",
+        "auth", "child-process", "client", "clock", "config-tree", "explain", "export", "load", "net", "record",
+        "redis", "serve", "spans", "target", "wire",
     },
 }  # fmt: skip
 
