@@ -31,7 +31,7 @@ CRATES = {
     "serve": {"wire"},
     "auth": {"serve", "wire", "oauth", "trust"},
     "redis": {"serve", "wire"},
-    "target": {"wire"},
+    "target": {"record", "wire"},
     "stats": set(),
     "trust": set(),
     "load": {"wire", "stats", "trust"},

@@ -7,5 +7,6 @@ mod faults;
 mod life;
 mod oauth;
 mod protocol;
+mod recorded;
 mod shop;
 mod timing;
