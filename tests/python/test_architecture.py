@@ -134,6 +134,7 @@ REPORT_FOR_LAB = {
     "mcpace.report.model.inside",
     "mcpace.report.model.ladder",
     "mcpace.report.model.layers",
+    "mcpace.report.model.limits",
     "mcpace.report.model.recording",
     "mcpace.report.model.load",
     "mcpace.report.model.servers",

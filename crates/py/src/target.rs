@@ -59,7 +59,7 @@ impl RecordedServer {
     }
 }
 
-/// What a target serves.
+/// Content of a target: a profile or a recording.
 #[derive(FromPyObject)]
 enum Served<'py> {
     Recorded(PyRef<'py, RecordedServer>),

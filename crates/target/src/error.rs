@@ -61,7 +61,9 @@ pub enum TargetError {
     },
 
     /// A recording answers with its own tools, ids and results.
-    #[error("fault `{kind}` changes what the tools of a profile do, and a recording has none; change its times instead")]
+    #[error(
+        "fault `{kind}` changes what the tools of a profile do, and a recording has none; change its times instead"
+    )]
     FaultOfProfiles {
         /// The fault that asked.
         kind: FaultKind,
@@ -108,9 +110,9 @@ impl TargetError {
             | Self::FaultNeedsSessions { .. }
             | Self::FaultNeedsOAuth { .. }
             | Self::FaultOfProfiles { .. } => Blame::Caller,
-            Self::PortInUse { .. } | Self::Listen { .. } | Self::Certificate(_)
-            | Self::Stdio(_)
-            | Self::Timer(_) => Blame::Environment,
+            Self::PortInUse { .. } | Self::Listen { .. } | Self::Certificate(_) | Self::Stdio(_) | Self::Timer(_) => {
+                Blame::Environment
+            }
         }
     }
 }

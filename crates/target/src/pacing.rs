@@ -22,7 +22,7 @@ enum HeadTime {
     Late,
 }
 
-/// What a reply sends until its answer.
+/// Content of a reply before its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Sends {
@@ -103,7 +103,7 @@ impl Pacing {
         (self.sends == Sends::Bytes).then_some(Duration::from_millis(self.every_ms))
     }
 
-    /// What is sent before the answer, with its time: a notification, or `None` for a comment. Progress needs the `token`
+    /// Messages before the answer, each with its time: a notification, or `None` for a comment. Progress needs the `token`
     /// of the request.
     pub(crate) fn messages(self, token: Option<&Value>) -> Vec<(Duration, Option<Vec<u8>>)> {
         let times = (1..).map(|number| number * self.every_ms).take_while(|at| *at < self.after_ms);

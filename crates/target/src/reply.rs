@@ -234,7 +234,11 @@ impl TimedMessage {
 
 impl Reply {
     fn into_json(self) -> Vec<u8> {
-        let mut answers = self.messages.into_iter().filter(|message| message.kind == MessageKind::Answer).map(|message| message.bytes);
+        let mut answers = self
+            .messages
+            .into_iter()
+            .filter(|message| message.kind == MessageKind::Answer)
+            .map(|message| message.bytes);
         if !self.is_batch {
             return answers.next().unwrap_or_default();
         }

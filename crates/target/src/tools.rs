@@ -23,13 +23,12 @@ pub(crate) enum Tool {
     Double,
     Wait,
     Payload,
-    /// Of profile `limits` only.
+    /// Only in profile `limits`.
     Answer,
 }
 
 impl Tool {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Echo, Self::Greet, Self::Double, Self::Wait, Self::Payload, Self::Answer];
+    pub(crate) const ALL: [Self; 6] = [Self::Echo, Self::Greet, Self::Double, Self::Wait, Self::Payload, Self::Answer];
     /// The tools of every profile.
     pub(crate) const COMMON: [Self; 5] = [Self::Echo, Self::Greet, Self::Double, Self::Wait, Self::Payload];
 

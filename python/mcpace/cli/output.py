@@ -175,6 +175,8 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
         return _exit_code_of_comparison(run, run.comparison)
     if run.kind == "recording":
         return DONE
+    if run.kind == "limits":
+        return DONE if any(not facts.unknown for client in run.limits for facts in client.layers) else UNREACHABLE
     if run.kind == "explain":
         is_located = run.ladder is not None and bool(run.ladder.layers)
         return DONE if is_located or any(one.ratio is not None for one in run.factors) else UNREACHABLE

@@ -122,7 +122,7 @@ def _recorded_server(path: Path, match: str, time_scale: float) -> _core.Recorde
 
 
 def _summary_sentences(summary: dict[str, Any]) -> list[str]:
-    """What the recording answers, and what it cannot answer."""
+    """Sentences about the answers of the recording, and about requests that it cannot answer."""
     answers = ", ".join(f"{method} {count:,}" for method, count in summary["answers"].items())
     sentences = [f"the recording has the answers to {answers}"]
     told = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mcpace.report.groups import targets
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run
-from mcpace.report.words import ladder
+from mcpace.report.words import ladder, limits
 from mcpace.report.words.quantities import clean, count, duration, size
 from mcpace.report.words.start import short_name
 
@@ -40,6 +40,8 @@ def tables(run: Run) -> list[Table]:
         return list(_method_table(run))
     if run.comparison is not None:
         return []
+    if run.kind == "limits":
+        return [_limits_table(run)]
     if run.ladder is not None:
         return [_ladder_table(run, run.ladder)]
     return [table for target in targets(run) if (table := _session_table(run, target)) is not None]
@@ -104,6 +106,15 @@ def _ladder_table(run: Run, made: Ladder) -> Table:
     return Table(
         "Where a call's time is", ("request", "median", "requests", "adds", "layer"), rows, where, ladder.notes(made)
     )
+
+
+def _limits_table(run: Run) -> Table:
+    layers = tuple(limits.LAYERS)
+    rows: list[tuple[str, ...]] = []
+    for client in run.limits:
+        found = {facts.layer: limits.cell(facts) for facts in client.layers}
+        rows.append((clean(client.subject, 28), *(found.get(layer, "–") for layer in layers)))
+    return Table("When the client gives up", ("client", *layers), rows, notes=limits.notes(run.limits))
 
 
 def _first_median(case: Case | None) -> str:

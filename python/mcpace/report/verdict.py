@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mcpace.report.groups import Group, group_findings, order_operations, targets
 from mcpace.report.model.run import Bisection, Case, Run, Subject
-from mcpace.report.words import comparison, factors, findings, layers, load, recording, servers, start
+from mcpace.report.words import comparison, factors, findings, layers, limits, load, recording, servers, start
 from mcpace.report.words.labels import computing_words, part_words
 from mcpace.report.words.quantities import clean, count, duration, join_words, share, times
 from mcpace.report.words.standing import Standing, standing
@@ -50,6 +50,8 @@ def sentences(run: Run) -> list[str]:
         return comparison.sentences(run)
     if run.kind == "explain":
         return factors.sentences(run)
+    if run.kind == "limits":
+        return limits.sentences(run.limits)
     if run.kind == "recording":
         return recording.sentences(run)
     told = _bisection_sentences(run, run.bisection) if run.bisection else _case_sentences(run)

@@ -15,7 +15,7 @@ const CACHED: [&str; 5] =
 /// Members that only the results of 2026-07-28 have.
 const MODERN_MEMBERS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// What the recorded server said about itself.
+/// The recorded server's description of itself.
 #[derive(Debug)]
 pub(super) struct Handshake {
     /// Members of the recorded `initialize` or `server/discover` result that both have.
@@ -28,7 +28,8 @@ impl Handshake {
     /// The first recorded handshake. Where there is none, the capabilities are those whose methods were answered.
     pub(super) fn of_recording(index: &AnswerIndex) -> Self {
         let recorded = ["initialize", "server/discover"].into_iter().find_map(|method| {
-            let Some(RecordedAnswer { outcome: RecordedOutcome::Result(result), .. }) = index.first_answer(method) else {
+            let Some(RecordedAnswer { outcome: RecordedOutcome::Result(result), .. }) = index.first_answer(method)
+            else {
                 return None;
             };
             serde_json::from_str::<Map<String, Value>>(result.get()).ok()

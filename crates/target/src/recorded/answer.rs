@@ -1,4 +1,4 @@
-//! What a recording keeps of an answer.
+//! A recorded request and its answer.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) struct RecordedRequest {
     pub(super) fate: Fate,
 }
 
-/// What became of a request.
+/// Outcome of a recorded request.
 #[derive(Debug)]
 pub(super) enum Fate {
     Answered(RecordedAnswer),

@@ -148,9 +148,8 @@ impl AnswerIndex {
     pub(super) fn find_answer(&self, request: &Request<'_>, matching: Matching) -> Result<Found<'_>, RequestFailure> {
         let method = request.method.as_ref();
         let params = match request.params {
-            Some(params) => serde_json::from_str(params.get()).map_err(|error| {
-                RequestFailure::new(code::INVALID_PARAMS, format!("invalid params: {error}"))
-            })?,
+            Some(params) => serde_json::from_str(params.get())
+                .map_err(|error| RequestFailure::new(code::INVALID_PARAMS, format!("invalid params: {error}")))?,
             None => Value::Null,
         };
         let params = comparable_params(params);
@@ -189,11 +188,8 @@ impl AnswerIndex {
         let given = name.unwrap_or_default();
         let meant = nearest_name(given, names.iter().copied());
         let meant = meant.map(|name| format!("; did you mean {}?", quote_printable(name))).unwrap_or_default();
-        let message = format!(
-            "the recording has no {method} of {:?}{meant} (it has {})",
-            quote_printable(given),
-            listed(&names)
-        );
+        let message =
+            format!("the recording has no {method} of {:?}{meant} (it has {})", quote_printable(given), listed(&names));
         RequestFailure::new(code::INVALID_PARAMS, message)
     }
 }
@@ -264,10 +260,9 @@ fn count_values(value: &Value) -> usize {
 /// Number of values that stand in the same places of both.
 fn count_common(left: &Value, right: &Value) -> usize {
     match (left, right) {
-        (Value::Object(left), Value::Object(right)) if !left.is_empty() => left
-            .iter()
-            .filter_map(|(name, value)| right.get(name).map(|other| count_common(value, other)))
-            .sum(),
+        (Value::Object(left), Value::Object(right)) if !left.is_empty() => {
+            left.iter().filter_map(|(name, value)| right.get(name).map(|other| count_common(value, other))).sum()
+        }
         (Value::Array(left), Value::Array(right)) if !left.is_empty() => {
             left.iter().zip(right).map(|(value, other)| count_common(value, other)).sum()
         }

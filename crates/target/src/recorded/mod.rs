@@ -233,7 +233,8 @@ impl RecordedServer {
         answer: ReplyContent,
         notices: Vec<(Duration, Vec<u8>)>,
     ) -> RecordedReply {
-        let time = |part: fn(&RecordedAnswer) -> Duration| times.map_or(Duration::ZERO, |times| self.scaled(part(times)));
+        let time =
+            |part: fn(&RecordedAnswer) -> Duration| times.map_or(Duration::ZERO, |times| self.scaled(part(times)));
         RecordedReply {
             head: time(|answer| answer.head),
             notices,
@@ -246,7 +247,8 @@ impl RecordedServer {
     }
 
     fn scaled(&self, time: Duration) -> Duration {
-        Duration::try_from_secs_f64(time.as_secs_f64() * self.time_scale).map_or(LONGEST_TIME, |time| time.min(LONGEST_TIME))
+        Duration::try_from_secs_f64(time.as_secs_f64() * self.time_scale)
+            .map_or(LONGEST_TIME, |time| time.min(LONGEST_TIME))
     }
 }
 

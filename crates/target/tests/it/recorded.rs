@@ -24,7 +24,8 @@ impl Lines {
     }
 
     fn event(&mut self, at_ms: u64, event: &Value) {
-        self.text += &format!("{}\n", json!({"at": self.exchanges * 1_000_000_000 + at_ms * 1_000_000, "event": event}));
+        self.text +=
+            &format!("{}\n", json!({"at": self.exchanges * 1_000_000_000 + at_ms * 1_000_000, "event": event}));
     }
 
     fn ask(&mut self, id: u64, method: &str, params: &Value) {
@@ -38,7 +39,10 @@ impl Lines {
     }
 
     fn head(&mut self, at_ms: u64, status: u16, headers: &Value) {
-        self.event(at_ms, &json!({"reply-head": {"side": "back", "ex": self.exchanges, "status": status, "headers": headers}}));
+        self.event(
+            at_ms,
+            &json!({"reply-head": {"side": "back", "ex": self.exchanges, "status": status, "headers": headers}}),
+        );
     }
 
     fn event_stream(&mut self, at_ms: u64, body: &Value) {
@@ -107,7 +111,11 @@ async fn what_has_no_match_is_an_error_that_says_what_there_is() {
     let target = lines.serve(Matching::Strict, 0.0).await;
     let mut connection = Connection::open(&target).await;
     for (ask, code, words) in [
-        (search(&json!({"q": "milk"})), -32602, r#"with 1 other sets of parameters, and not with these; the nearest has {"arguments":{"q":"tea"},"name":"search"}"#),
+        (
+            search(&json!({"q": "milk"})),
+            -32602,
+            r#"with 1 other sets of parameters, and not with these; the nearest has {"arguments":{"q":"tea"},"name":"search"}"#,
+        ),
         (Ask::call("serach", json!({})), -32602, r#"no tools/call of "serach"; did you mean search? (it has search)"#),
         (Ask::request("prompts/list", json!({})), -32601, "the recording has no prompts/list (it has tools/call)"),
         (Ask::request("tools/call", json!([])), -32602, "no tools/call"),
@@ -161,10 +169,16 @@ async fn the_recorded_handshake_serves_every_revision() {
     let (head, body) = connection.exchange(&Ask::modern("server/discover", json!({}))).await;
     let result = &response(&body)["result"];
     assert_eq!((head.status(), &result["supportedVersions"]), (200, &json!(["2026-07-28"])));
-    assert_eq!((&result["instructions"], &result["capabilities"]), (&recorded["instructions"], &recorded["capabilities"]));
+    assert_eq!(
+        (&result["instructions"], &result["capabilities"]),
+        (&recorded["instructions"], &recorded["capabilities"])
+    );
     let (_, body) = connection.exchange(&Ask::modern("tools/list", json!({}))).await;
     let result = &response(&body)["result"];
-    assert_eq!((&result["resultType"], &result["ttlMs"], &result["cacheScope"]), (&json!("complete"), &json!(0), &json!("private")));
+    assert_eq!(
+        (&result["resultType"], &result["ttlMs"], &result["cacheScope"]),
+        (&json!("complete"), &json!(0), &json!("private"))
+    );
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"], recorded["serverInfo"]);
     let (head, body) = connection.exchange(&Ask::modern("initialize", json!({}))).await;
     assert_eq!((head.status(), &response(&body)["error"]["code"]), (404, &json!(-32601)));
@@ -196,7 +210,10 @@ async fn recorded_times_are_kept_or_scaled_and_progress_goes_to_the_clients_own_
     lines.head(20, 200, &json!([["content-type", "text/event-stream"]]));
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "old", "progress": 1}});
     lines.event_stream(60, &progress);
-    lines.event_stream(120, &json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "done"}]}}));
+    lines.event_stream(
+        120,
+        &json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "done"}]}}),
+    );
     lines.end(180, None);
     let ask = Ask::request("tools/call", json!({"name": "search", "_meta": {"progressToken": "new"}}));
     for (scale, bounds) in [(1.0, [20, 60, 120, 180]), (0.5, [10, 30, 60, 90]), (0.0, [0, 0, 0, 0])] {
@@ -280,7 +297,8 @@ async fn sessions_are_kept_where_the_recorded_server_kept_them() {
     let mut lines = Lines::new();
     lines.ask(0, "initialize", &json!({"protocolVersion": "2025-06-18"}));
     lines.head(1, 200, &json!([["content-type", "application/json"], ["mcp-session-id", "[redacted 1f2e3d4c]"]]));
-    let result = json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}).to_string();
+    let result =
+        json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}).to_string();
     lines.end(1, Some((&result, false)));
     lines.called(&json!({}), "found");
     let target = lines.serve(Matching::Strict, 0.0).await;
@@ -330,12 +348,15 @@ async fn over_stdio_calls_run_side_by_side_and_can_be_cancelled() {
     let serving = tokio::spawn(serve_recording(recorded, input, output));
     let (reading, mut writing) = tokio::io::split(client);
     let mut replies = BufReader::new(reading).lines();
-    let ask = |id: u64, name: &str| format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call(name)}));
+    let ask = |id: u64, name: &str| {
+        format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call(name)}))
+    };
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
     let batch = format!("[{},{}]\n", ask(4, "quick").trim(), ask(5, "quick").trim());
     let modern = json!({"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": "quick", "_meta":
         {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}});
-    let sent = [ask(1, "slow"), ask(3, "never"), ask(2, "quick"), format!("{cancel}\n{{\n"), batch, format!("{modern}\n")];
+    let sent =
+        [ask(1, "slow"), ask(3, "never"), ask(2, "quick"), format!("{cancel}\n{{\n"), batch, format!("{modern}\n")];
     limited(writing.write_all(sent.concat().as_bytes())).await.unwrap();
     let mut seen = Vec::new();
     while seen.len() < 5 {

@@ -23,6 +23,7 @@ from mcpace.report.model.factors import Factor
 from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.layers import LayerFacts, LayersFacts
+from mcpace.report.model.limits import ClientLimits
 from mcpace.report.model.load import LoadCase
 from mcpace.report.model.recording import RecordingFacts
 from mcpace.report.model.servers import ServerComparison, ServerFacts
@@ -34,7 +35,18 @@ MOST_ERRORS = 1_000
 """Maximum number of validation errors that are listed in order to name the first."""
 
 Kind = Literal[
-    "clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain", "recording"
+    "clients",
+    "measure",
+    "bisect",
+    "demo",
+    "load",
+    "servers",
+    "layers",
+    "compare",
+    "gate",
+    "explain",
+    "recording",
+    "limits",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -399,6 +411,8 @@ class Run(Model):
     """For experiments on a live target: the factors, in the order in which they were tested."""
     ladder: Ladder | None = None
     """For experiments on a live target: requests that each reach one layer further."""
+    limits: list[ClientLimits] = []
+    """For time limits of clients: each release, in the requested order."""
     comparison: Comparison | None = None
     """For a comparison or a gate, whose second side's cases are those of this run."""
     layers: LayersFacts | None = None
