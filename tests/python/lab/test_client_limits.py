@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from mcpace.lab.clients import limits
+from mcpace.lab.clients.client_program import Answer
 from mcpace.lab.clients.limits import LAYERS, Places, WaitingPrograms
 from mcpace.lab.clients.run_clients import Ready
-from mcpace.report.model.limits import LimitFacts, LimitLayer
-from mcpace.report.model.run import Subject
+from mcpace.lab.machine import new_run
+from mcpace.report import tables
+from mcpace.report.model.limits import ClientLimits, LimitFacts, LimitLayer
+from mcpace.report.model.run import Run, Subject
+from mcpace.report.verdict import verdict
 from support.commands import run
 
 STAND_IN = """
@@ -69,9 +74,69 @@ def program(folder: Path, *, limit: float, whole: bool) -> Ready:
     return Ready(Subject(sdk="stand-in"), (sys.executable, str(path)))
 
 
-def found(ready: Ready, layer: LimitLayer, longest_s: float = 3.0) -> LimitFacts:
-    from contextlib import ExitStack
+class ScriptedProbe:
+    """Stands in for a probe: a client that gives up after a time, or never, without a server."""
 
+    def __init__(self, layer: LimitLayer, limit_s: float | None, *, hears_progress: bool = True) -> None:
+        self.layer, self.longest_s, self.tried = layer, 90.0, list[float]()
+        self._limit_s, self._hears_progress = limit_s, hears_progress
+
+    def answer_after(self, seconds: float) -> Answer:
+        self.tried.append(seconds)
+        lasted_s = self.longest_s + 5 if self.layer == "connect" else seconds
+        if self._limit_s is not None and lasted_s > self._limit_s:
+            lasted_ns = round(self._limit_s * 1e9)
+            return Answer("call_tool", False, 1, 1 + lasted_ns, error_kind="timeout", error_message="gave up")
+        if self.layer == "connect":
+            lasted_ns = round(self.longest_s * 1e9)
+            return Answer("connect", False, 1, 1 + lasted_ns, error_kind="timeout", error_message="driver's limit")
+        return Answer("call_tool", True, 1, 1 + round(seconds * 1e9), {"progress": 3 * self._hears_progress})
+
+
+@pytest.mark.parametrize(
+    ("layer", "limit_s", "found_s"),
+    [("head", 30.0, 30.0), ("tool", 60.0, 60.0), ("idle", None, None), ("connect", 5.0, 5.0), ("connect", None, None)],
+)
+def test_the_bounds_of_a_limit_come_close(layer: LimitLayer, limit_s: float | None, found_s: float | None) -> None:
+    probe = ScriptedProbe(layer, limit_s)
+    facts = limits.find_limit(probe)  # type: ignore[arg-type]  # stands in for one
+    assert (facts.limit_s, facts.unknown) == (found_s, "")
+    if layer == "connect":
+        assert probe.tried == [90.0] and facts.answered_s is None
+    elif found_s is None:
+        assert probe.tried == [90.0] and facts.answered_s == 90.0
+    else:
+        assert facts.answered_s is not None and 0.9 * found_s <= facts.answered_s < found_s
+        assert probe.tried == [90.0, 0.95 * found_s]
+
+
+def test_a_client_that_asks_for_no_progress_has_no_result_there() -> None:
+    facts = limits.find_limit(ScriptedProbe("progress", 60.0, hears_progress=False))  # type: ignore[arg-type]
+    assert (facts.limit_s, facts.unknown) == (None, "the adapter asks for no progress")
+    assert limits.find_limit(ScriptedProbe("progress", 60.0)).limit_s == 60.0  # type: ignore[arg-type]
+
+
+def test_a_run_of_limits_is_told_in_words() -> None:
+    told = [
+        LimitFacts(layer="head", limit_s=30.0, answered_s=28.5, tried_s=90, message="timed out"),
+        LimitFacts(layer="tool", tried_s=90, answered_s=90),
+        LimitFacts(layer="progress", limit_s=60.0, tried_s=90),
+        LimitFacts(layer="body", tried_s=90, unknown="no such tool"),
+    ]
+    run = new_run("limits", {})
+    run.limits.append(ClientLimits(subject="typescript@1.32.2", layers=told))
+    (table,) = tables.tables(Run.from_json(run.to_json()))
+    assert table.columns == ("client", *LAYERS)
+    assert table.rows == [
+        ("typescript@1.32.2", "–", "30.0\N{NO-BREAK SPACE}s", "–", "> 90 s", "60.0\N{NO-BREAK SPACE}s", "–")
+    ]
+    assert any("no such tool" in note for note in table.notes)
+    words = verdict(run).replace("\N{NO-BREAK SPACE}", " ")
+    assert "gives up a call after 30.0 s where the head of the reply does not come" in words
+    assert "gives up after 60.0 s although progress comes" in words
+
+
+def found(ready: Ready, layer: LimitLayer, longest_s: float = 3.0) -> LimitFacts:
     with ExitStack() as stack:
         return limits.find_limit(limits.LayerProbe(ready, Places(stack), layer, longest_s, WaitingPrograms()))
 

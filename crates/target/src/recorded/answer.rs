@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 use crate::failure::RequestFailure;
 use crate::profile::ResponseMode;
 
+/// The beginning of a masked secret.
+pub(super) const REDACTED: &str = "[redacted ";
+
 /// A recorded request with its fate.
 #[derive(Debug)]
 pub(super) struct RecordedRequest {

@@ -4,7 +4,7 @@
 //! answers are given in the recorded order and from the first again after the last. A recorded request with masked or cut
 //! parameters is also found by the digest that the recorder made of the original text.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpace_record::{Digest, MessageNote};
@@ -12,7 +12,7 @@ use mcpace_wire::jsonrpc::{Request, code};
 use mcpace_wire::quote_printable;
 use serde_json::Value;
 
-use super::answer::{Fate, RecordedAnswer, RecordedRequest};
+use super::answer::{Fate, REDACTED, RecordedAnswer, RecordedOutcome, RecordedRequest};
 use crate::failure::RequestFailure;
 use crate::nearest::nearest_name;
 
@@ -53,6 +53,7 @@ impl Closeness {
 #[derive(Debug, Default)]
 pub(super) struct AnswerIndex {
     groups: Vec<AnswerGroup>,
+    methods: BTreeSet<String>,
     by_params: HashMap<(String, Value), usize>,
     by_digest: HashMap<(String, Option<String>, Digest), usize>,
     /// Groups of one method and one tool, prompt or resource, in the recorded order.
@@ -89,8 +90,11 @@ impl AnswerIndex {
 
     fn add_request(&mut self, request: RecordedRequest) {
         let RecordedRequest { method, params, name, digest, fate } = request;
+        self.methods.insert(method.clone());
         let named = (method.clone(), name.clone());
-        let digest_key = digest.map(|digest| (method.clone(), name, digest));
+        // Where the whole text is there, it decides.
+        let is_whole = params.as_ref().is_some_and(|params| !params.to_string().contains(REDACTED));
+        let digest_key = digest.filter(|_| !is_whole).map(|digest| (method.clone(), name, digest));
         let known = match (&params, &digest_key) {
             (Some(params), _) => self.by_params.get(&(method.clone(), params.clone())),
             (None, Some(key)) => self.by_digest.get(key),
@@ -124,13 +128,14 @@ impl AnswerIndex {
         }
     }
 
-    /// The first answer to any request of the method.
+    /// The first result of any request of the method, else its first failure.
     pub(super) fn first_answer(&self, method: &str) -> Option<&RecordedAnswer> {
-        self.groups.iter().filter(|group| group.method == method).find_map(|group| group.answers.first())
+        let answers = self.groups.iter().filter(|group| group.method == method).flat_map(|group| &group.answers);
+        answers.min_by_key(|answer| !matches!(answer.outcome, RecordedOutcome::Result(_)))
     }
 
     pub(super) fn knows_method(&self, method: &str) -> bool {
-        self.groups.iter().any(|group| group.method == method)
+        self.methods.contains(method)
     }
 
     /// Whether any request of a method that begins so has an answer.
@@ -179,9 +184,7 @@ impl AnswerIndex {
             self.by_name.keys().filter(|(of, _)| of == method).filter_map(|(_, name)| name.as_deref()).collect();
         names.sort_unstable();
         if names.is_empty() {
-            let mut methods: Vec<&str> = self.by_name.keys().map(|(method, _)| method.as_str()).collect();
-            methods.sort_unstable();
-            methods.dedup();
+            let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
             let message = format!("the recording has no {} (it has {})", quote_printable(method), listed(&methods));
             return RequestFailure::new(code::METHOD_NOT_FOUND, message);
         }

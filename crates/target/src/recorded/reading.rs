@@ -17,7 +17,7 @@ use mcpace_wire::mcp::{ParamsOutline, key};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::{Fate, HttpRefusal, RecordedAnswer, RecordedNotice, RecordedOutcome, RecordedRequest};
+use super::answer::{Fate, HttpRefusal, REDACTED, RecordedAnswer, RecordedNotice, RecordedOutcome, RecordedRequest};
 use super::index::{comparable_params, request_digest, target_name};
 use crate::failure::RequestFailure;
 use crate::profile::ResponseMode;
@@ -27,8 +27,6 @@ pub(super) const LOG_MESSAGE: &str = "notifications/message";
 
 /// Bytes of text that the requests and answers of a recording may have.
 const MOST_BYTES: usize = 1 << 30;
-/// The beginning of a masked secret.
-const REDACTED: &str = "[redacted ";
 
 /// Where an open request stands: its exchange over HTTP, and its id.
 type Place = (Option<ExchangeId>, String);
@@ -300,6 +298,9 @@ impl RecordingReading {
             exchange.answered.push((number, open.sent));
         }
         let answered = between(open.sent, at);
+        // Over stdio there is no head, and notifications need an event stream over HTTP.
+        let first_notice = open.notices.first().map_or(answered, |notice| notice.at);
+        let mode = if open.notices.is_empty() { mode } else { ResponseMode::Sse };
         let outcome = response.map(|response| match &response.outcome {
             Outcome::Result(result) => RecordedOutcome::Result((*result).to_owned()),
             Outcome::Error(error) => RecordedOutcome::Error(RequestFailure {
@@ -312,7 +313,7 @@ impl RecordingReading {
             Some(outcome) => Fate::Answered(RecordedAnswer {
                 outcome,
                 notices: open.notices,
-                head: between(open.sent, head).min(answered),
+                head: between(open.sent, head).min(first_notice),
                 at: answered,
                 end: answered,
                 mode,
