@@ -6,6 +6,7 @@ mod client;
 mod faults;
 mod life;
 mod oauth;
+mod pacing;
 mod protocol;
 mod recorded;
 mod shop;
