@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from mcp.client import streamable_http
 
 import authorization
 import driving
-from driving import SessionOpener, Unsupported, given, server_summary
+from driving import Hear, SessionOpener, Unsupported, given, server_summary
 
 # The SDK's own defaults, stated because a client with headers or authorization has to be built by the caller.
 HTTP_TIMEOUT_S = 30.0
@@ -23,6 +24,12 @@ class Driver(driving.Driver):
 
     def __init__(self) -> None:
         super().__init__("mcp", authorization.Wallet())
+
+    async def call_with_progress(self, session: Any, name: str, arguments: dict[str, Any], hear: Hear) -> Any:
+        """Calls a tool and asks for its progress."""
+        if "progress_callback" not in inspect.signature(session.call_tool).parameters:
+            raise Unsupported("this release takes no callback for progress")
+        return await session.call_tool(name, arguments, progress_callback=hear)
 
     def session_opener(self, command: dict[str, Any]) -> SessionOpener:
         """Chooses how to open a session. It may build a provider, so it runs before the clock starts."""

@@ -29,6 +29,8 @@ NAMES_LIMIT = 200
 # Time limit for closing a connection without a command that has a limit of its own.
 ABANDON_LIMIT_S = 2.0
 
+Hear = Callable[..., Awaitable[None]]
+"""Takes one notification of progress."""
 SessionOpener = Callable[[], Any]
 """Returns an async context manager that yields (session, summary of the server)."""
 
@@ -88,6 +90,10 @@ class Driver(ABC):
         """Requests one page of tools."""
         return await session.list_tools()
 
+    async def call_with_progress(self, session: Any, name: str, arguments: dict[str, Any], hear: Hear) -> Any:
+        """Calls a tool and asks for its progress."""
+        raise Unsupported("this adapter asks for no progress")
+
     async def call_session(self, session: Any, name: str, arguments: dict[str, Any]) -> Any:
         """Calls a tool."""
         return await session.call_tool(name, arguments)
@@ -131,7 +137,18 @@ class Driver(ABC):
 
     async def call_tool(self, command: dict[str, Any], limit_s: float) -> Outcome:
         name, arguments = str(command.get("name")), command.get("arguments") or {}
-        return await self._call(limit_s, lambda session: self.call_session(session, name, arguments), self.called)
+        if not command.get("progress"):
+            return await self._call(limit_s, lambda session: self.call_session(session, name, arguments), self.called)
+        heard: list[float] = []
+
+        async def hear(progress: float, *_: Any) -> None:
+            heard.append(progress)
+
+        return await self._call(
+            limit_s,
+            lambda session: self.call_with_progress(session, name, arguments, hear),
+            lambda reply: {**self.called(reply), "progress": len(heard)},
+        )
 
     async def disconnect(self, command: dict[str, Any], limit_s: float) -> Outcome:
         connection, self._connection = self._connection, None

@@ -172,7 +172,7 @@ class Target:
     """Its self-signed certificate, with ``tls``."""
     def __new__(
         cls,
-        profile: str,
+        profile: str | RecordedServer,
         *,
         port: int = 0,
         hold_s: float = 10.0,
@@ -188,6 +188,17 @@ class Target:
         """Waits, without limit, until a signal comes."""
     def stop(self) -> None:
         """Ends it. Does nothing the second time."""
+
+@final
+class RecordedServer:
+    """The answers of a recording, for a :class:`Target` or for a client over stdio."""
+
+    def __new__(cls, path: str, *, lenient: bool = False, time_scale: float = 1.0) -> RecordedServer: ...
+    def summary(self) -> dict[str, Any]:
+        """Counts: ``answers`` by method, requests ``cut``, ``unanswered`` and ``refused``, answers ``redacted`` and
+        ``asked``, and whether the recording is ``partial``."""
+    def serve_stdio(self) -> dict[str, Any]:
+        """Answers one client on stdin and stdout until it leaves. Returns the counters of a :class:`Target`."""
 
 @final
 class Shop:

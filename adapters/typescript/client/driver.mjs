@@ -24,9 +24,13 @@ export class Driver {
     provider: (command) => this.#provider(command),
     connect: (command, limitMs) => this.#connect(command, limitMs),
     list_tools: (_, limitMs) => this.#call(limitMs, (client, options) => client.listTools(undefined, options), tools),
-    call_tool: ({ name, arguments: given }, limitMs) => {
+    call_tool: ({ name, arguments: given, own_limits: ownLimits, progress }, limitMs) => {
       const params = { name, arguments: given ?? {} };
-      return this.#call(limitMs, (client, options) => sdk.callTool(client, params, options), called);
+      let heard = 0;
+      const asked = progress ? { onprogress: () => (heard += 1) } : {};
+      const options = (limits) => ({ ...(ownLimits ? {} : limits), ...asked });
+      const summary = (reply) => (progress ? { ...called(reply), progress: heard } : called(reply));
+      return this.#call(limitMs, (client, limits) => sdk.callTool(client, params, options(limits)), summary);
     },
     disconnect: (_, limitMs) => this.#disconnect(limitMs)
   };
@@ -62,7 +66,8 @@ export class Driver {
     const connection = { client: null, transport: null };
     const startNs = now();
     try {
-      await within(limitMs, open(connection, { timeout: limitMs }), 'not connected');
+      const options = command.own_limits ? {} : { timeout: limitMs };
+      await within(limitMs, open(connection, options), 'not connected');
     } catch (error) {
       const endNs = now();
       await close(connection).catch(() => {});

@@ -73,7 +73,7 @@ mod _core {
     #[pymodule_export]
     use super::shop::{Null, Shop};
     #[pymodule_export]
-    use super::target::{Target, check_faults};
+    use super::target::{RecordedServer, Target, check_faults};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

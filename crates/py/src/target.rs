@@ -1,19 +1,69 @@
-//! `Target`: a scripted server that runs in this process.
+//! `Target`: a scripted server that runs in this process, and `RecordedServer`: the answers of a recording.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
-use mcpace_target::{Faults, Options, Profile, ResponseMode, Secret};
+use mcpace_target::{Faults, Matching, Options, Profile, RecordedError, ResponseMode, Secret, serve_recording};
 use pyo3::prelude::*;
 
 use crate::json;
 use crate::problem::{IntoPython, OrRaise, Problem, UsageProblem};
-use crate::runtime::wait_detached;
+use crate::runtime::{run_detached, wait_detached};
 use crate::seconds::parse_seconds;
 
 /// Raises `UsageProblem` for faults that no target would take.
 #[pyfunction]
 pub(crate) fn check_faults(faults: Vec<String>) -> PyResult<()> {
     Faults::parse(&faults).map_err(mcpace_target::TargetError::from).or_raise().map(drop)
+}
+
+impl IntoPython for RecordedError {
+    fn into_python(self) -> PyErr {
+        match self {
+            RecordedError::Record(error) => error.into_python(),
+            _ => UsageProblem::new_err(self.to_string()),
+        }
+    }
+}
+
+/// The answers of a recording, to be served by a `Target` or over stdio.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct RecordedServer {
+    recorded: Arc<mcpace_target::RecordedServer>,
+}
+
+#[pymethods]
+impl RecordedServer {
+    #[new]
+    #[pyo3(signature = (path, *, lenient=false, time_scale=1.0))]
+    fn new(py: Python<'_>, path: String, lenient: bool, time_scale: f64) -> PyResult<Self> {
+        let matching = if lenient { Matching::Lenient } else { Matching::Strict };
+        run_detached(py, move || {
+            let open = || File::open(&path).map(BufReader::new);
+            let recorded = mcpace_target::RecordedServer::read(open, matching, time_scale).or_raise()?;
+            Ok(Self { recorded: Arc::new(recorded) })
+        })
+    }
+
+    /// Counts of the recording's requests.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, self.recorded.summary())
+    }
+
+    /// Answers one client on this process's stdin and stdout until the client leaves; returns the counters.
+    fn serve_stdio<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let serving = serve_recording(Arc::clone(&self.recorded), tokio::io::stdin(), tokio::io::stdout());
+        json::to_python(py, &wait_detached(py, serving)?.or_raise()?)
+    }
+}
+
+/// Content of a target: a profile or a recording.
+#[derive(FromPyObject)]
+enum Served<'py> {
+    Recorded(PyRef<'py, RecordedServer>),
+    Profile(String),
 }
 
 /// A scripted MCP server on loopback, on threads of its own.
@@ -33,7 +83,7 @@ impl Target {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
-        profile: &str,
+        profile: Served<'_>,
         port: u16,
         hold_s: f64,
         faults: Vec<String>,
@@ -42,10 +92,13 @@ impl Target {
         token: Option<String>,
         server_timing: bool,
     ) -> PyResult<Self> {
-        let profile: Profile = profile
-            .parse()
-            .map_err(|e: mcpace_target::UnknownProfile| mcpace_target::TargetError::from(e).into_python())?;
-        let mut options = Options::new(profile);
+        let mut options = match profile {
+            Served::Recorded(server) => Options::of_recording(Arc::clone(&server.recorded)),
+            Served::Profile(name) => {
+                let profile = name.parse::<Profile>().map_err(mcpace_target::TargetError::from).or_raise()?;
+                Options::new(profile)
+            }
+        };
         options.host = IpAddr::V4(Ipv4Addr::LOCALHOST);
         options.port = port;
         options.hold = parse_seconds("hold_s", hold_s)?;
@@ -55,8 +108,8 @@ impl Target {
         options.bearer_token = token.map(Secret::new);
         match response {
             None => {}
-            Some("json") => options.response = ResponseMode::Json,
-            Some("sse") => options.response = ResponseMode::Sse,
+            Some("json") => options.response = Some(ResponseMode::Json),
+            Some("sse") => options.response = Some(ResponseMode::Sse),
             Some(other) => {
                 return Err(UsageProblem::new_err(format!("response takes json or sse, not {other:?}")));
             }

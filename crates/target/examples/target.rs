@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             "--port" => options.port = arguments.next().ok_or("--port needs a number")?.parse()?,
             "--tls" => options.tls = true,
-            "--json" => options.response = ResponseMode::Json,
+            "--json" => options.response = Some(ResponseMode::Json),
             "--server-timing" => options.server_timing = true,
             _ => faults.push(argument),
         }

@@ -19,7 +19,7 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = Target::start(Options {
         faults: Faults::parse(["tool=1ms"])?,
-        response: ResponseMode::Json,
+        response: Some(ResponseMode::Json),
         ..Options::new(Profile::Simple)
     })
     .await?;

@@ -6,7 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use mcpace_wire::jsonrpc::{Message, Payload};
+use mcpace_wire::mcp::ParamsOutline;
 use serde::Serialize;
+
+use crate::recorded::{Closeness, RecordedServer};
 
 /// Counts since the target was started. All only grow, but [`Counters::open_connections`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -49,6 +53,9 @@ pub struct Counters {
     pub tokens_issued: u64,
     /// Requests refused for want of a valid token.
     pub unauthorized: u64,
+    /// Requests to a recording: `equal` to a recorded one, answered as the `nearest` one, or with `none` that fits.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub matches: BTreeMap<&'static str, u64>,
 }
 
 /// The counters that a running target adds to.
@@ -59,6 +66,31 @@ impl Tally {
     /// Changes the counts.
     pub(crate) fn change_counts(&self, change: impl FnOnce(&mut Counters)) {
         change(&mut self.lock_counters());
+    }
+
+    /// Counts the messages that a recording is asked with. Names that the recording doesn't have are not counted, so that
+    /// memory stays bounded.
+    pub(crate) fn count_messages(&self, payload: &Payload<'_>, recorded: &RecordedServer) {
+        for message in payload.messages() {
+            self.change_counts(|counters| match message {
+                Message::Request(request) => {
+                    let method = if recorded.knows_method(&request.method) { &request.method } else { "other" };
+                    count_one(&mut counters.requests, method);
+                    let outline = ParamsOutline::parse_routing(request.params).unwrap_or_default();
+                    let tool = outline.name.filter(|_| request.method == "tools/call");
+                    if let Some(tool) = tool.filter(|tool| recorded.knows_name(&request.method, tool)) {
+                        count_one(&mut counters.tools, tool);
+                    }
+                }
+                Message::Notification(_) => counters.notifications += 1,
+                Message::Response(_) => {}
+            });
+        }
+    }
+
+    /// Counts how near the recorded request was.
+    pub(crate) fn count_match(&self, closeness: Closeness) {
+        self.change_counts(|counters| count_one(&mut counters.matches, closeness.as_str()));
     }
 
     /// The counts as they are now.

@@ -6,14 +6,16 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use mcpace_wire::Revision;
-use mcpace_wire::jsonrpc::{Id, Request, code, write_error, write_result};
+use mcpace_wire::jsonrpc::{Id, Request, code, write_result};
 use mcpace_wire::mcp::key;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::counters::{Tally, count_one};
+use crate::failure::RequestFailure;
 use crate::faults::{FaultKind, Faults};
+use crate::pacing::Pacing;
 use crate::timer::Timer;
 use crate::timing::{Layers, ServiceTime};
 use crate::tools::Tool;
@@ -28,38 +30,20 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) tally: &'a Tally,
     /// Whether the request is of 2026-07-28 or later.
     pub(crate) is_modern: bool,
+    /// Tools of the profile.
+    pub(crate) tools: &'static [Tool],
 }
 
 /// A request's outcome before it is encoded, since its timing is not known yet.
 #[derive(Debug)]
 pub(crate) struct Dispatched {
     id: Id<'static>,
-    outcome: Result<Value, DispatchFailure>,
+    outcome: Result<Value, RequestFailure>,
     pub(crate) inner: ServiceTime,
     /// Whether the request asked for its timing.
     pub(crate) wants_timing: bool,
-}
-
-/// A JSON-RPC error.
-#[derive(Debug, Clone)]
-pub(crate) struct DispatchFailure {
-    pub(crate) code: i64,
-    pub(crate) message: Cow<'static, str>,
-    pub(crate) data: Option<Value>,
-}
-
-impl DispatchFailure {
-    pub(crate) fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), data: None }
-    }
-
-    /// The error as a JSON-RPC response.
-    pub(crate) fn to_response(&self, id: Option<&Id<'_>>) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing fails on maps whose keys are no strings; `Value` has none.
-        let _ = write_error(&mut bytes, id, self.code, &self.message, self.data.as_ref());
-        bytes
-    }
+    /// Times of the reply that the caller chose, and the request's progress token.
+    pub(crate) pacing: Option<(Pacing, Option<Value>)>,
 }
 
 /// The parameters that any method here looks at.
@@ -85,6 +69,7 @@ impl Dispatcher<'_> {
             &params,
             Ok(Params { meta: Some(meta), .. }) if meta.contains_key(key::TIMING)
         );
+        let pacing = params.as_ref().ok().and_then(|params| self.chosen_pacing(&request.method, params));
         let outcome = match params {
             Ok(params) => self.run_method(&request.method, &params, &mut service).await,
             Err(failure) => Err(failure),
@@ -95,7 +80,18 @@ impl Dispatcher<'_> {
             outcome: outcome.map(|result| self.finish_result(&request.method, result)),
             inner: ServiceTime { dispatch, service },
             wants_timing,
+            pacing,
         }
+    }
+
+    /// The times that a call of `answer` chooses.
+    fn chosen_pacing(&self, method: &str, params: &Params<'_>) -> Option<(Pacing, Option<Value>)> {
+        let is_answer = method == "tools/call" && params.name.as_deref() == Some(Tool::Answer.name());
+        if !is_answer || !self.tools.contains(&Tool::Answer) {
+            return None;
+        }
+        let token = params.meta.as_ref().and_then(|meta| meta.get(key::PROGRESS_TOKEN)).cloned();
+        Pacing::parse(params.arguments?.get()).ok().map(|pacing| (pacing, token))
     }
 
     async fn run_method(
@@ -103,7 +99,7 @@ impl Dispatcher<'_> {
         method: &str,
         params: &Params<'_>,
         service: &mut Duration,
-    ) -> Result<Value, DispatchFailure> {
+    ) -> Result<Value, RequestFailure> {
         let known = matches!(
             (method, self.is_modern),
             ("initialize" | "ping", false) | ("server/discover", true) | ("tools/list" | "tools/call", _)
@@ -111,22 +107,23 @@ impl Dispatcher<'_> {
         let counted = if known { method } else { "other" };
         self.tally.change_counts(|counters| count_one(&mut counters.requests, counted));
         if !known {
-            return Err(DispatchFailure::new(code::METHOD_NOT_FOUND, "this method is not served here"));
+            return Err(RequestFailure::new(code::METHOD_NOT_FOUND, "this method is not served here"));
         }
         match method {
             "initialize" => Ok(initialize_result(params.protocol_version.as_deref())),
             "server/discover" => Ok(discover_result()),
-            "tools/list" => Ok(tool_list(self.is_modern)),
+            "tools/list" => Ok(tool_list(self.tools, self.is_modern)),
             "tools/call" => self.call_tool(params, service).await,
             _ => Ok(json!({})),
         }
     }
 
-    async fn call_tool(&self, params: &Params<'_>, service: &mut Duration) -> Result<Value, DispatchFailure> {
+    async fn call_tool(&self, params: &Params<'_>, service: &mut Duration) -> Result<Value, RequestFailure> {
         self.timer.sleep(self.faults.delay_for(FaultKind::Dispatch, "tools/call")).await;
-        let tool = params.name.as_deref().and_then(Tool::from_name).ok_or_else(|| {
-            let all = Tool::ALL.map(Tool::name).join(", ");
-            DispatchFailure::new(code::INVALID_PARAMS, format!("unknown tool (tools: {all})"))
+        let tool = params.name.as_deref().and_then(Tool::from_name).filter(|tool| self.tools.contains(tool));
+        let tool = tool.ok_or_else(|| {
+            let all = self.tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ");
+            RequestFailure::new(code::INVALID_PARAMS, format!("unknown tool (tools: {all})"))
         })?;
         self.tally.change_counts(|counters| count_one(&mut counters.tools, tool.name()));
         let begun = Instant::now();
@@ -166,7 +163,7 @@ impl Dispatcher<'_> {
 
 impl Dispatched {
     /// The error's code, if the request failed.
-    pub(crate) fn failure(&self) -> Option<&DispatchFailure> {
+    pub(crate) fn failure(&self) -> Option<&RequestFailure> {
         self.outcome.as_ref().err()
     }
 
@@ -187,10 +184,10 @@ impl Dispatched {
     }
 }
 
-fn read_params(params: Option<&RawValue>) -> Result<Params<'_>, DispatchFailure> {
+fn read_params(params: Option<&RawValue>) -> Result<Params<'_>, RequestFailure> {
     params.map_or(Ok(Params::default()), |params| {
         serde_json::from_str(params.get())
-            .map_err(|error| DispatchFailure::new(code::INVALID_PARAMS, format!("invalid params: {error}")))
+            .map_err(|error| RequestFailure::new(code::INVALID_PARAMS, format!("invalid params: {error}")))
     })
 }
 
@@ -217,8 +214,9 @@ fn discover_result() -> Value {
     })
 }
 
-fn tool_list(is_modern: bool) -> Value {
-    let mut list = json!({"tools": Tool::ALL.map(Tool::tool_definition)});
+fn tool_list(tools: &[Tool], is_modern: bool) -> Value {
+    let tools: Vec<Value> = tools.iter().map(|tool| tool.tool_definition()).collect();
+    let mut list = json!({"tools": tools});
     if is_modern {
         list["ttlMs"] = json!(LIST_TTL_MS);
         list["cacheScope"] = json!("public");

@@ -1,9 +1,9 @@
 //! The MCP endpoint: POST, GET and DELETE of the Streamable HTTP transport.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use http::header::RETRY_AFTER;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
 use mcpace_wire::http::{MediaType, Rejection, SessionId, name};
 use mcpace_wire::jsonrpc::{Message, Payload, Request, code};
@@ -12,7 +12,8 @@ use crate::dispatch::{Dispatched, Dispatcher};
 use crate::era::{self, Era};
 use crate::faults::FaultKind;
 use crate::profile::ResponseMode;
-use crate::reply::{Opening, Results, status_reply};
+use crate::recorded::{HttpRefusal, RecordedServer, ReplyContent, refusal_message};
+use crate::reply::{MessageKind, Opening, Reply, TimedMessage, plain_json, status_reply};
 use crate::script::Script;
 use crate::session::{TargetSessions, UnknownSession};
 use crate::site::{Early, Site, problem_response, redirect_response, rejection_response};
@@ -37,15 +38,21 @@ impl Site {
         let refused = |rejection| rejection_response(&rejection, id);
         let era = era::of_post(&head.headers, &payload).map_err(refused)?;
         let begins_session = self.check_session(&era, &payload).map_err(refused)?;
-        let mode = self.response_mode(&head.headers).map_err(refused)?;
+        let mode = accepted_mode(self.response, &head.headers).map_err(refused)?;
         self.check_retry(&payload, &method)?;
 
-        let dispatched = self.dispatch_payload(&payload, &era).await;
-        let delay = self.shaper.faults.delay_for(FaultKind::Headers, &method);
-        self.shaper.timer.sleep(delay).await;
-        let mut response = match dispatched.is_empty() {
-            true => status_reply(StatusCode::ACCEPTED),
-            false => self.shape_reply(received, &era, mode, &method, payload.is_batch(), dispatched),
+        let mut response = match &self.recorded {
+            Some(recorded) => self.replay_payload(recorded, received, &payload, &era, &head.headers, &method).await,
+            None => {
+                let dispatched = self.dispatch_payload(&payload, &era).await;
+                let late = dispatched.iter().find_map(|one| one.pacing.as_ref()).map(|(pacing, _)| pacing.head());
+                self.wait_for_head(received, late.unwrap_or_default()).await;
+                self.delay_head(&method).await;
+                match dispatched.is_empty() {
+                    true => status_reply(StatusCode::ACCEPTED),
+                    false => self.shape_reply(received, &era, mode, &method, payload.is_batch(), dispatched),
+                }
+            }
         };
         if let (true, Some(sessions)) = (begins_session, &self.sessions) {
             self.tally.change_counts(|counters| counters.sessions_begun += 1);
@@ -110,19 +117,6 @@ impl Site {
         known.map(|()| false).map_err(|UnknownSession| Rejection::SessionNotFound)
     }
 
-    /// The target's own response mode, or the other one where the client takes only that. Without the header everything
-    /// is taken (RFC 9110 §12.5.1).
-    fn response_mode(&self, headers: &HeaderMap) -> Result<ResponseMode, Rejection> {
-        let Some(accept) = era::request_headers(headers).accept else {
-            return Ok(self.response);
-        };
-        match (self.response, accept.json(), accept.event_stream()) {
-            (ResponseMode::Json, true, _) | (ResponseMode::Sse, true, false) => Ok(ResponseMode::Json),
-            (ResponseMode::Sse, _, true) | (ResponseMode::Json, false, true) => Ok(ResponseMode::Sse),
-            (_, false, false) => Err(Rejection::NotAcceptable),
-        }
-    }
-
     /// The retry-after fault: every other POST with a request in it is put off.
     fn check_retry(&self, payload: &Payload<'_>, method: &str) -> Result<(), Early> {
         let wait = self.shaper.faults.delay_for(FaultKind::RetryAfter, method);
@@ -147,6 +141,7 @@ impl Site {
             timer: &self.shaper.timer,
             tally: &self.tally,
             is_modern: *era == Era::Modern,
+            tools: self.tools,
         };
         let mut dispatched = Vec::new();
         for message in payload.messages() {
@@ -175,7 +170,8 @@ impl Site {
         let replying = Instant::now();
         let mut header = None;
         let failed = dispatched.iter().find_map(|one| one.failure().map(|failure| failure.code));
-        let mut encoded: Vec<Vec<u8>> = dispatched
+        let paced = dispatched.iter().find_map(|one| one.pacing.as_ref().map(|pacing| (pacing.0, pacing.1.clone())));
+        let mut messages: Vec<TimedMessage> = dispatched
             .into_iter()
             .map(|one| {
                 let layers = Layers::new(received, replying, one.inner, &inner);
@@ -183,16 +179,97 @@ impl Site {
                 if header.is_none() {
                     header = told.map(Layers::server_timing);
                 }
-                one.into_response(told)
+                TimedMessage::now(one.into_response(told))
             })
             .collect();
-        let results = match (is_batch, encoded.pop()) {
-            (false, Some(only)) => Results::One(only),
-            (_, last) => {
-                encoded.extend(last);
-                Results::Batch(encoded)
+        let mut part_period = None;
+        if let Some((pacing, token)) = paced {
+            for message in &mut messages {
+                message.at = pacing.answer();
             }
+            messages.extend(pacing.messages(token.as_ref()).into_iter().map(|(at, notice)| match notice {
+                Some(bytes) => TimedMessage { at, bytes, kind: MessageKind::Notice },
+                None => TimedMessage { at, bytes: Vec::new(), kind: MessageKind::Comment },
+            }));
+            part_period = pacing.part_period();
+        }
+        let reply = Reply { received, messages, is_batch, end: Duration::ZERO, part_period };
+        let mut response = self.shape_of_era(era, mode, method, failed, reply);
+        if let Some(header) = header.and_then(|header| HeaderValue::try_from(header).ok()) {
+            response.headers_mut().insert(SERVER_TIMING, header);
+        }
+        response
+    }
+
+    /// Answers every request in the payload from the recording, at the recorded times.
+    async fn replay_payload(
+        &self,
+        recorded: &RecordedServer,
+        received: Instant,
+        payload: &Payload<'_>,
+        era: &Era,
+        headers: &HeaderMap,
+        method: &str,
+    ) -> Response<Script> {
+        self.tally.count_messages(payload, recorded);
+        let is_modern = *era == Era::Modern;
+        let replies: Vec<_> = payload_requests(payload)
+            .map(|request| (request, recorded.reply_to(request, is_modern)))
+            .inspect(|(_, reply)| self.tally.count_match(reply.closeness))
+            .collect();
+        let head = replies.iter().map(|(_, reply)| reply.head).max().unwrap_or_default();
+        self.wait_for_head(received, head).await;
+        self.delay_head(method).await;
+        let Some((_, first)) = replies.first() else {
+            return status_reply(StatusCode::ACCEPTED);
         };
+        if let (ReplyContent::Status(refusal), false) = (&first.answer, payload.is_batch()) {
+            return refusal_response(refusal);
+        }
+        // A client that accepts neither was refused before.
+        let own = self.forced_response.unwrap_or(first.mode);
+        let mode = accepted_mode(own, headers).unwrap_or(own);
+        let end = replies.iter().map(|(_, reply)| reply.end).max().unwrap_or_default();
+        let mut failed = None;
+        let mut messages = Vec::new();
+        for (request, reply) in replies {
+            let notice = |(at, bytes)| TimedMessage { at, bytes, kind: MessageKind::Notice };
+            messages.extend(reply.notices.into_iter().map(notice));
+            let bytes = match reply.answer {
+                ReplyContent::Message(bytes, code) => {
+                    failed = failed.or(code);
+                    bytes
+                }
+                ReplyContent::Status(refusal) => refusal_message(&request.id, &refusal),
+            };
+            messages.push(TimedMessage { at: reply.at, bytes, kind: MessageKind::Answer });
+        }
+        let reply = Reply { received, messages, is_batch: payload.is_batch(), end, part_period: None };
+        self.shape_of_era(era, mode, method, failed, reply)
+    }
+
+    /// Waits until the head is due, or the target is to stop.
+    async fn wait_for_head(&self, received: Instant, head: Duration) {
+        tokio::select! {
+            _ = self.shaper.timer.sleep(head.saturating_sub(received.elapsed())) => {}
+            () = self.shaper.stopped() => {}
+        }
+    }
+
+    /// The `headers` fault.
+    async fn delay_head(&self, method: &str) {
+        self.shaper.timer.sleep(self.shaper.faults.delay_for(FaultKind::Headers, method)).await;
+    }
+
+    /// The reply with the status that its era has for errors.
+    fn shape_of_era(
+        &self,
+        era: &Era,
+        mode: ResponseMode,
+        method: &str,
+        failed: Option<i64>,
+        reply: Reply,
+    ) -> Response<Script> {
         let opening = match era {
             Era::Legacy(revision, _) if revision.has_priming_events() => Opening::Priming,
             _ => Opening::Comment,
@@ -204,18 +281,40 @@ impl Site {
             _ => None,
         };
         let mode = status.map_or(mode, |_| ResponseMode::Json);
-        let mut response = self.shaper.shape_reply(mode, method, opening, results);
+        let mut response = self.shaper.shape_reply(mode, method, opening, reply);
         if let Some(status) = status {
             *response.status_mut() = status;
-        }
-        if let Some(header) = header.and_then(|header| HeaderValue::try_from(header).ok()) {
-            response.headers_mut().insert(SERVER_TIMING, header);
         }
         response
     }
 }
 
-fn payload_requests<'p, 'a>(payload: &'p Payload<'a>) -> impl Iterator<Item = &'p Request<'a>> {
+/// The recorded HTTP error.
+fn refusal_response(refusal: &HttpRefusal) -> Response<Script> {
+    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = plain_json(status, refusal.body.clone().into_bytes());
+    for (name, value) in [(CONTENT_TYPE, &refusal.content_type), (RETRY_AFTER, &refusal.retry_after)] {
+        if let Some(value) = value.as_deref().and_then(|value| HeaderValue::try_from(value).ok()) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// The response mode `own`, or the other one where the client takes only that. Without the header everything is taken
+/// (RFC 9110 §12.5.1).
+fn accepted_mode(own: ResponseMode, headers: &HeaderMap) -> Result<ResponseMode, Rejection> {
+    let Some(accept) = era::request_headers(headers).accept else {
+        return Ok(own);
+    };
+    match (own, accept.json(), accept.event_stream()) {
+        (ResponseMode::Json, true, _) | (ResponseMode::Sse, true, false) => Ok(ResponseMode::Json),
+        (ResponseMode::Sse, _, true) | (ResponseMode::Json, false, true) => Ok(ResponseMode::Sse),
+        (_, false, false) => Err(Rejection::NotAcceptable),
+    }
+}
+
+pub(crate) fn payload_requests<'p, 'a>(payload: &'p Payload<'a>) -> impl Iterator<Item = &'p Request<'a>> {
     payload.messages().iter().filter_map(|message| match message {
         Message::Request(request) => Some(request),
         _ => None,

@@ -60,6 +60,15 @@ pub enum TargetError {
         profile: Profile,
     },
 
+    /// A recording answers with its own tools, ids and results.
+    #[error(
+        "fault `{kind}` changes what the tools of a profile do, and a recording has none; change its times instead"
+    )]
+    FaultOfProfiles {
+        /// The fault that asked.
+        kind: FaultKind,
+    },
+
     /// Somebody else listens there.
     #[error("{address} is already in use; choose another port, or 0 for any free one")]
     PortInUse {
@@ -80,6 +89,10 @@ pub enum TargetError {
     #[error("cannot set up TLS with a self-signed certificate: {0}")]
     Certificate(String),
 
+    /// Reading from or writing to a client over stdio failed.
+    #[error("the connection over stdio failed: {0}")]
+    Stdio(#[source] io::Error),
+
     /// The timer's thread could not be started.
     #[error("cannot start the timer thread: {0}")]
     Timer(#[source] io::Error),
@@ -95,8 +108,11 @@ impl TargetError {
             | Self::TokenMissing { .. }
             | Self::FaultNeedsTls { .. }
             | Self::FaultNeedsSessions { .. }
-            | Self::FaultNeedsOAuth { .. } => Blame::Caller,
-            Self::PortInUse { .. } | Self::Listen { .. } | Self::Certificate(_) | Self::Timer(_) => Blame::Environment,
+            | Self::FaultNeedsOAuth { .. }
+            | Self::FaultOfProfiles { .. } => Blame::Caller,
+            Self::PortInUse { .. } | Self::Listen { .. } | Self::Certificate(_) | Self::Stdio(_) | Self::Timer(_) => {
+                Blame::Environment
+            }
         }
     }
 }

@@ -6,6 +6,9 @@
 //! [`Options::server_timing`]. It answers every revision from 2024-11-05 (over Streamable HTTP) to 2026-07-28 on one
 //! endpoint.
 //!
+//! A target can also answer from a recording: see [`RecordedServer`], [`Options::of_recording`] for HTTP and
+//! [`serve_recording`] for stdio.
+//!
 //! Beside it stand what a comparison of servers needs: [`RunningShop`], the product API behind the shop
 //! workload's tools, and [`Null`], the server that does nothing.
 //!
@@ -34,11 +37,14 @@ mod dispatch;
 mod endpoint;
 mod era;
 mod error;
+mod failure;
 mod faults;
 mod nearest;
 mod null;
 mod oauth;
+mod pacing;
 mod profile;
+mod recorded;
 mod reply;
 mod script;
 mod secret;
@@ -46,6 +52,7 @@ mod server;
 mod session;
 mod shop;
 mod site;
+mod stdio;
 mod target;
 mod timer;
 mod timing;
@@ -57,6 +64,8 @@ pub use error::{Blame, TargetError};
 pub use faults::{Fault, FaultError, FaultKind, Faults};
 pub use null::Null;
 pub use profile::{Profile, ResponseMode, UnknownProfile};
+pub use recorded::{Matching, RecordedError, RecordedServer, RecordedSummary};
 pub use secret::Secret;
 pub use shop::{PRODUCTS, RunningShop};
+pub use stdio::serve_recording;
 pub use target::{Options, Target};

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::nearest::{nearest_name, printable_name};
+use crate::tools::Tool;
 
 /// A server whose behaviour a target takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -20,11 +21,13 @@ pub enum Profile {
     Notion,
     /// A bearer token that must equal an expected one; replies end at once.
     Github,
+    /// [`Profile::Simple`] with the tool `answer`, whose caller chooses when the parts of the reply come.
+    Limits,
 }
 
 impl Profile {
     /// Every profile, in the order of the documentation.
-    pub const ALL: [Self; 3] = [Self::Simple, Self::Notion, Self::Github];
+    pub const ALL: [Self; 4] = [Self::Simple, Self::Notion, Self::Github, Self::Limits];
 
     /// The name that users type.
     #[must_use]
@@ -33,18 +36,21 @@ impl Profile {
             Self::Simple => "simple",
             Self::Notion => "notion",
             Self::Github => "github",
+            Self::Limits => "limits",
         }
     }
 
     /// Behaviour of the profile.
     pub(crate) fn behaviour(self) -> Behaviour {
         match self {
+            Self::Limits => Behaviour { tools: &Tool::ALL, ..Self::Simple.behaviour() },
             Self::Simple => Behaviour {
                 authorization: Authorization::None,
                 sessions: false,
                 standalone_stream: false,
                 holds_replies_open: false,
                 response: ResponseMode::Sse,
+                tools: &Tool::COMMON,
             },
             Self::Notion => Behaviour {
                 authorization: Authorization::OAuth,
@@ -52,6 +58,7 @@ impl Profile {
                 standalone_stream: true,
                 holds_replies_open: true,
                 response: ResponseMode::Sse,
+                tools: &Tool::COMMON,
             },
             Self::Github => Behaviour {
                 authorization: Authorization::Bearer,
@@ -59,6 +66,7 @@ impl Profile {
                 standalone_stream: false,
                 holds_replies_open: false,
                 response: ResponseMode::Sse,
+                tools: &Tool::COMMON,
             },
         }
     }
@@ -120,6 +128,7 @@ pub(crate) struct Behaviour {
     pub(crate) standalone_stream: bool,
     pub(crate) holds_replies_open: bool,
     pub(crate) response: ResponseMode,
+    pub(crate) tools: &'static [Tool],
 }
 
 /// Credentials that a request needs to be served.
@@ -146,9 +155,9 @@ mod tests {
         let error = "notoin".parse::<Profile>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown profile `notoin`; did you mean `notion`? (profiles: simple, notion, github)"
+            "unknown profile `notoin`; did you mean `notion`? (profiles: simple, notion, github, limits)"
         );
         let error = "postgresql".parse::<Profile>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown profile `postgresql` (profiles: simple, notion, github)");
+        assert_eq!(error.to_string(), "unknown profile `postgresql` (profiles: simple, notion, github, limits)");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The order of what a body does is the order of this file's steps; nothing is decided later.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -37,25 +37,35 @@ pub(crate) enum Opening {
 }
 
 impl Shaper {
-    /// The reply that carries `results`: one JSON-RPC response, or those of a batch.
+    /// The reply as JSON or as an event stream.
     pub(crate) fn shape_reply(
         &self,
         mode: ResponseMode,
         method: &str,
         opening: Opening,
-        results: Results,
+        reply: Reply,
     ) -> Response<Script> {
         match mode {
-            ResponseMode::Json => self.json_reply(method, results.into_json()),
-            ResponseMode::Sse => self.sse_reply(method, opening, results.into_events()),
+            ResponseMode::Json => self.json_reply(method, reply),
+            ResponseMode::Sse => self.sse_reply(method, opening, reply),
         }
     }
 
-    fn json_reply(&self, method: &str, body: Vec<u8>) -> Response<Script> {
+    fn json_reply(&self, method: &str, reply: Reply) -> Response<Script> {
+        let last = reply.messages.iter().map(|message| message.at).max().unwrap_or_default();
+        let (received, part_period) = (reply.received, reply.part_period);
+        let due = received + last;
+        let body = reply.into_json();
         let length = body.len();
         let mut steps = Vec::new();
         self.add_pause(&mut steps, self.faults.delay_for(FaultKind::FirstByte, method));
-        self.add_result(&mut steps, method, body.into());
+        match part_period {
+            Some(period) => self.add_parts(&mut steps, received, last, period, &body.into()),
+            None => {
+                self.add_wait_until(&mut steps, due);
+                self.add_result(&mut steps, method, body.into());
+            }
+        }
         let end = self.faults.delay_for(FaultKind::StreamEnd, method);
         let script = if end.is_zero() {
             Script::with_length(length, steps)
@@ -67,7 +77,7 @@ impl Shaper {
         with_type(script, "application/json")
     }
 
-    fn sse_reply(&self, method: &str, opening: Opening, events: Vec<Vec<u8>>) -> Response<Script> {
+    fn sse_reply(&self, method: &str, opening: Opening, mut reply: Reply) -> Response<Script> {
         let between = self.faults.delay_for(FaultKind::BetweenEvents, method);
         let two_writes = self.faults.is_on(FaultKind::TwoWrites, method);
         let mut steps = Vec::new();
@@ -77,11 +87,23 @@ impl Shaper {
             steps.push(ScriptStep::Flush);
         }
         if !self.faults.is_on(FaultKind::NoResult, method) {
-            for event in events {
+            reply.messages.sort_by_key(|message| message.at);
+            for message in reply.messages {
+                if let (MessageKind::Answer, Some(period)) = (message.kind, reply.part_period) {
+                    let event = sse_event(&message.bytes).into();
+                    self.add_parts(&mut steps, reply.received, message.at, period, &event);
+                    continue;
+                }
+                self.add_wait_until(&mut steps, reply.received + message.at);
                 self.add_pause(&mut steps, between);
-                self.add_result(&mut steps, method, event.into());
+                match message.kind {
+                    MessageKind::Answer => self.add_result(&mut steps, method, sse_event(&message.bytes).into()),
+                    MessageKind::Notice => steps.push(ScriptStep::Write(sse_event(&message.bytes).into())),
+                    MessageKind::Comment => steps.push(ScriptStep::Write(Opening::Comment.encode_event())),
+                }
             }
             self.add_pause(&mut steps, self.hold);
+            self.add_wait_until(&mut steps, reply.received + reply.end);
         }
         self.add_pause(&mut steps, self.faults.delay_for(FaultKind::StreamEnd, method));
         event_stream(Script::chunked(steps))
@@ -104,6 +126,22 @@ impl Shaper {
         }
     }
 
+    /// Waits until the target is to stop.
+    pub(crate) async fn stopped(&self) {
+        // The sender goes only with the target.
+        let _ = self.stopping.clone().wait_for(|stopping| *stopping).await;
+    }
+
+    /// The bytes in equal parts, one each `period`, the last at `at`.
+    fn add_parts(&self, steps: &mut Vec<ScriptStep>, received: Instant, at: Duration, period: Duration, bytes: &Bytes) {
+        let parts = (at.as_millis() / period.as_millis().max(1)).clamp(1, bytes.len().max(1) as u128) as usize;
+        for part in 0..parts {
+            let due = at * (part as u32 + 1) / parts as u32;
+            self.add_wait_until(steps, received + due);
+            steps.push(ScriptStep::Write(bytes.slice(bytes.len() * part / parts..bytes.len() * (part + 1) / parts)));
+        }
+    }
+
     /// A stream that stays open until its session ends.
     pub(crate) fn standalone_stream(&self, mut session: watch::Receiver<()>) -> Response<Script> {
         let mut stopping = self.stopping.clone();
@@ -119,14 +157,26 @@ impl Shaper {
 
     fn add_pause(&self, steps: &mut Vec<ScriptStep>, delay: Duration) {
         if !delay.is_zero() {
-            let (timer, mut stopping) = (self.timer.clone(), self.stopping.clone());
-            steps.push(ScriptStep::Wait(Box::pin(async move {
-                tokio::select! {
-                    _ = timer.sleep(delay) => {}
-                    _ = stopping.wait_for(|stopping| *stopping) => {}
-                }
-            })));
+            self.add_wait(steps, move || delay);
         }
+    }
+
+    /// Waits until the time has come, if it has not when the step is reached.
+    fn add_wait_until(&self, steps: &mut Vec<ScriptStep>, due: Instant) {
+        if due > Instant::now() {
+            self.add_wait(steps, move || due.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// `delay` is asked when the step is reached.
+    fn add_wait(&self, steps: &mut Vec<ScriptStep>, delay: impl FnOnce() -> Duration + Send + 'static) {
+        let (timer, mut stopping) = (self.timer.clone(), self.stopping.clone());
+        steps.push(ScriptStep::Wait(Box::pin(async move {
+            tokio::select! {
+                _ = timer.sleep(delay()) => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+            }
+        })));
     }
 }
 
@@ -144,42 +194,65 @@ impl Opening {
     }
 }
 
-/// Encoded JSON-RPC responses.
+/// JSON-RPC messages that a reply carries, with the times from `received` at which they go out.
 #[derive(Debug)]
-pub(crate) enum Results {
-    /// Reply to one request.
-    One(Vec<u8>),
-    /// Replies to a batch; at least one.
-    Batch(Vec<Vec<u8>>),
+pub(crate) struct Reply {
+    pub(crate) received: Instant,
+    pub(crate) messages: Vec<TimedMessage>,
+    /// Whether the answers are an array in a JSON body.
+    pub(crate) is_batch: bool,
+    /// When an event stream ends at the earliest.
+    pub(crate) end: Duration,
+    /// Time between two parts of the last answer, which is then complete at its time, if it is sent in parts.
+    pub(crate) part_period: Option<Duration>,
 }
 
-impl Results {
+/// One JSON-RPC message of a reply.
+#[derive(Debug)]
+pub(crate) struct TimedMessage {
+    pub(crate) at: Duration,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kind: MessageKind,
+}
+
+/// Kinds of a reply's messages. A JSON body has no place for any but answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    Answer,
+    /// A notification.
+    Notice,
+    /// A comment of the event stream, without bytes of its own.
+    Comment,
+}
+
+impl TimedMessage {
+    /// An answer that goes out at once.
+    pub(crate) fn now(bytes: Vec<u8>) -> Self {
+        Self { at: Duration::ZERO, bytes, kind: MessageKind::Answer }
+    }
+}
+
+impl Reply {
     fn into_json(self) -> Vec<u8> {
-        match self {
-            Self::One(response) => response,
-            Self::Batch(responses) => {
-                let mut body = vec![b'['];
-                body.extend(responses.join(&b','));
-                body.push(b']');
-                body
-            }
+        let mut answers = self
+            .messages
+            .into_iter()
+            .filter(|message| message.kind == MessageKind::Answer)
+            .map(|message| message.bytes);
+        if !self.is_batch {
+            return answers.next().unwrap_or_default();
         }
-    }
-
-    fn into_events(self) -> Vec<Vec<u8>> {
-        let responses = match self {
-            Self::One(response) => vec![response],
-            Self::Batch(responses) => responses,
-        };
-        responses.into_iter().map(|response| sse_event(&response)).collect()
+        let mut body = vec![b'['];
+        body.extend(answers.collect::<Vec<_>>().join(&b','));
+        body.push(b']');
+        body
     }
 }
 
-/// JSON-RPC responses are made by `serde_json`, so they are UTF-8 and have no line breaks.
+/// JSON-RPC messages are made by `serde_json` or were parsed by it, so they are UTF-8.
 fn sse_event(response: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(response.len() + 32);
-    let data = String::from_utf8_lossy(response).into_owned();
-    Event { event: Some("message".to_owned()), data, ..Event::default() }.encode(&mut bytes);
+    sse::encode_message(response, None, &mut bytes);
     bytes
 }
 

@@ -17,11 +17,13 @@ use crate::counters::{Tally, count_one};
 use crate::faults::FaultKind;
 use crate::oauth::{AuthorizationServer, EndpointAnswer, TokenRefused};
 use crate::profile::ResponseMode;
+use crate::recorded::RecordedServer;
 use crate::reply::{Shaper, plain_json, status_reply};
 use crate::script::Script;
 use crate::secret::Secret;
 use crate::session::TargetSessions;
 use crate::target::ENDPOINT;
+use crate::tools::Tool;
 
 /// Larger request bodies are refused.
 const LARGEST_BODY: usize = 4 << 20;
@@ -38,7 +40,13 @@ pub(crate) struct Site {
     pub(crate) guard: RequiredCredentials,
     pub(crate) sessions: Option<TargetSessions>,
     pub(crate) standalone_stream: bool,
+    /// Tools of the profile.
+    pub(crate) tools: &'static [Tool],
+    /// Answers every request, instead of the profile's methods.
+    pub(crate) recorded: Option<Arc<RecordedServer>>,
     pub(crate) response: ResponseMode,
+    /// How recorded results are sent, where it isn't as the recorded server did.
+    pub(crate) forced_response: Option<ResponseMode>,
     pub(crate) server_timing: bool,
     pub(crate) shaper: Shaper,
     /// Requests that the `retry-after` fault could have refused: it refuses every other one.

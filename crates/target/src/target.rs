@@ -13,6 +13,7 @@ use crate::error::TargetError;
 use crate::faults::{FaultKind, Faults};
 use crate::oauth::{AuthorizationServer, Policy};
 use crate::profile::{Authorization, Profile, ResponseMode};
+use crate::recorded::RecordedServer;
 use crate::reply::Shaper;
 use crate::secret::Secret;
 use crate::server::{self, OpenListener};
@@ -29,6 +30,9 @@ pub(crate) const ENDPOINT: &str = "/mcp";
 pub struct Options {
     /// Whose behaviour the target takes on.
     pub profile: Profile,
+    /// Recording that answers every request, instead of the profile's tools. Make these options with
+    /// [`Options::of_recording`].
+    pub recorded: Option<Arc<RecordedServer>>,
     /// The address to listen on; loopback unless said.
     pub host: IpAddr,
     /// The port; 0 takes any free one.
@@ -39,8 +43,8 @@ pub struct Options {
     pub faults: Faults,
     /// Whether to speak TLS, with a self-signed certificate.
     pub tls: bool,
-    /// How results are sent.
-    pub response: ResponseMode,
+    /// How results are sent; `None` for the profile's own way, or as the recorded server did.
+    pub response: Option<ResponseMode>,
     /// Whether to keep sessions for the legacy revisions; 2026-07-28 has none.
     pub sessions: bool,
     /// Whether to tell the time spent in each layer in every reply, not only when asked.
@@ -61,18 +65,26 @@ impl Options {
         let behaviour = profile.behaviour();
         Self {
             profile,
+            recorded: None,
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             hold: Duration::from_secs(10),
             faults: Faults::none(),
             tls: false,
-            response: behaviour.response,
+            response: None,
             sessions: behaviour.sessions,
             server_timing: false,
             bearer_token: None,
             token_lifetime: Duration::from_secs(3600),
             public_origins: Vec::new(),
         }
+    }
+
+    /// Serves a recording on any free loopback port: sessions as the recorded server kept them, no authorization.
+    #[must_use]
+    pub fn of_recording(recorded: Arc<RecordedServer>) -> Self {
+        let sessions = recorded.has_sessions();
+        Self { recorded: Some(recorded), sessions, ..Self::new(Profile::Simple) }
     }
 
     fn check(&self) -> Result<(), TargetError> {
@@ -82,6 +94,10 @@ impl Options {
             return Err(TargetError::TokenMissing { profile: self.profile });
         }
         let needs = |kind| self.faults.contains(kind).then_some(kind);
+        let of_profiles = [FaultKind::Dispatch, FaultKind::Tool, FaultKind::WrongId, FaultKind::OversizedReply];
+        if let (Some(kind), Some(_)) = (of_profiles.into_iter().find_map(needs), &self.recorded) {
+            return Err(TargetError::FaultOfProfiles { kind });
+        }
         if let (Some(kind), false) = (needs(FaultKind::TlsHandshake), self.tls) {
             return Err(TargetError::FaultNeedsTls { kind });
         }
@@ -227,8 +243,14 @@ fn make_site(
         origin,
         guard,
         sessions: options.sessions.then(|| TargetSessions::new(lost_after)),
-        standalone_stream: behaviour.standalone_stream,
-        response: options.response,
+        standalone_stream: match &options.recorded {
+            Some(recorded) => recorded.has_standalone_stream(),
+            None => behaviour.standalone_stream,
+        },
+        tools: behaviour.tools,
+        recorded: options.recorded,
+        response: options.response.unwrap_or(behaviour.response),
+        forced_response: options.response,
         server_timing: options.server_timing,
         shaper: Shaper {
             faults: options.faults,

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::pacing::Pacing;
 use crate::timer::Timer;
 
 /// The longest that `wait` waits.
@@ -22,10 +23,14 @@ pub(crate) enum Tool {
     Double,
     Wait,
     Payload,
+    /// Only in profile `limits`.
+    Answer,
 }
 
 impl Tool {
-    pub(crate) const ALL: [Self; 5] = [Self::Echo, Self::Greet, Self::Double, Self::Wait, Self::Payload];
+    pub(crate) const ALL: [Self; 6] = [Self::Echo, Self::Greet, Self::Double, Self::Wait, Self::Payload, Self::Answer];
+    /// The tools of every profile.
+    pub(crate) const COMMON: [Self; 5] = [Self::Echo, Self::Greet, Self::Double, Self::Wait, Self::Payload];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
@@ -38,6 +43,7 @@ impl Tool {
             Self::Double => "double",
             Self::Wait => "wait",
             Self::Payload => "payload",
+            Self::Answer => "answer",
         }
     }
 
@@ -57,6 +63,13 @@ impl Tool {
                 "bytes",
                 json!({"type": "integer", "minimum": 0, "maximum": MOST_PAYLOAD_BYTES}),
             ),
+            Self::Answer => {
+                return json!({
+                    "name": self.name(),
+                    "description": "Answers at a chosen time, in a chosen way",
+                    "inputSchema": Pacing::input_schema(),
+                });
+            }
         };
         json!({
             "name": self.name(),
@@ -94,6 +107,8 @@ impl Tool {
                 }
                 Ok("x".repeat(bytes))
             }
+            // The reply is shaped later, so nothing waits here.
+            Self::Answer => Ok(Pacing::parse(arguments.map_or("{}", RawValue::get))?.answer_text()),
         }
     }
 }

@@ -26,6 +26,7 @@ SECTIONS = {
         "measure": "Split a server's time by layer and name causes.",
         "explain": "Change one thing at a time on a server, or explain a recording.",
         "clients": "Run real SDK releases as clients and find their time.",
+        "limits": "Find the time after which real SDK releases give up.",
         "layers": "Measure the layers inside one Python server.",
         "record": "Record what passes between a client and a server.",
         "wrap": "Record all servers of a host, for as long as you like.",

@@ -181,6 +181,10 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     if run.kind == "check":
         failed = any(case.error and not case.trials_s for case in run.cases if case.operation == "connect")
         return UNREACHABLE if failed else DONE
+    if run.kind == "limits":
+        return (
+            DONE if any(not facts.unknown for client in run.client_limits for facts in client.layers) else UNREACHABLE
+        )
     if run.kind == "explain":
         is_located = run.ladder is not None and bool(run.ladder.layers)
         return DONE if is_located or any(one.ratio is not None for one in run.factors) else UNREACHABLE

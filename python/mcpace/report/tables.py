@@ -15,7 +15,7 @@ from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.run import Case, Run
 from mcpace.report.model.tokens import ContextTokens
-from mcpace.report.words import check, ladder, processes
+from mcpace.report.words import check, ladder, limits, processes
 from mcpace.report.words import drift as drift_words
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share, size
 from mcpace.report.words.start import short_name
@@ -61,6 +61,8 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
         return [_process_table(run.processes)] if run.processes.servers else []
     if run.comparison is not None:
         return [_listing_table(one) for one in run.comparison.drifts]
+    if run.kind == "limits":
+        return [_limits_table(run)]
     if run.ladder is not None:
         return [_ladder_table(run, run.ladder)]
     return [table for target in targets(run) if (table := _session_table(run, target)) is not None]
@@ -259,6 +261,15 @@ def _ladder_table(run: Run, made: Ladder) -> Table:
     return Table(
         "Where a call's time is", ("request", "median", "requests", "adds", "layer"), rows, where, ladder.notes(made)
     )
+
+
+def _limits_table(run: Run) -> Table:
+    layers = tuple(limits.LAYERS)
+    rows: list[tuple[str, ...]] = []
+    for client in run.client_limits:
+        found = {facts.layer: limits.cell(facts) for facts in client.layers}
+        rows.append((clean(client.subject, 28), *(found.get(layer, "–") for layer in layers)))
+    return Table("When the client gives up", ("client", *layers), rows, notes=limits.notes(run.client_limits))
 
 
 def _first_median(case: Case | None) -> str:

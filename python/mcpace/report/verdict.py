@@ -19,6 +19,7 @@ from mcpace.report.words import (
     factors,
     findings,
     layers,
+    limits,
     load,
     processes,
     recording,
@@ -59,10 +60,12 @@ def sentences(run: Run) -> list[str]:
     if run.kind == "layers":
         return layers.sentences(run)
     if run.kind in ("compare", "gate"):
-        limits = tokens.sentences(run)
-        return [*limits, *comparison.sentences(run)] if run.comparison is not None or not limits else limits
+        told = tokens.sentences(run)
+        return [*told, *comparison.sentences(run)] if run.comparison is not None or not told else told
     if run.kind == "explain":
         return factors.sentences(run)
+    if run.kind == "limits":
+        return limits.sentences(run.client_limits)
     if run.kind == "recording":
         return recording.sentences(run)
     if run.kind == "check":

@@ -1,9 +1,9 @@
 """Support for tests of servers: in-memory clients for any principal, made-up tokens, and a frozen clock for rate
-limits.
+limits. Support for tests of clients: a server that answers from a recording.
 
 A call of such a client passes dispatch, guards, validation and results, like a call over HTTP. Only the network and the
-verification of tokens are left out. pytest finds the fixtures ``mcp_client`` and ``frozen_rate_limits`` automatically
-(:mod:`mcpace.testing.plugin`).
+verification of tokens are left out. pytest finds the fixtures ``mcp_client``, ``mcp_recording`` and
+``frozen_rate_limits`` automatically (:mod:`mcpace.testing.plugin`).
 
 Design constraint: serving never needs this package. The package is quick to import, because pytest imports it with the
 plugin, and it doesn't import pytest.
@@ -11,6 +11,9 @@ plugin, and it doesn't import pytest.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from mcpace.server.app import MCPServer
     from mcpace.server.auth.bearer_tokens import AccessToken
 
-__all__ = ["RateLimitClock", "connect", "connect_sync", "freeze_rate_limits", "token"]
+__all__ = ["RateLimitClock", "connect", "connect_sync", "freeze_rate_limits", "serve_recording", "token"]
 
 
 def connect(server: Any, *, principal: Any = None, **options: Any) -> Client:
@@ -39,6 +42,26 @@ def connect_sync(server: Any, *, principal: Any = None, **options: Any) -> SyncC
     from mcpace.client.options import OnBehalf
 
     return SyncClient(OnBehalf(server, principal), **options)
+
+
+@contextmanager
+def serve_recording(path: str | PathLike[str], *, match: str = "strict", time_scale: float = 0) -> Iterator[str]:
+    """Serves a recording on loopback for the block; yields the URL.
+
+    ``match``: ``strict``, or ``lenient``, which also takes the nearest recorded request of the same tool, prompt or
+    resource. ``time_scale``: factor for the recorded times; 0 answers at once. Raises ``ValueError`` for another match,
+    and ``mcpace._core.UsageProblem`` where the file can't be served.
+    """
+    from mcpace import _core
+
+    if match not in ("strict", "lenient"):
+        raise ValueError(f"match is strict or lenient, not {match!r}")
+    recorded = _core.RecordedServer(fspath(path), lenient=match == "lenient", time_scale=time_scale)
+    target = _core.Target(recorded)
+    try:
+        yield target.url
+    finally:
+        target.stop()
 
 
 def token(subject: str = "tester", *, scopes: Any = (), client_id: str = "test-client", **claims: Any) -> AccessToken:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,24 @@ def mcp_client() -> Iterator[Callable[..., SyncClient]]:
 
         def begin(server: Any, *, principal: Any = None, **options: Any) -> SyncClient:
             return stack.enter_context(connect_sync(server, principal=principal, **options))
+
+        yield begin
+
+
+@pytest.fixture
+def mcp_recording() -> Iterator[Callable[..., str]]:
+    """Serves recordings: ``url = mcp_recording("search.jsonl.zst")`` returns the URL of a server that answers as the
+    recorded one did, until the end of the test.
+
+    ``match="lenient"`` also takes the nearest recorded request, and ``time_scale=1`` keeps the recorded times; without
+    it, answers come at once.
+    """
+    from mcpace.testing import serve_recording
+
+    with ExitStack() as stack:
+
+        def begin(path: str | Path, *, match: str = "strict", time_scale: float = 0) -> str:
+            return stack.enter_context(serve_recording(path, match=match, time_scale=time_scale))
 
         yield begin
 

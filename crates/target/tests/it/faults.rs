@@ -9,7 +9,7 @@ use crate::client::{Ask, Connection, faulty, limited, response, start, text};
 /// The reply to greet, cut into what came before the long wait and what came after it.
 async fn around_the_wait(fault: &str, mode: ResponseMode) -> (String, String) {
     let faults = Faults::parse([fault]).unwrap();
-    let target = start(Options { faults, response: mode, ..Options::new(Profile::Simple) }).await;
+    let target = start(Options { faults, response: Some(mode), ..Options::new(Profile::Simple) }).await;
     let mut connection = Connection::open(&target).await;
     connection.send(&Ask::greet().encoded()).await;
     let before = connection.one_read().await;
@@ -109,7 +109,7 @@ async fn connection_close_is_said_and_done() {
 async fn close_mid_reply_gives_half_a_result_and_no_end() {
     for mode in [ResponseMode::Sse, ResponseMode::Json] {
         let faults = Faults::parse(["close-mid-reply"]).unwrap();
-        let target = start(Options { faults, response: mode, ..Options::new(Profile::Simple) }).await;
+        let target = start(Options { faults, response: Some(mode), ..Options::new(Profile::Simple) }).await;
         let mut connection = Connection::open(&target).await;
         connection.send(&Ask::greet().encoded()).await;
         let reply = connection.until_closed().await;

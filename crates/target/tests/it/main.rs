@@ -6,6 +6,8 @@ mod client;
 mod faults;
 mod life;
 mod oauth;
+mod pacing;
 mod protocol;
+mod recorded;
 mod shop;
 mod timing;

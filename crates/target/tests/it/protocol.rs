@@ -27,7 +27,7 @@ async fn initialize_gives_the_version_that_was_asked_or_the_latest_with_initiali
 #[tokio::test]
 async fn a_result_comes_as_sse_or_as_json_with_its_length() {
     for (mode, media) in [(ResponseMode::Sse, "text/event-stream"), (ResponseMode::Json, "application/json")] {
-        let target = start(Options { response: mode, ..Options::new(Profile::Simple) }).await;
+        let target = start(Options { response: Some(mode), ..Options::new(Profile::Simple) }).await;
         let mut connection = Connection::open(&target).await;
         let (head, body) = connection.exchange(&Ask::greet()).await;
         assert_eq!(head.header("content-type"), Some(media));

@@ -24,6 +24,7 @@ from mcpace.report.model.factors import Factor
 from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.layers import LayerFacts, LayersFacts
+from mcpace.report.model.limits import ClientLimits
 from mcpace.report.model.load import LoadCase
 from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.recording import RecordingFacts
@@ -51,6 +52,7 @@ Kind = Literal[
     "recording",
     "check",
     "processes",
+    "limits",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -434,6 +436,8 @@ class Run(Model):
     """For experiments on a live target: the factors, in the order in which they were tested."""
     ladder: Ladder | None = None
     """For experiments on a live target: requests that each reach one layer further."""
+    client_limits: list[ClientLimits] = []
+    """For time limits of clients: each release, in the requested order."""
     comparison: Comparison | None = None
     """For a comparison or a gate, whose second side's cases are those of this run."""
     layers: LayersFacts | None = None

@@ -127,6 +127,12 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
             yield from _layers_method()
         case "explain":
             yield from _factors_method()
+        case "limits":
+            yield (
+                "Limits",
+                "A scripted server answers after the longest time. A client that gives up earlier is then asked with "
+                "shorter times, until the longest answered time and the time at which it gave up are a tenth apart.",
+            )
         case "compare":
             yield from _two_runs_method()
         case "gate" if run.comparison and "measured-once" in run.comparison.warnings:
