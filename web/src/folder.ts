@@ -57,7 +57,13 @@ function flights(entries: readonly Entry[]): HTMLElement {
   return section(
     "flights",
     "Servers of your hosts",
-    h("p", { class: "said" }, "The newest recording of each server that ", h("code", {}, "mcpace wrap"), " has wrapped."),
+    h(
+      "p",
+      { class: "said" },
+      "The newest recording of each server that ",
+      h("code", {}, "mcpace wrap"),
+      " has wrapped.",
+    ),
     h(
       "ul",
       { class: "runs" },

@@ -1,7 +1,7 @@
 //! A flight recorder's files: a folder of recordings of bounded size, in which the oldest make room for the newest.
 //!
 //! Design constraints. Several recorders may share a folder, because a host may start a server twice: each writes files
-//! of its own, holds a lock on the file that it writes, and removes no locked file. What is recorded never waits for the
+//! of its own, holds a lock on the file that it writes, and removes no locked file. Events never wait for the
 //! disk: where a file can't be written, events are dropped and counted, the loss is reported once, and writing is tried
 //! again after a while.
 

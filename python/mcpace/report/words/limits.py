@@ -13,7 +13,7 @@ LAYERS: dict[LimitLayer, str] = {
     "progress": "progress comes for the call",
     "body": "the answer comes in small parts",
 }
-"""What happens while a client waits, by layer."""
+"""Behaviour of the server while a client waits, by layer."""
 LONGEST = 120
 
 
