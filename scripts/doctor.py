@@ -24,7 +24,7 @@ SERVERS = ("redis", "postgresql")
 PACKAGES = (*SERVERS, "chromium", "ip", "nft")
 INSTALL_LIMIT_S = 600
 
-RUST = (1, 88)
+RUST = (1, 89)
 PYTHON = (3, 11)
 NODE = (20, 19)
 

@@ -5,16 +5,15 @@
 //! disk: where a file can't be written, events are dropped and counted, the loss is reported once, and writing is tried
 //! again after a while.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use mcpace_record::{Event, EventKind, RecordError, RecordingHead, Writer};
-use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::monotonic_now;
+use crate::private::{create_new_private, create_private_folder};
 
 /// How the names of the files end.
 const ENDING: &str = ".jsonl.zst";
@@ -124,7 +123,7 @@ impl FlightRing {
 
     /// Begins a file, whose first event tells how many were lost before it.
     fn start_file(&mut self) -> Result<(), RecordError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.options.folder)?;
+        create_private_folder(&self.options.folder)?;
         self.make_room()?;
         let mut file = Writer::new(CountedFile { file: create_locked(&self.options.folder)?, written: 0 }, &self.head)?;
         if self.lost > 0 {
@@ -202,19 +201,18 @@ impl Write for CountedFile {
 fn create_locked(folder: &Path) -> io::Result<File> {
     let time = humantime::format_rfc3339_micros(SystemTime::now()).to_string().replace(['-', ':'], "");
     let path = folder.join(format!("{time}-{}{ENDING}", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let file = options.open(path)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    let file = create_new_private(&path)?;
+    file.try_lock()?;
     Ok(file)
 }
 
 /// Whether a recorder writes the file.
 fn is_in_use(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Mutex;

@@ -1,6 +1,6 @@
 //! Files that hold what passed between client and server: readable by their owner alone.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -10,11 +10,28 @@ use std::path::Path;
 /// # Errors
 /// The file can't be made or opened.
 pub fn create_private(path: &Path) -> io::Result<File> {
+    private_options().create(true).truncate(true).open(path)
+}
+
+/// Creates a file with mode 0600. Replaces no file, and follows no link.
+pub(crate) fn create_new_private(path: &Path) -> io::Result<File> {
+    private_options().create_new(true).open(path)
+}
+
+/// Creates a folder with mode 0700, and those above it, where they are missing.
+pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
 }
 
 #[cfg(test)]
