@@ -31,7 +31,8 @@ from page import page_of
 from mcpace.lab.errors import LabError
 from mcpace.lab.explain.recording_run import explain_recording
 from mcpace.lab.paths import neutral_folder
-from mcpace.lab.processes.child_processes import end_group, ended_strays, run_child, wait_exit
+from mcpace.lab.processes.child_processes import end_group, run_child, wait_exit
+from mcpace.lab.processes.strays import ended_strays
 from mcpace.report.groups import group_findings
 
 MCPACE = str(Path(sys.executable).with_name("mcpace"))

@@ -7,7 +7,6 @@ listing, so no request can name a path.
 
 from __future__ import annotations
 
-import fcntl
 import threading
 import time
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from mcpace.lab.hosts.flights import Flight, list_flights
 from mcpace.report.page.build import head, page_of
 from mcpace.report.page.model import Entry, Head, Page
 from mcpace.report.words.quantities import clean
+from mcpace.system.files import try_lock
 
 WAIT_FACTOR = 40.0
 """Pause after an explanation, as a multiple of its time."""
@@ -86,7 +86,9 @@ class Flights:
         except OSError:
             return None  # it made room for newer ones
         if explained.page is None:
-            return Entry(id=name, state="unreadable", changed=changed, reason=f"{flight.server}: {explained.reason}")
+            return Entry(
+                id=name, state="unreadable", changed=changed, reason=f"{clean(flight.server, 60)}: {explained.reason}"
+            )
         return Entry(id=name, state="live" if is_in_use(file) else "done", changed=changed, head=explained.page.head)
 
     def _explained(self, name: str, flight: Flight, file: Path) -> _Explained:
@@ -103,12 +105,9 @@ def is_in_use(file: Path) -> bool:
     """Whether a flight recorder writes the file, which it locks."""
     try:
         with file.open("rb") as opened:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+            return not try_lock(opened.fileno())
     except OSError:
         return False
-    return False
 
 
 def _explain(flight: Flight, file: Path, stamp: tuple[int, int]) -> _Explained:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,9 +126,17 @@ def test_files_that_cannot_be_served(recording: Path, tmp_path: Path) -> None:
 
 
 def test_a_recording_that_was_cut_off_is_served_as_far_as_it_goes(recording: Path, tmp_path: Path) -> None:
-    whole = recording.read_bytes()
-    (tmp_path / "cut.jsonl.zst").write_bytes(whole[:-10])
-    recorded = _core.RecordedServer(str(tmp_path / "cut.jsonl.zst"))
+    (tmp_path / "server.py").write_text(echo_server.SERVER)
+    file, cut = tmp_path / "whole.jsonl.zst", tmp_path / "cut.jsonl.zst"
+    upstream = f"stdio:{echo_server.interpreter()} {tmp_path / 'server.py'} 0"
+    with SyncClient([*COMMAND, "record", "--upstream", upstream, "--out", str(file)]) as client:
+        client.call_tool("echo", {"text": "tea"})
+        until = time.monotonic() + LIMIT_S
+        while not (file.exists() and "tools/call" in json.dumps(_core.Recording.load(str(file)).events())):
+            assert time.monotonic() < until, "the call was not written"
+        # The recorder goes on, so the file has no end.
+        cut.write_bytes(file.read_bytes())
+    recorded = _core.RecordedServer(str(cut))
     assert recorded.summary()["partial"] and recorded.summary()["answers"]["initialize"] == 1
     assert not _core.RecordedServer(str(recording)).summary()["partial"]
 

@@ -176,7 +176,7 @@ def test_the_full_port_accepts_nobody() -> None:
 def test_a_release_of_the_sdk_shows_its_limits_in_a_run(tmp_path: Path) -> None:
     ended = run("limits", "python@1.30.0", "--timeout", "3s", "--json", folder=tmp_path)
     assert ended.code == 0, ended.stderr
-    (client,) = json.loads(ended.stdout)["limits"]
+    (client,) = json.loads(ended.stdout)["client_limits"]
     assert [facts["layer"] for facts in client["layers"]] == list(LAYERS)
     # Its time-outs are longer than what is tried.
     assert all(facts["limit_s"] is None and not facts["unknown"] for facts in client["layers"]), client

@@ -745,11 +745,11 @@ SLOWER = {"pause_s": 0.3}
 def test_a_tool_that_is_gone_at_the_second_attempt_is_broken(words: tuple[str, ...], tmp_path: Path) -> None:
     ended, made = gate_of(tmp_path, {**SLOWER, "then": "without"}, {}, *words)
     assert ended.code == 1, ended.stderr
-    assert made.comparison is not None and made.comparison.reasons == ["broken"]
+    assert made.comparison is not None and made.comparison.reasons == ["broken", "drift"]
     [lost] = made.comparison.attempts[1].broken
     assert lost.operation == "call" and ("no such tool" in (lost.error or "")) is bool(words)
     assert [len(one.trials_s) for one in made.cases if one.operation == "list"] == [TRIALS]
-    assert judged_in_junit(made) == ("1", "0")
+    assert judged_in_junit(made) == ("2", "0")
 
 
 @pytest.mark.parametrize(

@@ -288,8 +288,14 @@ def test_many_clients_that_try_again_at_the_same_moments_are_named() -> None:
 
 
 def tools(number: int) -> bytes:
-    schema = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "x" * 60} for n in range(8)}}
-    return json.dumps([{"name": f"tool{n}", "inputSchema": schema} for n in range(number)]).encode()
+    def schema(tool: int) -> dict[str, object]:
+        described = {f"p{n}": f"{tool} {n} {'x' * 60}" for n in range(8)}
+        return {
+            "type": "object",
+            "properties": {name: {"type": "string", "description": words} for name, words in described.items()},
+        }
+
+    return json.dumps([{"name": f"tool{n}", "inputSchema": schema(n)} for n in range(number)]).encode()
 
 
 @pytest.mark.parametrize("number", [142, 10])

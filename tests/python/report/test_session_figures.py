@@ -98,7 +98,7 @@ def test_measure_tells_start_up_first_and_later_calls_apart(lazy: str, tmp_path:
     # A start-up below every threshold is reported, but never as a cost of a call.
     assert "No cause of lost time was found in its calls." in told
     assert "What a session waits for" in ended.stdout and "later calls" in ended.stdout
-    assert "tokens of a model's context (an estimate" in " ".join(ended.stdout.split())
+    assert "tokens of it to the model" in " ".join(ended.stdout.split())
     [table] = page_of(run).tables
     assert table.columns[1:] == ["start-up", "first list", "later lists", "first call", "later calls"]
     # The session's recording is complete.

@@ -6,6 +6,7 @@ server is started here, gets one ``initialize``, and is ended after its first an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -61,6 +62,7 @@ def measure_imports(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             env={**os.environ, **dict(environment), VARIABLE: "1"},
             start_new_session=True,
         )
@@ -76,11 +78,9 @@ def measure_imports(
 def _read_stderr(child: subprocess.Popen[bytes], limit_s: float) -> bytes:
     """Output on stderr until the first line on stdout, the end of stdout, or the limit."""
     assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-    try:
+    # A program that has ended has left its output.
+    with contextlib.suppress(OSError):
         child.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
-        child.stdin.flush()
-    except OSError:
-        pass  # it has ended; its output is still there
     until, read = time.monotonic() + limit_s, bytearray()
     with selectors.DefaultSelector() as selector:
         for stream in (child.stdout, child.stderr):

@@ -216,7 +216,7 @@ def find_limit(probe: LayerProbe) -> LimitFacts:
 
 def _narrow_limit(probe: LayerProbe, facts: LimitFacts) -> None:
     if probe.layer == "progress":
-        heard = probe.answer_after(3 * PERIOD_MS / 1_000)
+        heard = probe.answer_after(1.5 * PERIOD_MS / 1_000)
         if not heard.result.get("progress"):
             facts.unknown = "the adapter asks for no progress" if heard.ok else _reason(heard)
             return

@@ -29,25 +29,35 @@ GENERATIONS = 16
 """Most rounds of ending strays: a stray that ends may leave strays of its own."""
 POLL_MS = 50
 PR_SET_CHILD_SUBREAPER = 36
-
-
-def adopt_orphans() -> bool:
-    """Makes this process adopt orphaned descendants (``PR_SET_CHILD_SUBREAPER``). Returns whether that worked."""
-    return sys.platform == "linux" and bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+PR_GET_CHILD_SUBREAPER = 37
 
 
 @contextmanager
 def ended_strays() -> Iterator[None]:
     """Kills, after the ``with`` block, every child of this process that it did not have before. Call it where no child
-    of the block is needed any more.
+    of the block is needed any more. In the block this process adopts orphaned descendants (``PR_SET_CHILD_SUBREAPER``
+    of prctl(2)).
     """
-    before = _child_ids()
-    is_adopting = adopt_orphans()
+    before, adopted_before = _child_ids(), _adopts_orphans()
+    is_adopting = _set_adoption(True)
     try:
         yield
     finally:
         if is_adopting:
             _end_strays(before)
+            _set_adoption(adopted_before)
+
+
+def _adopts_orphans() -> bool:
+    if sys.platform != "linux":
+        return False
+    answer = ctypes.c_int()
+    return ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0) == 0 and answer.value != 0
+
+
+def _set_adoption(adopts: bool) -> bool:
+    """Has this process adopt orphaned descendants, or not. Returns whether that worked."""
+    return sys.platform == "linux" and bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(adopts), 0, 0, 0) == 0)
 
 
 def _child_ids() -> set[int]:

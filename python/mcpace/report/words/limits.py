@@ -44,7 +44,7 @@ def sentences(clients: list[ClientLimits]) -> list[str]:
         progress = limits.get("progress")
         if progress is not None and progress.limit_s is not None:
             told.append(f"{name} gives up after {duration(progress.limit_s)} although progress comes.")
-    return told
+    return told or ["No client was tried."]
 
 
 def notes(clients: list[ClientLimits]) -> list[str]:
