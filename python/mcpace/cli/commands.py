@@ -62,8 +62,8 @@ SECTIONS = {
 """The list of ``mcpace --help``: a command is imported only when it runs."""
 SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 COMMANDS = tuple(SUMMARIES)
-LAB_PACKAGES = ("json5", "numpy", "packaging", "rich", "toktok-rs", "uv")
-"""Packages of the extra ``lab``, which most commands need."""
+LAB_PACKAGES = ("json5", "numpy", "packaging", "rich", "toktok", "uv")
+"""Modules of the extra ``lab``, which most commands need."""
 COMPLETE_VARIABLE = "_MCPACE_COMPLETE"
 """Environment variable with which a shell's completion script asks for completions."""
 SERVE = "serve"
@@ -72,6 +72,9 @@ SERVE = "serve"
 
 class Commands(TyperGroup):
     """All commands, each imported when it is used. Errors become one sentence and an exit code."""
+
+    reads_settings = True
+    """Whether a settings file sets defaults."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command of the command line and exits with its exit code."""
@@ -110,7 +113,7 @@ class Commands(TyperGroup):
             if near := get_close_matches(args[0], COMMANDS, n=1):
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]}?")
         name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and not ctx.resilient_parsing:
+        if command is not None and self.reads_settings and not ctx.resilient_parsing:
             from mcpace.cli.settings_file import load_defaults
 
             own = command.context_class(command, info_name=name, parent=ctx)

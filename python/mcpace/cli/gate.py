@@ -20,6 +20,7 @@ from mcpace.lab.compare.token_limits import TokenLimits
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.targets import Target
+from mcpace.lab.tokens import require_tokenizer
 
 
 def register(app: typer.Typer) -> None:
@@ -78,6 +79,8 @@ def gate(
     --tokens and --max-result-tokens fail where TARGET takes more of a model's context; they need no base.
     """
     limits = TokenLimits(tokens, max_result_tokens)
+    if limits:
+        require_tokenizer()
     is_alone = bool(limits) and base is None and baseline is None
     if (base is None) == (baseline is None) and not is_alone:
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")

@@ -25,6 +25,8 @@ def main() -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     threading.Thread(target=_end_with_supervisor, daemon=True).start()
+    # An agent may write the settings file of the working folder, and the user agreed to the bounds in the arguments.
+    commands.Commands.reads_settings = False
     commands.main()
 
 

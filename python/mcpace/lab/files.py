@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
+from mcpace.system.files import open_file
 
 
 def is_unicode(text: str) -> bool:
@@ -19,7 +22,9 @@ def read_text(path: Path, what: str, most: int) -> str:
     Raises :class:`UsageProblem` where the file can't be read, is larger, or is not text.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_file(path, os.O_RDONLY, follow_links=True), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageProblem(f"cannot read {what} {path}: it is no regular file")
             read = file.read(most + 1)
         text = read.decode()
     except (OSError, UnicodeDecodeError) as error:

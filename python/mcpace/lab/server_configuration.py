@@ -160,18 +160,29 @@ class _Entry:
     def _folder(self) -> Path | None:
         if not self._has_member("cwd"):
             return None
-        folder = project_folder(self._config) / Path(self._string_value("cwd")).expanduser()
+        folder = self._path("cwd")
         if not folder.is_dir():
-            raise self._member_problem("cwd", f"is {folder}, which is no folder")
+            raise self._member_problem("cwd", f"is {self._members['cwd']}, which is no folder")
         return folder
+
+    def _path(self, member: str) -> Path:
+        """The path of a member, from the folder of the project on."""
+        try:
+            return project_folder(self._config) / Path(self._string_value(member)).expanduser()
+        except RuntimeError as error:
+            raise self._member_problem(member, "names the home of a user that does not exist") from error
 
     def _file_pairs(self, member: str) -> list[tuple[str, str]]:
         """Variables of a file with lines ``NAME=value``."""
         if not self._has_member(member):
             return []
-        path = project_folder(self._config) / Path(self._string_value(member)).expanduser()
+        try:
+            text = read_text(self._path(member), member, MOST_BYTES)
+        except UsageProblem as problem:
+            # The path may hold the value of a variable, which is a secret.
+            raise self._member_problem(member, f"is {self._members[member]}, which cannot be read") from problem
         pairs = []
-        for line in read_text(path, f"{member} of server {self._name!r}", MOST_BYTES).splitlines():
+        for line in text.splitlines():
             if (match := ENVIRONMENT_LINE.fullmatch(line)) is not None:
                 value = match[2]
                 is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""

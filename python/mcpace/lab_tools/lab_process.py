@@ -144,7 +144,10 @@ class LabProcess:
                 is_late = not await _wait_with_progress(process, command, report)
             finally:
                 await _end(process, child)
-        sentence = await errors
+        # A descendant that lives on may hold the other end of stderr.
+        await asyncio.wait({errors}, timeout=REPORT_S)
+        sentence = errors.result() if errors.done() else ""
+        errors.cancel()
         if is_late:
             sentence = f"the time limit of {command.limit_s:.0f} s was reached"
         if not command.run.exists():

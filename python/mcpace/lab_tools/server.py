@@ -244,6 +244,9 @@ class LabTools:
         await self.process.check_idle()
         if not self.is_allowed:
             await ask_user(ctx, plan)
+            # The configuration may have changed while the user was asked.
+            for place in places:
+                self.targets.check(place.text)
         options = dict.fromkeys(option for place in places for option in place.options())
         async with self.process.reserve(f"{command} {plain(places[0].text, 80)}", ctx.is_cancelled):
             with call_folder(self.reports, command) as folder:

@@ -30,10 +30,11 @@ def open_file(path: Path | str, flags: int, mode: int = 0o600, *, follow_links: 
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW), mode)
 
 
-def try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int, *, is_shared: bool = False) -> bool:
     """Locks an open file against other processes until the descriptor is closed. Returns whether the lock was free.
 
-    Raises :class:`OSError` where the file can't be locked.
+    A shared lock leaves room for further shared locks; Windows has none. Raises :class:`OSError` where the file can't
+    be locked.
     """
     try:
         if sys.platform == "win32":
@@ -44,7 +45,7 @@ def try_lock(descriptor: int) -> bool:
             finally:
                 os.lseek(descriptor, position, os.SEEK_SET)
         else:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     return True

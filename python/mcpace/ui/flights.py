@@ -105,7 +105,7 @@ def is_in_use(file: Path) -> bool:
     """Whether a flight recorder writes the file, which it locks."""
     try:
         with file.open("rb") as opened:
-            return not try_lock(opened.fileno())
+            return not try_lock(opened.fileno(), is_shared=True)
     except OSError:
         return False
 

@@ -227,6 +227,9 @@ def test_the_command_that_installs_a_package_has_no_secret() -> None:
         (("npx", "-y", "--package", "pack", "program"), "npm install --global pack"),
         (("uvx", "--from", "git+https://me:PLANTED@example.com/x", "x"), "uv tool install git+https://example.com/x"),
         (("uv", "tool", "run", "mcp-server-time"), "uv tool install mcp-server-time"),
+        (("npx", "-y", "server", "-p", "8080"), "npm install --global server"),
+        (("uvx", "-p", "3.12", "server"), ""),
+        (("uv", "run", "--directory", "folder", "server.py"), ""),
         (("docker", "run", "image"), ""),
         (("sh", "-c", "x"), ""),
     ):

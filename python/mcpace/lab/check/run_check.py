@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,15 @@ DEFAULT_TIME_LIMIT_S = 60.0
 TRIED_STARTS = 2
 LEAST_RUNNER_S, LEAST_RUNNER_SHARE = 0.1, 0.25
 """A start without the package runner is tried where the runner takes at least this time, and this share."""
-PACKAGE_OPTIONS = ("--from", "--package", "-p")
-"""Options of package runners that name the package where the program has another name."""
+INSTALLERS = {
+    "npx": ("npm install --global", ("--package", "-p")),
+    "uvx": ("uv tool install", ("--from",)),
+    "uv": ("uv tool install", ("--from",)),
+}
+"""For each package runner: the command that installs, and options that name the package."""
+PLAIN_OPTIONS = ("-y", "--yes", "-q", "--quiet")
+"""Options of package runners without a value."""
+SUBCOMMANDS = ("exec", "tool", "run", "x")
 OWN_FINDINGS = frozenset({"slow-start"})
 """Findings that the table of starts says in more detail."""
 
@@ -208,14 +215,19 @@ def _look_closer(server: _Server, watch: StartWatch, limit_s: float, progress: P
 
 def install_command(command: Sequence[str], program: ProgramStart) -> str:
     """The command that installs the package of a package runner; empty where it is not known."""
-    words = [word for word in command[1:] if word not in ("exec", "tool", "run", "x")]
-    package = next((after for word, after in pairwise(words) if word in PACKAGE_OPTIONS), None)
-    package = package or next((word for word in words if not word.startswith("-")), None)
-    installers = {"npx": "npm install --global", "uvx": "uv tool install", "uv": "uv tool install"}
-    installer = installers.get(RUNNERS.get(Path(command[0]).name, ""))
-    if not installer or not package or not program.runner:
+    found = INSTALLERS.get(RUNNERS.get(Path(command[0]).name, ""))
+    if found is None or not program.runner:
         return ""
-    return redact_command(f"{installer} {shlex.quote(package)}")
+    installer, package_options = found
+    words = list(dropwhile(lambda word: word in SUBCOMMANDS, command[1:]))
+    while words and words[0] in PLAIN_OPTIONS:
+        words.pop(0)
+    if len(words) > 1 and words[0] in package_options:
+        words.pop(0)
+    # The value of an unknown option is no package.
+    if not words or words[0].startswith("-"):
+        return ""
+    return redact_command(f"{installer} {shlex.quote(words[0])}")
 
 
 def _is_python(path: str) -> bool:

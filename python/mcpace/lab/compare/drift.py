@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from mcpace.lab import tokens
 from mcpace.lab.compare.schema_changes import schema_changes, shorten
 from mcpace.lab.compare.schema_inclusion import Limits
 from mcpace.lab.tool_schema import listing_bytes
@@ -136,12 +137,21 @@ def _tool_sizes(old: dict[str, Any], new: dict[str, Any]) -> list[ListingSize]:
 
 
 def _size(name: str, base: list[dict[str, Any]] | None, now: list[dict[str, Any]] | None) -> ListingSize:
-    """The sizes of some tools on both sides. A tokenizer would count the tokens of the same texts here."""
+    """The sizes of some tools on both sides."""
     return ListingSize(
         name=name,
         base_bytes=None if base is None else listing_bytes(base),
         now_bytes=None if now is None else listing_bytes(now),
+        base_tokens=_tokens(base),
+        now_tokens=_tokens(now),
     )
+
+
+def _tokens(tools: list[dict[str, Any]] | None) -> int | None:
+    """Tokens that hosts give to the model for the tools; ``None`` without a tokenizer."""
+    if tools is None or not tokens.has_tokenizer():
+        return None
+    return sum(one.tokens for one in tokens.tool_tokens(tools))
 
 
 def _by_name(tools: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

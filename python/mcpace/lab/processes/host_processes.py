@@ -178,7 +178,7 @@ def _server_tops(table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCo
         if entry.has_ended
         and entry.parent not in servers
         and (
-            entry.name in names
+            (entry.name in names and not RUNNERS.fullmatch(entry.name))
             or MCP_NAME.search(entry.name)
             or (entry.parent in hosts and RUNNERS.fullmatch(entry.name))
         )

@@ -44,8 +44,10 @@ def ended_strays() -> Iterator[None]:
         yield
     finally:
         if is_adopting:
-            _end_strays(before)
-            _set_adoption(adopted_before)
+            try:
+                _end_strays(before)
+            finally:
+                _set_adoption(adopted_before)
 
 
 def _adopts_orphans() -> bool:
@@ -64,7 +66,11 @@ def _child_ids() -> set[int]:
     """Children of this process; empty where the system doesn't list them."""
     if sys.platform != "linux":
         return set()
-    return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
+    found: set[int] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found |= {int(pid) for pid in file.read_text().split()}
+    return found
 
 
 def _end_strays(kept: set[int]) -> None:
@@ -76,7 +82,8 @@ def _end_strays(kept: set[int]) -> None:
         if not strays:
             return
         for pid in strays:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            # A process of another user can't be ended.
+            with contextlib.suppress(ProcessLookupError, ChildProcessError, PermissionError):
                 group = os.getpgid(pid)
                 if group == os.getpgrp():
                     os.kill(pid, signal.SIGKILL)
