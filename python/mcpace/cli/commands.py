@@ -40,6 +40,7 @@ SECTIONS = {
     "Compare and gate": {
         "gate": "Exit with 1 where a server got slower or breaks callers.",
         "compare": "Compare two saved runs.",
+        "gateway": "Measure what a gateway adds and changes, beside the direct path.",
         "bisect": "Find the release that made it slow.",
     },
     "Serve": {

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from mcpace.report.gateway_tables import gateway_tables
 from mcpace.report.groups import targets
 from mcpace.report.model.drift import Drift
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.run import Case, Run
 from mcpace.report.model.tokens import ContextTokens
+from mcpace.report.table import Table
 from mcpace.report.words import check, ladder, limits, processes
 from mcpace.report.words import drift as drift_words
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share, size
@@ -31,24 +32,6 @@ MOST_SIZES = 16
 MOST_PROCESSES = 200
 
 
-@dataclass(frozen=True)
-class Table:
-    """A small table in words."""
-
-    title: str
-    columns: tuple[str, ...]
-    """Headings. The first column contains the names of the rows."""
-    rows: list[tuple[str, ...]]
-    where: str = ""
-    notes: list[str] = field(default_factory=list)
-    has_remarks: bool = False
-    """Whether the last column is a remark in words instead of a figure."""
-    bar_column: int | None = None
-    """The column whose figures the page draws as bars, too."""
-    bars: list[float] = field(default_factory=list)
-    """Length of each row's bar, as a share of the longest."""
-
-
 def tables(run: Run, *, is_page: bool = False) -> list[Table]:
     """All tables of a run. A terminal shows the parts of starts and the largest tools only where that was asked for."""
     if run.kind == "recording":
@@ -59,6 +42,9 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
         return [_servers_table(run), *_gains_table(run, is_whole=is_whole), *details] if run.cases else []
     if run.processes is not None:
         return [_process_table(run.processes)] if run.processes.servers else []
+    if run.gateway is not None:
+        listings = [_listing_table(one) for one in run.comparison.drifts if one.changes] if run.comparison else []
+        return [*gateway_tables(run.gateway), *listings]
     if run.comparison is not None:
         return [_listing_table(one) for one in run.comparison.drifts]
     if run.kind == "limits":

@@ -18,6 +18,7 @@ from mcpace.report.words import (
     comparison,
     factors,
     findings,
+    gateway,
     layers,
     limits,
     load,
@@ -62,6 +63,8 @@ def sentences(run: Run) -> list[str]:
     if run.kind in ("compare", "gate"):
         told = tokens.sentences(run)
         return [*told, *comparison.sentences(run)] if run.comparison is not None or not told else told
+    if run.kind == "gateway":
+        return gateway.sentences(run)
     if run.kind == "explain":
         return factors.sentences(run)
     if run.kind == "limits":

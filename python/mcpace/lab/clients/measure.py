@@ -202,6 +202,8 @@ class Session:
         self.was_listed = False
         """Whether the server has listed the tool before. From then on, it is called even if it is no longer listed: a
         tool that disappears is a failed call, not a mistake of the user."""
+        self.behind: _core.Recording | None = None
+        """Recording between the target, a gateway, and its servers, which the explanation includes."""
         self._settings = settings
         self.first_connect_s = 0.0
         """Time of the first connect, of which the start of a program over stdio is a part; 0 before it."""
@@ -363,7 +365,7 @@ class Session:
                 recording.save(str(keep))
             except _core.Problem as problem:
                 progress.note(str(problem))
-        self.facts.explained = recording.explained()
+        self.facts.explained = recording.explained(behind=self.behind)
         self.facts.given_up = self.given_up
         self._assign_calls()
         for operation in ("connect", "list", "call"):

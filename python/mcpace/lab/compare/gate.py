@@ -17,6 +17,7 @@ from typing import Any
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.compare import comparison as run_comparison
+from mcpace.lab.compare.turns import run_rounds
 from mcpace.lab.errors import LabError, Unreachable, UsageProblem
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
@@ -144,7 +145,7 @@ def _run_attempt(
             session.preferred_tool, session.was_listed = first.tool, session.tool is not None
         progress.begin(settings.trials * 3 * len(sessions))
         try:
-            _run_rounds(sessions, settings, progress, where)
+            run_rounds(sessions, settings.trials, progress, where)
         except KeyboardInterrupt:
             # An interrupted attempt is worth less than the complete one before it.
             if result.comparison is None:
@@ -207,16 +208,6 @@ def _check_first_side(first: _FirstAttempt, of_base: Mapping[Doing, Case], compa
             reason = case.error if case is not None and case.error else f"no {operation} {tool or ''}".rstrip()
             _withdraw_verdict(comparison, f"{target}: {reason}")
             return
-
-
-def _run_rounds(sessions: list[Session], settings: Settings, progress: Progress, where: str) -> None:
-    for number in range(1, settings.trials + 1):
-        # Alternating order, so that drift of the machine affects both sides alike.
-        for session in sessions if number % 2 else sessions[::-1]:
-            if not session.given_up:
-                # The second side must call the tool of the first side.
-                session.preferred_tool = session.preferred_tool or (sessions[0].tool.name if sessions[0].tool else None)
-                session.run_round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
 
 
 def _compare_sides(gate: Gate, result: Run, cases: list[list[Case]]) -> None:

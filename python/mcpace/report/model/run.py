@@ -21,6 +21,7 @@ from mcpace.report.model.base import Facts, Model, Number, Whole
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.drift import Listing
 from mcpace.report.model.factors import Factor
+from mcpace.report.model.gateway import GatewayFacts
 from mcpace.report.model.inside import ToolTime
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.layers import LayerFacts, LayersFacts
@@ -53,6 +54,7 @@ Kind = Literal[
     "check",
     "processes",
     "limits",
+    "gateway",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -442,6 +444,8 @@ class Run(Model):
     """For a comparison or a gate, whose second side's cases are those of this run."""
     layers: LayersFacts | None = None
     """For a measurement of one server's layers: facts that all layers have in common."""
+    gateway: GatewayFacts | None = None
+    """For a measurement of a gateway: what it adds and changes."""
     recording: RecordingFacts | None = None
     """For an explained recording: a summary of its exchanges."""
     check: CheckFacts | None = None

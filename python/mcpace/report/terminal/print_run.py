@@ -72,7 +72,7 @@ def _lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         yield from comparison.lines(run, width)
     elif run.kind == "explain":
         yield from factors.lines(run, width)
-    elif run.kind != "check" and (run.kind != "recording" or any(case.trials_s for case in run.cases)):
+    elif run.kind not in ("check", "gateway") and (run.kind != "recording" or any(case.trials_s for case in run.cases)):
         for target in targets(run):
             yield from trials.lines(run, target, width)
         yield from delayed_ack_demo.lines(run, width)

@@ -8,7 +8,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from mcpace.report.model.run import Run
-from mcpace.report.tables import Table, tables
+from mcpace.report.table import Table
+from mcpace.report.tables import tables
 from mcpace.report.terminal.lines import align_right, blank, fit_cell, heading, wrap_paragraph
 
 GAP = "  "
