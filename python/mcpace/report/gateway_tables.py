@@ -58,7 +58,7 @@ def _ledger_table(facts: GatewayFacts) -> Table:
         told.append(
             f"With a recorder between the gateway and the server, {count(inside.calls, 'call')} took "
             f"{duration(inside.call_s)} at the mean: {duration(inside.server_s)} at the server and the recorder, in "
-            f"{inside.requests:.2g} requests a call, and {duration(inside.call_s - inside.server_s)} in the gateway "
+            f"{count(inside.requests, 'request')} a call, and {duration(inside.call_s - inside.server_s)} in the gateway "
             "and on the way to it."
         )
     return Table("Ledger of a call", ("mean", "direct", "through", "gateway", "95 % interval"), rows, notes=told)

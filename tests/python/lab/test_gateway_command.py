@@ -24,7 +24,7 @@ from mcpace.report.verdict import verdict
 from support.commands import COMMAND, Ended, closed_port, run
 
 BUFFERING = Path(__file__).parents[1] / "support" / "buffering_gateway.py"
-QUICK = ("--trials", "3", "--calls", "3", "--duration", "0s", "--json")
+QUICK = ("--trials", "2", "--calls", "3", "--duration", "0s", "--json")
 
 
 def measured(through: str, folder: Path, *words: str) -> tuple[Ended, dict[str, Any]]:
@@ -67,7 +67,7 @@ def test_a_gateway_that_passes_everything_on_changes_nothing(tmp_path: Path) -> 
 
 
 def test_a_gateway_that_runs_already_is_compared_from_the_client_alone(tmp_path: Path) -> None:
-    ended, found = measured("profile:simple", tmp_path)
+    ended, _ = measured("profile:simple", tmp_path)
     assert ended.code == 2 and "--direct" in ended.sentence()
     port = closed_port()
     ended, _ = measured(f"http://127.0.0.1:{port}/mcp", tmp_path)
@@ -104,8 +104,9 @@ def test_the_place_of_the_server_is_filled() -> None:
 def exchange(number: int, connection: int, method: str, headers: dict[str, str], reply: dict[str, str]) -> list[Any]:
     """The events of one exchange."""
     shared = {"side": "back", "ex": number}
+    head = shared | {"conn": connection, "method": "POST", "headers": list(headers.items())}
     return [
-        {"at": number * 10, "event": {"request-head": shared | {"conn": connection, "method": "POST", "headers": list(headers.items())}}},
+        {"at": number * 10, "event": {"request-head": head}},
         {"at": number * 10, "event": {"request-end": shared | {"messages": [{"kind": "request", "method": method}]}}},
         {"at": number * 10 + 4, "event": {"reply-head": shared | {"status": 200, "headers": list(reply.items())}}},
         {"at": number * 10 + 5, "event": {"reply-end": shared | {"ending": "complete"}}},

@@ -48,12 +48,12 @@ class Traffic:
         found: dict[int, Exchange] = {}
         for recorded in events:
             ((kind, event),) = recorded["event"].items()
-            number = event.get("ex") if isinstance(event, dict) else None
+            number = event.get("ex", -1) if isinstance(event, dict) else -1
             if kind == "request-head" and event["side"] == side:
                 found[number] = Exchange(
                     event["method"], event["conn"], recorded["at"], _headers(event.get("headers", ()))
                 )
-            exchange = found.get(number) if number is not None else None
+            exchange = found.get(number)
             if exchange is None:
                 continue
             if kind == "request-end" and event["side"] == side:
@@ -103,6 +103,8 @@ class Traffic:
 
 def reply_changes(direct: Traffic, through: Traffic) -> list[GatewayChange]:
     """Differences between the replies to tool calls: their form, their headers, and the session id."""
+    if not direct.exchanges or not through.exchanges:
+        return []  # stdio has no headers
     changes = []
     theirs, ours = (_values(one.reply_headers for one in side.asking("tools/call")) for side in (direct, through))
     forms = [_form(side.get("content-type")) for side in (theirs, ours)]
@@ -124,12 +126,14 @@ def request_changes(client: Traffic, behind: Traffic, sessions: int, start_ns: i
     # A session from before, without a later one, serves all sessions of the client.
     before_start = behind.sessions()
     behind = Traffic([one for one in behind.exchanges if one.start_ns >= start_ns])
-    theirs, ours = (_values(one.request_headers for one in side.asking("tools/call")) for side in (client, behind))
-    if client.asking("tools/call") and behind.asking("tools/call"):
-        changes += _header_changes("request-header", theirs, ours, set())
     begun = behind.sessions() or before_start
     if begun and begun != sessions:
         changes.append(GatewayChange(code="sessions", direct=str(sessions), through=str(begun)))
+    if not client.exchanges:
+        return changes  # a client over stdio has neither headers nor connections
+    theirs, ours = (_values(one.request_headers for one in side.asking("tools/call")) for side in (client, behind))
+    if client.asking("tools/call") and behind.asking("tools/call"):
+        changes += _header_changes("request-header", theirs, ours, set())
     before, after = client.method_counts(), behind.method_counts()
     for method in sorted(before | after):
         if before[method] != after[method]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcpace.report.model.gateway import AddedQuantile, GatewayChange, GatewayFacts, GatewayLoad
 from mcpace.report.model.run import Run
 from mcpace.report.words import drift
-from mcpace.report.words.quantities import clean, count, duration, join_words, ratio_figure, share
+from mcpace.report.words.quantities import clean, count, duration, join_words, ratio_figure
 
 LONGEST = 80
 MOST_NAMED = 4
@@ -75,7 +75,7 @@ def signed(seconds: float) -> str:
 
 
 def notes(facts: GatewayFacts) -> list[str]:
-    """What the table of changes rests on, and what was not tried."""
+    """Sentences below the table of changes: its limits, and the meaning of some rows."""
     told = []
     if facts.not_observed:
         told.append(
@@ -101,10 +101,11 @@ def _added_words(facts: GatewayFacts, operation: str) -> str:
     added_s = typical.through_s - typical.direct_s
     name = OPERATIONS[operation]
     if not _is_clear(typical):
-        return f"The gateway adds no time that was seen to {name} at the median ({interval_words(typical.low_s, typical.high_s)})."
+        interval = interval_words(typical.low_s, typical.high_s)
+        return f"The gateway adds no time that was seen to {name} at the median ({interval})."
     verb = "adds" if added_s >= 0 else "saves"
     text = f"The gateway {verb} {duration(abs(added_s))} to {name} at the median ({duration(typical.direct_s)} directly"
-    if tail is not None and tail is not typical:
+    if tail is not None and tail is not typical and _is_clear(tail):
         text += f"), and {signed(tail.through_s - tail.direct_s)} at the {tail.percentile[1:]}th percentile"
         return f"{text}."
     return f"{text})."
@@ -122,12 +123,17 @@ def _failure_words(run: Run) -> str:
 
 
 def _load_words(load: GatewayLoad) -> str:
+    if not load.through_rps:
+        return f"Under {count(load.vus, 'user')} no call through it was answered in turns of {load.turn_s:g} s."
     text = (
         f"Under {count(load.vus, 'user')} it passes {load.through_rps:,.0f} calls a second; the server takes "
         f"{load.direct_rps:,.0f} directly"
     )
     if load.ratio is not None and load.low is not None and load.high is not None:
-        text += f" ({share(load.ratio, 1)}, from {ratio_figure(load.low)} to {ratio_figure(load.high)})"
+        interval = (
+            f"ratio of the turns {ratio_figure(load.ratio)}, from {ratio_figure(load.low)} to {ratio_figure(load.high)}"
+        )
+        text += f" ({interval})" if load.high < 1 or load.low > 1 else f" ({interval}: no difference was seen)"
     if load.through_errors:
         text += f", and {count(load.through_errors, 'call')} through the gateway failed"
     return f"{text}."
