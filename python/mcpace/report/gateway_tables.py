@@ -84,7 +84,8 @@ def _load_table(load: GatewayLoad) -> Table:
 def _ratio_words(load: GatewayLoad) -> str:
     if load.ratio is None:
         return "–"
-    interval = "" if load.low is None or load.high is None else f" ({ratio_figure(load.low)}–{ratio_figure(load.high)})"
+    is_known = load.low is not None and load.high is not None
+    interval = f" ({ratio_figure(load.low or 0.0)}–{ratio_figure(load.high or 0.0)})" if is_known else ""
     return f"{ratio_figure(load.ratio)}{interval}"
 
 
