@@ -140,6 +140,7 @@ REPORT_FOR_LAB = {
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
     "mcpace.report.model.factors",
+    "mcpace.report.model.gateway",
     "mcpace.report.model.inside",
     "mcpace.report.model.ladder",
     "mcpace.report.model.layers",

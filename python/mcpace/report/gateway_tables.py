@@ -55,11 +55,12 @@ def _ledger_table(facts: GatewayFacts) -> Table:
     told = ["The client sees a gateway as a part of the server: the gateway is what `server` and `response` add."]
     inside = facts.inside
     if inside is not None:
+        own_s = inside.call_s - inside.server_s
         told.append(
             f"With a recorder between the gateway and the server, {count(inside.calls, 'call')} took "
             f"{duration(inside.call_s)} at the mean: {duration(inside.server_s)} at the server and the recorder, in "
-            f"{count(inside.requests, 'request')} a call, and {duration(inside.call_s - inside.server_s)} in the gateway "
-            "and on the way to it."
+            f"{count(inside.requests, 'request')} a call, and {duration(own_s)} in the gateway and on the way "
+            "to it."
         )
     return Table("Ledger of a call", ("mean", "direct", "through", "gateway", "95 % interval"), rows, notes=told)
 
