@@ -88,7 +88,7 @@ def list_processes(configurations: Sequence[Path], host: int | None, progress: P
     table = read_process_table()
     if host is not None and (host not in table or table[host].has_ended):
         raise UsageProblem(f"--pid: you have no running process {host}")
-    tops = [entry for entry in _server_tops(table, commands) if host is None or host in _ancestors(entry, table)]
+    tops = [entry for entry in _server_tops(table, commands, host) if host is None or host in _ancestors(entry, table)]
     running = [entry for entry in tops if not entry.has_ended]
     without_peer = [entry for entry in running if input_state(entry.pid) == "closed"]
     orphans = _wait_for_end(without_peer)
@@ -157,7 +157,9 @@ def _open_process(entry: ProcessEntry) -> int | None:
     return None
 
 
-def _server_tops(table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCommand]) -> list[ProcessEntry]:
+def _server_tops(
+    table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCommand], host: int | None
+) -> list[ProcessEntry]:
     """The servers, without the processes that a server started, in the order of their parents and starts."""
     own = {os.getpid(), *(entry.pid for entry in _ancestor_entries(os.getpid(), table))}
     servers = {
@@ -170,7 +172,7 @@ def _server_tops(table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCo
         for pid in servers
         if all(inputs.get(one) != inputs[pid] for one in _ancestors(table[pid], table)[1:])
     ]
-    hosts = {entry.parent for entry in tops}
+    hosts = {entry.parent for entry in tops} | ({host} if host is not None else set())
     names = {Path(command.words[0]).name[:KERNEL_NAME] for command in commands}
     ended = [
         entry
@@ -178,8 +180,9 @@ def _server_tops(table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCo
         if entry.has_ended
         and entry.parent not in servers
         and (
-            (entry.name in names and not RUNNERS.fullmatch(entry.name))
-            or MCP_NAME.search(entry.name)
+            MCP_NAME.search(entry.name)
+            # The name of a runtime tells nothing about a process of another parent.
+            or (entry.name in names and not RUNNERS.fullmatch(entry.name))
             or (entry.parent in hosts and RUNNERS.fullmatch(entry.name))
         )
     ]
