@@ -15,6 +15,7 @@ import os
 import re
 import select
 import shlex
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -147,6 +148,8 @@ def end_servers(pids: Iterable[int], listed: Run) -> list[int]:
 
 def _open_process(entry: ProcessEntry) -> int | None:
     """A descriptor of the process (pidfd_open(2)); ``None`` where it has ended."""
+    if sys.platform != "linux":
+        return None
     try:
         handle = os.pidfd_open(entry.pid)
     except OSError:

@@ -144,6 +144,8 @@ def _pipe_state(place: Path) -> InputState:
 
 def _unix_socket_state(inode: int) -> InputState:
     """Asks the kernel whether the other end of a Unix socket was closed."""
+    if sys.platform != "linux":
+        return "other"
     body = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, ANY_STATE, inode, UDIAG_SHOW_PEER, ANY_COOKIE, ANY_COOKIE)
     header = struct.pack("=IHHII", 16 + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 1, 0)
     with contextlib.suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG) as link:
