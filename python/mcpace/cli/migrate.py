@@ -10,6 +10,7 @@ import typer
 
 from mcpace.cli.notes import inform, note
 from mcpace.migration import project
+from mcpace.system.files import replace_content
 from mcpace.migration.rewriting import Rewritten, Unreadable, rewrite
 from mcpace.report.words.quantities import clean
 
@@ -52,7 +53,7 @@ def migrate(
                 if diff:
                     typer.echo(_unified_diff(name, before, done.data), nl=False)
                 elif not check:
-                    project.replace_content(file, done.data)
+                    replace_content(file, done.data)
         except Unreadable as problem:
             note(f"{name} is left as it is: it cannot be parsed ({problem})")
             failed += 1
