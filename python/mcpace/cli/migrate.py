@@ -10,9 +10,9 @@ import typer
 
 from mcpace.cli.notes import inform, note
 from mcpace.migration import project
-from mcpace.system.files import replace_content
 from mcpace.migration.rewriting import Rewritten, Unreadable, rewrite
 from mcpace.report.words.quantities import clean
+from mcpace.system.files import replace_content
 
 HIT, USAGE, UNREACHABLE = 1, 2, 3
 LONGEST_PATH = 4_096
