@@ -148,7 +148,7 @@ class _Entry:
         if self._has_member("command"):
             command = (self._string_value("command"), *self._string_list("args"))
             return ConfiguredServer(
-                command=own_command(command) or command, environment=self._environment(), folder=self._folder()
+                command=own_command(command), environment=self._environment(), folder=self._folder()
             )
         raise UsageProblem(f"{self._config}: server {self._name!r} has neither url nor command")
 

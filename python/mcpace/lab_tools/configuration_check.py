@@ -89,8 +89,7 @@ def _check_server(name: str, configuration: Configuration) -> ServerCheck:
 def _program(members: dict[str, Any]) -> Any:
     """The program of an entry, as it is written; that of the server where it is behind the flight recorder."""
     arguments = members.get("args")
-    own = own_command([members["command"], *(arguments if isinstance(arguments, list) else [])])
-    return own[0] if own else members["command"]
+    return own_command([members["command"], *(arguments if isinstance(arguments, list) else [])])[0]
 
 
 def _url_problems(url: str, has_headers: bool) -> list[str]:

@@ -119,12 +119,13 @@ def change_text(
 def own_command(command: Sequence[str]) -> tuple[str, ...]:
     """The server's own command in the command of a wrapped entry, or of a recorder's process.
 
-    Empty for a command without a recorder, and where the own command is gone.
+    Any other command, and one whose own command is gone, is returned as it is.
     """
     words = list(command)
     if words[1:2] == ["-EP"] and Path(*words[2:3]).parts[-2:] == Path(PROGRAM).parts[-2:]:
         words = [SHELL, "-c", SCRIPT, words[0], *words[2:]]  # the shell has become the recorder
-    return tuple(words[COMMAND_AT:]) if _is_wrapped(words) else ()
+    own = tuple(words[COMMAND_AT:]) if _is_wrapped(words) else ()
+    return own or tuple(command)
 
 
 def _wrap_edits(entry: ServerEntry, text: bytes, folder: Path, toml: bool) -> list[Edit]:

@@ -63,9 +63,8 @@ class ConfiguredCommand:
 
     def matches(self, command: Sequence[str]) -> bool:
         """Whether a process runs this command: by itself, or as a script or a package that a program runs."""
-        command = own_command(command) or command
         own = [word for word in self.words[1:] if word not in FILLERS]
-        theirs = [word for word in split_title(command) if word not in FILLERS]
+        theirs = [word for word in split_title(own_command(command)) if word not in FILLERS]
         before = theirs[: max(len(theirs) - len(own), 0)]
         if theirs[len(before) :] != own:
             return False
@@ -196,15 +195,14 @@ def _is_server(entry: ProcessEntry, commands: Sequence[ConfiguredCommand]) -> bo
 
 
 def _is_recorder(entry: ProcessEntry | None) -> bool:
-    return entry is not None and bool(own_command(entry.command))
+    return entry is not None and own_command(entry.command) != entry.command
 
 
 def _has_mcp_name(command: Sequence[str]) -> bool:
     """Whether the program, or the program that it runs, has ``mcp`` in its name."""
-    command = own_command(command) or command
     if not command:
         return False
-    first, *rest = (Path(word).name for word in split_title(command))
+    first, *rest = (Path(word).name for word in split_title(own_command(command)))
     if MCP_NAME.search(first):
         return True
     words = [word for word in rest if not word.startswith("-")]
@@ -274,7 +272,7 @@ def _describe(
 
 def _command_words(entry: ProcessEntry) -> str:
     """The command without secrets, and without the flight recorder; the name of a process that has ended."""
-    command = own_command(entry.command) or entry.command
+    command = own_command(entry.command)
     return redact_command(shlex.join(command)) if any(command) else entry.name
 
 
