@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.notes import inform
+from mcpace.cli.notes import inform, note
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import journal
@@ -59,6 +59,8 @@ def check(
         inform(
             f"not started, since the current folder may be a stranger's: the servers of {names}; name the file to check"
         )
+    for problem in checked.problems:
+        note(f"left out: {problem}")
     with show_progress() as display, journal.record_progress(display, out, "check", "configuration") as progress:
         run = lab.run(checked, rounds, calls, timeout, progress)
     run.options["waterfall"] = waterfall

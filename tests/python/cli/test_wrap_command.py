@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mcpace import MCPServer, _core
-from mcpace.lab.hosts.flights import list_flights
+from mcpace.lab.hosts.flights import Flight, list_flights, make_flight
 from mcpace.ui.flights import Flights, is_in_use
 from support import interop
 from support.commands import LIMIT_S, end, run, start_command
@@ -318,6 +318,53 @@ def test_urls_are_restored_after_a_kill(place: Path) -> None:
         ended = run("unwrap", file, folder=place, environment=state(place))
         assert (ended.code, ended.stdout) == (0, f"{file}: 1 server (renamed) restored\n")
         assert file.read_bytes() == before.replace(b'"calculator"', b'"renamed"')
+
+
+def test_one_file_that_cannot_be_restored_leaves_the_others_restored(place: Path) -> None:
+    files = [place / "a.json", place / "b.json", place / "c.json"]
+    for file in files:
+        file.write_text('{"servers": {"shop": {"url": "http://127.0.0.1:9/mcp"}}}')
+    before = files[0].read_bytes()
+    words = ("wrap", "--urls", "--server", "shop", *files)
+    with start_command(*words, folder=place, environment=state(place)) as command:
+        assert command.stdout is not None
+        assert [command.stdout.readline() for _ in range(6)][5].endswith("recorded until Ctrl-C\n")
+        written = files[0].read_text()
+        files[0].write_text("{")
+        files[1].write_text(files[1].read_text().replace('"shop"', '"renamed"'))
+        for folder in root(place).iterdir():
+            (folder / "server.json").unlink()
+        command.stdout.close()
+        command.send_signal(signal.SIGINT)
+        assert command.stderr is not None
+        stderr = command.stderr.read()
+        assert command.wait(LIMIT_S) == 3
+    assert f"mcpace: {files[0]} is not JSON: " in stderr
+    assert stderr.endswith(f"run mcpace unwrap {files[0]}\n")
+    assert files[1].read_bytes() == before.replace(b'"shop"', b'"renamed"')
+    assert files[2].read_bytes() == before
+    # Without the server's own address, the entry is named and left.
+    files[0].write_text(written)
+    ended = run("unwrap", files[0], folder=place, environment=state(place))
+    assert (ended.code, ended.stdout, files[0].read_text()) == (0, f"{files[0]}: no server restored\n", written)
+    assert "shop is left as it is: http://127.0.0.1:" in ended.stderr
+    assert "which says so, can't be read" in ended.stderr
+    again = wrap(place, files[0], "--urls")
+    assert (again.code, files[0].read_text()) == (0, written)
+
+
+def test_the_address_of_a_server_is_written_whole_or_not_at_all(place: Path) -> None:
+    folder = place / "shop"
+    make_flight(Flight(folder, "shop", "mcp.json", "https://shop.example", "http://127.0.0.1:5"))
+    first = (folder / "server.json").stat().st_ino
+    make_flight(Flight(folder, "shop", "mcp.json", "https://other.example", "http://127.0.0.1:5"))
+    assert (folder / "server.json").stat().st_ino != first
+    assert [one.name for one in folder.iterdir()] == ["server.json"]
+    (folder / "server.json").unlink()
+    (folder / "server.json").symlink_to(place / "precious")
+    make_flight(Flight(folder, "shop", "mcp.json"))
+    assert not (folder / "server.json").is_symlink()
+    assert not (place / "precious").exists()
 
 
 @pytest.mark.network

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.host_files import project_configurations, user_configurations
-from mcpace.lab.server_configuration import Configuration, read_configuration
+from mcpace.lab.server_configuration import Configuration, NoServers, read_configuration
 from mcpace.lab.targets import Target, configured_target
 
 
@@ -31,6 +31,8 @@ class CheckedServers:
 
     servers: tuple[CheckedServer, ...]
     switched_off: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Reasons why a configuration that was found, and not given, can't be read."""
 
 
 def read_servers(paths: Sequence[Path]) -> CheckedServers:
@@ -47,7 +49,16 @@ def read_servers(paths: Sequence[Path]) -> CheckedServers:
             "found no configuration of yours for Claude Code, Claude Desktop, Cursor, VS Code, Codex or Gemini CLI: "
             f"give a file, as in mcpace check {example}"
         )
-    configurations = [one for path in found if (one := _read(path, is_given=bool(paths))) is not None]
+    configurations: list[Configuration] = []
+    problems: list[str] = []
+    for path in found:
+        try:
+            configurations.append(read_configuration(path))
+        except UsageProblem as problem:
+            if paths:
+                raise
+            # A file that was found may be the settings of other things.
+            problems += [] if isinstance(problem, NoServers) else [str(problem)]
     names = [name for one in configurations for name in one.entries]
     servers: list[CheckedServer] = []
     for configuration in configurations:
@@ -61,18 +72,8 @@ def read_servers(paths: Sequence[Path]) -> CheckedServers:
     if not servers:
         places = ", ".join(str(path) for path in found)
         why = f"; switched off: {', '.join(off)}" if off else ""
-        raise UsageProblem(f"no server to start is in {places}{why}")
-    return CheckedServers(tuple(servers), tuple(off))
-
-
-def _read(path: Path, *, is_given: bool) -> Configuration | None:
-    """The configuration; ``None`` for a file that was found and names no server, such as settings of other things."""
-    try:
-        return read_configuration(path)
-    except UsageProblem as problem:
-        if is_given or " has no " not in str(problem):
-            raise
-        return None
+        raise UsageProblem(f"no server to start is in {places}{why}{''.join(f'; {one}' for one in problems)}")
+    return CheckedServers(tuple(servers), tuple(off), tuple(problems))
 
 
 def _checked_server(name: str, label: str, configuration: Configuration) -> CheckedServer:

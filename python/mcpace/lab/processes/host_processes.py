@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.hosts.flight_wrap import own_command
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.process_table import (
     ProcessEntry,
@@ -64,7 +65,7 @@ class ConfiguredCommand:
     def matches(self, command: Sequence[str]) -> bool:
         """Whether a process runs this command: by itself, or as a script or a package that a program runs."""
         own = [word for word in self.words[1:] if word not in FILLERS]
-        theirs = [word for word in split_title(command) if word not in FILLERS]
+        theirs = [word for word in split_title(own_command(command)) if word not in FILLERS]
         before = theirs[: max(len(theirs) - len(own), 0)]
         if theirs[len(before) :] != own:
             return False
@@ -169,10 +170,12 @@ def _server_tops(
         pid for pid, entry in table.items() if pid not in own and not entry.has_ended and _is_server(entry, commands)
     }
     # A package runner and the server that it starts share their input. A host has an input of its own.
-    inputs = {pid: input_identity(pid) for pid in servers}
+    # The flight recorder gives its server another one, and is the process that the host sees.
+    recorded = {pid for pid, entry in table.items() if _is_recorder(table.get(entry.parent))}
+    inputs = {pid: input_identity(pid) for pid in servers | recorded}
     tops = [
         table[pid]
-        for pid in servers
+        for pid in servers - recorded
         if all(inputs.get(one) != inputs[pid] for one in _ancestors(table[pid], table)[1:])
     ]
     hosts = {entry.parent for entry in tops} | ({host} if host is not None else set())
@@ -197,11 +200,15 @@ def _is_server(entry: ProcessEntry, commands: Sequence[ConfiguredCommand]) -> bo
     return is_named and all(is_pipe_or_socket(entry.pid, descriptor) for descriptor in (0, 1))
 
 
+def _is_recorder(entry: ProcessEntry | None) -> bool:
+    return entry is not None and own_command(entry.command) != entry.command
+
+
 def _has_mcp_name(command: Sequence[str]) -> bool:
     """Whether the program, or the program that it runs, has ``mcp`` in its name."""
     if not command:
         return False
-    first, *rest = (Path(word).name for word in split_title(command))
+    first, *rest = (Path(word).name for word in split_title(own_command(command)))
     if MCP_NAME.search(first):
         return True
     words = [word for word in rest if not word.startswith("-")]
@@ -270,8 +277,9 @@ def _describe(
 
 
 def _command_words(entry: ProcessEntry) -> str:
-    """The command without secrets; the name of a process that has ended."""
-    return redact_command(shlex.join(entry.command)) if any(entry.command) else entry.name
+    """The command without secrets, and without the flight recorder; the name of a process that has ended."""
+    command = own_command(entry.command)
+    return redact_command(shlex.join(command)) if any(command) else entry.name
 
 
 def _ancestors(entry: ProcessEntry, table: dict[int, ProcessEntry]) -> list[int]:
