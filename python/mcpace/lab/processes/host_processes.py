@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-import select
+import selectors
 import shlex
 import sys
 import time
@@ -222,15 +222,15 @@ def _wait_for_end(servers: list[ProcessEntry]) -> list[ProcessEntry]:
     """Waits until all servers have ended, for :data:`GRACE_S`. Returns those that go on running."""
     handles = {entry.pid: handle for entry in servers if (handle := _open_process(entry)) is not None}
     try:
-        poll = select.poll()
-        for handle in handles.values():
-            poll.register(handle, select.POLLIN)
-        ended: set[int] = set()
-        deadline = time.monotonic() + GRACE_S
-        while len(ended) < len(handles) and (left_s := deadline - time.monotonic()) > 0:
-            for handle, _ in poll.poll(left_s * 1000):
-                poll.unregister(handle)
-                ended.add(handle)
+        with selectors.DefaultSelector() as selector:
+            for handle in handles.values():
+                selector.register(handle, selectors.EVENT_READ)
+            ended: set[int] = set()
+            deadline = time.monotonic() + GRACE_S
+            while len(ended) < len(handles) and (left_s := deadline - time.monotonic()) > 0:
+                for key, _ in selector.select(left_s):
+                    selector.unregister(key.fd)
+                    ended.add(key.fd)
         return [entry for entry in servers if entry.pid in handles and handles[entry.pid] not in ended]
     finally:
         for handle in handles.values():
