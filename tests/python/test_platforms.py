@@ -53,3 +53,9 @@ def test_several_workers_are_refused_on_windows(tmp_path: Path) -> None:
     (tmp_path / "calculator.py").write_text("from mcpace import MCPServer\n\nmcp = MCPServer('calculator')\n")
     done = run_as("win32", "serve", "calculator.py", "--workers", "2", "--port", "0", cwd=tmp_path)
     assert (done.returncode, "Windows can't share a port" in done.stderr) == (2, True), done.stderr
+
+
+def test_several_workers_are_refused_on_macos(tmp_path: Path) -> None:
+    (tmp_path / "calculator.py").write_text("from mcpace import MCPServer\n\nmcp = MCPServer('calculator')\n")
+    done = run_as("darwin", "serve", "calculator.py", "--workers", "2", "--port", "0", cwd=tmp_path)
+    assert (done.returncode, "macOS gives all connections" in done.stderr) == (2, True), done.stderr
