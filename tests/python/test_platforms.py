@@ -63,3 +63,9 @@ def test_a_configuration_is_wrapped_and_restored_without_what_the_system_lacks(t
         done = run_as("win32", command, file, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert file.read_bytes() == before
+
+
+def test_several_workers_are_refused_on_macos(tmp_path: Path) -> None:
+    (tmp_path / "calculator.py").write_text("from mcpace import MCPServer\n\nmcp = MCPServer('calculator')\n")
+    done = run_as("darwin", "serve", "calculator.py", "--workers", "2", "--port", "0", cwd=tmp_path)
+    assert (done.returncode, "macOS gives all connections" in done.stderr) == (2, True), done.stderr
