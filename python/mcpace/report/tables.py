@@ -29,6 +29,12 @@ MOST_METHODS = 40
 MOST_GAINS = 5
 MOST_SIZES = 16
 MOST_PROCESSES = 200
+STARTS = (
+    (True, False, "Starts, all at once"),
+    (False, False, "Starts, one by one"),
+    (False, True, "Starts with empty caches"),
+)
+"""Kinds of starts of a check: whether all servers start together, whether caches are empty, and the table's title."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,12 @@ def _bars(values: list[int]) -> list[float]:
 
 
 def _parts_tables(run: Run) -> Iterator[Table]:
-    for together, title in ((True, "Starts, all at once"), (False, "Starts, one by one")):
-        shown = [(server, parts) for server in check.servers(run) if (parts := check.part_medians(server, together))]
+    for together, cold, title in STARTS:
+        shown = [
+            (server, parts)
+            for server in check.servers(run)
+            if (parts := check.part_medians(server, together=together, cold=cold))
+        ]
         shown.sort(key=lambda one: -sum(one[1].values()))
         codes, merged = check.merged_parts([parts for _, parts in shown])
         rows = [
@@ -122,13 +132,15 @@ def _parts_tables(run: Run) -> Iterator[Table]:
                 clean(server.name, 28),
                 duration(sum(parts.values())),
                 *(duration(parts[code]) if parts.get(code) else "–" for code in codes),
-                *(() if together else _usage_cells(server)),
+                *(() if together or cold else _usage_cells(server)),
             )
             for (server, _), parts in zip(shown, merged, strict=True)
         ]
-        if rows:
-            usage = () if together else ("CPU", "memory")
-            yield Table(title, ("server", "in all", *(check.PARTS.get(code, code) for code in codes), *usage), rows)
+        notes = check.cold_notes(run) if cold else []
+        if rows or notes:
+            usage = () if together or cold else ("CPU", "memory")
+            columns = ("server", "in all", *(check.PARTS.get(code, code) for code in codes), *usage)
+            yield Table(title, columns, rows, notes=notes)
 
 
 def _usage_cells(server: check.Server) -> tuple[str, str]:
