@@ -62,7 +62,8 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
     if run.kind == "check":
         is_whole = is_page or bool(run.options.get("waterfall"))
         details = [*_parts_tables(run), *_context_table(run), *_tools_table(run)] if is_whole else []
-        return [_servers_table(run), *_gains_table(run, is_whole=is_whole), *details] if run.cases else []
+        advice = [*_gains_table(run, is_whole=is_whole), *_unused_table(run)]
+        return [_servers_table(run), *advice, *details] if run.cases else []
     if run.processes is not None:
         return [_process_table(run.processes)] if run.processes.servers else []
     if run.comparison is not None:
@@ -165,6 +166,27 @@ def _gains_table(run: Run, *, is_whole: bool) -> Iterator[Table]:
         columns = ("server", "now", "tried", "")
         title = "Tried: the installed program, without its package runner"
         yield Table(title, columns, rows, notes=notes, has_remarks=True)
+
+
+def _unused_table(run: Run) -> Iterator[Table]:
+    found = check.unused(run)
+    rows: list[tuple[str, ...]] = [
+        (
+            clean(one.server, 28),
+            f"{one.sessions:,}",
+            one.since,
+            f"{len(one.tools):,}{NO_BREAK}of{NO_BREAK}{one.all_tools:,}",
+            f"{one.tokens:,}",
+            one.advice,
+        )
+        for one in found
+    ]
+    if rows:
+        total = sum(server.tokens or 0 for server in check.servers(run))
+        saved = sum(one.tokens for one in found)
+        notes = [f"Without them, the listings take {saved:,} of {total:,} tokens less ({share(saved, total)})."]
+        columns = ("server", "sessions", "since", "tools", "tokens", "")
+        yield Table("Not called in your recordings", columns, rows, notes=notes, has_remarks=True)
 
 
 def _context_table(run: Run) -> Iterator[Table]:

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
+from mcpace import _core
 from mcpace.lab.check.closer_look import look_closer
 from mcpace.lab.check.import_times import STANDARD_LIBRARY, parse_import_times
 from mcpace.lab.check.install_command import install_command
 from mcpace.lab.check.runner_stages import parse_stages
+from mcpace.lab.check.server_starts import observe_starts
 from mcpace.lab.check.stamped_output import StampedOutput
 from mcpace.lab.check.start_schedule import shortest_schedule_s
-from mcpace.lab.check.start_watch import ProgramStart, runner_name
+from mcpace.lab.check.start_watch import ProgramStart, StartWatch, runner_name
 from mcpace.lab.targets import Target
 from mcpace.report.model.run import Run
 from mcpace.system.processors import usable_cores
@@ -343,3 +345,27 @@ def test_a_server_of_npm_shows_the_time_of_its_package_runner(tmp_path: Path) ->
     assert "mcp-server-memory" in tried.command and tried.install == f"npm install --global {package}"
     assert len(tried.seconds) == 1 and "Tried: the installed program" in shown
     assert parts["resolve"] > 0
+
+
+@pytest.mark.network
+@pytest.mark.skipif(not (shutil.which("npx") and shutil.which("uvx")), reason="needs Node.js and uv")
+def test_the_parts_of_real_starts_add_up_to_the_time_on_a_clock_outside() -> None:
+    for command in (
+        ("npx", "-y", "@modelcontextprotocol/server-memory@2026.8.31"),
+        ("npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31"),
+        ("uvx", "mcp-server-time@2026.10.19"),
+        ("uvx", "mcp-server-git@2026.10.19"),
+    ):
+        look = look_closer(Target("x", command=command), LIMIT_S)
+        client = _core.Client(list(command), limit_s=LIMIT_S)
+        with StartWatch() as watch:
+            before = time.perf_counter()
+            client.connect()
+            client.list_tools()
+            outside_s = time.perf_counter() - before
+        client.disconnect()
+        (start,) = observe_starts(client.recording(), watch)
+        parts = {part.code: part.seconds for part in start.parts(look.imports, look.stages)}
+        assert sum(parts.values()) == pytest.approx(outside_s, rel=0.05), command
+        assert parts["resolve"] > 0 and parts["set-up"] >= 0, command
+        assert ("imports" in parts) is (command[0] == "uvx")

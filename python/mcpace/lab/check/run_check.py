@@ -15,21 +15,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from mcpace import _core
 from mcpace.lab import tokens
 from mcpace.lab.check import runner_stages
 from mcpace.lab.check.closer_look import CloserLook, look_closer
 from mcpace.lab.check.install_command import install_command
+from mcpace.lab.check.recorded_use import recorded_use
+from mcpace.lab.check.server_starts import observe_starts, ready_s, start_servers
 from mcpace.lab.check.servers import CheckedServer, CheckedServers
 from mcpace.lab.check.stamped_output import StampedOutput
-from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
+from mcpace.lab.check.start_parts import NANOS, ObservedStart
 from mcpace.lab.check.start_schedule import shortest_schedule_s
 from mcpace.lab.check.start_watch import RUNNERS, ProgramStart, StartWatch
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.errors import LabError
+from mcpace.lab.hosts.flights import flights_root
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.strays import ended_strays
@@ -148,7 +150,9 @@ def _start_together(servers: Sequence[_Server], check: _Check) -> list[float]:
     check.progress.step("all servers at once")
     # A server that failed is not started again and again, since it may hang.
     running = [server for server in servers if not server.failures]
-    starts, failures = _start_servers([server.target for server in running], len(running), check)
+    starts, failures = start_servers(
+        [server.target for server in running], len(running), check.time_limit_s, check.watch
+    )
     for server, failure, start in zip(running, failures, starts, strict=True):
         server.together += [start] if start is not None else []
         if failure:
@@ -156,8 +160,7 @@ def _start_together(servers: Sequence[_Server], check: _Check) -> list[float]:
             server.failures.append(failure + printed)
         memory = check.watch.rss_bytes(start.pid) or 0 if start is not None and start.pid else 0
         server.rss_bytes = max(server.rss_bytes or 0, memory) or None
-    ready_s = _ready_s(starts)
-    return ready_s[-1:]
+    return ready_s(starts)[-1:]
 
 
 def _start_fewer(servers: Sequence[_Server], together_s: Sequence[float], check: _Check) -> LimitedStart | None:
@@ -170,65 +173,13 @@ def _start_fewer(servers: Sequence[_Server], together_s: Sequence[float], check:
     if shortest_schedule_s(alone_s, at_once) > LEAST_GAIN * statistics.median(together_s):
         return None
     check.progress.step(f"{at_once} servers at once")
-    starts, _ = _start_servers([server.target for server in running], at_once, check)
-    return LimitedStart(at_once=at_once, ready_s=_ready_s(starts))
-
-
-def _start_servers(
-    targets: Sequence[Target], at_once: int, check: _Check
-) -> tuple[list[ObservedStart | None], list[str]]:
-    """Starts servers, ``at_once`` at the same time, and ends them all. Returns for each its start, ``None`` where
-    nothing was seen, and its failure, empty where there was none.
-    """
-    clients = [_client(target, check.time_limit_s) for target in targets]
-    # Servers that are still starting are ended after Ctrl-C, so that no thread waits for them until the limit.
-    with ThreadPoolExecutor(max(1, at_once)) as pool, ended_strays():
-        failures = list(pool.map(_connect_and_list, clients))
-        list(pool.map(lambda client: client.disconnect(), clients))
-    starts = [_observed(client.recording(), check.watch)[:1] for client in clients]
-    return [found[0] if found else None for found in starts], failures
-
-
-def _ready_s(starts: Sequence[ObservedStart | None]) -> list[float]:
-    """Times until each server had listed its tools, since the first start."""
-    complete = [one for one in starts if one is not None and one.is_complete]
-    begin_ns = min((one.begin_ns for one in complete), default=0)
-    return sorted((one.listed_ns - begin_ns) / NANOS for one in complete)
-
-
-def _client(target: Target, limit_s: float) -> _core.Client:
-    endpoint: Any = list(target.command) or target.url
-    return _core.Client(
-        endpoint,
-        environment=list(target.environment),
-        auth=target.auth,
-        token=target.token,
-        limit_s=limit_s,
-        headers=list(target.headers),
-    )
-
-
-def _connect_and_list(client: _core.Client) -> str:
-    """Connects and lists the tools. Returns the failure; an empty text where there was none."""
-    try:
-        client.connect()
-        client.list_tools()
-    except _core.ClientProblem as problem:
-        return str(problem)
-    return ""
-
-
-def _observed(recording: _core.Recording, watch: StartWatch) -> list[ObservedStart]:
-    starts = observed_starts(recording.events())
-    for start in starts:
-        if start.pid is not None and start.answered_ns:
-            start.program = watch.program_start(start.pid, start.answered_ns)
-    return starts
+    starts, _ = start_servers([server.target for server in running], at_once, check.time_limit_s, check.watch)
+    return LimitedStart(at_once=at_once, ready_s=ready_s(starts))
 
 
 def _alone(server: _Server, watch: StartWatch) -> list[ObservedStart]:
     """The complete starts of the server alone."""
-    found = _observed(server.session.recording(), watch) if server.session is not None else []
+    found = observe_starts(server.session.recording(), watch) if server.session is not None else []
     return [one for one in found if one.is_complete]
 
 
@@ -253,7 +204,9 @@ def _try_installed(server: _Server, check: _Check) -> None:
         words = redact_command(shlex.join(program.words))
         install = install_command(server.target.command, program)
         server.tried = TriedStart(code="installed", command=words, seconds=[], install=install)
-    (start,), (failure,) = _start_servers([replace(server.target, command=program.words)], 1, check)
+    (start,), (failure,) = start_servers(
+        [replace(server.target, command=program.words)], 1, check.time_limit_s, check.watch
+    )
     if failure or start is None:
         # The program needs what its runner sets. There is no advice then.
         server.tried, server.is_worth_trying = None, False
@@ -289,7 +242,7 @@ def _start_cold(server: _Server, check: _Check) -> None:
         target = replace(
             server.target, command=output.command(server.target.command), environment=tuple(environment.items())
         )
-        (server.cold,), (server.cold_failure,) = _start_servers([target], 1, check)
+        (server.cold,), (server.cold_failure,) = start_servers([target], 1, check.time_limit_s, check.watch)
         server.cold_stages = runner_stages.parse_stages(output.lines())
 
 
@@ -322,6 +275,7 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
         rss_bytes=server.rss_bytes,
         imports=imports.packages if imports is not None else [],
         tried=[server.tried] if server.tried is not None and server.tried.seconds else [],
+        use=recorded_use(flights_root(), server.checked.configuration, server.checked.name),
         cold_failure=server.cold_failure,
     )
     if not connect.failures:

@@ -60,6 +60,17 @@ class TriedStart(Model):
     """The command that installs the program; empty where it is not known."""
 
 
+class RecordedUse(Model):
+    """Use of a server in the recordings of the flight recorder."""
+
+    sessions: Whole
+    """Recorded sessions in which the host listed the tools."""
+    since: str
+    """Date of the oldest of them."""
+    calls: dict[str, Whole] = {}
+    """Number of calls of each tool that was called."""
+
+
 class StartFacts(Model):
     """Facts about the starts of one server."""
 
@@ -78,6 +89,8 @@ class StartFacts(Model):
     imports: list[ImportTime] = []
     """The packages with the longest imports, measured in a start of its own."""
     tried: list[TriedStart] = []
+    use: RecordedUse | None = None
+    """Absent where no session was recorded."""
     cold_failure: str = ""
     """Reason why the start with empty caches failed."""
 

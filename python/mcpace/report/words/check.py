@@ -29,6 +29,11 @@ PARTS = {
     "list": "list",
 }
 """Headings of the parts of a start, in the order in which they occur."""
+LEAST_SESSIONS = 3
+"""Recorded sessions from which on a tool that nobody called is named."""
+MOST_UNUSED = 3
+TOOL_FILTERS = {"Codex": "disabled_tools", "Gemini CLI": "excludeTools"}
+"""For each host: the member of a server's entry that names tools to leave out."""
 RUNNER_PARTS = ("runner", "resolve", "fetch", "install")
 """Parts in which a package runner works."""
 LONGEST_NAME = 60
@@ -247,6 +252,44 @@ def notes(run: Run) -> list[str]:
     if off:
         told.append(f"Switched off in the configuration: {join_words([clean(name, 40) for name in off])}.")
     return told
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Tools of a server that no recorded session called."""
+
+    server: str
+    sessions: int
+    since: str
+    tools: list[ToolTokens]
+    """The tools that were not called."""
+    all_tools: int
+    advice: str
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that a host saves without these tools."""
+        return sum(tool.tokens for tool in self.tools)
+
+
+def unused(run: Run) -> list[Unused]:
+    """Servers and tools that no recorded session called, those with most tokens first."""
+    found = []
+    for server in servers(run):
+        use, tools = server.start.use, (server.listing.tools if server.listing is not None else None) or []
+        left = [tool for tool in tools if use is not None and tool.name not in use.calls]
+        if use is not None and use.sessions >= LEAST_SESSIONS and left:
+            advice = _unused_advice(server.start.host, left, is_whole=not use.calls)
+            found.append(Unused(server.name, use.sessions, use.since, left, len(tools), advice))
+    return sorted(found, key=lambda one: -one.tokens)
+
+
+def _unused_advice(host: str, left: Sequence[ToolTokens], *, is_whole: bool) -> str:
+    if is_whole:
+        return "no tool was called: switch the server off"
+    names = [clean(tool.name, 40) for tool in sorted(left, key=lambda tool: -tool.tokens)]
+    shown = ", ".join([*names[:MOST_UNUSED], *(["…"] if len(names) > MOST_UNUSED else [])])
+    return f"not called: {shown}; leave them out with {TOOL_FILTERS.get(host, 'the tool list of your host')}"
 
 
 def cold_notes(run: Run) -> list[str]:
