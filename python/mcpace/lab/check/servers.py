@@ -20,6 +20,8 @@ class CheckedServer:
     """The server's name; with the host's name in front where several configurations have a server of this name."""
     configuration: Path
     host: str
+    name: str
+    """The server's name in the configuration."""
     target: Target | None
     """``None`` where the configuration can't be resolved."""
     problem: str = ""
@@ -82,4 +84,4 @@ def _checked_server(name: str, label: str, configuration: Configuration) -> Chec
         target = configured_target(label, configuration.server(name))
     except UsageProblem as error:
         problem = str(error).removeprefix(f"{configuration.path}: server {name!r}: ")
-    return CheckedServer(label, configuration.path, configuration.host.name, target, problem)
+    return CheckedServer(label, configuration.path, configuration.host.name, name, target, problem)
