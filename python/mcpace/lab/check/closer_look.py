@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +33,7 @@ MEMBERS = {"resource_templates": "resourceTemplates"}
 
 @dataclass(frozen=True)
 class CloserLook:
-    """What one start showed."""
+    """Results of one start."""
 
     context: ContextTokens | None = None
     """``None`` without a tokenizer, and where the server didn't answer."""
@@ -49,8 +51,9 @@ def look_closer(target: Target, limit_s: float) -> CloserLook:
         settings |= {"bearer": target.token} if target.token else {}
     # The runtime's client passes on no other environment than this.
     environment = {**os.environ, **dict(target.environment), **runner_stages.REPORTING, **import_times.REPORTING}
-    with StampedOutput() if target.command else nullcontext() as output:
-        place: Any = target.url if output is None else list(output.command(target.command))
+    # Windows has no named pipe that a shell could write to.
+    with StampedOutput() if target.command and sys.platform != "win32" else nullcontext() as output:
+        place: Any = target.url or list(output.command(target.command) if output is not None else target.command)
         try:
             caller = _core.Caller.connect(
                 place,
@@ -64,14 +67,15 @@ def look_closer(target: Target, limit_s: float) -> CloserLook:
         try:
             # Imports that come after the first answer are no part of the start.
             lines = output.lines() if output is not None else []
-            context = _count_context(caller)
+            context = _count_context(caller, time.monotonic() + limit_s)
         finally:
             caller.close().wait()
     printed = b"\n".join(line for _, line in lines)
     return CloserLook(context, parse_import_times(printed), parse_stages(lines))
 
 
-def _count_context(caller: _core.Caller) -> ContextTokens | None:
+def _count_context(caller: _core.Caller, until: float) -> ContextTokens | None:
+    """Tokens of the texts that the server gives until this time of the monotonic clock."""
     if not tokens.has_tokenizer():
         return None
     try:
@@ -80,7 +84,7 @@ def _count_context(caller: _core.Caller) -> ContextTokens | None:
         capabilities = described.get("capabilities") or {}
         texts = [str(described.get("instructions") or "")]
         for kind in LISTINGS:
-            items = _read_listing(caller, kind) if CAPABILITY.get(kind, kind) in capabilities else []
+            items = _read_listing(caller, kind, until) if CAPABILITY.get(kind, kind) in capabilities else []
             texts.append(json.dumps(items, ensure_ascii=False, separators=(",", ":")) if items else "")
     except (_core.CallProblem, ValueError, AttributeError):
         return None
@@ -88,11 +92,13 @@ def _count_context(caller: _core.Caller) -> ContextTokens | None:
     return ContextTokens(instructions=instructions, prompts=prompts, resources=resources + templates)
 
 
-def _read_listing(caller: _core.Caller, kind: str) -> list[Any]:
-    """All items of a listing; none where the server doesn't have this listing."""
+def _read_listing(caller: _core.Caller, kind: str, until: float) -> list[Any]:
+    """The items of a listing, as far as its pages came in time; none where the server doesn't have this listing."""
     items: list[Any] = []
     cursor: str | None = None
     for _ in range(MOST_PAGES):
+        if time.monotonic() >= until:
+            break
         try:
             page = json.loads(caller.list(kind, cursor).wait())
         except _core.CallProblem:

@@ -75,7 +75,7 @@ class _Server:
 
 @dataclass(frozen=True)
 class _Check:
-    """What all steps of one check need."""
+    """Options and helpers that all steps of one check share."""
 
     watch: StartWatch
     time_limit_s: float

@@ -1,4 +1,4 @@
-"""What the programs of a start write to stderr, each line with the time at which it came.
+"""Lines that the programs of a start write to stderr, each with the time at which it came.
 
 Design constraint: interpreters and package runners report their times to stderr, which the clients don't keep. So a
 shell sends stderr to a named pipe in a private folder. Output is read all the time, so that no program waits for it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import sys
 import tempfile
 import threading
 import time
@@ -26,9 +27,11 @@ Line = tuple[int, bytes]
 
 
 class StampedOutput:
-    """Output on stderr of one command, for the time of the ``with`` block."""
+    """Output on stderr of one command, for the time of the ``with`` block. Windows does not have it."""
 
     def __enter__(self) -> StampedOutput:
+        if sys.platform == "win32":
+            raise OSError("Windows has no named pipe that a shell can write to")
         self._folder = tempfile.TemporaryDirectory(prefix="mcpace-check-")
         self._path = Path(self._folder.name) / "stderr"
         os.mkfifo(self._path, 0o600)
