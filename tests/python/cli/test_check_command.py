@@ -22,6 +22,7 @@ from mcpace.lab.check.server_starts import observe_starts
 from mcpace.lab.check.stamped_output import StampedOutput
 from mcpace.lab.check.start_schedule import shortest_schedule_s
 from mcpace.lab.check.start_watch import ProgramStart, StartWatch, runner_name
+from mcpace.lab.paths import find_uv
 from mcpace.lab.targets import Target
 from mcpace.report.model.run import Run
 from mcpace.system.processors import usable_cores
@@ -348,13 +349,13 @@ def test_a_server_of_npm_shows_the_time_of_its_package_runner(tmp_path: Path) ->
 
 
 @pytest.mark.network
-@pytest.mark.skipif(not (shutil.which("npx") and shutil.which("uvx")), reason="needs Node.js and uv")
+@pytest.mark.skipif(shutil.which("npx") is None, reason="needs Node.js")
 def test_the_parts_of_real_starts_add_up_to_the_time_on_a_clock_outside() -> None:
     for command in (
         ("npx", "-y", "@modelcontextprotocol/server-memory@2026.8.31"),
         ("npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31"),
-        ("uvx", "mcp-server-time@2026.10.19"),
-        ("uvx", "mcp-server-git@2026.10.19"),
+        (str(find_uv()), "tool", "run", "mcp-server-time@2026.10.19"),
+        (str(find_uv()), "tool", "run", "mcp-server-git@2026.10.19"),
     ):
         look = look_closer(Target("x", command=command), LIMIT_S)
         client = _core.Client(list(command), limit_s=LIMIT_S)

@@ -30,13 +30,9 @@ class StampedOutput:
     """Output on stderr of one command, for the time of the ``with`` block. Windows does not have it."""
 
     def __enter__(self) -> StampedOutput:
-        if sys.platform == "win32":
-            raise OSError("Windows has no named pipe that a shell can write to")
         self._folder = tempfile.TemporaryDirectory(prefix="mcpace-check-")
         self._path = Path(self._folder.name) / "stderr"
-        os.mkfifo(self._path, 0o600)
-        # Opened for both directions, the pipe has no end before the command has opened it.
-        self._pipe = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
+        self._pipe = _make_pipe(self._path)
         self._lock = threading.Lock()
         self._lines: list[Line] = []
         self._rest = bytearray()
@@ -82,3 +78,11 @@ class StampedOutput:
                 *whole, rest = (bytes(self._rest) + chunk).split(b"\n")
                 self._lines += [(now, line) for line in whole]
                 self._rest = bytearray(rest)
+
+
+def _make_pipe(path: Path) -> int:
+    if sys.platform == "win32":
+        raise OSError("Windows has no named pipe that a shell can write to")
+    os.mkfifo(path, 0o600)
+    # Opened for both directions, the pipe has no end before the command has opened it.
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
