@@ -369,4 +369,4 @@ def test_the_parts_of_real_starts_add_up_to_the_time_on_a_clock_outside() -> Non
         parts = {part.code: part.seconds for part in start.parts(look.imports, look.stages)}
         assert sum(parts.values()) == pytest.approx(outside_s, rel=0.05), command
         assert parts["resolve"] > 0 and parts["set-up"] >= 0, command
-        assert ("imports" in parts) is (command[0] == "uvx")
+        assert ("imports" in parts) is (command[0] != "npx")
