@@ -14,7 +14,8 @@ import pytest
 
 from mcpace.lab.check.import_times import STANDARD_LIBRARY, measure_imports, parse_import_times
 from mcpace.lab.check.run_check import install_command
-from mcpace.lab.check.start_watch import ProgramStart, runner_name
+from mcpace.lab.check.start_watch import ProgramStart
+from mcpace.lab.processes.runners import runner_name
 from mcpace.report.model.run import Run
 from support.commands import LIMIT_S, end, run, start_command
 
@@ -211,6 +212,11 @@ def test_the_names_of_package_runners() -> None:
     for path, words, name in (
         ("/usr/bin/node", ("node", "/usr/bin/npx", "-y", "x"), "npx"),
         ("/usr/bin/node", ("npm exec @scope/x",), "npx"),
+        ("/usr/bin/node", ("npm start",), "npm"),
+        ("/usr/bin/node", ("node", "/usr/bin/npm", "exec", "x"), "npx"),
+        ("/usr/bin/node", ("node", "/usr/lib/npm-cli.js", "run", "exec"), "npm"),
+        ("npm.cmd", ("npm.cmd", "x", "pack"), "npx"),
+        ("uvx.exe", ("uvx.exe", "pack"), "uvx"),
         ("/usr/bin/uv", ("uv", "tool", "uvx", "x"), "uv"),
         ("/usr/bin/dash", ("sh", "-c", "x"), "shell"),
         ("/usr/bin/env", ("env", "-C", "/", "x"), "shell"),

@@ -76,7 +76,10 @@ def test_repeated_schemas_of_a_hostile_server_are_compared_within_bounds(monkeyp
     monkeypatch.setattr(tokens, "count_tokens", record_counts)
     deep = {"name": "deep", "inputSchema": nested(200, "a path of a file " * 20_000)}
     wide = {f"w{number}": nested(0, f"the argument number {number} of this tool") for number in range(1_000)}
-    for listing in ([deep] * 50, [{"name": "wide", "inputSchema": {"properties": {**wide, "own": n}}} for n in range(2)]):
+    for listing in (
+        [deep] * 50,
+        [{"name": "wide", "inputSchema": {"properties": {**wide, "own": n}}} for n in range(2)],
+    ):
         tools = [ToolTokens(name="a", tokens=9, description=0, input_schema=9, output_schema=0, bytes=9)]
         case = Case(subject=Subject(sdk="mcpace-client"), target="a", operation="list", tools=tools)
         written.clear()
