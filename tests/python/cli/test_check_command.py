@@ -21,8 +21,9 @@ from mcpace.lab.check.runner_stages import parse_stages
 from mcpace.lab.check.server_starts import observe_starts
 from mcpace.lab.check.stamped_output import StampedOutput
 from mcpace.lab.check.start_schedule import shortest_schedule_s
-from mcpace.lab.check.start_watch import ProgramStart, StartWatch, runner_name
+from mcpace.lab.check.start_watch import ProgramStart, StartWatch
 from mcpace.lab.paths import find_uv
+from mcpace.lab.processes.runners import runner_name
 from mcpace.lab.targets import Target
 from mcpace.report.model.run import Run
 from mcpace.system.processors import usable_cores
@@ -221,6 +222,11 @@ def test_the_names_of_package_runners() -> None:
     for path, words, name in (
         ("/usr/bin/node", ("node", "/usr/bin/npx", "-y", "x"), "npx"),
         ("/usr/bin/node", ("npm exec @scope/x",), "npx"),
+        ("/usr/bin/node", ("npm start",), "npm"),
+        ("/usr/bin/node", ("node", "/usr/bin/npm", "exec", "x"), "npx"),
+        ("/usr/bin/node", ("node", "/usr/lib/npm-cli.js", "run", "exec"), "npm"),
+        ("npm.cmd", ("npm.cmd", "x", "pack"), "npx"),
+        ("uvx.exe", ("uvx.exe", "pack"), "uvx"),
         ("/usr/bin/uv", ("uv", "tool", "uvx", "x"), "uv"),
         ("/usr/bin/dash", ("sh", "-c", "x"), "shell"),
         ("/usr/bin/env", ("env", "-C", "/", "x"), "shell"),

@@ -232,6 +232,19 @@ def test_a_server_that_cannot_start_is_reported_as_by_a_shell(place: Path) -> No
     assert "no-such-program" in stderr
 
 
+def test_a_server_that_runs_without_the_recorder_has_the_usual_signals(place: Path) -> None:
+    program = (
+        "import sys; sys.modules['mcpace._core'] = None; from mcpace.cli import flight_recorder; "
+        "flight_recorder.run(['flights', 'grep', 'SigIgn', '/proc/self/status'])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=place, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert "the server runs without the flight recorder" in ended.stderr
+    ignored = int(ended.stdout.split()[1], 16)
+    assert ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
+
+
 def test_the_environment_of_a_server_does_not_reach_the_recorder(place: Path) -> None:
     (place / "mcpace").mkdir()
     (place / "mcpace" / "__init__.py").write_text("raise SystemExit('hostile')")

@@ -6,6 +6,7 @@ import json
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -16,6 +17,7 @@ from mcpace.report.ci.markdown import markdown
 from mcpace.report.ci.sarif import sarif
 from mcpace.report.model.load import LoadThreshold
 from mcpace.report.model.run import Run
+from mcpace.report.model.tokens import TokenLimit
 from support.arbitrary_runs import KINDS, any_run
 from support.commands import run as command
 
@@ -126,6 +128,22 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     ended = command("report", INSIDE, "--sarif", "file/r.sarif", folder=tmp_path)
     assert ended.code == 3
     assert "could not write file/r.sarif" in ended.stderr
+
+
+def test_limits_on_tokens_are_test_cases_of_junit(tmp_path: Path) -> None:
+    run = Run.from_json((RUNS / "clients.json").read_text())
+    run.kind, run.comparison = "gate", None
+    run.limits = [
+        TokenLimit(subject="listing", target="shop", limit=10, value=20, largest="add"),
+        TokenLimit(subject="result", target="shop", limit=10, value=5, largest="add"),
+    ]
+    (tmp_path / "run.json").write_text(run.to_json())
+    ended = command("report", "run.json", "--junit", "j.xml", folder=tmp_path)
+    assert ended.code == 0, ended.stderr
+    suite = ElementTree.parse(tmp_path / "j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    [failure] = suite.iter("failure")
+    assert "above the limit of 10" in (failure.text or "")
 
 
 def test_junit_needs_a_comparison(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import dropwhile
 from pathlib import Path
 
-from mcpace.lab.check.start_watch import RUNNERS, ProgramStart
+from mcpace.lab.check.start_watch import ProgramStart
+from mcpace.lab.processes.runners import RUNNERS
 from mcpace.lab.targets import redact_command
 
 INSTALLERS = {

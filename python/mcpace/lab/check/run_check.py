@@ -27,13 +27,14 @@ from mcpace.lab.check.servers import CheckedServer, CheckedServers
 from mcpace.lab.check.stamped_output import StampedOutput
 from mcpace.lab.check.start_parts import NANOS, ObservedStart
 from mcpace.lab.check.start_schedule import shortest_schedule_s
-from mcpace.lab.check.start_watch import RUNNERS, ProgramStart, StartWatch
+from mcpace.lab.check.start_watch import ProgramStart, StartWatch
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
 from mcpace.lab.errors import LabError
 from mcpace.lab.hosts.flights import flights_root
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.processes.runners import RUNNERS
 from mcpace.lab.processes.strays import ended_strays
 from mcpace.lab.progress import Progress, Silent
 from mcpace.lab.targets import Target, redact_command

@@ -32,6 +32,7 @@ from mcpace.lab.processes.process_table import (
     is_same_process,
     read_process_table,
 )
+from mcpace.lab.processes.runners import INTERPRETERS, runs_another, split_title
 from mcpace.lab.processes.strays import end_processes
 from mcpace.lab.progress import Progress
 from mcpace.lab.server_configuration import read_configuration
@@ -42,10 +43,6 @@ from mcpace.report.model.run import Run
 GRACE_S = 2.0
 """Seconds for a server to end after the end of its input. Servers that are being shut down are not orphans."""
 MCP_NAME = re.compile(r"(?<![a-z])mcp(?![a-z])|modelcontextprotocol", re.IGNORECASE)
-INTERPRETERS = re.compile(r"(?:bun|deno|node|python|ruby)[\d.]*")
-"""Programs that run the script or module which the first word of the command without a hyphen names."""
-RUNNERS = re.compile(r"(?:bun|bunx|deno|docker|dotnet|java|node|npm|npx|podman|pnpm|python|ruby|sh|uv|uvx|yarn)[\d.]*")
-"""Programs that run another program, which a later word of the command names."""
 MOST_RUNNER_WORDS = 6
 """Words after a package runner that may be its own and the package's: ``tool run --from PACKAGE NAME``."""
 FILLERS = ("-y", "--yes", "--quiet", "-q")
@@ -72,12 +69,6 @@ class ConfiguredCommand:
         if before == ["npm", "exec"]:  # npx becomes it
             return Path(self.words[0]).name == "npx"
         return bool(before) and Path(before[-1]).name == Path(self.words[0]).name
-
-
-def split_title(command: Sequence[str]) -> list[str]:
-    """The words of a command. npm writes its own command line as one word."""
-    first = command[0].split(" ") if command and command[0].startswith("npm ") else command[:1]
-    return [*first, *command[1:]]
 
 
 def list_processes(configurations: Sequence[Path], host: int | None, progress: Progress) -> Run:
@@ -188,8 +179,8 @@ def _server_tops(
         and (
             MCP_NAME.search(entry.name)
             # The name of a runtime tells nothing about a process of another parent.
-            or (entry.name in names and not RUNNERS.fullmatch(entry.name))
-            or (entry.parent in hosts and RUNNERS.fullmatch(entry.name))
+            or (entry.name in names and not runs_another(entry.name))
+            or (entry.parent in hosts and runs_another(entry.name))
         )
     ]
     return sorted([*tops, *ended], key=lambda entry: (entry.parent, entry.started_ticks, entry.pid))
@@ -212,7 +203,7 @@ def _has_mcp_name(command: Sequence[str]) -> bool:
     if MCP_NAME.search(first):
         return True
     words = [word for word in rest if not word.startswith("-")]
-    if RUNNERS.fullmatch(first) is None:
+    if not runs_another(first):
         return False
     named = words[: 1 if INTERPRETERS.fullmatch(first) else MOST_RUNNER_WORDS]
     return any(MCP_NAME.search(word) for word in named)
