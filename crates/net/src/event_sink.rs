@@ -152,7 +152,7 @@ impl Sink {
         let is_ring = options.ring.is_some();
         let period = options.ring.as_ref().map_or(WRITE_PERIOD, |ring| ring.period);
         let destination = match (options.ring, options.file) {
-            (Some(ring), _) => Some(Destination::Ring(FlightRing::open(ring, head.clone()))),
+            (Some(ring), _) => Some(Destination::Ring(Box::new(FlightRing::open(ring, head.clone())))),
             (None, Some(path)) => {
                 let file = create_private(&path)
                     .map_err(|reason| NetError::Io { what: "could not create the recording's file", reason })?;
@@ -340,7 +340,7 @@ fn is_failed_reply(kind: &EventKind) -> bool {
 /// Where the writer's thread puts the events.
 enum Destination {
     File(Writer<File>),
-    Ring(FlightRing),
+    Ring(Box<FlightRing>),
 }
 
 impl Destination {

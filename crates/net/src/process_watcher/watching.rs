@@ -169,8 +169,8 @@ impl Watching {
 /// Time since the process was forked; `None` where it has ended.
 fn process_age(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may hold any character. The 20th field after it is the beginning, in ticks
-    // since the machine started (proc_pid_stat(5)).
+    // The name of the program, in parentheses, may hold any character. The beginning is the 20th field after it, in ticks since
+    // the machine started (proc_pid_stat(5)).
     let ticks: u64 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let began = Duration::from_millis(ticks.saturating_mul(1_000) / clock_ticks_per_second().max(1));
     let now = clock_gettime(ClockId::Boottime);

@@ -84,8 +84,8 @@ def check_workers() -> None:
     """Raises :class:`UsageProblem` on a system that doesn't spread connections over the processes of one port."""
     if sys.platform == "darwin":
         raise UsageProblem(
-            "several workers need Linux, because macOS gives all connections of a port to one of its processes: serve "
-            "with one worker and more threads (--workers 1 --threads 4)"
+            "several workers need Linux, because macOS gives all connections of a port to one of its processes: "
+            "serve with one worker and more threads"
         )
 
 
