@@ -119,9 +119,10 @@ class Flights:
 
 
 def is_in_use(file: Path) -> bool:
-    """Whether a flight recorder writes the file, which it locks."""
+    """Whether a flight recorder writes the file: it locks a file beside it, since readers of a locked file fail on
+    Windows."""
     try:
-        with file.open("rb") as opened:
+        with file.with_name(f"{file.name}.lock").open("rb") as opened:
             return not try_lock(opened.fileno(), is_shared=True)
     except OSError:
         return False
