@@ -31,7 +31,7 @@ MEMBERS = {"resource_templates": "resourceTemplates"}
 
 @dataclass(frozen=True)
 class CloserLook:
-    """What one start showed."""
+    """Observations of one start."""
 
     context: ContextTokens | None = None
     """``None`` without a tokenizer, and where the server didn't answer."""

@@ -1,4 +1,4 @@
-"""What the programs of a start write to stderr, each line with the time at which it came.
+"""Output of the programs of a start on stderr, each line with the time at which it came.
 
 Design constraint: interpreters and package runners report their times to stderr, which the clients don't keep. So a
 shell sends stderr to a named pipe in a private folder. Output is read all the time, so that no program waits for it.
