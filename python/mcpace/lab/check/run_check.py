@@ -254,9 +254,10 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
     cases = session.cases(Silent())
     alone = _alone(server, watch)
     imports, stages = server.look.imports, server.look.stages
+    # Servers that start at the same time wait for each other, so that times of a start alone don't divide theirs.
     starts = [
-        ServerStart(together=together, round=number, total_s=one.total_s, parts=one.parts(imports, stages))
-        for together, found in ((True, server.together), (False, alone))
+        ServerStart(together=together, round=number, total_s=one.total_s, parts=one.parts(*known))
+        for together, found, known in ((True, server.together, (None, {})), (False, alone, (imports, stages)))
         for number, one in enumerate(found, 1)
         if one.is_complete
     ]
