@@ -98,6 +98,16 @@ def test_a_red_gate_is_an_error_at_its_figure() -> None:
     assert not [result for result in results(passed) if result["ruleId"] == "slower"]
 
 
+def test_a_cause_of_both_sides_is_no_error_of_the_change() -> None:
+    run = fixture("inside")
+    for case in run.cases:
+        for finding in case.findings:
+            finding.severity = "high"
+    levels = {one["level"] for one in results(run) if one["ruleId"] == "client-built-per-call"}
+    of_gate = {one["level"] for one in results(run_of_files(run, run, 0.1)) if one["ruleId"] == "client-built-per-call"}
+    assert (levels, of_gate) == ({"error"}, {"warning"})
+
+
 def test_an_unmet_threshold_is_an_error() -> None:
     run = fixture("load")
     loads = [case.load for case in run.cases if case.load is not None]
