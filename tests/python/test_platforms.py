@@ -65,6 +65,12 @@ def test_a_configuration_is_wrapped_and_restored_without_what_the_system_lacks(t
     assert file.read_bytes() == before
 
 
+def test_empty_caches_are_refused_on_windows(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"clock": {"command": "clock"}}}')
+    done = run_as("win32", "check", "mcp.json", "--cold", cwd=tmp_path)
+    assert (done.returncode, "--cold needs Linux or macOS" in done.stderr) == (3, True), done.stderr
+
+
 def test_several_workers_are_refused_on_macos(tmp_path: Path) -> None:
     (tmp_path / "calculator.py").write_text("from mcpace import MCPServer\n\nmcp = MCPServer('calculator')\n")
     done = run_as("darwin", "serve", "calculator.py", "--workers", "2", "--port", "0", cwd=tmp_path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from mcpace.lab.check.start_schedule import shortest_schedule_s
 from mcpace.lab.check.start_watch import ProgramStart, StartWatch
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
-from mcpace.lab.errors import LabError
+from mcpace.lab.errors import EnvironmentProblem, LabError
 from mcpace.lab.hosts.flights import flights_root
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
@@ -89,8 +90,12 @@ def run(
     """Checks all servers. Ctrl-C ends the check early; the run is then marked partial.
 
     ``rounds``: ``None`` for the default. ``cold``: whether servers are also started with empty caches of their package
-    runners.
+    runners. Raises :class:`EnvironmentProblem` for ``cold`` on Windows.
     """
+    if cold and sys.platform == "win32":
+        raise EnvironmentProblem(
+            "--cold needs Linux or macOS, because Windows has no named pipe that a shell can write to"
+        )
     most_rounds = rounds or DEFAULT_ROUNDS
     options = {
         "configurations": sorted({str(server.configuration) for server in checked.servers}),
