@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows check-platforms format lock docs site man pictures mcpb dist test-dist casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows check-platforms test-wine format lock docs site man pictures mcpb dist test-dist casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -75,6 +75,10 @@ lint-workflows: $(VENV)/.tools ## Check the workflows with actionlint; needs Go
 
 check-platforms: $(VENV)/.tools ## Check the Rust code for macOS and Windows; needs their targets of rustup
 	scripts/check_platforms.sh
+
+CRATES ?=
+test-wine: ## Run the tests of crates for Windows under Wine, on Linux; needs Wine, MinGW-w64 and their target of rustup
+	scripts/test_under_wine.sh $(CRATES)
 
 format: build ## Format all sources
 	cargo fmt --all

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one command of mcpace, and leaves a summary, annotations and files. Exits with the code of the command.
+# Runs one command of mcpace. Writes the summary of the job, annotations, and files. Exits with the code of the command.
 #
 # Environment: MCPACE, the path of the command; INPUT_* as in action.yml; GITHUB_OUTPUT, GITHUB_STEP_SUMMARY and
 # RUNNER_TEMP as GitHub sets them. No input becomes shell text: each one is a word of the command.
@@ -29,13 +29,13 @@ add_lines() {
 
 [[ -n $INPUT_TARGET ]] || fail "the input target is empty: write a URL, or stdio: and a command"
 [[ -z $INPUT_BASE || -z $INPUT_BASELINE ]] || fail "give the input base or the input baseline, not both"
-[[ $INPUT_INCONCLUSIVE =~ ^(fail|pass)$ ]] || fail "the input inconclusive is fail or pass"
+[[ $INPUT_INCONCLUSIVE =~ ^(fail|pass)$ ]] || fail "the input inconclusive must be fail or pass"
 command=$INPUT_COMMAND
 if [[ -z $command ]]; then
   command=measure
   [[ -z $INPUT_BASE && -z $INPUT_BASELINE ]] || command=gate
 fi
-[[ $command =~ ^(gate|measure|load)$ ]] || fail "the input command is gate, measure or load"
+[[ $command =~ ^(gate|measure|load)$ ]] || fail "the input command must be gate, measure or load"
 
 results=$(mktemp -d "$RUNNER_TEMP/mcpace-results-XXXXXX")
 run=$results/run.json
@@ -44,7 +44,8 @@ add_option --base "$INPUT_BASE"
 add_option --baseline "$INPUT_BASELINE"
 add_option --tool "$INPUT_TOOL"
 add_option --args "$INPUT_ARGUMENTS"
-add_option --tolerance "$INPUT_TOLERANCE"
+# Without this option, a settings file of the change under test would set the tolerance.
+[[ $command != gate ]] || add_option --tolerance "${INPUT_TOLERANCE:-10%}"
 add_option --trials "$INPUT_TRIALS"
 add_lines --threshold "$INPUT_THRESHOLDS"
 add_lines --fail-on "$INPUT_FAIL_ON"

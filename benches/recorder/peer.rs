@@ -137,14 +137,19 @@ async fn stream_on(mut stream: TcpStream) -> std::io::Result<()> {
     stream.read(&mut buffer).await.map(drop)
 }
 
-/// Raises the limit of open files as far as the system lets us, and returns it.
+/// Raises the limit of open files as far as the system lets us, and returns it. Windows has no such limit.
 pub(crate) fn raise_file_limit() -> u64 {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    const WANTED: u64 = 65_536;
-    let maximum = getrlimit(Resource::Nofile).maximum;
-    // Only a privileged process may raise the maximum; any may use all of it.
-    for limit in [maximum.map(|maximum| maximum.max(WANTED)), maximum] {
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit });
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        const WANTED: u64 = 65_536;
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        // Only a privileged process may raise the maximum; any may use all of it.
+        for limit in [maximum.map(|maximum| maximum.max(WANTED)), maximum] {
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit });
+        }
+        getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
     }
-    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+    #[cfg(not(unix))]
+    u64::MAX
 }

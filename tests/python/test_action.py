@@ -109,6 +109,13 @@ def test_the_slow_change_of_the_page_is_stopped(workspace: Path) -> None:
     assert names == {"run.json", "report.html", "summary.md", "mcpace.sarif", "log.txt"}
 
 
+def test_a_settings_file_of_the_change_loosens_no_gate(workspace: Path) -> None:
+    change(workspace, slow_change())
+    (workspace / "head" / "mcpace.toml").write_text('[gate]\ntolerance = "1000%"\n')
+    step = action(workspace, tolerance="").run("measure")
+    assert (step.code, step.outputs["outcome"]) == (1, "failed"), step.log
+
+
 def test_a_change_of_a_word_passes(workspace: Path) -> None:
     server = workspace / "head" / "server.py"
     server.write_text(server.read_text().replace("The price of an item", "The price of one item"))
@@ -161,8 +168,8 @@ def stand_in(folder: Path, script: str) -> str:
     [
         ({"target": ""}, "the input target is empty"),
         ({"baseline": "old.json"}, "base or the input baseline, not both"),
-        ({"command": "serve"}, "the input command is gate, measure or load"),
-        ({"inconclusive": "maybe"}, "the input inconclusive is fail or pass"),
+        ({"command": "serve"}, "the input command must be gate, measure or load"),
+        ({"inconclusive": "maybe"}, "the input inconclusive must be fail or pass"),
     ],
 )
 def test_a_wrong_input_is_named(inputs: dict[str, str], says: str, workspace: Path) -> None:

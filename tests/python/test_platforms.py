@@ -20,7 +20,7 @@ def run_as(system: str, *arguments: str | Path, cwd: Path) -> subprocess.Complet
     path = os.pathsep.join(map(str, (ROOT / "tests" / "python", ROOT / "python")))
     return subprocess.run(
         [sys.executable, "-m", "support.other_system", system, *map(str, arguments)],
-        cwd=cwd, env={**os.environ, "PYTHONPATH": path, "MCPACE_CACHE": str(cwd / "cache")},
+        cwd=cwd, env={**os.environ, "PYTHONPATH": path, "MCPACE_CACHE": str(cwd / "cache"), "XDG_STATE_HOME": str(cwd)},
         capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
 
@@ -53,3 +53,25 @@ def test_several_workers_are_refused_on_windows(tmp_path: Path) -> None:
     (tmp_path / "calculator.py").write_text("from mcpace import MCPServer\n\nmcp = MCPServer('calculator')\n")
     done = run_as("win32", "serve", "calculator.py", "--workers", "2", "--port", "0", cwd=tmp_path)
     assert (done.returncode, "Windows can't share a port" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_configuration_is_wrapped_and_restored_without_what_the_system_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {"clock": {"command": "clock"}}}')
+    before = file.read_bytes()
+    for command in ("wrap", "unwrap"):
+        done = run_as("win32", command, file, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert file.read_bytes() == before
+
+
+def test_empty_caches_are_refused_on_windows(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"clock": {"command": "clock"}}}')
+    done = run_as("win32", "check", "mcp.json", "--cold", cwd=tmp_path)
+    assert (done.returncode, "--cold needs Linux or macOS" in done.stderr) == (3, True), done.stderr
+
+
+def test_several_workers_are_refused_on_macos(tmp_path: Path) -> None:
+    (tmp_path / "calculator.py").write_text("from mcpace import MCPServer\n\nmcp = MCPServer('calculator')\n")
+    done = run_as("darwin", "serve", "calculator.py", "--workers", "2", "--port", "0", cwd=tmp_path)
+    assert (done.returncode, "macOS gives all connections" in done.stderr) == (2, True), done.stderr

@@ -1,4 +1,4 @@
-// Results of operations: time stamps of CLOCK_MONOTONIC, which `hrtime` reads, and a result or an error.
+// Results of operations: time stamps of `hrtime`, which reads CLOCK_MONOTONIC on Linux, and a result or an error.
 
 const MESSAGE_LIMIT = 2_000;
 

@@ -2,8 +2,8 @@
 
 use mcpace_record::Nanos;
 
-/// Now on the clock that all processes of the machine share. Python's `time.perf_counter_ns`, Go's runtime and Node's
-/// `process.hrtime` read it, too.
+/// Now on the clock that all processes of the machine share. Python's `time.perf_counter_ns` reads it, too; on Linux, so do
+/// Go's runtime and Node's `process.hrtime`. On macOS, `process.hrtime` also counts the time in which the machine sleeps.
 #[must_use]
 pub fn monotonic_now() -> Nanos {
     Nanos(mcpace_clock::monotonic_ns())

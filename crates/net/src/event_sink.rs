@@ -12,7 +12,7 @@ use mcpace_record::{
     Redactor, Side, Writer,
 };
 
-use crate::flight_ring::{FlightRing, RingOptions};
+use crate::flight_ring::{FlightRing, RingOptions, count_events};
 use crate::lock::lock_mutex;
 use crate::private::create_private;
 use crate::processor_clock::ProcessorClock;
@@ -50,6 +50,8 @@ pub struct Sink {
     head: RecordingHead,
     redactor: Redactor,
     body_limit: usize,
+    /// Whether the events are those of a flight recorder.
+    is_ring: bool,
     connections: AtomicU64,
     exchanges: AtomicU64,
     calls: AtomicU64,
@@ -79,8 +81,6 @@ struct EventQueue {
     ended: bool,
     keep: bool,
     writing: bool,
-    /// Whether the events are those of a flight recorder.
-    is_ring: bool,
     /// Whether a failed call waits to be written.
     is_urgent: bool,
     /// [`MEMORY_LIMIT`], but in tests.
@@ -123,7 +123,7 @@ impl EventQueue {
         let size = self.kept_size.saturating_add(fresh.size);
         let batch = Arc::new(fresh.with_missing());
         if self.keep && size > self.limit {
-            self.unkept += batch.len() as u64;
+            self.unkept += count_events(&batch);
         } else if self.keep {
             self.kept_size = size;
             self.kept.push(Arc::clone(&batch));
@@ -147,12 +147,12 @@ impl Sink {
             let mut queue = lock_mutex(&shared.queue);
             queue.keep = options.keep;
             queue.writing = options.file.is_some() || options.ring.is_some();
-            queue.is_ring = options.ring.is_some();
             queue.limit = limit;
         }
+        let is_ring = options.ring.is_some();
         let period = options.ring.as_ref().map_or(WRITE_PERIOD, |ring| ring.period);
         let destination = match (options.ring, options.file) {
-            (Some(ring), _) => Some(Destination::Ring(FlightRing::open(ring, head.clone()))),
+            (Some(ring), _) => Some(Destination::Ring(Box::new(FlightRing::open(ring, head.clone())))),
             (None, Some(path)) => {
                 let file = create_private(&path)
                     .map_err(|reason| NetError::Io { what: "could not create the recording's file", reason })?;
@@ -174,6 +174,7 @@ impl Sink {
             head,
             redactor: Redactor::new(rand::random()),
             body_limit: options.body_limit,
+            is_ring,
             connections: AtomicU64::new(1),
             exchanges: AtomicU64::new(1),
             calls: AtomicU64::new(1),
@@ -221,12 +222,12 @@ impl Sink {
         let event = Event { at, kind };
         // Every thread that is measured takes this lock: what can be done before is done before.
         let size = event.size();
+        let is_urgent = self.is_ring && is_failed_reply(&event.kind);
         let mut queue = lock_mutex(&self.shared.queue);
         if queue.ended || !(queue.keep || queue.writing) {
             return;
         }
         let limit = queue.limit;
-        let is_urgent = queue.is_ring && is_failed_reply(&event.kind);
         queue.fresh.push_event(event, size, limit);
         if is_urgent {
             queue.is_urgent = true;
@@ -339,7 +340,7 @@ fn is_failed_reply(kind: &EventKind) -> bool {
 /// Where the writer's thread puts the events.
 enum Destination {
     File(Writer<File>),
-    Ring(FlightRing),
+    Ring(Box<FlightRing>),
 }
 
 impl Destination {
@@ -452,7 +453,8 @@ mod tests {
             body: None,
             blocked,
         });
-        let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let mut paths = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let path = paths.find(|path| path.extension().is_some_and(|extension| extension == "zst")).unwrap();
         while Reader::read(File::open(&path).unwrap()).unwrap().events().len() < 2 {
             assert!(began.elapsed() < Duration::from_secs(20), "the reply was not written");
             std::thread::yield_now();

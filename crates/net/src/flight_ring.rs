@@ -1,9 +1,9 @@
 //! A flight recorder's files: a folder of recordings of bounded size, in which the oldest make room for the newest.
 //!
 //! Design constraints. Several recorders may share a folder, because a host may start a server twice: each writes files
-//! of its own, holds a lock on the file that it writes, and removes no locked file. Events never wait for the
-//! disk: where a file can't be written, events are dropped and counted, the loss is reported once, and writing is tried
-//! again after a while.
+//! of its own, and removes no file that another one writes. A recorder locks an empty file beside its recording, because
+//! Windows lets nobody read a locked file. Events never wait for the disk: where a file can't be written, events are dropped
+//! and counted, the loss is reported once, and writing is tried again after a while.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -15,8 +15,12 @@ use mcpace_record::{Event, EventKind, RecordError, RecordingHead, Writer};
 use crate::monotonic_now;
 use crate::private::{create_new_private, create_private_folder};
 
-/// How the names of the files end.
+/// How the names of the recordings end, and what the name of a recording's lock file has after it.
 const ENDING: &str = ".jsonl.zst";
+const LOCK_ENDING: &str = ".lock";
+
+/// The least limit of a folder: a smaller one would begin a file for each event.
+const LEAST_LIMIT: u64 = 64 * 1024;
 
 /// Files of a folder. A host that starts a server each minute would else leave files without end.
 const MOST_FILES: usize = 1_000;
@@ -35,7 +39,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 pub struct RingOptions {
     /// Its folder, one for each server. It is made where it is missing, for its owner alone.
     pub folder: PathBuf,
-    /// Bytes of all files of the folder together.
+    /// Bytes of all files of the folder together. Fewer than 64 KiB are taken for 64 KiB.
     pub limit: u64,
     /// How long events may wait in memory. A failed call is written at once.
     pub period: Duration,
@@ -55,9 +59,11 @@ impl RingOptions {
 pub(crate) struct FlightRing {
     options: RingOptions,
     head: RecordingHead,
-    file: Option<Writer<CountedFile>>,
+    file: Option<Writer<LockedFile>>,
     /// Bytes of the file at which the room of the folder is looked at again.
     check_at: u64,
+    /// Events that were written to the file and may not be readable yet.
+    unflushed: u64,
     /// Events that were dropped since the last one that was written.
     lost: u64,
     retry_at: Option<Instant>,
@@ -65,8 +71,9 @@ pub(crate) struct FlightRing {
 
 impl FlightRing {
     /// Opens the first file. A failure is reported, and is no error.
-    pub(crate) fn open(options: RingOptions, head: RecordingHead) -> Self {
-        let mut ring = Self { options, head, file: None, check_at: 0, lost: 0, retry_at: None };
+    pub(crate) fn open(mut options: RingOptions, head: RecordingHead) -> Self {
+        options.limit = options.limit.max(LEAST_LIMIT);
+        let mut ring = Self { options, head, file: None, check_at: 0, unflushed: 0, lost: 0, retry_at: None };
         if let Err(error) = ring.start_file() {
             ring.suspend(&error);
         }
@@ -80,14 +87,14 @@ impl FlightRing {
         }
         for (index, event) in batch.iter().enumerate() {
             if let Err(error) = self.write_event(event) {
-                self.lost += (batch.len() - index) as u64;
+                self.lost += count_events(&batch[index..]);
                 self.suspend(&error);
                 return;
             }
         }
-        if let Some(Err(error)) = self.file.as_mut().map(Writer::flush) {
-            self.lost += batch.len() as u64;
-            self.suspend(&error);
+        match self.file.as_mut().map(Writer::flush) {
+            Some(Err(error)) => self.suspend(&error),
+            _ => self.unflushed = 0,
         }
     }
 
@@ -97,13 +104,17 @@ impl FlightRing {
         let end = if self.lost > 0 { self.start_file() } else { Ok(()) };
         let completed = end.and_then(|()| self.file.take().map_or(Ok(()), |file| file.finish().map(drop)));
         if let Err(error) = completed {
-            (self.options.report)(&format!("the flight recorder's newest recording is incomplete: {error}"));
+            let lost = match self.lost {
+                0 => String::new(),
+                lost => format!(" ({lost} events are missing)"),
+            };
+            (self.options.report)(&format!("the flight recorder's newest recording is incomplete{lost}: {error}"));
         }
     }
 
     fn write_event(&mut self, event: &Event) -> Result<(), RecordError> {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
-            self.lost += 1;
+            self.lost += count_events(std::slice::from_ref(event));
             return Ok(());
         }
         let written = self.file.as_ref().map(|file| file.get_ref().written);
@@ -113,31 +124,45 @@ impl FlightRing {
             Some(_) => {
                 if let Some(file) = self.file.take() {
                     file.finish()?;
+                    self.unflushed = 0;
                 }
                 self.start_file()?;
             }
             None => self.start_file()?,
         }
-        self.file.as_mut().map_or(Ok(()), |file| file.write(event))
+        self.file.as_mut().map_or(Ok(()), |file| file.write(event))?;
+        self.unflushed += count_events(std::slice::from_ref(event));
+        Ok(())
     }
 
-    /// Begins a file, whose first event tells how many were lost before it.
+    /// Begins a file, whose first event tells how many were lost before it. Where that fails, no file is left.
     fn start_file(&mut self) -> Result<(), RecordError> {
         create_private_folder(&self.options.folder)?;
         self.make_room()?;
-        let mut file = Writer::new(CountedFile { file: create_locked(&self.options.folder)?, written: 0 }, &self.head)?;
-        if self.lost > 0 {
-            file.write(&Event { at: monotonic_now(), kind: EventKind::EventsLost { count: self.lost } })?;
-            file.flush()?;
-        }
+        let file = LockedFile::create(&self.options.folder)?;
+        let path = file.path.clone();
+        let writer = self.write_start(file).inspect_err(|_| {
+            // The failure to write is what is reported.
+            let _ = std::fs::remove_file(path);
+        })?;
         self.check_at = self.check_step();
-        (self.file, self.lost, self.retry_at) = (Some(file), 0, None);
+        (self.file, self.lost, self.retry_at) = (Some(writer), 0, None);
         Ok(())
+    }
+
+    fn write_start(&self, file: LockedFile) -> Result<Writer<LockedFile>, RecordError> {
+        let mut writer = Writer::new(file, &self.head)?;
+        if self.lost > 0 {
+            writer.write(&Event { at: monotonic_now(), kind: EventKind::EventsLost { count: self.lost } })?;
+            writer.flush()?;
+        }
+        Ok(writer)
     }
 
     /// Gives up the file after a failure. The part that was written stays readable.
     fn suspend(&mut self, error: &RecordError) {
         self.file = None;
+        self.lost += std::mem::take(&mut self.unflushed);
         if self.retry_at.is_none() {
             let folder = self.options.folder.display();
             (self.options.report)(&format!(
@@ -170,7 +195,8 @@ impl FlightRing {
         let mut count = free.len() + in_use.len();
         free.reverse();
         while let Some((path, freed)) = free.pop_if(|_| size > self.options.limit || count >= MOST_FILES) {
-            // Another recorder may have removed it already.
+            // Another recorder may have removed them already. A recorder that was killed left its lock file.
+            let _ = std::fs::remove_file(lock_path(&path));
             let _ = std::fs::remove_file(path);
             size -= freed;
             count -= 1;
@@ -179,13 +205,41 @@ impl FlightRing {
     }
 }
 
-/// A file that counts its bytes.
-struct CountedFile {
+/// A new recording, whose lock file is locked and goes with this value. It counts its bytes.
+struct LockedFile {
     file: File,
+    path: PathBuf,
     written: u64,
+    /// Unlocked when it is closed.
+    _lock: File,
 }
 
-impl Write for CountedFile {
+impl LockedFile {
+    /// Creates a file whose name tells its time, so that names sort by age. Follows no link and replaces no file.
+    fn create(folder: &Path) -> io::Result<Self> {
+        let time = humantime::format_rfc3339_micros(SystemTime::now()).to_string().replace(['-', ':'], "");
+        let path = folder.join(format!("{time}-{}{ENDING}", std::process::id()));
+        // The lock file comes first: no recorder sees a recording that is not locked yet.
+        let lock = create_new_private(&lock_path(&path))?;
+        let created = lock.lock().and_then(|()| create_new_private(&path));
+        match created {
+            Ok(file) => Ok(Self { file, path, written: 0, _lock: lock }),
+            Err(error) => {
+                let _ = std::fs::remove_file(lock_path(&path));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // A lock file that stays is removed with its recording.
+        let _ = std::fs::remove_file(lock_path(&self.path));
+    }
+}
+
+impl Write for LockedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let size = self.file.write(bytes)?;
         self.written += size as u64;
@@ -197,18 +251,24 @@ impl Write for CountedFile {
     }
 }
 
-/// Creates a file whose name tells its time, so that names sort by age. Follows no link and replaces no file.
-fn create_locked(folder: &Path) -> io::Result<File> {
-    let time = humantime::format_rfc3339_micros(SystemTime::now()).to_string().replace(['-', ':'], "");
-    let path = folder.join(format!("{time}-{}{ENDING}", std::process::id()));
-    let file = create_new_private(&path)?;
-    file.try_lock()?;
-    Ok(file)
+/// Number of recorded events that these stand for: an event about lost ones stands for those.
+pub(crate) fn count_events(events: &[Event]) -> u64 {
+    let counts = events.iter().map(|event| match event.kind {
+        EventKind::EventsLost { count } => count,
+        _ => 1,
+    });
+    counts.sum()
 }
 
-/// Whether a recorder writes the file.
-fn is_in_use(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+fn lock_path(recording: &Path) -> PathBuf {
+    let mut path = recording.as_os_str().to_owned();
+    path.push(LOCK_ENDING);
+    path.into()
+}
+
+/// Whether a recorder writes the recording.
+fn is_in_use(recording: &Path) -> bool {
+    File::open(lock_path(recording)).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 #[cfg(test)]
@@ -254,6 +314,7 @@ mod tests {
 
     fn files(folder: &Path) -> Vec<PathBuf> {
         let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.to_string_lossy().ends_with(ENDING));
         files.sort();
         files
     }
@@ -282,6 +343,8 @@ mod tests {
         let modes: Vec<u32> =
             files(folder.path()).iter().map(|file| file.metadata().unwrap().permissions().mode() & 0o777).collect();
         assert!(modes.iter().all(|mode| *mode == 0o600), "{modes:?}");
+        // No lock file stays.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), files(folder.path()).len());
     }
 
     #[test]
@@ -308,13 +371,78 @@ mod tests {
         let mut ring = ring(&place);
         ring.write_batch(&events(3));
         ring.write_batch(&events(4));
+        // Events that the queue lost are lost, too, when the event that counts them is dropped.
+        ring.write_batch(&[Event { at: monotonic_now(), kind: EventKind::EventsLost { count: 20 } }]);
         assert_eq!(reported(&place), 1);
         std::fs::remove_file(&place).unwrap();
         ring.retry_at = Some(Instant::now());
         ring.write_batch(&events(5));
         ring.finish();
         let recording = read(&files(&place)[0]);
-        assert_eq!((recording.events().len(), recording.lost()), (6, 7));
+        assert_eq!((recording.events().len(), recording.lost()), (6, 27));
         assert_eq!(reported(&place), 1);
+    }
+
+    #[test]
+    fn the_least_limit_has_room_for_many_events_of_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = RingOptions::new(folder.path().to_owned(), 10, report);
+        let mut ring = FlightRing::open(options, RecordingHead::bare(Instrument::StdioRecorder));
+        let lost = Event { at: monotonic_now(), kind: EventKind::EventsLost { count: 1 } };
+        (0..20).for_each(|_| ring.write_batch(std::slice::from_ref(&lost)));
+        ring.finish();
+        let kept: Vec<usize> = files(folder.path()).iter().map(|file| read(file).events().len()).collect();
+        assert_eq!(kept, [20]);
+    }
+
+    #[test]
+    fn the_lock_file_of_a_killed_recorder_goes_with_its_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join(format!("20200101T000000.000000Z-1{ENDING}"));
+        std::fs::write(&old, vec![0; LIMIT as usize]).unwrap();
+        std::fs::write(lock_path(&old), "").unwrap();
+        ring(folder.path()).finish();
+        assert!(!old.exists() && !lock_path(&old).exists());
+    }
+
+    /// Sets the largest size of a file of this process; `None`: as large as it may be.
+    fn limit_files(size: Option<u64>) {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        setrlimit(Resource::Fsize, Rlimit { current: size.or(maximum), maximum }).unwrap();
+    }
+
+    /// The limit of a process would disturb other tests, so this test runs again in a process of its own, which ignores the
+    /// signal of the limit.
+    #[test]
+    fn a_disk_without_room_leaves_no_empty_file_and_each_loss_is_counted() {
+        const FOLDER: &str = "MCPACE_TEST_FLIGHT_RING";
+        let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
+            let folder = tempfile::tempdir().unwrap();
+            let name = "flight_ring::tests::a_disk_without_room_leaves_no_empty_file_and_each_loss_is_counted";
+            let mut again = std::process::Command::new("sh");
+            again.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+            let output = again.args(["--exact", name]).env(FOLDER, folder.path()).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        };
+        limit_files(Some(0));
+        let mut ring = ring(&folder);
+        ring.write_batch(&events(3));
+        assert_eq!((std::fs::read_dir(&folder).unwrap().count(), ring.lost), (0, 3));
+        // Room for some events, and not for a whole batch.
+        limit_files(Some(10_000));
+        ring.retry_at = Some(Instant::now());
+        ring.write_batch(&events(200));
+        assert!(ring.file.is_none());
+        limit_files(None);
+        ring.retry_at = Some(Instant::now());
+        ring.write_batch(&events(7));
+        ring.finish();
+        let recordings: Vec<Recording> = files(&folder).iter().map(|file| read(file)).collect();
+        let lost: u64 = recordings.iter().map(Recording::lost).sum();
+        assert_eq!((recordings.len(), lost), (2, 203), "3 before the first file, and the batch that was not flushed");
+        assert_eq!(recordings[1].events().len(), 1 + 7);
     }
 }

@@ -74,7 +74,10 @@ fn work(address: SocketAddr, mode: Mode) -> Result<(), Failure> {
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
+    // With this option, Windows would let a second program take the port.
+    #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
+    #[cfg(unix)]
     socket.set_reuseport(true)?;
     socket.bind(address)?;
     socket.listen(4096)

@@ -72,19 +72,23 @@ impl Tally {
     /// memory stays bounded.
     pub(crate) fn count_messages(&self, payload: &Payload<'_>, recorded: &RecordedServer) {
         for message in payload.messages() {
-            self.change_counts(|counters| match message {
+            match message {
                 Message::Request(request) => {
                     let method = if recorded.knows_method(&request.method) { &request.method } else { "other" };
-                    count_one(&mut counters.requests, method);
-                    let outline = ParamsOutline::parse_routing(request.params).unwrap_or_default();
-                    let tool = outline.name.filter(|_| request.method == "tools/call");
-                    if let Some(tool) = tool.filter(|tool| recorded.knows_name(&request.method, tool)) {
-                        count_one(&mut counters.tools, tool);
-                    }
+                    let is_call = request.method == "tools/call";
+                    let outline = is_call.then(|| ParamsOutline::parse_routing(request.params).unwrap_or_default());
+                    let tool = outline.and_then(|outline| outline.name);
+                    let tool = tool.filter(|tool| recorded.knows_name(&request.method, tool));
+                    self.change_counts(|counters| {
+                        count_one(&mut counters.requests, method);
+                        if let Some(tool) = tool {
+                            count_one(&mut counters.tools, tool);
+                        }
+                    });
                 }
-                Message::Notification(_) => counters.notifications += 1,
+                Message::Notification(_) => self.change_counts(|counters| counters.notifications += 1),
                 Message::Response(_) => {}
-            });
+            }
         }
     }
 

@@ -250,8 +250,12 @@ impl Site {
 
     /// Waits until the head is due, or the target is to stop.
     async fn wait_for_head(&self, received: Instant, head: Duration) {
+        let left = head.saturating_sub(received.elapsed());
+        if left.is_zero() {
+            return;
+        }
         tokio::select! {
-            _ = self.shaper.timer.sleep(head.saturating_sub(received.elapsed())) => {}
+            _ = self.shaper.timer.sleep(left) => {}
             () = self.shaper.stopped() => {}
         }
     }

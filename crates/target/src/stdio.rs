@@ -1,8 +1,9 @@
 //! A recording over stdio: one client on a pair of byte streams, one JSON text a line.
 //!
-//! Requests run concurrently, each at its recorded time. `notifications/cancelled` ends a request. Memory is bounded by
-//! the longest line and by [`MOST_CALLS`]; with as many requests in flight, the next line is not read. The end of the
-//! input is the signal to leave: requests in flight have [`GRACE`] to end.
+//! Requests run concurrently, each at its recorded time. `notifications/cancelled` ends a request: in a batch, the array has
+//! no answer to it, and the others keep theirs. Memory is bounded by the longest line and by [`MOST_CALLS`]; with as many
+//! payloads in flight, the next line is not read. The end of the input is the signal to leave: requests in flight have
+//! [`GRACE`] to end.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,8 +17,8 @@ use mcpace_wire::jsonrpc::{Id, Message, Payload, Request};
 use mcpace_wire::lines;
 use mcpace_wire::mcp::{CancelledParams, ParamsOutline};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::counters::{Counters, Tally};
@@ -80,7 +81,8 @@ struct StdioClient {
     tally: Tally,
     sender: mpsc::Sender<Vec<u8>>,
     calls: JoinSet<()>,
-    in_flight: HashMap<Id<'static>, AbortHandle>,
+    /// Cancellations of the requests in flight.
+    in_flight: HashMap<Id<'static>, oneshot::Sender<()>>,
 }
 
 impl StdioClient {
@@ -98,7 +100,7 @@ impl StdioClient {
                         let rejection = Rejection::NotAllowed(match error {
                             lines::LineError::TooLong { .. } => "the line is longer than 4 MiB",
                         });
-                        self.refuse(&rejection, None).await;
+                        self.refuse(&rejection).await;
                     }
                 }
             }
@@ -119,16 +121,21 @@ impl StdioClient {
         let received = Instant::now();
         let payload = match Payload::parse(line) {
             Ok(payload) => payload,
-            Err(error) => return self.refuse(&error.into(), None).await,
+            Err(error) => return self.refuse(&error.into()).await,
         };
         self.tally.count_messages(&payload, &self.recorded);
         let mut replies = Vec::new();
+        self.in_flight.retain(|_, cancel| !cancel.is_closed());
         for message in payload.messages() {
             match message {
-                Message::Request(request) => match self.reply_to(request, received) {
-                    Ok(messages) => replies.push(messages),
-                    Err(rejection) => self.refuse(&rejection, Some(&request.id)).await,
-                },
+                Message::Request(request) => {
+                    let (cancel, cancelled) = oneshot::channel();
+                    self.in_flight.insert(request.id.clone().into_owned(), cancel);
+                    let (notices, answer) = self.reply_to(request, received).unwrap_or_else(|rejection| {
+                        (Vec::new(), (received, rejection_message(&rejection, Some(&request.id))))
+                    });
+                    replies.push(StdioReply { notices, answer, cancelled });
+                }
                 Message::Notification(_) if message.method() == Some("notifications/cancelled") => {
                     let params = message.params().and_then(|params| serde_json::from_str(params.get()).ok());
                     self.cancel_request(params);
@@ -143,18 +150,11 @@ impl StdioClient {
             self.calls.join_next().await;
         }
         while self.calls.try_join_next().is_some() {}
-        self.in_flight.retain(|_, call| !call.is_finished());
-        let (timer, sender, is_batch) = (self.timer.clone(), self.sender.clone(), payload.is_batch());
-        let call = self.calls.spawn(send_replies(replies, is_batch, timer, sender));
-        for message in payload.messages() {
-            if let Message::Request(request) = message {
-                self.in_flight.insert(request.id.clone().into_owned(), call.clone());
-            }
-        }
+        self.calls.spawn(send_replies(replies, payload.is_batch(), self.timer.clone(), self.sender.clone()));
     }
 
-    /// The reply to a request by the rules of its revision.
-    fn reply_to(&self, request: &Request<'_>, received: Instant) -> Result<StdioReply, Rejection> {
+    /// Notifications and the answer of a request, by the rules of its revision.
+    fn reply_to(&self, request: &Request<'_>, received: Instant) -> Result<(Vec<TimedBytes>, TimedBytes), Rejection> {
         let outline = ParamsOutline::parse_routing(request.params).unwrap_or_default();
         let is_modern = Era::of(&RequestHeaders::default(), &outline) == Era::Modern;
         if is_modern {
@@ -167,54 +167,78 @@ impl StdioClient {
             ReplyContent::Status(refusal) => refusal_message(&request.id, &refusal),
         };
         let notices = reply.notices.into_iter().map(|(at, bytes)| (received + at, bytes)).collect();
-        Ok(StdioReply { notices, answer: (received + reply.at, answer) })
+        Ok((notices, (received + reply.at, answer)))
     }
 
     fn cancel_request(&mut self, params: Option<CancelledParams>) {
         let id = params.and_then(|params| params.request_id);
-        if let Some(call) = id.and_then(|id| self.in_flight.remove(&id)) {
-            call.abort();
+        if let Some(cancel) = id.and_then(|id| self.in_flight.remove(&id)) {
+            // It fails where the request was answered meanwhile.
+            let _ = cancel.send(());
         }
     }
 
-    async fn refuse(&self, rejection: &Rejection, id: Option<&Id<'_>>) {
-        let mut body = Vec::new();
-        rejection.write_body(id, &mut body);
+    async fn refuse(&self, rejection: &Rejection) {
         // The writer ends only with the connection.
-        let _ = self.sender.send(body).await;
+        let _ = self.sender.send(rejection_message(rejection, None)).await;
     }
 }
 
-/// Messages for one request, each with the time at which it goes out.
+fn rejection_message(rejection: &Rejection, id: Option<&Id<'_>>) -> Vec<u8> {
+    let mut body = Vec::new();
+    rejection.write_body(id, &mut body);
+    body
+}
+
+/// A message, and when it goes out.
+type TimedBytes = (Instant, Vec<u8>);
+
+/// Messages for one request.
 struct StdioReply {
-    notices: Vec<(Instant, Vec<u8>)>,
-    answer: (Instant, Vec<u8>),
+    notices: Vec<TimedBytes>,
+    answer: TimedBytes,
+    /// Resolves when the client cancels the request, and fails when it can no longer do so.
+    cancelled: oneshot::Receiver<()>,
 }
 
-/// Sends notifications at their times, and each answer, or all of a batch as an array at the time of the last.
-async fn send_replies(replies: Vec<StdioReply>, is_batch: bool, timer: Timer, sender: mpsc::Sender<Vec<u8>>) {
-    let mut messages = Vec::new();
-    let mut answers = Vec::new();
-    for reply in replies {
-        messages.extend(reply.notices);
-        answers.push(reply.answer);
-    }
-    if is_batch {
-        let last = answers.iter().map(|(due, _)| *due).max().unwrap_or_else(Instant::now);
-        let mut array = vec![b'['];
-        array.extend(answers.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>().join(&b','));
-        array.push(b']');
-        messages.push((last, array));
-    } else {
-        messages.extend(answers);
-    }
-    messages.sort_by_key(|(due, _)| *due);
-    for (due, bytes) in messages {
-        timer.sleep(due.saturating_duration_since(Instant::now())).await;
-        if sender.send(bytes).await.is_err() {
-            return;
+impl StdioReply {
+    /// Sends the notifications at their times, and returns the answer at its time; `None` where the client cancelled the
+    /// request.
+    async fn send_notices(self, timer: &Timer, sender: &mpsc::Sender<Vec<u8>>) -> Option<Vec<u8>> {
+        let (due, answer) = self.answer;
+        let send_all = async {
+            for (due, bytes) in self.notices {
+                timer.sleep(due.saturating_duration_since(Instant::now())).await;
+                sender.send(bytes).await.ok()?;
+            }
+            timer.sleep(due.saturating_duration_since(Instant::now())).await;
+            Some(answer)
+        };
+        tokio::select! {
+            Ok(()) = self.cancelled => None,
+            answer = send_all => answer,
         }
     }
+}
+
+/// Sends the notifications of a payload's requests at their times, and the answer, or all of a batch as an array at the time
+/// of the last.
+async fn send_replies(replies: Vec<StdioReply>, is_batch: bool, timer: Timer, sender: mpsc::Sender<Vec<u8>>) {
+    let mut calls = JoinSet::new();
+    for (number, reply) in replies.into_iter().enumerate() {
+        let (timer, sender) = (timer.clone(), sender.clone());
+        calls.spawn(async move { reply.send_notices(&timer, &sender).await.map(|answer| (number, answer)) });
+    }
+    let mut answers: Vec<(usize, Vec<u8>)> = calls.join_all().await.into_iter().flatten().collect();
+    answers.sort_unstable_by_key(|(number, _)| *number);
+    let answers: Vec<Vec<u8>> = answers.into_iter().map(|(_, answer)| answer).collect();
+    if answers.is_empty() {
+        return;
+    }
+    let message = answers.join(&b',');
+    let message = if is_batch { [b"[", message.as_slice(), b"]"].concat() } else { message };
+    // The writer ends only with the connection.
+    let _ = sender.send(message).await;
 }
 
 async fn write_messages(mut messages: mpsc::Receiver<Vec<u8>>, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.notes import inform
+from mcpace.cli.notes import inform, note
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab import journal
@@ -35,11 +35,24 @@ def check(
         ),
     ] = None,
     rounds: Annotated[
-        int, typer.Option(help="Rounds, each with all servers at once and one by one.", min=1, max=50)
-    ] = lab.DEFAULT_ROUNDS,
+        int | None,
+        typer.Option(
+            help=f"Rounds, each with all servers at once and one by one. [default: {lab.DEFAULT_ROUNDS}, or 1 if a "
+            f"round takes longer than {lab.SLOW_ROUND_S:g} s]",
+            min=1,
+            max=50,
+        ),
+    ] = None,
     calls: options.Calls = lab.DEFAULT_CALLS,
     waterfall: Annotated[
         bool, typer.Option("--waterfall", help="Print the parts of each start, and the largest tools.")
+    ] = False,
+    cold: Annotated[
+        bool,
+        typer.Option(
+            "--cold",
+            help="Also start servers of npx and uvx with empty caches, in temporary folders: all is downloaded anew.",
+        ),
     ] = False,
     timeout: options.Timeout = TIMEOUT,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
@@ -59,7 +72,9 @@ def check(
         inform(
             f"not started, since the current folder may be a stranger's: the servers of {names}; name the file to check"
         )
+    for problem in checked.problems:
+        note(f"left out: {problem}")
     with show_progress() as display, journal.record_progress(display, out, "check", "configuration") as progress:
-        run = lab.run(checked, rounds, calls, timeout, progress)
+        run = lab.run(checked, rounds, calls, timeout, progress, cold=cold)
     run.options["waterfall"] = waterfall
     deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

@@ -63,7 +63,7 @@ SECTIONS = {
 """The list of ``mcpace --help``: a command is imported only when it runs."""
 SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 COMMANDS = tuple(SUMMARIES)
-LAB_PACKAGES = ("json5", "numpy", "packaging", "rich", "toktok", "uv")
+LAB_PACKAGES = ("numpy", "packaging", "rich", "toktok", "uv")
 """Modules of the extra ``lab``, which most commands need."""
 COMPLETE_VARIABLE = "_MCPACE_COMPLETE"
 """Environment variable with which a shell's completion script asks for completions."""

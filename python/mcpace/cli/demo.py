@@ -33,6 +33,7 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
     """
     places = tuple(targets.parse_target(text) for text in TARGETS)
     with show_progress() as display, journal.record_progress(display, out, "demo", ", ".join(RELEASES)) as progress:
+        progress.note(f"{len(RELEASES)} releases of the Python SDK, {len(TARGETS)} scripted servers: a minute or so")
         run = run_clients(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
         if not run.partial:
             try:

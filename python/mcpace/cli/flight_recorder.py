@@ -30,6 +30,10 @@ def run(words: list[str]) -> int:
         _report(f"the server runs without the flight recorder: {problem}", 0)
     except Exception as problem:
         return _report(str(problem), NOT_STARTED)
+    # Python ignores these signals, and a program inherits that.
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as problem:

@@ -12,6 +12,7 @@ from mcpace.cli.notes import inform, note
 from mcpace.migration import project
 from mcpace.migration.rewriting import Rewritten, Unreadable, rewrite
 from mcpace.report.words.quantities import clean
+from mcpace.system.files import replace_content
 
 HIT, USAGE, UNREACHABLE = 1, 2, 3
 LONGEST_PATH = 4_096
@@ -52,7 +53,7 @@ def migrate(
                 if diff:
                     typer.echo(_unified_diff(name, before, done.data), nl=False)
                 elif not check:
-                    project.replace_content(file, done.data)
+                    replace_content(file, done.data)
         except Unreadable as problem:
             note(f"{name} is left as it is: it cannot be parsed ({problem})")
             failed += 1

@@ -45,8 +45,10 @@ def report(
 ) -> None:
     """Show a saved run on the terminal, as an HTML file, or in the formats of CI systems."""
     loaded = load_run(run)
-    if junit is not None and loaded.comparison is None:
-        raise UsageProblem(f"--junit needs a comparison, and {run} is a run of {loaded.kind}: write --markdown")
+    if junit is not None and loaded.comparison is None and not loaded.limits:
+        raise UsageProblem(
+            f"--junit needs a comparison or limits on tokens, and {run} is a run of {loaded.kind}: write --markdown"
+        )
     shown = show_run(loaded, as_json=as_json, page=html)
     # All files are written, even if one fails.
     written = [

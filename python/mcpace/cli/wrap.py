@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +13,11 @@ import typer
 from mcpace.cli.notes import inform, note
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.hosts import RING_BYTES
-from mcpace.lab.hosts.configuration_file import ConfigurationFile, read_configuration
+from mcpace.lab.hosts.configuration_file import ConfigurationFile, read_editable_configuration
 from mcpace.lab.hosts.flight_changes import FlightChanges
 from mcpace.lab.hosts.flight_wrap import Change
 from mcpace.lab.hosts.flights import flights_root
 from mcpace.lab.processes.interruption import defer_interrupt
-from mcpace.migration.project import replace_content
 from mcpace.report.words.quantities import count, size
 
 Configs = Annotated[
@@ -66,7 +66,7 @@ def change_files(
 
     Raises :class:`UsageProblem` for bad input, and :class:`LabError` where a file can't be written.
     """
-    files = [read_configuration(path) for path in configs]
+    files = list({file.place: file for file in map(read_editable_configuration, configs)}.values())
     names = {entry.name for file in files for entry in file.entries}
     for name in servers:
         if name not in names:
@@ -76,7 +76,7 @@ def change_files(
         for name, reason in change.left:
             note(f"{file.path}: {name} is left as it is: {reason}")
         if change.text != file.text:
-            _save(file, change.text)
+            file.save(change.text)
     return done
 
 
@@ -86,7 +86,10 @@ def named_servers(paths: list[tuple[str, ...]]) -> str:
 
 
 def _record_urls(configs: list[Path], servers: list[str], flights: FlightChanges) -> None:
-    """Records the servers that have a URL until Ctrl-C or SIGTERM, and restores their URLs then."""
+    """Records the servers that have a URL until Ctrl-C or SIGTERM, and restores their URLs then.
+
+    Raises :class:`LabError` where a configuration can't be restored, after all others were.
+    """
     try:
         for file, change in change_files(configs, servers, flights.redirect_urls):
             print(f"{file.path}: {named_servers(change.changed)} recorded until Ctrl-C", flush=True)
@@ -95,15 +98,13 @@ def _record_urls(configs: list[Path], servers: list[str], flights: FlightChanges
                 flights.recorders[0].wait()
     finally:
         with defer_interrupt():
-            for file, change in change_files(configs, servers, flights.restore_urls):
-                print(f"{file.path}: {named_servers(change.changed)} restored")
-            for recorder in flights.recorders:
-                recorder.stop()
-
-
-def _save(file: ConfigurationFile, text: str) -> None:
-    file.check_unchanged()
-    try:
-        replace_content(file.place, text.encode())
-    except OSError as error:
-        raise LabError(f"cannot write {file.path}: {error.strerror}") from error
+            changes, failures = flights.stop_recording(configs)
+            for _, problem in failures:
+                note(str(problem))
+            # The reader of stdout may be gone.
+            with contextlib.suppress(OSError):
+                for path, change in changes:
+                    print(f"{path}: {named_servers(change.changed)} restored", flush=True)
+            if failures:
+                paths = shlex.join(str(path) for path, _ in failures)
+                raise LabError(f"the URLs of recorders are still in the configuration: run mcpace unwrap {paths}")

@@ -23,8 +23,9 @@ def read_text(path: Path, what: str, most: int) -> str:
     """
     try:
         with os.fdopen(open_file(path, os.O_RDONLY, follow_links=True), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageProblem(f"cannot read {what} {path}: it is no regular file")
+            # Reading would wait for a program that writes to the pipe.
+            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                raise UsageProblem(f"cannot read {what} {path}: it is a pipe, not a file")
             read = file.read(most + 1)
         text = read.decode()
     except (OSError, UnicodeDecodeError) as error:

@@ -36,7 +36,7 @@ TCP_INFO_BYTES = 192
 """Bytes of ``struct tcp_info`` that hold the statistics that the recorder reads."""
 EXTRAS = {
     "lab": (
-        ("json5", "numpy", "packaging", "rich", "toktok"),
+        ("numpy", "packaging", "rich", "toktok"),
         "check, measure, explain, clients, servers, gate, compare, bisect, ui and demo",
     ),
     "otel": (("opentelemetry.sdk", "prometheus_client"), "telemetry of servers; load --prometheus and --otlp"),

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import is_unicode, read_text
 from mcpace.lab.headers import checked_header
 from mcpace.lab.host_files import CLAUDE_CODE, CODEX, GEMINI, Host, host_of, project_folder
+from mcpace.lab.hosts.flight_wrap import own_command
+from mcpace.lab.hosts.server_entries import URLS
 
 VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 BARE_VARIABLE = re.compile(r"\$\{([^{}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
@@ -30,15 +33,18 @@ INPUT_PREFIX = "MCPACE_INPUT_"
 """Beginning of the environment variables that give the inputs for which VS Code asks a person."""
 MOST_BYTES = 16 * 1024 * 1024
 """Maximum bytes of a configuration file. Claude Code keeps its servers beside a history of megabytes."""
-MOST_COMMENTED = 64 * 1024
-"""Characters of a configuration with comments or trailing commas, whose parser takes a second for ten thousand."""
-URLS = ("url", "httpUrl", "serverUrl")
-"""Members that give a server's URL. Gemini CLI has ``httpUrl``, Windsurf ``serverUrl``."""
+
+
+class NoServers(UsageProblem):
+    """A configuration can be read, and has no place for servers."""
 
 
 @dataclass(frozen=True)
 class ConfiguredServer:
-    """One server of a configuration file: a URL with headers, or a command with its environment."""
+    """One server of a configuration file: a URL with headers, or a command with its environment.
+
+    A server behind the flight recorder has its own command, without the recorder.
+    """
 
     url: str | None = None
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -75,7 +81,7 @@ class Configuration:
 def read_configuration(path: Path) -> Configuration:
     """Reads the configuration file ``path``.
 
-    Raises :class:`UsageProblem` where the file can't be read or has no servers.
+    Raises :class:`UsageProblem` where the file can't be read, and :class:`NoServers` where it has no servers.
     """
     host = host_of(path)
     text = read_text(path, "the configuration", MOST_BYTES)
@@ -84,7 +90,7 @@ def read_configuration(path: Path) -> Configuration:
     found = [servers for servers in _server_tables(document, host) if isinstance(servers, dict)]
     if not found:
         expected = "table [mcp_servers.NAME]" if path.suffix == ".toml" else 'object "mcpServers" or "servers"'
-        raise UsageProblem(f"{path} has no {expected}")
+        raise NoServers(f"{path} has no {expected}")
     entries = {name: members for servers in found for name, members in servers.items()}
     inputs = document.get("inputs")
     return Configuration(
@@ -141,7 +147,9 @@ class _Entry:
             return ConfiguredServer(url=self._string_value(url), headers=tuple(self._headers()))
         if self._has_member("command"):
             command = (self._string_value("command"), *self._string_list("args"))
-            return ConfiguredServer(command=command, environment=self._environment(), folder=self._folder())
+            return ConfiguredServer(
+                command=own_command(command), environment=self._environment(), folder=self._folder()
+            )
         raise UsageProblem(f"{self._config}: server {self._name!r} has neither url nor command")
 
     def _headers(self) -> list[tuple[str, str]]:
@@ -271,22 +279,27 @@ def _parse_toml(path: Path, text: str) -> Any:
 
 
 def _parse_json(path: Path, text: str) -> Any:
-    """Parses JSON, or JSON with comments and trailing commas. Errors are those of the second parser."""
+    """Parses JSON, or JSON with comments and trailing commas. Errors are those of the second parser.
+
+    Python's parser is the faster one for the history of Claude Code, and takes text that is no UTF-8 in it.
+    """
     text = text.removeprefix("\ufeff")
     try:
         try:
             return json.loads(text)
-        except ValueError as error:
-            if len(text) > MOST_COMMENTED:
-                limit = f"comments are read in files of {MOST_COMMENTED:,} characters at most"
-                raise ValueError(f"{error}; {limit}") from error
-            try:
-                import json5  # slow, so only where it is needed
-            except ModuleNotFoundError:
-                raise UsageProblem("JSON with comments can be read with: pip install 'mcpace[lab]'") from None
-            return json5.loads(text)
-    except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError):
+            return _value_of(_core.parse_config(text), text.encode())
+    except (_core.UsageProblem, ValueError, RecursionError) as error:
         raise UsageProblem(f"{path} is not JSON: {error}") from error
+
+
+def _value_of(node: _core.ConfigNode, text: bytes) -> Any:
+    """The value of a place in a text of JSON."""
+    if node.members is not None:
+        return {member.name: _value_of(member.node, text) for member in node.members}
+    if node.items is not None:
+        return [_value_of(item, text) for item in node.items]
+    return node.text if node.text is not None else json.loads(text[node.start : node.end])
 
 
 def _object(value: Any) -> dict[str, Any]:

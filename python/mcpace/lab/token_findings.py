@@ -25,6 +25,10 @@ REPEATED = (1_000, 4_000)
 """Repeated tokens of a listing from which on it is named."""
 LEAST_PART = 40
 """Characters of the smallest part of a schema that counts as repeated."""
+MOST_CHARACTERS = 8_000_000
+"""Characters of all parts of a listing that are compared. Parts lie within parts, so a deep schema has many."""
+MOST_REPEATED = 200
+"""Repeated parts that are counted, the largest: each is looked for in all others."""
 
 
 def add_findings(cases: Sequence[Case], listing: Sequence[Mapping[str, Any]] | None) -> None:
@@ -58,10 +62,20 @@ def _huge_result(tool: str, count: int) -> Iterator[Finding]:
 def _duplicate_schema(tools: Sequence[ToolTokens], listing: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     seen: dict[str, tuple[str, int]] = {}
     """For each part of a schema as JSON, the member that has it and the number of tools with it."""
+    room = MOST_CHARACTERS
     for tool in listing:
-        for text, member in dict(_schema_parts("inputSchema", tool.get("inputSchema"))).items():
+        parts: dict[str, str] = {}
+        for text, member in _schema_parts("inputSchema", tool.get("inputSchema")):
+            room -= len(text)
+            if room < 0:
+                break
+            parts[text] = member
+        for text, member in parts.items():
             seen[text] = (seen.get(text, (member, 0))[0], seen.get(text, (member, 0))[1] + 1)
-    repeated = {text: found for text, found in seen.items() if found[1] > 1}
+        if room < 0:
+            break
+    largest = sorted((text for text, found in seen.items() if found[1] > 1), key=len, reverse=True)
+    repeated = {text: seen[text] for text in largest[:MOST_REPEATED]}
     # A part of a repeated part is repeated with it, and counts once.
     whole = {text: found for text, found in repeated.items() if not _is_inside(text, found[1], repeated)}
     if not whole:

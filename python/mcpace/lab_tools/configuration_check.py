@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field
 
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.server_configuration import URLS, Configuration, read_configuration
+from mcpace.lab.hosts.flight_wrap import own_command
+from mcpace.lab.hosts.server_entries import URLS
+from mcpace.lab.server_configuration import Configuration, read_configuration
 from mcpace.lab_tools.results import MOST_BYTES, plain, result_bytes
 from mcpace.lab_tools.target_access import LOOPBACK
 
@@ -72,7 +74,7 @@ def _check_server(name: str, configuration: Configuration) -> ServerCheck:
     kind: Literal["http", "stdio", "unknown"] = (
         "http" if any(members.get(url) for url in URLS) else "stdio" if members.get("command") else "unknown"
     )
-    program = plain(members["command"], 80) if kind == "stdio" else None
+    program = plain(_program(members), 80) if kind == "stdio" else None
     try:
         server = configuration.server(name)
     except UsageProblem as problem:
@@ -82,6 +84,12 @@ def _check_server(name: str, configuration: Configuration) -> ServerCheck:
     if server.command and shutil.which(server.command[0]) is None:
         problems.append("the program is not on PATH")
     return ServerCheck(name=plain(name, 80), kind=kind, program=program, problems=problems)
+
+
+def _program(members: dict[str, Any]) -> Any:
+    """The program of an entry, as it is written; that of the server where it is behind the flight recorder."""
+    arguments = members.get("args")
+    return own_command([members["command"], *(arguments if isinstance(arguments, list) else [])])[0]
 
 
 def _url_problems(url: str, has_headers: bool) -> list[str]:

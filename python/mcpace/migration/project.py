@@ -1,13 +1,9 @@
-"""A project's files: which are looked at, and how one is replaced."""
+"""A project's files, and its own packages."""
 
 from __future__ import annotations
 
 import os
-import stat
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from mcpace.migration.counterparts import PACKAGES
@@ -43,29 +39,6 @@ def own_packages(root: Path) -> frozenset[str]:
         for folder in folders
         if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
     )
-
-
-def replace_content(path: Path, data: bytes) -> None:
-    """Replaces a file's content whole or not at all; permissions and owner stay.
-
-    Raises :class:`OSError`.
-    """
-    status = path.stat()
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(PermissionError):
-            if sys.platform != "win32":
-                os.chown(temporary, status.st_uid, status.st_gid)
-        temporary.chmod(stat.S_IMODE(status.st_mode))
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _is_own(folder: Path) -> bool:

@@ -30,6 +30,12 @@ MOST_METHODS = 40
 MOST_GAINS = 5
 MOST_SIZES = 16
 MOST_PROCESSES = 200
+STARTS = (
+    (True, False, "Starts, all at once"),
+    (False, False, "Starts, one by one"),
+    (False, True, "Starts with empty caches"),
+)
+"""Kinds of starts of a check: whether all servers start together, whether caches are empty, and the table's title."""
 
 
 def tables(run: Run, *, is_page: bool = False) -> list[Table]:
@@ -39,7 +45,8 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
     if run.kind == "check":
         is_whole = is_page or bool(run.options.get("waterfall"))
         details = [*_parts_tables(run), *_context_table(run), *_tools_table(run)] if is_whole else []
-        return [_servers_table(run), *_gains_table(run, is_whole=is_whole), *details] if run.cases else []
+        advice = [*_gains_table(run, is_whole=is_whole), *_unused_table(run)]
+        return [_servers_table(run), *advice, *details] if run.cases else []
     if run.processes is not None:
         return [_process_table(run.processes)] if run.processes.servers else []
     if run.gateway is not None:
@@ -99,8 +106,12 @@ def _bars(values: list[int]) -> list[float]:
 
 
 def _parts_tables(run: Run) -> Iterator[Table]:
-    for together, title in ((True, "Starts, all at once"), (False, "Starts, one by one")):
-        shown = [(server, parts) for server in check.servers(run) if (parts := check.part_medians(server, together))]
+    for together, cold, title in STARTS:
+        shown = [
+            (server, parts)
+            for server in check.servers(run)
+            if (parts := check.part_medians(server, together=together, cold=cold))
+        ]
         shown.sort(key=lambda one: -sum(one[1].values()))
         codes, merged = check.merged_parts([parts for _, parts in shown])
         rows = [
@@ -108,13 +119,15 @@ def _parts_tables(run: Run) -> Iterator[Table]:
                 clean(server.name, 28),
                 duration(sum(parts.values())),
                 *(duration(parts[code]) if parts.get(code) else "–" for code in codes),
-                *(() if together else _usage_cells(server)),
+                *(() if together or cold else _usage_cells(server)),
             )
             for (server, _), parts in zip(shown, merged, strict=True)
         ]
-        if rows:
-            usage = () if together else ("CPU", "memory")
-            yield Table(title, ("server", "in all", *(check.PARTS.get(code, code) for code in codes), *usage), rows)
+        notes = check.cold_notes(run) if cold else []
+        if rows or notes:
+            usage = () if together or cold else ("CPU", "memory")
+            columns = ("server", "in all", *(check.PARTS.get(code, code) for code in codes), *usage)
+            yield Table(title, columns, rows, notes=notes)
 
 
 def _usage_cells(server: check.Server) -> tuple[str, str]:
@@ -139,6 +152,27 @@ def _gains_table(run: Run, *, is_whole: bool) -> Iterator[Table]:
         columns = ("server", "now", "tried", "")
         title = "Tried: the installed program, without its package runner"
         yield Table(title, columns, rows, notes=notes, has_remarks=True)
+
+
+def _unused_table(run: Run) -> Iterator[Table]:
+    found = check.unused(run)
+    rows: list[tuple[str, ...]] = [
+        (
+            clean(one.server, 28),
+            f"{one.sessions:,}",
+            one.since,
+            f"{len(one.tools):,}{NO_BREAK}of{NO_BREAK}{one.all_tools:,}",
+            f"{one.tokens:,}",
+            one.advice,
+        )
+        for one in found
+    ]
+    if rows:
+        total = sum(server.tokens or 0 for server in check.servers(run))
+        saved = sum(one.tokens for one in found)
+        notes = [f"Without them, the listings take {saved:,} of {total:,} tokens less ({share(saved, total)})."]
+        columns = ("server", "sessions", "since", "tools", "tokens", "")
+        yield Table("Not called in your recordings", columns, rows, notes=notes, has_remarks=True)
 
 
 def _context_table(run: Run) -> Iterator[Table]:

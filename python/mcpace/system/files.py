@@ -1,10 +1,13 @@
-"""Opening, locking and removing files."""
+"""Opening, locking, replacing and removing files."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import stat
 import sys
+import tempfile
 from pathlib import Path
 
 if sys.platform == "win32":
@@ -49,6 +52,33 @@ def try_lock(descriptor: int, *, is_shared: bool = False) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     return True
+
+
+def replace_content(path: Path, data: bytes) -> None:
+    """Replaces a file's content whole or not at all; its permissions and its owner stay.
+
+    A new file is its owner's alone. A link is replaced and not followed. Raises :class:`OSError`.
+    """
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        status = None
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if status is not None and stat.S_ISREG(status.st_mode):
+            if sys.platform != "win32":
+                with contextlib.suppress(PermissionError):
+                    os.chown(temporary, status.st_uid, status.st_gid)
+            temporary.chmod(stat.S_IMODE(status.st_mode))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def remove_open_file(descriptor: int, path: Path) -> None:

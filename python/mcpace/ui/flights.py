@@ -45,14 +45,17 @@ class Flights:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._lock = threading.Lock()
+        """Is held for a look at the members below, never for an explanation."""
         self._known: dict[str, _Explained] = {}
+        self._turns: dict[str, threading.Lock] = {}
+        """For each recording, the lock of the request that explains it."""
 
     def entries(self) -> list[Entry]:
         """An entry for each recording in progress, then one for each other server, those of the newest first."""
         shown = self._shown()
         with self._lock:
-            for name in [name for name in self._known if name not in shown]:
-                del self._known[name]
+            self._known = {name: known for name, known in self._known.items() if name in shown}
+            self._turns = {name: turn for name, turn in self._turns.items() if name in shown}
         entries = [entry for name, (flight, file) in shown.items() if (entry := self._entry(name, flight, file))]
         entries.sort(key=lambda entry: (entry.state == "live", entry.changed), reverse=True)
         return entries
@@ -96,15 +99,30 @@ class Flights:
         stamp = (found.st_mtime_ns, found.st_size)
         with self._lock:
             known = self._known.get(name)
-            if known is None or (known.stamp != stamp and time.monotonic() >= known.again_at):
-                known = self._known[name] = _explain(flight, file, stamp)
+            if known is not None and (known.stamp == stamp or time.monotonic() < known.again_at):
+                return known
+            turn = self._turns.setdefault(name, threading.Lock())
+        # Another request explains the recording: its last explanation is returned, and the first one is awaited.
+        if not turn.acquire(blocking=known is None) and known is not None:
             return known
+        try:
+            with self._lock:
+                newer = self._known.get(name)
+            if newer is not None and newer is not known:
+                return newer
+            explained = _explain(flight, file, stamp)
+            with self._lock:
+                self._known[name] = explained
+            return explained
+        finally:
+            turn.release()
 
 
 def is_in_use(file: Path) -> bool:
-    """Whether a flight recorder writes the file, which it locks."""
+    """Whether a flight recorder writes the file: it locks a file beside it, since readers of a locked file fail on
+    Windows."""
     try:
-        with file.open("rb") as opened:
+        with file.with_name(f"{file.name}.lock").open("rb") as opened:
             return not try_lock(opened.fileno(), is_shared=True)
     except OSError:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,10 +13,20 @@ from typing import Any
 
 import pytest
 
-from mcpace.lab.check.import_times import STANDARD_LIBRARY, measure_imports, parse_import_times
-from mcpace.lab.check.run_check import install_command
-from mcpace.lab.check.start_watch import ProgramStart, runner_name
+from mcpace import _core
+from mcpace.lab.check.closer_look import look_closer
+from mcpace.lab.check.import_times import STANDARD_LIBRARY, parse_import_times
+from mcpace.lab.check.install_command import install_command
+from mcpace.lab.check.runner_stages import parse_stages
+from mcpace.lab.check.server_starts import observe_starts
+from mcpace.lab.check.stamped_output import StampedOutput
+from mcpace.lab.check.start_schedule import shortest_schedule_s
+from mcpace.lab.check.start_watch import ProgramStart, StartWatch
+from mcpace.lab.paths import find_uv
+from mcpace.lab.processes.runners import runner_name
+from mcpace.lab.targets import Target
 from mcpace.report.model.run import Run
+from mcpace.system.processors import usable_cores
 from support.commands import LIMIT_S, end, run, start_command
 
 SERVER = '''
@@ -211,6 +222,11 @@ def test_the_names_of_package_runners() -> None:
     for path, words, name in (
         ("/usr/bin/node", ("node", "/usr/bin/npx", "-y", "x"), "npx"),
         ("/usr/bin/node", ("npm exec @scope/x",), "npx"),
+        ("/usr/bin/node", ("npm start",), "npm"),
+        ("/usr/bin/node", ("node", "/usr/bin/npm", "exec", "x"), "npx"),
+        ("/usr/bin/node", ("node", "/usr/lib/npm-cli.js", "run", "exec"), "npm"),
+        ("npm.cmd", ("npm.cmd", "x", "pack"), "npx"),
+        ("uvx.exe", ("uvx.exe", "pack"), "uvx"),
         ("/usr/bin/uv", ("uv", "tool", "uvx", "x"), "uv"),
         ("/usr/bin/dash", ("sh", "-c", "x"), "shell"),
         ("/usr/bin/env", ("env", "-C", "/", "x"), "shell"),
@@ -248,10 +264,78 @@ def test_import_times_are_those_of_the_process_with_the_longest(tmp_path: Path) 
     assert [(one.name, one.seconds) for one in found.packages] == [("mcp", 0.003), (STANDARD_LIBRARY, 0.0005)]
     assert parse_import_times(b"no import times") is None
     configuration(tmp_path, {})
-    real = measure_imports([sys.executable, str(tmp_path / "server.py")], [], 60)
+    real = look_closer(Target("words", command=(sys.executable, str(tmp_path / "server.py"))), 60).imports
     assert real is not None and 0 < real.imports_s < 60 and "pydantic" in {one.name for one in real.packages}
-    assert measure_imports(["sh", "-c", "exit 1"], [], 10) is None
-    assert measure_imports(["no-such-program-of-mcpace"], [], 10) is None
+    assert look_closer(Target("x", command=("sh", "-c", "exit 1")), 10).imports is None
+    assert look_closer(Target("x", command=("no-such-program-of-mcpace",)), 10).imports is None
+
+
+def test_output_is_stamped_as_it_comes_and_never_stops_a_program() -> None:
+    with StampedOutput() as output:
+        many = "i=0; while [ $i -lt 20000 ]; do echo xxxxxxxxxx >&2; i=$((i+1)); done"
+        before = time.monotonic_ns()
+        command = output.command(("sh", "-c", f"echo first >&2; {many}; echo last >&2"))
+        subprocess.run(command, check=True, timeout=LIMIT_S)
+        lines = output.lines()
+    assert (lines[0][1], lines[-1][1], len(lines)) == (b"first", b"last", 20_002)
+    stamps = [at for at, _ in lines]
+    assert before < stamps[0] and stamps == sorted(stamps) and stamps[-1] > stamps[0]
+
+
+def test_the_stages_of_package_runners() -> None:
+    def stages(*lines: str) -> dict[str, float]:
+        stamped = [(int(float(line.split(" ", 1)[0]) * 1e9), line.split(" ", 1)[1].encode()) for line in lines]
+        return {code: round(seconds, 3) for code, seconds in parse_stages(stamped).items()}
+
+    registry = "npm http fetch GET 200 https://registry.npmjs.org"
+    warm = ("1 npm timing npm:load Completed in 227ms", f"1.4 {registry}/x 403ms (cache updated)")
+    assert stages(*warm, "3 Server running") == {"resolve": 0.4}
+    cold = (
+        *warm,
+        "2 npm timing idealTree Completed in 286ms",
+        f"2.5 {registry}/x/-/x-1.0.0.tgz 403ms (cache miss)",
+        "5 npm timing reify:unpack Completed in 1ms",
+        "5.25 npm timing reify Completed in 3000ms",
+    )
+    assert stages(*cold) == {"resolve": 1.0, "fetch": 3.0, "install": 0.25}
+    uv = ("1 DEBUG Solving with installed Python version: 3.11.7", "2 DEBUG Tried 31 versions: x")
+    assert stages(*uv) == {"resolve": 1.0}
+    assert stages(*uv, "4 Installed 31 packages in 250ms") == {"resolve": 1.0, "fetch": 1.75, "install": 0.25}
+    assert stages(*uv, "4 Installed 1 package in 1.50s") == {"resolve": 1.0, "fetch": 0.5, "install": 1.5}
+    assert stages("1 a server's own words") == {}
+
+
+def test_the_shortest_schedule_of_starts() -> None:
+    assert shortest_schedule_s([3.0, 1.0, 1.0, 1.0], 2) == 3.0
+    assert shortest_schedule_s([1.0, 1.0, 3.0], 2) == 4.0
+    assert shortest_schedule_s([1.0, 2.0], 8) == 2.0
+
+
+def test_servers_that_disturb_each_other_are_started_in_turns(tmp_path: Path) -> None:
+    """Each server takes 0.2 s alone, and 1.5 s where more than as many as there are processors start."""
+    at_once = len(usable_cores())
+    crowd = (
+        "import os, sys, time\n"
+        f"folder = {str(tmp_path / 'starting')!r}\n"
+        "os.makedirs(folder, exist_ok=True)\n"
+        "mine = os.path.join(folder, str(os.getpid()))\n"
+        "open(mine, 'w').close()\n"
+        "time.sleep(0.2)\n"
+        f"time.sleep(1.5 if len(os.listdir(folder)) > {at_once} else 0)\n"
+        "os.remove(mine)\n"
+    )
+    number = at_once + 1
+    servers = {f"s{one}": own_server(tmp_path) for one in range(number)}
+    path = configuration(tmp_path, servers)
+    (tmp_path / "server.py").write_text(crowd + SERVER)
+    ended = run("check", path, "--rounds", "1", "--calls", "1", "--out", tmp_path / "run.json", folder=tmp_path)
+    result = Run.load(tmp_path / "run.json")
+    assert result.check is not None and result.check.limited is not None
+    limited = result.check.limited
+    assert (limited.at_once, len(limited.ready_s)) == (at_once, number)
+    assert limited.ready_s == sorted(limited.ready_s)
+    if limited.ready_s[-1] < 0.9 * result.check.together_s[0]:
+        assert f"Tried: {at_once} servers at a time" in " ".join(ended.stdout.split())
 
 
 @pytest.mark.network
@@ -263,7 +347,32 @@ def test_a_server_of_npm_shows_the_time_of_its_package_runner(tmp_path: Path) ->
     start = next(case.start for case in result.cases if case.operation == "connect")
     assert start is not None and (start.runner, start.program) == ("npx", "node")
     parts = {part.code: part.seconds for part in start.starts[-1].parts}
-    assert parts["runner"] > 0.05 and parts["set-up"] > 0.02
+    assert parts["runner"] + parts["resolve"] > 0.05 and parts["set-up"] > 0.02
     (tried,) = start.tried
     assert "mcp-server-memory" in tried.command and tried.install == f"npm install --global {package}"
-    assert len(tried.seconds) == 2 and "Tried: the installed program" in shown
+    assert len(tried.seconds) == 1 and "Tried: the installed program" in shown
+    assert parts["resolve"] > 0
+
+
+@pytest.mark.network
+@pytest.mark.skipif(shutil.which("npx") is None, reason="needs Node.js")
+def test_the_parts_of_real_starts_add_up_to_the_time_on_a_clock_outside() -> None:
+    for command in (
+        ("npx", "-y", "@modelcontextprotocol/server-memory@2026.8.31"),
+        ("npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31"),
+        (str(find_uv()), "tool", "run", "mcp-server-time@2026.10.19"),
+        (str(find_uv()), "tool", "run", "mcp-server-git@2026.10.19"),
+    ):
+        look = look_closer(Target("x", command=command), LIMIT_S)
+        client = _core.Client(list(command), limit_s=LIMIT_S)
+        with StartWatch() as watch:
+            before = time.perf_counter()
+            client.connect()
+            client.list_tools()
+            outside_s = time.perf_counter() - before
+        client.disconnect()
+        (start,) = observe_starts(client.recording(), watch)
+        parts = {part.code: part.seconds for part in start.parts(look.imports, look.stages)}
+        assert sum(parts.values()) == pytest.approx(outside_s, rel=0.05), command
+        assert parts["resolve"] > 0 and parts["set-up"] >= 0, command
+        assert ("imports" in parts) is (command[0] != "npx")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from mcpace.ui.flights import Flights
 from mcpace.ui.folder import Folder, Missing
 from mcpace.ui.server import Server
 from support.browser import Watched, chromium
+from support.commands import LIMIT_S
 from support.wrapped_host import Host, command_line, configure, flight, hosting, prepare, root, wrap
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -141,3 +143,48 @@ def test_the_listing_has_the_recordings(place: Path, host: Host) -> None:
     folder = Folder(place, partial(run_of, tolerance=DEFAULT_TOLERANCE), Flights(root(place)))
     [entry] = folder.listing().flights
     assert json.loads(folder.flight(entry.id).model_dump_json())["head"]["subjects"] == "calculator"
+
+
+def test_others_are_served_while_a_recording_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The explanation of one recording is held until the others were served; both are real afterwards."""
+    for name in ("slow", "fast"):
+        make_flight(Flight(tmp_path / name, name, "mcp.json"))
+        (tmp_path / name / "1.jsonl.zst").write_bytes(b"no recording")
+    is_begun, may_end = threading.Event(), threading.Event()
+    explained: list[str] = []
+    explain = flights_module._explain
+
+    def held(flight: Flight, file: Path, stamp: tuple[int, int]) -> flights_module._Explained:
+        explained.append(flight.server)
+        if flight.server == "slow":
+            is_begun.set()
+            assert may_end.wait(LIMIT_S)
+        return explain(flight, file, stamp)
+
+    monkeypatch.setattr(flights_module, "_explain", held)
+    monkeypatch.setattr(flights_module, "SHORTEST_WAIT_S", 0.0)
+    monkeypatch.setattr(flights_module, "WAIT_FACTOR", 0.0)
+    flights = Flights(tmp_path)
+
+    def reason(name: str) -> str:
+        with pytest.raises(UsageProblem) as refused:
+            flights.page(f"{name}/1.jsonl.zst")
+        return str(refused.value)
+
+    with ThreadPoolExecutor(3) as pool:
+        first = [pool.submit(reason, "slow") for _ in range(2)]
+        assert is_begun.wait(LIMIT_S)
+        assert "recording" in pool.submit(reason, "fast").result(LIMIT_S)
+        may_end.set()
+        assert "recording" in first[0].result(LIMIT_S) == first[1].result(LIMIT_S)
+        assert explained == ["slow", "fast"]
+        # A recording that grows is served as it was, while it is explained again.
+        is_begun.clear()
+        may_end.clear()
+        (tmp_path / "slow" / "1.jsonl.zst").write_bytes(b"no recording yet")
+        again = pool.submit(reason, "slow")
+        assert is_begun.wait(LIMIT_S)
+        assert pool.submit(reason, "slow").result(LIMIT_S) == first[0].result()
+        may_end.set()
+        again.result(LIMIT_S)
+    assert explained == ["slow", "fast", "slow"]

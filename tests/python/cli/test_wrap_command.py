@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mcpace import MCPServer, _core
-from mcpace.lab.hosts.flights import list_flights
+from mcpace.lab.hosts.flights import Flight, list_flights, make_flight
 from mcpace.ui.flights import Flights, is_in_use
 from support import interop
 from support.commands import LIMIT_S, end, run, start_command
@@ -232,6 +232,19 @@ def test_a_server_that_cannot_start_is_reported_as_by_a_shell(place: Path) -> No
     assert "no-such-program" in stderr
 
 
+def test_a_server_that_runs_without_the_recorder_has_the_usual_signals(place: Path) -> None:
+    program = (
+        "import sys; sys.modules['mcpace._core'] = None; from mcpace.cli import flight_recorder; "
+        "flight_recorder.run(['flights', 'grep', 'SigIgn', '/proc/self/status'])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=place, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert "the server runs without the flight recorder" in ended.stderr
+    ignored = int(ended.stdout.split()[1], 16)
+    assert ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
+
+
 def test_the_environment_of_a_server_does_not_reach_the_recorder(place: Path) -> None:
     (place / "mcpace").mkdir()
     (place / "mcpace" / "__init__.py").write_text("raise SystemExit('hostile')")
@@ -318,6 +331,53 @@ def test_urls_are_restored_after_a_kill(place: Path) -> None:
         ended = run("unwrap", file, folder=place, environment=state(place))
         assert (ended.code, ended.stdout) == (0, f"{file}: 1 server (renamed) restored\n")
         assert file.read_bytes() == before.replace(b'"calculator"', b'"renamed"')
+
+
+def test_one_file_that_cannot_be_restored_leaves_the_others_restored(place: Path) -> None:
+    files = [place / "a.json", place / "b.json", place / "c.json"]
+    for file in files:
+        file.write_text('{"servers": {"shop": {"url": "http://127.0.0.1:9/mcp"}}}')
+    before = files[0].read_bytes()
+    words = ("wrap", "--urls", "--server", "shop", *files)
+    with start_command(*words, folder=place, environment=state(place)) as command:
+        assert command.stdout is not None
+        assert [command.stdout.readline() for _ in range(6)][5].endswith("recorded until Ctrl-C\n")
+        written = files[0].read_text()
+        files[0].write_text("{")
+        files[1].write_text(files[1].read_text().replace('"shop"', '"renamed"'))
+        for folder in root(place).iterdir():
+            (folder / "server.json").unlink()
+        command.stdout.close()
+        command.send_signal(signal.SIGINT)
+        assert command.stderr is not None
+        stderr = command.stderr.read()
+        assert command.wait(LIMIT_S) == 3
+    assert f"mcpace: {files[0]} is not JSON: " in stderr
+    assert stderr.endswith(f"run mcpace unwrap {files[0]}\n")
+    assert files[1].read_bytes() == before.replace(b'"shop"', b'"renamed"')
+    assert files[2].read_bytes() == before
+    # Without the server's own address, the entry is named and left.
+    files[0].write_text(written)
+    ended = run("unwrap", files[0], folder=place, environment=state(place))
+    assert (ended.code, ended.stdout, files[0].read_text()) == (0, f"{files[0]}: no server restored\n", written)
+    assert "shop is left as it is: http://127.0.0.1:" in ended.stderr
+    assert "which says so, can't be read" in ended.stderr
+    again = wrap(place, files[0], "--urls")
+    assert (again.code, files[0].read_text()) == (0, written)
+
+
+def test_the_address_of_a_server_is_written_whole_or_not_at_all(place: Path) -> None:
+    folder = place / "shop"
+    make_flight(Flight(folder, "shop", "mcp.json", "https://shop.example", "http://127.0.0.1:5"))
+    first = (folder / "server.json").stat().st_ino
+    make_flight(Flight(folder, "shop", "mcp.json", "https://other.example", "http://127.0.0.1:5"))
+    assert (folder / "server.json").stat().st_ino != first
+    assert [one.name for one in folder.iterdir()] == ["server.json"]
+    (folder / "server.json").unlink()
+    (folder / "server.json").symlink_to(place / "precious")
+    make_flight(Flight(folder, "shop", "mcp.json"))
+    assert not (folder / "server.json").is_symlink()
+    assert not (place / "precious").exists()
 
 
 @pytest.mark.network

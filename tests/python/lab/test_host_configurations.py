@@ -10,8 +10,10 @@ import pytest
 from mcpace.lab import host_files
 from mcpace.lab.check.servers import read_servers
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.hosts.flight_wrap import wrap_text
 from mcpace.lab.server_configuration import ConfiguredServer, read_configuration
 from mcpace.lab.targets import parse_target
+from mcpace.lab_tools.configuration_check import check_configuration
 
 CODEX = """
 model = "gpt-5"
@@ -111,6 +113,49 @@ def test_vs_code_inputs_and_a_file_of_variables(tmp_path: Path, monkeypatch: pyt
     found = server(path)
     assert found.command == ("python", "UTC", tmp_path.name)
     assert dict(found.environment) == {"A": "one", "B": "two", "C": "4", "KEY": "abc"}
+
+
+def test_a_long_file_with_comments_is_read(tmp_path: Path) -> None:
+    text = f"""{{ // comment
+      "history": [{", ".join(['"one", 1.5, true, null, {}'] * 10_000)},],
+      "mcpServers": {{"x": {{"command": "a", "args": ["-n", 3], "disabled": false}}}}, }}"""
+    path = write(tmp_path / "mcp.json", text)
+    assert (server(path).command, read_configuration(path).switched_off) == (("a", "-n", "3"), frozenset())
+
+
+@pytest.mark.parametrize("text", ["{'mcpServers': {}}", "{", "[" * 100_000, "{} // a\n{}"])
+def test_a_file_that_hosts_refuse_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match=r"mcp\.json is not JSON: "):
+        read_configuration(write(tmp_path / "mcp.json", text))
+
+
+def test_a_server_behind_the_flight_recorder_has_its_own_command(tmp_path: Path) -> None:
+    text = '{"mcpServers": {"x": {"command": "no-such-program", "args": ["-y"]}, "y": {"command": "b"}}}'
+    wrapped = wrap_text(text, lambda entry: tmp_path / entry.name, False).text
+    for name in ("mcp.json", ".gemini/settings.json"):
+        path = write(tmp_path / name, wrapped)
+        assert [server(path, one).command for one in ("x", "y")] == [("no-such-program", "-y"), ("b",)]
+        checked = {one.name: one for one in check_configuration(path, name).servers}
+        assert (checked["x"].program, checked["x"].problems) == ("no-such-program", ["the program is not on PATH"])
+        assert checked["y"].program == "b"
+
+
+def test_a_broken_file_of_one_host_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setattr("sys.platform", "linux")
+    for variable in ("CODEX_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    broken = write(tmp_path / ".cursor" / "mcp.json", "{ has no end")
+    found = write(tmp_path / ".gemini" / "settings.json", {"mcpServers": {"x": {"command": "a"}}})
+    checked = read_servers([])
+    assert [one.label for one in checked.servers] == ["x"]
+    [problem] = checked.problems
+    assert problem.startswith(f"{broken} is not JSON: ")
+    with pytest.raises(UsageProblem, match="is not JSON"):
+        read_servers([found, broken])
+    found.unlink()
+    with pytest.raises(UsageProblem, match=r"no server to start is in .*mcp\.json; .*mcp\.json is not JSON"):
+        read_servers([])
 
 
 def test_vs_code_settings(tmp_path: Path) -> None:

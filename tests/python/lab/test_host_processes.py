@@ -130,10 +130,34 @@ def test_two_of_each_are_a_doubled_start_of_one_host_only(tmp_path: Path) -> Non
         assert findings(listed(pid=other.process.pid), made.servers + other.servers) == set()
 
 
+def test_a_server_behind_the_flight_recorder_is_one_server(tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    # The command has no "mcp" in its name: only the configuration tells that it is a server.
+    program, *arguments = server(tmp_path, SERVER, "shop.py")
+    config.write_text(json.dumps({"mcpServers": {"shop": {"command": program, "args": arguments}}}))
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    assert commands.run("wrap", config, folder=tmp_path, environment=state).code == 0
+    entry = json.loads(config.read_text())["mcpServers"]["shop"]
+    with host("answered", 1, entry["command"], *entry["args"]) as made:
+        run = listed(config, pid=made.process.pid)
+        assert run.processes is not None
+        assert [one.pid for one in run.processes.servers if one.parent == made.process.pid] == made.servers
+        one = described(run, made.servers[0])
+        assert (one.server, one.command) == ("shop", f"{program} {arguments[0]}")
+        assert one.processes > 1, "the server runs below its recorder"
+        assert findings(run, made.servers) == set()
+
+
 def test_a_host_that_never_reaps_is_named(tmp_path: Path) -> None:
-    with host("unreaped", 2, *server(tmp_path)) as made:
-        config = tmp_path / "mcp.json"
-        config.write_text(json.dumps({"mcpServers": {"shop": {"command": sys.executable, "args": []}}}))
+    program = tmp_path / "shop-server"
+    program.symlink_to(sys.executable)
+    config = tmp_path / "mcp.json"
+    # Another program may run Python, too, and never reap it: python alone names no server.
+    entries = {"shop": {"command": str(program), "args": []}, "other": {"command": sys.executable, "args": []}}
+    config.write_text(json.dumps({"mcpServers": entries}))
+    with host("unreaped", 1, *server(tmp_path)) as other:
+        assert findings(listed(config), other.servers) == set()
+    with host("unreaped", 2, str(program), *server(tmp_path)[1:]) as made:
         run = listed(config, pid=made.process.pid)
         assert run.processes is not None
         assert [(one.code, one.pids) for one in run.processes.findings] == [("never-reaped", made.servers)]

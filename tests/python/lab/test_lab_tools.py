@@ -70,7 +70,7 @@ def test_a_command_has_no_more_memory_than_its_limit(tmp_path: Path) -> None:
 
 
 def test_modules_of_the_current_folder_are_not_imported(tmp_path: Path) -> None:
-    for module in ("mcpace", "typer", "asyncio", "json5"):
+    for module in ("mcpace", "typer", "asyncio", "rich"):
         (tmp_path / f"{module}.py").write_text("open('imported', 'w')\n")
     command = LabCommand(("measure", "--trials=1"), ("profile:simple",), tmp_path / "run", WAIT_S)
     (tmp_path / "run").mkdir()

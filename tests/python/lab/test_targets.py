@@ -97,10 +97,10 @@ def test_a_configuration_with_half_of_a_surrogate_pair_is_refused(
         targets.parse_target("x", config=tmp_path / "mcp.json")
 
 
-def test_a_long_configuration_with_comments_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "mcp.json").write_text("{a: [" + "0," * 50_000 + "]}")
-    with pytest.raises(UsageProblem, match="comments are read in files of 65,536 characters at most"):
-        targets.parse_target("x", config=tmp_path / "mcp.json")
+def test_a_long_configuration_with_comments_is_read(tmp_path: Path) -> None:
+    servers = '"mcpServers": {"x": {"url": "http://127.0.0.1:1/mcp"}}'
+    (tmp_path / "mcp.json").write_text("{ // numbers\n" + '"a": [' + "0," * 50_000 + "],\n" + servers + "}")
+    assert targets.parse_target("x", config=tmp_path / "mcp.json").url == "http://127.0.0.1:1/mcp"
 
 
 def test_bearer_without_a_token_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,9 @@ def test_the_cause_inside_a_java_tool_is_named_and_its_control_is_not(
 ) -> None:
     case = measured(way, class_path, dependency, database, tmp_path)
     found = inside_codes(case)
-    assert set(found) == codes, found
+    # A client that is built in each call also connects in each call.
+    also = {"dependency-connection-per-call"} if way.startswith("own-") else set()
+    assert codes <= set(found) <= codes | also, found
     inside = case["inside"]
     if inside["server_s"] > 0.02:
         assert inside["rest_s"] <= 0.2 * inside["server_s"], inside

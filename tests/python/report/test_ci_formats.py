@@ -6,6 +6,7 @@ import json
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -16,6 +17,7 @@ from mcpace.report.ci.markdown import markdown
 from mcpace.report.ci.sarif import sarif
 from mcpace.report.model.load import LoadThreshold
 from mcpace.report.model.run import Run
+from mcpace.report.model.tokens import TokenLimit
 from support.arbitrary_runs import KINDS, any_run
 from support.commands import run as command
 
@@ -96,6 +98,16 @@ def test_a_red_gate_is_an_error_at_its_figure() -> None:
     assert not [result for result in results(passed) if result["ruleId"] == "slower"]
 
 
+def test_a_cause_of_both_sides_is_no_error_of_the_change() -> None:
+    run = fixture("inside")
+    for case in run.cases:
+        for finding in case.findings:
+            finding.severity = "high"
+    levels = {one["level"] for one in results(run) if one["ruleId"] == "client-built-per-call"}
+    of_gate = {one["level"] for one in results(run_of_files(run, run, 0.1)) if one["ruleId"] == "client-built-per-call"}
+    assert (levels, of_gate) == ({"error"}, {"warning"})
+
+
 def test_an_unmet_threshold_is_an_error() -> None:
     run = fixture("load")
     loads = [case.load for case in run.cases if case.load is not None]
@@ -126,6 +138,22 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     ended = command("report", INSIDE, "--sarif", "file/r.sarif", folder=tmp_path)
     assert ended.code == 3
     assert "could not write file/r.sarif" in ended.stderr
+
+
+def test_limits_on_tokens_are_test_cases_of_junit(tmp_path: Path) -> None:
+    run = Run.from_json((RUNS / "clients.json").read_text())
+    run.kind, run.comparison = "gate", None
+    run.limits = [
+        TokenLimit(subject="listing", target="shop", limit=10, value=20, largest="add"),
+        TokenLimit(subject="result", target="shop", limit=10, value=5, largest="add"),
+    ]
+    (tmp_path / "run.json").write_text(run.to_json())
+    ended = command("report", "run.json", "--junit", "j.xml", folder=tmp_path)
+    assert ended.code == 0, ended.stderr
+    suite = ElementTree.parse(tmp_path / "j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    [failure] = suite.iter("failure")
+    assert "above the limit of 10" in (failure.text or "")
 
 
 def test_junit_needs_a_comparison(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ fn socket_waits<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<HelperTime<'
 
 /// The times of helpers that reach into a call.
 fn helper_times<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec<HelperTime<'a>> {
-    let times = view.inside.helpers.iter().take_while(|time| time.from < to).filter(|time| time.to > from);
+    let times = view.inside.helpers.overlapping(from, to);
     times.map(|time| HelperTime { from: time.from.max(from), to: time.to.min(to), ..*time }).collect()
 }
 

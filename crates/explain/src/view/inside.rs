@@ -87,18 +87,45 @@ pub(crate) struct InsideEvidence<'a> {
     /// Times in which an answer was awaited on one of the connections, by their beginning.
     pub(crate) socket_waits: Vec<SocketWait>,
     /// Times in which programs computed that the sampled processes started, and in which their runtimes worked on threads of
-    /// their own, by their beginning.
-    pub(crate) helpers: Vec<HelperTime<'a>>,
+    /// their own.
+    pub(crate) helpers: HelperTimes<'a>,
     /// Sources that gave nothing, with the reason.
     pub(crate) missing: Vec<(EvidenceSource, &'a str)>,
     /// Spans and samples for which there was no room.
     pub(crate) left_out: u64,
 }
 
+/// Times of helpers, by their beginning.
+#[derive(Debug, Default)]
+pub(crate) struct HelperTimes<'a> {
+    times: Vec<HelperTime<'a>>,
+    /// The latest end of a time and of all before it. It never decreases, so the first time that may reach a moment is found
+    /// by bisection.
+    latest_ends: Vec<Nanos>,
+}
+
+impl<'a> HelperTimes<'a> {
+    fn new(mut times: Vec<HelperTime<'a>>) -> Self {
+        times.sort_by_key(|time| time.from);
+        let ends = times.iter().scan(Nanos::ZERO, |latest, time| {
+            *latest = time.to.max(*latest);
+            Some(*latest)
+        });
+        Self { latest_ends: ends.collect(), times }
+    }
+
+    /// The times that reach between `from` and `to`, by their beginning.
+    pub(crate) fn overlapping(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = &HelperTime<'a>> {
+        let first = self.latest_ends.partition_point(|end| *end <= from);
+        self.times[first..].iter().take_while(move |time| time.from < to).filter(move |time| time.to > from)
+    }
+}
+
 #[derive(Default)]
 pub(super) struct InsideJoin<'a> {
     pub(super) spans: SpanJoin<'a>,
     evidence: InsideEvidence<'a>,
+    helpers: Vec<HelperTime<'a>>,
     numbers: HashMap<StackId, u32>,
     sockets: SocketJoin<'a>,
     descendants: Vec<DescendantRun<'a>>,
@@ -154,9 +181,9 @@ impl<'a> InsideJoin<'a> {
                 }
             }
             EventKind::PoolWork { work, began, .. } => {
-                if evidence.helpers.len() < MOST_HELPER_TIMES {
+                if self.helpers.len() < MOST_HELPER_TIMES {
                     let (from, name) = ((*began).min(at.at), keeper.keep_text(work));
-                    evidence.helpers.push(HelperTime { from, to: at.at, kind: DependencyKind::PoolWork, name });
+                    self.helpers.push(HelperTime { from, to: at.at, kind: DependencyKind::PoolWork, name });
                 } else {
                     evidence.left_out += 1;
                 }
@@ -171,8 +198,8 @@ impl<'a> InsideJoin<'a> {
     /// All evidence; `join` joins the spans.
     pub(super) fn finish_evidence(mut self, join: impl FnOnce(SpanJoin<'a>) -> JoinedSpans<'a>) -> InsideEvidence<'a> {
         let programs = self.program_times();
-        self.evidence.helpers.extend(programs);
-        self.evidence.helpers.sort_by_key(|time| time.from);
+        self.helpers.extend(programs);
+        self.evidence.helpers = HelperTimes::new(self.helpers);
         self.evidence.spans = join(self.spans);
         self.evidence.left_out += self.evidence.spans.facts.left_out;
         self.evidence.pauses.sort_by_key(|pause| pause.began);
@@ -189,5 +216,32 @@ impl<'a> InsideJoin<'a> {
             !sampled.contains(&one.pid) && one.ancestors.iter().any(|pid| sampled.contains(pid))
         };
         self.descendants.iter().filter(is_other).map(|one| one.time).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helper_times_that_overlap_are_those_that_a_scan_finds() {
+        let time = |(from, to): (u64, u64)| HelperTime {
+            from: Nanos(from),
+            to: Nanos(to),
+            kind: DependencyKind::Program,
+            name: "git",
+        };
+        // Short times, one that spans many others, and times that end in another order than they begin.
+        let spans = [(40, 45), (5, 6), (0, 2), (10, 90), (20, 21), (30, 80), (95, 99), (95, 97)];
+        let helpers = HelperTimes::new(spans.map(time).to_vec());
+        let mut sorted = spans;
+        sorted.sort_by_key(|span| span.0);
+        for from in 0..100 {
+            for to in from..101 {
+                let scanned: Vec<_> = sorted.into_iter().filter(|span| span.0 < to && span.1 > from).collect();
+                let found = helpers.overlapping(Nanos(from), Nanos(to));
+                assert_eq!(found.map(|time| (time.from.0, time.to.0)).collect::<Vec<_>>(), scanned, "{from} to {to}");
+            }
+        }
     }
 }

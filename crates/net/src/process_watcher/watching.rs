@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcpace_record::{EventKind, EvidenceSource, Nanos};
+use rustix::param::clock_ticks_per_second;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::descendants::{Descendant, descendants};
 use crate::processor_clock::process_time;
@@ -14,6 +16,9 @@ use crate::{Sink, monotonic_now};
 
 /// How often new processes are looked for.
 const SEARCH_PERIOD: Duration = Duration::from_millis(20);
+
+/// The kernel tells the beginning of a process in steps of this length or shorter ones.
+const LONGEST_TICK: Duration = Duration::from_millis(10);
 
 /// Processes that are watched, and stretches of time that are noted in all.
 const MOST_PROCESSES: usize = 64;
@@ -27,7 +32,7 @@ const LONGEST_NAME: usize = 60;
 
 /// Watches the descendants of `root` at the pace of `pace`, until the thread is to end.
 pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, pace: Pace) {
-    Watching { sink, root, processes: HashMap::new(), noted: 0 }.watch(pace);
+    Watching::new(sink, root).watch(pace);
 }
 
 struct Watching {
@@ -36,6 +41,8 @@ struct Watching {
     /// The descendants that were alive at the last search.
     processes: HashMap<u32, WatchedProcess>,
     noted: u64,
+    /// Whether there were once more descendants than are watched.
+    has_unwatched: bool,
 }
 
 struct WatchedProcess {
@@ -48,13 +55,18 @@ struct WatchedProcess {
 }
 
 impl Watching {
+    fn new(sink: Arc<Sink>, root: u32) -> Self {
+        Self { sink, root, processes: HashMap::new(), noted: 0, has_unwatched: false }
+    }
+
     fn watch(mut self, mut pace: Pace) {
         let mut searched: Option<Instant> = None;
         let mut last = monotonic_now();
         loop {
             let begin = Instant::now();
-            if searched.is_none_or(|searched| begin.duration_since(searched) >= SEARCH_PERIOD) {
-                self.find_processes(last, searched.is_none());
+            let since_search = searched.map(|searched| begin.duration_since(searched));
+            if since_search.is_none_or(|since| since >= SEARCH_PERIOD) {
+                self.find_processes(last, since_search);
                 searched = Some(begin);
             }
             let at = monotonic_now();
@@ -79,10 +91,20 @@ impl Watching {
         self.sink.note(EventKind::SourceMissing { source: EvidenceSource::Processes, pid: None, reason });
     }
 
-    /// Adds processes that are new and forgets those that have ended, at the time `last` of the last look. The time that a process
-    /// used before the first search does not count.
-    fn find_processes(&mut self, last: Nanos, is_first: bool) {
-        let found = descendants(self.root, MOST_PROCESSES);
+    /// Adds processes that are new and forgets those that have ended, at the time `last` of the last look. `since_search` is the
+    /// time since the last search. The processor time of a process counts from its beginning where it began since then,
+    /// else from this search: a process that is older may have been adopted, or had no room.
+    fn find_processes(&mut self, last: Nanos, since_search: Option<Duration>) {
+        let mut found = descendants(self.root, MOST_PROCESSES + 1);
+        if found.len() > MOST_PROCESSES {
+            found.truncate(MOST_PROCESSES);
+            if !self.has_unwatched {
+                self.has_unwatched = true;
+                let reason =
+                    format!("the server has more than {MOST_PROCESSES} descendants: the others were not watched");
+                self.note_missing(reason);
+            }
+        }
         let ended: Vec<u32> =
             self.processes.keys().filter(|pid| found.iter().all(|one| one.pid != **pid)).copied().collect();
         for pid in ended {
@@ -90,9 +112,12 @@ impl Watching {
             self.processes.remove(&pid);
         }
         for Descendant { pid, parent } in found {
-            let used = if is_first { process_time(pid).unwrap_or_default() } else { Nanos::ZERO };
-            let new = || WatchedProcess { parent, program: String::new(), used, computes_since: None };
-            let process = self.processes.entry(pid).or_insert_with(new);
+            let process = self.processes.entry(pid).or_insert_with(|| {
+                let age = since_search.and_then(|_| process_age(pid));
+                let is_new = since_search.zip(age).is_some_and(|(since, age)| age <= since + LONGEST_TICK);
+                let used = if is_new { Nanos::ZERO } else { process_time(pid).unwrap_or_default() };
+                WatchedProcess { parent, program: String::new(), used, computes_since: None }
+            });
             // A process that was forked has the name of its parent until it runs another program.
             if let Some(program) = program_name(pid) {
                 process.program = program;
@@ -141,6 +166,18 @@ impl Watching {
     }
 }
 
+/// Time since the process was forked; `None` where it has ended.
+fn process_age(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may hold any character. The beginning is the 20th field after it, in ticks since
+    // the machine started (proc_pid_stat(5)).
+    let ticks: u64 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let began = Duration::from_millis(ticks.saturating_mul(1_000) / clock_ticks_per_second().max(1));
+    let now = clock_gettime(ClockId::Boottime);
+    let now = Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?);
+    Some(now.saturating_sub(began))
+}
+
 /// Name of the file that a process runs.
 fn program_name(pid: u32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
@@ -153,15 +190,19 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
 
-    use mcpace_record::Recording;
+    use mcpace_record::{Instrument, Recording, RecordingHead};
 
     use super::*;
-    use crate::ProcessWatcher;
+    use crate::{ProcessWatcher, SinkOptions};
+
+    fn start_shell(script: &str) -> Child {
+        let (input, output) = (Stdio::piped(), Stdio::piped());
+        Command::new("sh").args(["-c", script]).stdin(input).stdout(output).spawn().unwrap()
+    }
 
     /// Runs a shell until it writes a line, while its descendants are watched; returns its process id and what was seen.
     fn watch_shell(script: &str) -> (u32, Recording) {
-        let (input, output) = (Stdio::piped(), Stdio::piped());
-        let mut shell: Child = Command::new("sh").args(["-c", script]).stdin(input).stdout(output).spawn().unwrap();
+        let mut shell = start_shell(script);
         let watcher = ProcessWatcher::start(shell.id(), Duration::from_millis(5)).unwrap();
         BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
         let seen = watcher.stop();
@@ -202,5 +243,44 @@ mod tests {
         let (_, seen) = watch_shell(SLEEPS);
         let computed = runs(&seen).iter().fold(Nanos::ZERO, |sum, run| sum + run.3);
         assert!(computed < Nanos::from_millis(100), "{:?}", runs(&seen));
+    }
+
+    fn watching(root: u32) -> Watching {
+        let head = RecordingHead::bare(Instrument::Recorder);
+        Watching::new(Sink::new(head, SinkOptions::default()).unwrap(), root)
+    }
+
+    #[test]
+    fn an_old_program_counts_from_when_it_is_found_and_a_new_one_from_its_beginning() {
+        let mut shell = start_shell("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo; read line");
+        BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+        let used = |since: Duration| {
+            let mut watching = watching(std::process::id());
+            watching.find_processes(monotonic_now(), Some(since));
+            watching.processes[&shell.id()].used
+        };
+        let (old, new) = (used(SEARCH_PERIOD), used(Duration::from_secs(3_600)));
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert!(old > Nanos::from_millis(30), "{old:?}");
+        assert_eq!(new, Nanos::ZERO);
+    }
+
+    #[test]
+    fn descendants_that_are_not_watched_are_told_once() {
+        // The subshells end with the pipe.
+        let script = "exec 3<&0; i=0; while [ $i -lt 70 ]; do (read line <&3) & i=$((i+1)); done; echo; read line";
+        let mut shell = start_shell(script);
+        BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+        let mut watching = watching(shell.id());
+        watching.find_processes(monotonic_now(), None);
+        watching.find_processes(monotonic_now(), Some(SEARCH_PERIOD));
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert_eq!(watching.processes.len(), MOST_PROCESSES);
+        let seen = watching.sink.recording();
+        assert_eq!(seen.events().len(), 1);
+        let EventKind::SourceMissing { source, reason, .. } = &seen.events()[0].kind else { panic!("{seen:?}") };
+        assert!(*source == EvidenceSource::Processes && reason.contains("more than 64 descendants"), "{reason}");
     }
 }

@@ -31,6 +31,9 @@ pub(super) fn bind_workers(
     if shared_port {
         let first = bind_socket(address, true).map_err(failed)?;
         let bound = first.local_addr().map_err(failed)?;
+        if !SPREADS_CONNECTIONS {
+            return Ok((share_socket(first, workers).map_err(failed)?, bound));
+        }
         let others = (1..workers).map(|_| bind_socket(bound, true));
         let sockets: io::Result<Vec<_>> = std::iter::once(Ok(first)).chain(others).collect();
         return Ok((sockets.map_err(failed)?, bound));

@@ -52,6 +52,12 @@ pub(super) struct RecordedAnswer {
     pub(super) asked: bool,
 }
 
+impl RecordedAnswer {
+    pub(super) fn is_result(&self) -> bool {
+        matches!(self.outcome, RecordedOutcome::Result(_))
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum RecordedOutcome {
     Result(Box<RawValue>),

@@ -4,7 +4,8 @@
 //! answers are given in the recorded order and from the first again after the last. A recorded request with masked or cut
 //! parameters is also found by the digest that the recorder made of the original text.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpace_record::{Digest, MessageNote};
@@ -12,7 +13,7 @@ use mcpace_wire::jsonrpc::{Request, code};
 use mcpace_wire::quote_printable;
 use serde_json::Value;
 
-use super::answer::{Fate, REDACTED, RecordedAnswer, RecordedOutcome, RecordedRequest};
+use super::answer::{Fate, REDACTED, RecordedAnswer, RecordedRequest};
 use crate::failure::RequestFailure;
 use crate::nearest::nearest_name;
 
@@ -53,18 +54,31 @@ impl Closeness {
 #[derive(Debug, Default)]
 pub(super) struct AnswerIndex {
     groups: Vec<AnswerGroup>,
-    methods: BTreeSet<String>,
-    by_params: HashMap<(String, Value), usize>,
-    by_digest: HashMap<(String, Option<String>, Digest), usize>,
-    /// Groups of one method and one tool, prompt or resource, in the recorded order.
-    by_name: HashMap<(String, Option<String>), Vec<usize>>,
+    methods: BTreeMap<String, MethodAnswers>,
+}
+
+/// Groups of one method.
+#[derive(Debug, Default)]
+struct MethodAnswers {
+    /// By tool, prompt or resource.
+    names: HashMap<Option<String>, NameAnswers>,
+    /// The first result, else the first failure: the number of its group, and its number in the group.
+    first: Option<(usize, usize)>,
+}
+
+/// Groups of one method and one tool, prompt or resource.
+#[derive(Debug, Default)]
+struct NameAnswers {
+    by_params: HashMap<Arc<Value>, usize>,
+    by_digest: HashMap<Digest, usize>,
+    /// In the recorded order.
+    groups: Vec<usize>,
 }
 
 /// Equal requests.
 #[derive(Debug)]
 struct AnswerGroup {
-    method: String,
-    params: Option<Value>,
+    params: Option<Arc<Value>>,
     /// Number of values in the parameters.
     values: usize,
     answers: Vec<RecordedAnswer>,
@@ -90,25 +104,25 @@ impl AnswerIndex {
 
     fn add_request(&mut self, request: RecordedRequest) {
         let RecordedRequest { method, params, name, digest, fate } = request;
-        self.methods.insert(method.clone());
-        let named = (method.clone(), name.clone());
         // Where the whole text is there, it decides.
         let is_whole = params.as_ref().is_some_and(|params| !params.to_string().contains(REDACTED));
-        let digest_key = digest.filter(|_| !is_whole).map(|digest| (method.clone(), name, digest));
-        let known = match (&params, &digest_key) {
-            (Some(params), _) => self.by_params.get(&(method.clone(), params.clone())),
-            (None, Some(key)) => self.by_digest.get(key),
+        let digest = digest.filter(|_| !is_whole);
+        let of_method = self.methods.entry(method).or_default();
+        let of_name = of_method.names.entry(name).or_default();
+        let known = match (&params, &digest) {
+            (Some(params), _) => of_name.by_params.get(params),
+            (None, Some(digest)) => of_name.by_digest.get(digest),
             (None, None) => None,
         };
         let number = known.copied().unwrap_or_else(|| {
             let number = self.groups.len();
-            self.by_name.entry(named).or_default().push(number);
+            of_name.groups.push(number);
+            let params = params.map(Arc::new);
             if let Some(params) = &params {
-                self.by_params.insert((method.clone(), params.clone()), number);
+                of_name.by_params.insert(Arc::clone(params), number);
             }
             self.groups.push(AnswerGroup {
-                values: params.as_ref().map_or(0, count_values),
-                method,
+                values: params.as_deref().map_or(0, count_values),
                 params,
                 answers: Vec::new(),
                 cut: false,
@@ -117,11 +131,21 @@ impl AnswerIndex {
             });
             number
         });
-        if let Some(key) = digest_key {
-            self.by_digest.entry(key).or_insert(number);
+        if let Some(digest) = digest {
+            of_name.by_digest.entry(digest).or_insert(number);
         }
         match fate {
-            Fate::Answered(answer) => self.groups[number].answers.push(answer),
+            Fate::Answered(answer) => {
+                let is_first = match of_method.first {
+                    Some((group, first)) => answer.is_result() && !self.groups[group].answers[first].is_result(),
+                    None => true,
+                };
+                let answers = &mut self.groups[number].answers;
+                if is_first {
+                    of_method.first = Some((number, answers.len()));
+                }
+                answers.push(answer);
+            }
             Fate::Cut => self.groups[number].cut = true,
             Fate::Refused => self.groups[number].refused = true,
             Fate::Unanswered => {}
@@ -130,21 +154,21 @@ impl AnswerIndex {
 
     /// The first result of any request of the method, else its first failure.
     pub(super) fn first_answer(&self, method: &str) -> Option<&RecordedAnswer> {
-        let answers = self.groups.iter().filter(|group| group.method == method).flat_map(|group| &group.answers);
-        answers.min_by_key(|answer| !matches!(answer.outcome, RecordedOutcome::Result(_)))
+        let (group, number) = self.methods.get(method)?.first?;
+        self.groups[group].answers.get(number)
     }
 
     pub(super) fn knows_method(&self, method: &str) -> bool {
-        self.methods.contains(method)
+        self.methods.contains_key(method)
     }
 
     /// Whether any request of a method that begins so has an answer.
     pub(super) fn has_methods(&self, prefix: &str) -> bool {
-        self.groups.iter().any(|group| group.method.starts_with(prefix) && !group.answers.is_empty())
+        self.methods.iter().any(|(method, answers)| method.starts_with(prefix) && answers.first.is_some())
     }
 
     pub(super) fn knows_name(&self, method: &str, name: &str) -> bool {
-        self.by_name.contains_key(&(method.to_owned(), Some(name.to_owned())))
+        self.methods.get(method).is_some_and(|answers| answers.names.contains_key(&Some(name.to_owned())))
     }
 
     /// The answer to a request.
@@ -159,32 +183,33 @@ impl AnswerIndex {
         };
         let params = comparable_params(params);
         let name = target_name(&params);
-        let equal = self.by_params.get(&(method.to_owned(), params.clone())).copied().or_else(|| {
-            let digest = request_digest(&note_of(request))?;
-            self.by_digest.get(&(method.to_owned(), name.clone(), digest)).copied()
+        let Some(of_name) = self.methods.get(method).and_then(|answers| answers.names.get(&name)) else {
+            return Err(self.unknown_request(method, name.as_deref()));
+        };
+        let equal = of_name.by_params.get(&params).or_else(|| {
+            // A recording without masked or cut parameters needs no digest of the request.
+            let digest = (!of_name.by_digest.is_empty()).then(|| request_digest(&note_of(request)))??;
+            of_name.by_digest.get(&digest)
         });
-        if let Some(answer) = equal.and_then(|number| self.groups[number].next_answer()) {
+        let equal = equal.map(|number| &self.groups[*number]);
+        if let Some(answer) = equal.and_then(AnswerGroup::next_answer) {
             return Ok(Found { answer, closeness: Closeness::Equal });
         }
-        let named = (method.to_owned(), name);
-        let Some(alike) = self.by_name.get(&named) else {
-            return Err(self.unknown_request(method, named.1.as_deref()));
-        };
-        let nearest = nearest_group(alike.iter().map(|number| &self.groups[*number]), &params);
+        let nearest = nearest_group(of_name.groups.iter().map(|number| &self.groups[*number]), &params);
         if matching == Matching::Lenient
             && let Some(answer) = nearest.and_then(AnswerGroup::next_answer)
         {
             return Ok(Found { answer, closeness: Closeness::Nearest });
         }
-        Err(unmatched_params(equal.map(|number| &self.groups[number]), alike.len(), nearest, &named))
+        Err(unmatched_params(equal, of_name.groups.len(), nearest, (method, name.as_deref())))
     }
 
     fn unknown_request(&self, method: &str, name: Option<&str>) -> RequestFailure {
-        let mut names: Vec<&str> =
-            self.by_name.keys().filter(|(of, _)| of == method).filter_map(|(_, name)| name.as_deref()).collect();
+        let names = self.methods.get(method).into_iter().flat_map(|answers| answers.names.keys());
+        let mut names: Vec<&str> = names.filter_map(Option::as_deref).collect();
         names.sort_unstable();
         if names.is_empty() {
-            let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
+            let methods: Vec<&str> = self.methods.keys().map(String::as_str).collect();
             let message = format!("the recording has no {} (it has {})", quote_printable(method), listed(&methods));
             return RequestFailure::new(code::METHOD_NOT_FOUND, message);
         }
@@ -241,7 +266,7 @@ fn nearest_group<'g>(groups: impl Iterator<Item = &'g AnswerGroup>, params: &Val
     let values = count_values(params);
     let mut nearest: Option<(f64, &AnswerGroup)> = None;
     for group in groups.filter(|group| !group.answers.is_empty()) {
-        let common = group.params.as_ref().map_or(0, |recorded| count_common(recorded, params));
+        let common = group.params.as_deref().map_or(0, |recorded| count_common(recorded, params));
         // Dice's coefficient; counts of one message's values are exact in a double.
         let likeness = 2.0 * common as f64 / (group.values + values).max(1) as f64;
         if nearest.is_none_or(|(best, _)| likeness > best) {
@@ -277,11 +302,11 @@ fn unmatched_params(
     equal: Option<&AnswerGroup>,
     recorded: usize,
     nearest: Option<&AnswerGroup>,
-    (method, name): &(String, Option<String>),
+    (method, name): (&str, Option<&str>),
 ) -> RequestFailure {
     let what = match name {
         Some(name) => format!("{method} of {:?}", quote_printable(name)),
-        None => method.clone(),
+        None => method.to_owned(),
     };
     let message = match equal {
         Some(AnswerGroup { cut: true, .. }) => {
@@ -292,7 +317,7 @@ fn unmatched_params(
         }
         Some(_) => format!("the recording has no answer to this {what}"),
         None => {
-            let nearest = nearest.and_then(|group| group.params.as_ref());
+            let nearest = nearest.and_then(|group| group.params.as_deref());
             let nearest = nearest.map(|params| format!("; the nearest has {}", quote_printable(&params.to_string())));
             format!(
                 "the recording has {what} with {recorded} other sets of parameters, and not with these{}",

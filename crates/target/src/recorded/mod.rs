@@ -165,11 +165,10 @@ impl RecordedServer {
         };
         if let Some(result) = handshake {
             return match self.index.first_answer(method) {
-                Some(RecordedAnswer { outcome: RecordedOutcome::Result(_), .. }) | None => {
-                    let times = self.index.first_answer(method);
-                    self.timed_reply(times, Closeness::Equal, result_content(&request.id, &result), Vec::new())
+                Some(failed) if !failed.is_result() => {
+                    self.recorded_reply(request, failed, Closeness::Equal, is_modern)
                 }
-                Some(failed) => self.recorded_reply(request, failed, Closeness::Equal, is_modern),
+                times => self.timed_reply(times, Closeness::Equal, result_content(&request.id, &result), Vec::new()),
             };
         }
         let is_of_other_era = match method {

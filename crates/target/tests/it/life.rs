@@ -50,7 +50,7 @@ async fn options_that_make_no_sense_are_the_callers_fault() {
     let error = TargetError::from("gihtub".parse::<Profile>().unwrap_err());
     assert_eq!(
         error.to_string(),
-        "unknown profile `gihtub`; did you mean `github`? (profiles: simple, notion, github)"
+        "unknown profile `gihtub`; did you mean `github`? (profiles: simple, notion, github, limits)"
     );
 }
 

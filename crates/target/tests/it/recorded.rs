@@ -38,6 +38,13 @@ impl Lines {
         self.event(0, &json!({"request-end": fact}));
     }
 
+    /// The head of the next request.
+    fn request_head(&mut self, method: &str, headers: &Value) {
+        let fact = json!({"side": "front", "conn": 1, "ex": self.exchanges + 1, "method": method, "target": "/mcp",
+            "headers": headers});
+        self.event(0, &json!({"request-head": fact}));
+    }
+
     fn head(&mut self, at_ms: u64, status: u16, headers: &Value) {
         self.event(
             at_ms,
@@ -244,6 +251,63 @@ async fn recorded_times_are_kept_or_scaled_and_progress_goes_to_the_clients_own_
 }
 
 #[tokio::test]
+async fn progress_belongs_to_the_request_of_its_own_session_or_exchange() {
+    let mut lines = Lines::new();
+    let call = |name: &str| json!({"name": name, "arguments": {}, "_meta": {"progressToken": 1}});
+    let progress =
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
+    let result = |id: u64| json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}});
+    let stream = json!([["content-type", "text/event-stream"]]);
+    // Two clients with one token: the answers of the first session come in a stream of its own.
+    for (id, name, session) in [(1, "first", "a"), (2, "second", "b")] {
+        lines.request_head("POST", &json!([["mcp-session-id", session]]));
+        lines.ask(id, "tools/call", &call(name));
+    }
+    lines.request_head("GET", &json!([["mcp-session-id", "a"]]));
+    lines.exchanges = 3;
+    lines.head(1, 200, &stream);
+    lines.event_stream(2, &progress);
+    lines.event_stream(3, &result(1));
+    lines.exchanges = 2;
+    lines.event_stream(2_000, &result(2));
+    // Two clients without sessions.
+    for (id, name) in [(4, "third"), (5, "fourth")] {
+        lines.exchanges = id - 1;
+        lines.ask(id, "tools/call", &call(name));
+    }
+    lines.exchanges = 4;
+    lines.head(1_500, 200, &stream);
+    lines.event_stream(1_600, &progress);
+    lines.event_stream(1_700, &result(4));
+    lines.exchanges = 5;
+    lines.event_stream(1_000, &result(5));
+    let target = lines.serve(Matching::Strict, 0.0).await;
+    let mut connection = Connection::open(&target).await;
+    for (name, has_progress) in [("first", true), ("second", false), ("third", true), ("fourth", false)] {
+        let (head, body) = connection.exchange(&Ask::request("tools/call", call(name))).await;
+        assert_eq!(head.status(), 200, "{body}");
+        assert_eq!(body.contains("notifications/progress"), has_progress, "{name}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_text_was_cut_is_of_the_revision_in_its_header() {
+    for (revision, is_adapted) in [("2026-07-28", true), ("2025-06-18", false)] {
+        let mut lines = Lines::new();
+        lines.request_head("POST", &json!([["mcp-protocol-version", revision]]));
+        lines.ask(1, "tools/list", &json!({}));
+        lines.text = lines.text.replace(r#""body":{"text""#, r#""body":{"cut":true,"text""#);
+        lines.head(1, 200, &json!([["content-type", "application/json"]]));
+        let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [], "ttlMs": 5}}).to_string();
+        lines.end(1, Some((&result, false)));
+        let target = lines.serve(Matching::Lenient, 0.0).await;
+        let (_, body) = Connection::open(&target).await.exchange(&Ask::request("tools/list", json!({}))).await;
+        // A member of the modern revisions is left out for a client of another one.
+        assert_eq!(response(&body)["result"]["ttlMs"].is_null(), is_adapted, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn cut_and_missing_answers_are_counted_and_refused() {
     let mut lines = Lines::new();
     lines.called(&json!({"q": "tea"}), "whole");
@@ -372,4 +436,37 @@ async fn over_stdio_calls_run_side_by_side_and_can_be_cancelled() {
     let counters = tokio::time::timeout(LIMIT, serving).await.unwrap().unwrap().unwrap();
     assert_eq!((counters.requests["tools/call"], counters.notifications, counters.tools["quick"]), (6, 1, 4));
     assert!(limited(replies.next_line()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_cancelled_request_of_a_batch_is_left_out_of_the_array() {
+    let mut lines = Lines::new();
+    let call = |name: &str| json!({"name": name, "arguments": {}});
+    lines.answered("tools/call", &call("quick"), &json!({"content": []}), 0);
+    lines.answered("tools/call", &call("never"), &json!({"content": []}), 3_000_000);
+    let recorded = Arc::new(lines.read(Matching::Strict, 1.0));
+    let (client, server) = tokio::io::duplex(1 << 16);
+    let (input, output) = tokio::io::split(server);
+    let serving = tokio::spawn(serve_recording(recorded, input, output));
+    let (reading, mut writing) = tokio::io::split(client);
+    let mut replies = BufReader::new(reading).lines();
+    let ask = |id: u64, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    // A modern request without its other members of `_meta` is refused in the array, too.
+    let refused = json!({"name": "quick", "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
+    let mixed = json!([ask(1, call("quick")), ask(2, call("never")), ask(3, refused)]);
+    let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    // A batch of which nothing is left has no answer.
+    let sent = [mixed, cancel(2), json!([ask(4, call("never"))]), cancel(4), ask(5, call("quick"))];
+    let sent: String = sent.iter().map(|message| format!("{message}\n")).collect();
+    limited(writing.write_all(sent.as_bytes())).await.unwrap();
+    writing.shutdown().await.unwrap();
+    let mut seen: Vec<Value> = Vec::new();
+    while let Some(line) = limited(replies.next_line()).await.unwrap() {
+        seen.push(serde_json::from_str(&line).unwrap());
+    }
+    seen.sort_by_key(Value::is_object);
+    assert_eq!((seen.len(), seen[0].as_array().unwrap().len()), (2, 2), "{seen:?}");
+    assert_eq!((&seen[0][0]["id"], &seen[0][1]["id"], &seen[1]["id"]), (&json!(1), &json!(3), &json!(5)), "{seen:?}");
+    assert_eq!(seen[0][1]["error"]["code"], -32602, "{seen:?}");
+    limited(serving).await.unwrap().unwrap();
 }

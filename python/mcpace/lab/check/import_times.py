@@ -1,40 +1,21 @@
-"""Import times of a Python server, measured in a start of its own with ``-X importtime``.
-
-Design constraint: the interpreter prints its import times to stderr, which the instrumented client doesn't keep. So the
-server is started here, gets one ``initialize``, and is ended after its first answer.
-"""
+"""Import times of a Python server, from what its interpreter prints with ``-X importtime``."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import re
-import selectors
-import subprocess
 import sys
-import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mcpace.lab.processes.child_processes import end_group
 from mcpace.report.model.start import ImportTime
 
-VARIABLE = "PYTHONPROFILEIMPORTTIME"
+REPORTING = {"PYTHONPROFILEIMPORTTIME": "1"}
+"""Environment in which Python prints its import times to stderr."""
 LINE = re.compile(rb"import time: +(\d+) \| +(\d+) \| ( *)(\S+)")
 HEADER = b"import time: self [us] | cumulative | imported package"
 FIRST = b"site"
 """The last module that the interpreter imports for itself."""
 STANDARD_LIBRARY = "the standard library"
 MOST_PACKAGES = 8
-MOST_BYTES = 32 * 2**20
-GRACE_S = 2.0
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "mcpace", "version": "0"}},
-}
 
 
 @dataclass
@@ -50,64 +31,6 @@ class ImportTimes:
     def imports_s(self) -> float:
         """Time of all imports of the program."""
         return sum(package.seconds for package in self.packages)
-
-
-def measure_imports(
-    command: Iterable[str], environment: Iterable[tuple[str, str]], limit_s: float
-) -> ImportTimes | None:
-    """Starts a server and returns its import times; ``None`` where no Python interpreter printed any."""
-    try:
-        child = subprocess.Popen(
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env={**os.environ, **dict(environment), VARIABLE: "1"},
-            start_new_session=True,
-        )
-    except OSError:
-        return None
-    with child:
-        try:
-            return parse_import_times(_read_stderr(child, limit_s))
-        finally:
-            end_group(child, GRACE_S)
-
-
-def _read_stderr(child: subprocess.Popen[bytes], limit_s: float) -> bytes:
-    """Output on stderr until the first line on stdout, the end of stdout, or the limit."""
-    assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-    # A program that has ended has left its output.
-    with contextlib.suppress(OSError):
-        child.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
-    until, read = time.monotonic() + limit_s, bytearray()
-    with selectors.DefaultSelector() as selector:
-        for stream in (child.stdout, child.stderr):
-            os.set_blocking(stream.fileno(), False)
-            selector.register(stream, selectors.EVENT_READ)
-        has_answered = False
-        while not has_answered and (left := until - time.monotonic()) > 0 and len(read) < MOST_BYTES:
-            for key, _ in selector.select(left):
-                chunk = os.read(key.fd, 65536)
-                if key.fileobj is child.stderr:
-                    read += chunk
-                else:
-                    has_answered = not chunk or chunk.lstrip().startswith(b"{")
-                if not chunk:
-                    selector.unregister(key.fileobj)
-            if not selector.get_map():
-                break
-        while (chunk := _read_available(child.stderr.fileno())) and len(read) < MOST_BYTES:
-            read += chunk
-    return bytes(read)
-
-
-def _read_available(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except BlockingIOError:
-        return b""
 
 
 def parse_import_times(output: bytes) -> ImportTimes | None:

@@ -8,48 +8,50 @@ from __future__ import annotations
 
 import shlex
 import statistics
+import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile
 from pathlib import Path
-from typing import Any
 
 from mcpace import _core
 from mcpace.lab import tokens
-from mcpace.lab.check.context_tokens import count_context
-from mcpace.lab.check.import_times import ImportTimes, measure_imports
+from mcpace.lab.check import runner_stages
+from mcpace.lab.check.closer_look import CloserLook, look_closer
+from mcpace.lab.check.install_command import install_command
+from mcpace.lab.check.recorded_use import recorded_use
+from mcpace.lab.check.server_starts import observe_starts, ready_s, start_servers
 from mcpace.lab.check.servers import CheckedServer, CheckedServers
-from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
-from mcpace.lab.check.start_watch import RUNNERS, ProgramStart, StartWatch
+from mcpace.lab.check.stamped_output import StampedOutput
+from mcpace.lab.check.start_parts import NANOS, ObservedStart
+from mcpace.lab.check.start_schedule import shortest_schedule_s
+from mcpace.lab.check.start_watch import ProgramStart, StartWatch
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
-from mcpace.lab.errors import LabError
+from mcpace.lab.errors import EnvironmentProblem, LabError
+from mcpace.lab.hosts.flights import flights_root
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.processes.runners import RUNNERS
 from mcpace.lab.processes.strays import ended_strays
 from mcpace.lab.progress import Progress, Silent
 from mcpace.lab.targets import Target, redact_command
 from mcpace.report.model.run import Case, Run, Subject
-from mcpace.report.model.start import CheckFacts, ServerStart, StartFacts, TriedStart
-from mcpace.report.model.tokens import ContextTokens
+from mcpace.report.model.start import CheckFacts, LimitedStart, ServerStart, StartFacts, TriedStart
+from mcpace.system.processors import usable_cores
 
 DEFAULT_ROUNDS = 2
+SLOW_ROUND_S = 45.0
+"""A first round that takes longer is the only one, where the user gave no number."""
 DEFAULT_CALLS = 3
 DEFAULT_TIME_LIMIT_S = 60.0
-TRIED_STARTS = 2
 LEAST_RUNNER_S, LEAST_RUNNER_SHARE = 0.1, 0.25
 """A start without the package runner is tried where the runner takes at least this time, and this share."""
-INSTALLERS = {
-    "npx": ("npm install --global", ("--package", "-p")),
-    "uvx": ("uv tool install", ("--from",)),
-    "uv": ("uv tool install", ("--from",)),
-}
-"""For each package runner: the command that installs, and options that name the package."""
-PLAIN_OPTIONS = ("-y", "--yes", "-q", "--quiet")
-"""Options of package runners without a value."""
-SUBCOMMANDS = ("exec", "tool", "run", "x")
+LEAST_GAIN = 0.75
+"""Fewer servers at the same time are tried where the start could take less than this share of the time."""
 OWN_FINDINGS = frozenset({"slow-start"})
 """Findings that the table of starts says in more detail."""
 
@@ -62,19 +64,44 @@ class _Server:
     target: Target
     session: Session | None = None
     together: list[ObservedStart] = field(default_factory=list)
+    cold: ObservedStart | None = None
+    cold_stages: runner_stages.Stages = field(default_factory=dict)
+    cold_failure: str = ""
     failures: list[str] = field(default_factory=list)
-    imports: ImportTimes | None = None
-    tried: list[TriedStart] = field(default_factory=list)
+    look: CloserLook = field(default_factory=CloserLook)
+    tried: TriedStart | None = None
+    is_worth_trying: bool = True
+    """Whether a start without the package runner can be advice."""
     rss_bytes: int | None = None
-    context: ContextTokens | None = None
 
 
-def run(checked: CheckedServers, rounds: int, calls: int, time_limit_s: float, progress: Progress) -> Run:
-    """Checks all servers. Ctrl-C ends the check early; the run is then marked partial."""
+@dataclass(frozen=True)
+class _Check:
+    """Options and helpers that all steps of one check share."""
+
+    watch: StartWatch
+    time_limit_s: float
+    progress: Progress
+
+
+def run(
+    checked: CheckedServers, rounds: int | None, calls: int, time_limit_s: float, progress: Progress, *, cold: bool
+) -> Run:
+    """Checks all servers. Ctrl-C ends the check early; the run is then marked partial.
+
+    ``rounds``: ``None`` for the default. ``cold``: whether servers are also started with empty caches of their package
+    runners. Raises :class:`EnvironmentProblem` for ``cold`` on Windows.
+    """
+    if cold and sys.platform == "win32":
+        raise EnvironmentProblem(
+            "--cold needs Linux or macOS, because Windows has no named pipe that a shell can write to"
+        )
+    most_rounds = rounds or DEFAULT_ROUNDS
     options = {
         "configurations": sorted({str(server.configuration) for server in checked.servers}),
-        "rounds": rounds,
+        "rounds": most_rounds,
         "calls": calls,
+        "cold": cold,
         "time_limit_s": time_limit_s,
         "encoding": tokens.ENCODING if tokens.has_tokenizer() else None,
     }
@@ -82,23 +109,27 @@ def run(checked: CheckedServers, rounds: int, calls: int, time_limit_s: float, p
     result.check = CheckFacts(switched_off=list(checked.switched_off))
     cases: dict[str, list[Case]] = {}
     servers = [_Server(one, one.target) for one in checked.servers if one.target is not None]
-    # One step for each start, one for the imports of each server, and one for all together.
-    progress.begin(rounds * (len(servers) + 1) + len(servers))
+    progress.begin(most_rounds * (len(servers) + 1) + len(servers) * (2 if cold else 1))
     try:
         with ended_strays(), ExitStack() as stack:
-            settings = Settings(trials=rounds, time_limit_s=time_limit_s, calls=calls)
+            settings = Settings(trials=most_rounds, time_limit_s=time_limit_s, calls=calls)
             try:
                 with StartWatch() as watch:
+                    check = _Check(watch, time_limit_s, progress)
                     for server in servers:
                         _open_session(server, stack, settings)
-                    for number in range(1, rounds + 1):
-                        # A server that failed is not started again and again, since it may hang.
-                        running = [server for server in servers if not server.failures]
-                        result.check.together_s += _start_together(running, time_limit_s, watch, progress)
+                    for number in range(1, most_rounds + 1):
+                        began = time.monotonic()
+                        result.check.together_s += _start_together(servers, check)
                         for server in servers if number % 2 else servers[::-1]:
-                            _start_alone(server, progress, f"round {number}/{rounds}")
-                    for server in servers:
-                        _look_closer(server, watch, time_limit_s, progress)
+                            _start_alone(server, check, f"round {number}/{most_rounds}")
+                        if rounds is None and time.monotonic() - began > SLOW_ROUND_S:
+                            result.options["rounds"] = number
+                            break
+                    result.check.limited = _start_fewer(servers, result.check.together_s, check)
+                    _look_closer(servers, check)
+                    for server in servers if cold else ():
+                        _start_cold(server, check)
             finally:
                 with defer_interrupt():
                     cases = {server.checked.label: _cases(server, watch) for server in servers}
@@ -118,120 +149,107 @@ def _open_session(server: _Server, stack: ExitStack, settings: Settings) -> None
         server.failures.append(str(problem))
 
 
-def _start_together(servers: Sequence[_Server], limit_s: float, watch: StartWatch, progress: Progress) -> list[float]:
+def _start_together(servers: Sequence[_Server], check: _Check) -> list[float]:
     """Starts all servers at the same time. Returns the time until the last one had listed its tools; nothing where none
     had.
     """
-    progress.step("all servers at once")
-    clients = [_client(server.target, limit_s) for server in servers]
-    # Servers that are still starting are ended after Ctrl-C, so that no thread waits for them until the limit.
-    with ThreadPoolExecutor(max(1, len(servers))) as pool, ended_strays():
-        failures = list(pool.map(_connect_and_list, clients))
-        list(pool.map(lambda client: client.disconnect(), clients))
-    starts = [_observed(client.recording(), watch) for client in clients]
-    for server, failure, found in zip(servers, failures, starts, strict=True):
-        server.together += found[:1]
-        if failure:
-            printed = "; it printed text on stdout before the protocol" if any(one.noise for one in found) else ""
-            server.failures.append(failure + printed)
-        memory = [watch.rss_bytes(one.pid) or 0 for one in found if one.pid]
-        server.rss_bytes = max([server.rss_bytes or 0, *memory]) or None
-    complete = [one for found in starts for one in found if one.is_complete]
-    if not complete:
-        return []
-    return [(max(one.listed_ns for one in complete) - min(one.begin_ns for one in complete)) / NANOS]
-
-
-def _client(target: Target, limit_s: float) -> _core.Client:
-    endpoint: Any = list(target.command) or target.url
-    return _core.Client(
-        endpoint,
-        environment=list(target.environment),
-        auth=target.auth,
-        token=target.token,
-        limit_s=limit_s,
-        headers=list(target.headers),
+    check.progress.step("all servers at once")
+    # A server that failed is not started again and again, since it may hang.
+    running = [server for server in servers if not server.failures]
+    starts, failures = start_servers(
+        [server.target for server in running], len(running), check.time_limit_s, check.watch
     )
+    for server, failure, start in zip(running, failures, starts, strict=True):
+        server.together += [start] if start is not None else []
+        if failure:
+            printed = "; it printed text on stdout before the protocol" if start is not None and start.noise else ""
+            server.failures.append(failure + printed)
+        memory = check.watch.rss_bytes(start.pid) or 0 if start is not None and start.pid else 0
+        server.rss_bytes = max(server.rss_bytes or 0, memory) or None
+    return ready_s(starts)[-1:]
 
 
-def _connect_and_list(client: _core.Client) -> str:
-    """Connects and lists the tools. Returns the failure; an empty text where there was none."""
-    try:
-        client.connect()
-        client.list_tools()
-    except _core.ClientProblem as problem:
-        return str(problem)
-    return ""
+def _start_fewer(servers: Sequence[_Server], together_s: Sequence[float], check: _Check) -> LimitedStart | None:
+    """Starts all servers, but only as many at the same time as there are processors, where that may be faster."""
+    running = [server for server in servers if not server.failures]
+    alone_s = [start.total_s for server in running for start in _alone(server, check.watch)[-1:]]
+    at_once = len(usable_cores())
+    if not together_s or len(alone_s) <= at_once:
+        return None
+    if shortest_schedule_s(alone_s, at_once) > LEAST_GAIN * statistics.median(together_s):
+        return None
+    check.progress.step(f"{at_once} servers at once")
+    starts, _ = start_servers([server.target for server in running], at_once, check.time_limit_s, check.watch)
+    return LimitedStart(at_once=at_once, ready_s=ready_s(starts))
 
 
-def _observed(recording: _core.Recording, watch: StartWatch) -> list[ObservedStart]:
-    starts = observed_starts(recording.events())
-    for start in starts:
-        if start.pid is not None and start.answered_ns:
-            start.program = watch.program_start(start.pid, start.answered_ns)
-    return starts
+def _alone(server: _Server, watch: StartWatch) -> list[ObservedStart]:
+    """The complete starts of the server alone."""
+    found = observe_starts(server.session.recording(), watch) if server.session is not None else []
+    return [one for one in found if one.is_complete]
 
 
-def _start_alone(server: _Server, progress: Progress, where: str) -> None:
-    progress.step(f"{server.checked.label} · {where}")
+def _start_alone(server: _Server, check: _Check, where: str) -> None:
+    """Starts the server alone, then without its package runner where that can be advice."""
+    check.progress.step(f"{server.checked.label} · {where}")
     if server.session is not None and not server.session.given_up:
         server.session.run_round(Silent(), server.checked.label)
+        _try_installed(server, check)
 
 
-def _look_closer(server: _Server, watch: StartWatch, limit_s: float, progress: Progress) -> None:
-    """Counts tokens of everything but tools, and measures imports of Python and a start without the package runner."""
-    progress.step(f"{server.checked.label} · a closer look")
-    latest = next((one for one in reversed(server.together) if one.is_complete), None)
-    if latest is None:
-        return
-    server.context = count_context(server.target, limit_s)
-    if latest.program is None:
-        return
-    program = latest.program
-    if _is_python(program.path):
-        server.imports = measure_imports(server.target.command, server.target.environment, limit_s)
-    if program.at_ns is None or not program.runner:
+def _try_installed(server: _Server, check: _Check) -> None:
+    """Starts the program that the package runner started, without the package runner."""
+    latest = server.together[-1] if server.together else None
+    program = latest.program if latest is not None and latest.is_complete else None
+    if latest is None or program is None or program.at_ns is None or not program.runner or not server.is_worth_trying:
         return
     runner_s = (program.at_ns - latest.spawned_ns) / NANOS
     if runner_s < LEAST_RUNNER_S or runner_s < LEAST_RUNNER_SHARE * latest.total_s:
         return
-    seconds = []
-    for _ in range(TRIED_STARTS):
-        client = _client(replace(server.target, command=program.words), limit_s)
-        failure = _connect_and_list(client)
-        client.disconnect()
-        if failure:
-            return  # the program needs what its runner sets; there is no advice then
-        seconds += [one.total_s for one in observed_starts(client.recording().events()) if one.is_complete]
-    server.tried.append(
-        TriedStart(
-            code="installed",
-            command=redact_command(shlex.join(program.words)),
-            seconds=seconds,
-            install=install_command(server.target.command, program),
-        )
+    if server.tried is None:
+        words = redact_command(shlex.join(program.words))
+        install = install_command(server.target.command, program)
+        server.tried = TriedStart(code="installed", command=words, seconds=[], install=install)
+    (start,), (failure,) = start_servers(
+        [replace(server.target, command=program.words)], 1, check.time_limit_s, check.watch
     )
+    if failure or start is None:
+        # The program needs what its runner sets. There is no advice then.
+        server.tried, server.is_worth_trying = None, False
+    else:
+        server.tried.seconds.append(start.total_s)
 
 
-def install_command(command: Sequence[str], program: ProgramStart) -> str:
-    """The command that installs the package of a package runner; empty where it is not known."""
-    found = INSTALLERS.get(RUNNERS.get(Path(command[0]).name, ""))
-    if found is None or not program.runner:
-        return ""
-    installer, package_options = found
-    words = list(dropwhile(lambda word: word in SUBCOMMANDS, command[1:]))
-    while words and words[0] in PLAIN_OPTIONS:
-        words.pop(0)
-    if len(words) > 1 and words[0] in package_options:
-        words.pop(0)
-    # The value of an unknown option is no package.
-    if not words or words[0].startswith("-"):
-        return ""
-    return redact_command(f"{installer} {shlex.quote(words[0])}")
+def _look_closer(servers: Sequence[_Server], check: _Check) -> None:
+    """Starts each server once more. Nothing is timed against another start, so that all processors are used."""
+
+    def look(server: _Server) -> None:
+        check.progress.step(f"{server.checked.label} · a closer look")
+        if any(one.is_complete for one in server.together):
+            server.look = look_closer(server.target, check.time_limit_s)
+
+    with ThreadPoolExecutor(len(usable_cores())) as pool, ended_strays():
+        list(pool.map(look, servers))
 
 
-def _is_python(path: str) -> bool:
-    return path.rsplit("/", 1)[-1].startswith("python")
+def _start_cold(server: _Server, check: _Check) -> None:
+    """Starts the server with empty caches of its package runner, so that the user's caches stay as they are."""
+    check.progress.step(f"{server.checked.label} · empty caches")
+    program = next((one.program for one in server.together if one.is_complete), None)
+    variables = runner_stages.CACHES.get(_runner(server.target, program))
+    if variables is None:
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="mcpace-cold-", ignore_cleanup_errors=True) as folder,
+        StampedOutput() as output,
+    ):
+        caches = {name: str(Path(folder) / name) for name in variables}
+        environment = {**dict(server.target.environment), **runner_stages.REPORTING, **caches}
+        target = replace(
+            server.target, command=output.command(server.target.command), environment=tuple(environment.items())
+        )
+        (server.cold,), (server.cold_failure,) = start_servers([target], 1, check.time_limit_s, check.watch)
+        server.cold_stages = runner_stages.parse_stages(output.lines())
 
 
 def _cases(server: _Server, watch: StartWatch) -> list[Case]:
@@ -239,15 +257,20 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
     if session is None or not session.facts.trials:
         return []
     cases = session.cases(Silent())
-    alone = _observed(session.recording(), watch)
+    alone = _alone(server, watch)
+    imports, stages = server.look.imports, server.look.stages
+    # Servers that start at the same time wait for each other, so that times of a start alone don't divide theirs.
     starts = [
-        ServerStart(together=together, round=number, total_s=one.total_s, parts=one.parts(server.imports))
-        for together, found in ((True, server.together), (False, alone))
+        ServerStart(together=together, round=number, total_s=one.total_s, parts=one.parts(*known))
+        for together, found, known in ((True, server.together, (None, {})), (False, alone, (imports, stages)))
         for number, one in enumerate(found, 1)
         if one.is_complete
     ]
+    if server.cold is not None and server.cold.is_complete:
+        parts = server.cold.parts(imports, server.cold_stages)
+        starts.append(ServerStart(together=False, cold=True, round=1, total_s=server.cold.total_s, parts=parts))
     program = next((one.program for one in (*alone, *server.together) if one.program is not None), None)
-    used = [one.processor_s for one in alone if one.is_complete and one.processor_s is not None]
+    used = [one.processor_s for one in alone if one.processor_s is not None]
     connect = next(case for case in cases if case.operation == "connect")
     connect.start = StartFacts(
         configuration=str(server.checked.configuration),
@@ -257,16 +280,17 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
         program=program.path.rsplit("/", 1)[-1] if program is not None else "",
         processor_s=statistics.median(used) if used else None,
         rss_bytes=server.rss_bytes,
-        imports=server.imports.packages if server.imports is not None else [],
-        tried=server.tried,
+        imports=imports.packages if imports is not None else [],
+        tried=[server.tried] if server.tried is not None and server.tried.seconds else [],
+        use=recorded_use(flights_root(), server.checked.configuration, server.checked.name),
+        cold_failure=server.cold_failure,
     )
     if not connect.failures:
         connect.error = None  # a later operation failed, whose case says so
     if server.failures:
-        alone_too = not any(one.is_complete for one in alone)
-        connect.error = server.failures[0] if alone_too else f"started with all others: {server.failures[0]}"
+        connect.error = server.failures[0] if not alone else f"started with all others: {server.failures[0]}"
     for case in cases:
-        case.context_tokens = server.context if case.operation == "list" else None
+        case.context_tokens = server.look.context if case.operation == "list" else None
         case.findings = [finding for finding in case.findings if finding.code not in OWN_FINDINGS]
     return cases
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.host_files import project_configurations, user_configurations
-from mcpace.lab.server_configuration import Configuration, read_configuration
+from mcpace.lab.server_configuration import Configuration, NoServers, read_configuration
 from mcpace.lab.targets import Target, configured_target
 
 
@@ -20,6 +20,8 @@ class CheckedServer:
     """The server's name; with the host's name in front where several configurations have a server of this name."""
     configuration: Path
     host: str
+    name: str
+    """The server's name in the configuration."""
     target: Target | None
     """``None`` where the configuration can't be resolved."""
     problem: str = ""
@@ -31,6 +33,8 @@ class CheckedServers:
 
     servers: tuple[CheckedServer, ...]
     switched_off: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Reasons why a configuration that was found, and not given, can't be read."""
 
 
 def read_servers(paths: Sequence[Path]) -> CheckedServers:
@@ -47,7 +51,16 @@ def read_servers(paths: Sequence[Path]) -> CheckedServers:
             "found no configuration of yours for Claude Code, Claude Desktop, Cursor, VS Code, Codex or Gemini CLI: "
             f"give a file, as in mcpace check {example}"
         )
-    configurations = [one for path in found if (one := _read(path, is_given=bool(paths))) is not None]
+    configurations: list[Configuration] = []
+    problems: list[str] = []
+    for path in found:
+        try:
+            configurations.append(read_configuration(path))
+        except UsageProblem as problem:
+            if paths:
+                raise
+            # A file that was found may be the settings of other things.
+            problems += [] if isinstance(problem, NoServers) else [str(problem)]
     names = [name for one in configurations for name in one.entries]
     servers: list[CheckedServer] = []
     for configuration in configurations:
@@ -61,18 +74,8 @@ def read_servers(paths: Sequence[Path]) -> CheckedServers:
     if not servers:
         places = ", ".join(str(path) for path in found)
         why = f"; switched off: {', '.join(off)}" if off else ""
-        raise UsageProblem(f"no server to start is in {places}{why}")
-    return CheckedServers(tuple(servers), tuple(off))
-
-
-def _read(path: Path, *, is_given: bool) -> Configuration | None:
-    """The configuration; ``None`` for a file that was found and names no server, such as settings of other things."""
-    try:
-        return read_configuration(path)
-    except UsageProblem as problem:
-        if is_given or " has no " not in str(problem):
-            raise
-        return None
+        raise UsageProblem(f"no server to start is in {places}{why}{''.join(f'; {one}' for one in problems)}")
+    return CheckedServers(tuple(servers), tuple(off), tuple(problems))
 
 
 def _checked_server(name: str, label: str, configuration: Configuration) -> CheckedServer:
@@ -81,4 +84,4 @@ def _checked_server(name: str, label: str, configuration: Configuration) -> Chec
         target = configured_target(label, configuration.server(name))
     except UsageProblem as error:
         problem = str(error).removeprefix(f"{configuration.path}: server {name!r}: ")
-    return CheckedServer(label, configuration.path, configuration.host.name, target, problem)
+    return CheckedServer(label, configuration.path, configuration.host.name, name, target, problem)

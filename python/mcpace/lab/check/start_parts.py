@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcpace.lab.check.import_times import ImportTimes
+from mcpace.lab.check.runner_stages import Stages
 from mcpace.lab.check.start_watch import ProgramStart
 from mcpace.report.model.start import PartCode, StartPart
 
@@ -41,8 +42,10 @@ class ObservedStart:
         """Seconds from the begin to the list of the tools."""
         return (self.listed_ns - self.begin_ns) / NANOS
 
-    def parts(self, imports: ImportTimes | None) -> list[StartPart]:
-        """The parts, which add up to the total. ``imports``: import times of another start of the same server."""
+    def parts(self, imports: ImportTimes | None, stages: Stages) -> list[StartPart]:
+        """The parts, which add up to the total. ``imports`` and ``stages``, of another start of the same server, divide
+        the times of the server's own program and of its package runner.
+        """
         moments: list[tuple[PartCode, int]] = []
         if self.pid is not None:
             moments.append(("spawn", self.spawned_ns))
@@ -56,21 +59,24 @@ class ObservedStart:
             # A program is seen some milliseconds late, which may be after its first message.
             at_ns = min(max(at_ns, before), self.listed_ns)
             seconds = (at_ns - before) / NANOS
-            parts += _divide(seconds, imports) if code == "set-up" else [StartPart(code=code, seconds=seconds)]
+            known: Stages = {}
+            if code == "set-up" and imports is not None:
+                known = {"interpreter": imports.interpreter_s, "imports": imports.imports_s}
+            elif code == "runner":
+                known = stages
+            parts += _divide(code, seconds, known)
             before = at_ns
         return parts
 
 
-def _divide(seconds: float, imports: ImportTimes | None) -> Iterator[StartPart]:
-    """The time of the server's own program until its first message."""
-    if imports is not None:
-        scale = min(1.0, seconds / max(imports.interpreter_s + imports.imports_s, 1e-9))
-        interpreter_s, imports_s = scale * imports.interpreter_s, scale * imports.imports_s
-        yield StartPart(code="interpreter", seconds=interpreter_s)
-        yield StartPart(code="imports", seconds=imports_s)
-        seconds -= interpreter_s + imports_s
+def _divide(code: PartCode, seconds: float, known: Stages) -> Iterator[StartPart]:
+    """Divides a part into the known ones, which are shortened if they take longer, and the rest."""
+    scale = min(1.0, seconds / max(sum(known.values()), 1e-9))
+    for part, part_s in known.items():
+        yield StartPart(code=part, seconds=scale * part_s)
+        seconds -= scale * part_s
     # A difference of floats below a nanosecond is nothing.
-    yield StartPart(code="set-up", seconds=max(round(seconds, 9), 0.0))
+    yield StartPart(code=code, seconds=max(round(seconds, 9), 0.0))
 
 
 def observed_starts(events: list[dict[str, Any]]) -> list[ObservedStart]:

@@ -13,31 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcpace.lab.processes.process_samples import PAGE, PROC, child_pids
+from mcpace.lab.processes.runners import SHELL, runner_name
 
 PERIOD_S = 0.008
 MEMORY_EVERY = 16
 """Memory is read in every so many readings."""
 DEEPEST = 8
 """Generations of processes that are watched below each child."""
-RUNNERS = {
-    "npx": "npx",
-    "npx-cli.js": "npx",
-    "npm": "npx",
-    "npm-cli.js": "npm",
-    "pnpm": "pnpm",
-    "pnpx": "pnpm",
-    "yarn": "yarn",
-    "bunx": "bunx",
-    "uvx": "uvx",
-    "uv": "uv",
-    "pipx": "pipx",
-    "docker": "docker",
-    "podman": "podman",
-}
-"""Package runners by the name of their program or script."""
-SHELLS = ("sh", "bash", "dash", "zsh", "env")
-"""Programs that start another one and add nothing to it."""
-SHELL = "shell"
 
 
 @dataclass
@@ -151,17 +133,6 @@ class StartWatch:
             return [int(number) for number in (place / "task" / task / "children").read_text().split()]
         except (OSError, ValueError):
             return []
-
-
-def runner_name(path: str, words: tuple[str, ...]) -> str:
-    """Name of the package runner or shell that a program is; empty for any other program."""
-    names = [Path(path).name, *(Path(word).name for word in words[:2])]
-    # npm sets its title: "npm exec PACKAGE" is one word then.
-    names += [words[0].split(" ")[0]] if words else []
-    for name in names:
-        if name in RUNNERS:
-            return RUNNERS[name]
-    return SHELL if names[0] in SHELLS else ""
 
 
 def _better_runner(known: str, other: str) -> str:

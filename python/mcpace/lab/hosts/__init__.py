@@ -3,5 +3,5 @@
 This file imports nothing, because a host waits for the program that reads it.
 """
 
-RING_BYTES = 200 * 1024 * 1024
+RING_BYTES = 200_000_000
 """Bytes of all flight recordings of one server."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.files import read_text
 from mcpace.lab.hosts.server_entries import ServerEntry, parse_entries
 from mcpace.lab.server_configuration import MOST_BYTES
+from mcpace.system.files import is_own, replace_content
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,24 @@ class ConfigurationFile:
         if now != self.text.encode():
             raise LabError(f"{self.path} was changed meanwhile, probably by its host, and is left as it is: try again")
 
+    def save(self, text: str) -> None:
+        """Replaces the text of the file. Raises :class:`LabError` where it was changed meanwhile or can't be
+        written."""
+        self.check_unchanged()
+        try:
+            replace_content(self.place, text.encode())
+        except OSError as error:
+            raise LabError(f"cannot write {self.path}: {error.strerror}") from error
 
-def read_configuration(path: Path) -> ConfigurationFile:
+
+def read_editable_configuration(path: Path) -> ConfigurationFile:
     """Reads a configuration that shall be changed.
 
     Raises :class:`UsageProblem` where it can't be read, names no server, or belongs to another user.
     """
     text = read_text(path, "the configuration", MOST_BYTES)
     place = path.resolve()
-    if place.stat().st_uid != os.geteuid():
+    if not is_own(place.stat(), 0):
         raise UsageProblem(f"cannot change {path}: it belongs to another user")
     is_toml = path.suffix == ".toml"
     try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,7 @@ SCRIPT = (
     'install mcpace again, or restore this configuration" >&2; shift 3; exec "$@"'
 )
 """Its words: the interpreter, mcpace's program, one of :data:`MARKS`, the folder, and the server's own command."""
+PROGRAM = str(Path(mcpace.__file__).resolve().parent / "__main__.py")
 FLIGHT, FLIGHT_BARE = MARKS = ("flight", "flight-bare")
 """Mark of a wrapped server; the second one where the entry had no arguments of its own before."""
 MARK_AT, FOLDER_AT, COMMAND_AT = 5, 6, 7
@@ -115,6 +116,18 @@ def change_text(
     return change
 
 
+def own_command(command: Sequence[str]) -> tuple[str, ...]:
+    """The server's own command in the command of a wrapped entry, or of a recorder's process.
+
+    Any other command, and one whose own command is gone, is returned as it is.
+    """
+    words = list(command)
+    if words[1:2] == ["-EP"] and Path(*words[2:3]).parts[-2:] == Path(PROGRAM).parts[-2:]:
+        words = [SHELL, "-c", SCRIPT, words[0], *words[2:]]  # the shell has become the recorder
+    own = tuple(words[COMMAND_AT:]) if _is_wrapped(words) else ()
+    return own or tuple(command)
+
+
 def _wrap_edits(entry: ServerEntry, text: bytes, folder: Path, toml: bool) -> list[Edit]:
     command, arguments = entry.member("command"), entry.member("args")
     if command is None:
@@ -198,11 +211,10 @@ def _arguments_removal(entry: ServerEntry, arguments: _core.ConfigMember, text: 
 
 
 def _recorder_words(mark: str, folder: Path) -> list[str]:
-    program = Path(mcpace.__file__).resolve().parent / "__main__.py"
-    return ["-c", SCRIPT, sys.executable, str(program), mark, str(folder)]
+    return ["-c", SCRIPT, sys.executable, PROGRAM, mark, str(folder)]
 
 
-def _is_wrapped(words: list[str | None]) -> bool:
+def _is_wrapped(words: Sequence[str | None]) -> bool:
     return words[:2] == [SHELL, "-c"] and len(words) > FOLDER_AT and words[MARK_AT] in MARKS
 
 

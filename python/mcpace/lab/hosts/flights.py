@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcpace.system.files import replace_content
+
 ABOUT = "server.json"
 ENDING = ".jsonl.zst"
 MOST_ABOUT_BYTES = 64 * 1024
@@ -62,9 +64,8 @@ def make_flight(flight: Flight) -> None:
     flight.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     flight.folder.mkdir(exist_ok=True, mode=0o700)
     about = {name: value for name, value in vars(flight).items() if name != "folder"}
-    place = flight.folder / ABOUT
-    with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
-        json.dump(about, file)
+    # The address of a server with a URL is nowhere else while its configuration is changed.
+    replace_content(flight.folder / ABOUT, json.dumps(about).encode())
 
 
 def list_flights(root: Path) -> list[Flight]:

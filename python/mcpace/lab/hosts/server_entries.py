@@ -20,6 +20,7 @@ TABLES = ("mcpServers", "mcp_servers", "context_servers", "mcp.servers", "amp.mc
 OUTER_TABLES = ("servers", "mcp")
 """Names of tables of servers at the top, or within ``mcp``. Elsewhere they may mean something else."""
 URLS = ("url", "httpUrl", "serverUrl")
+"""Members that give a server's URL. Gemini CLI has ``httpUrl``, Windsurf ``serverUrl``."""
 MOST_DEPTH = 4
 
 

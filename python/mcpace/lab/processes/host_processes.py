@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import os
 import re
-import select
+import selectors
 import shlex
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.hosts.flight_wrap import own_command
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.process_table import (
     ProcessEntry,
@@ -30,6 +32,7 @@ from mcpace.lab.processes.process_table import (
     is_same_process,
     read_process_table,
 )
+from mcpace.lab.processes.runners import INTERPRETERS, runs_another, split_title
 from mcpace.lab.processes.strays import end_processes
 from mcpace.lab.progress import Progress
 from mcpace.lab.server_configuration import read_configuration
@@ -40,10 +43,6 @@ from mcpace.report.model.run import Run
 GRACE_S = 2.0
 """Seconds for a server to end after the end of its input. Servers that are being shut down are not orphans."""
 MCP_NAME = re.compile(r"(?<![a-z])mcp(?![a-z])|modelcontextprotocol", re.IGNORECASE)
-INTERPRETERS = re.compile(r"(?:bun|deno|node|python|ruby)[\d.]*")
-"""Programs that run the script or module which the first word of the command without a hyphen names."""
-RUNNERS = re.compile(r"(?:bun|bunx|deno|docker|dotnet|java|node|npm|npx|podman|pnpm|python|ruby|sh|uv|uvx|yarn)[\d.]*")
-"""Programs that run another program, which a later word of the command names."""
 MOST_RUNNER_WORDS = 6
 """Words after a package runner that may be its own and the package's: ``tool run --from PACKAGE NAME``."""
 FILLERS = ("-y", "--yes", "--quiet", "-q")
@@ -63,19 +62,13 @@ class ConfiguredCommand:
     def matches(self, command: Sequence[str]) -> bool:
         """Whether a process runs this command: by itself, or as a script or a package that a program runs."""
         own = [word for word in self.words[1:] if word not in FILLERS]
-        theirs = [word for word in split_title(command) if word not in FILLERS]
+        theirs = [word for word in split_title(own_command(command)) if word not in FILLERS]
         before = theirs[: max(len(theirs) - len(own), 0)]
         if theirs[len(before) :] != own:
             return False
         if before == ["npm", "exec"]:  # npx becomes it
             return Path(self.words[0]).name == "npx"
         return bool(before) and Path(before[-1]).name == Path(self.words[0]).name
-
-
-def split_title(command: Sequence[str]) -> list[str]:
-    """The words of a command. npm writes its own command line as one word."""
-    first = command[0].split(" ") if command and command[0].startswith("npm ") else command[:1]
-    return [*first, *command[1:]]
 
 
 def list_processes(configurations: Sequence[Path], host: int | None, progress: Progress) -> Run:
@@ -88,7 +81,7 @@ def list_processes(configurations: Sequence[Path], host: int | None, progress: P
     table = read_process_table()
     if host is not None and (host not in table or table[host].has_ended):
         raise UsageProblem(f"--pid: you have no running process {host}")
-    tops = [entry for entry in _server_tops(table, commands) if host is None or host in _ancestors(entry, table)]
+    tops = [entry for entry in _server_tops(table, commands, host) if host is None or host in _ancestors(entry, table)]
     running = [entry for entry in tops if not entry.has_ended]
     without_peer = [entry for entry in running if input_state(entry.pid) == "closed"]
     orphans = _wait_for_end(without_peer)
@@ -147,6 +140,8 @@ def end_servers(pids: Iterable[int], listed: Run) -> list[int]:
 
 def _open_process(entry: ProcessEntry) -> int | None:
     """A descriptor of the process (pidfd_open(2)); ``None`` where it has ended."""
+    if sys.platform != "linux":
+        return None
     try:
         handle = os.pidfd_open(entry.pid)
     except OSError:
@@ -157,20 +152,24 @@ def _open_process(entry: ProcessEntry) -> int | None:
     return None
 
 
-def _server_tops(table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCommand]) -> list[ProcessEntry]:
+def _server_tops(
+    table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCommand], host: int | None
+) -> list[ProcessEntry]:
     """The servers, without the processes that a server started, in the order of their parents and starts."""
     own = {os.getpid(), *(entry.pid for entry in _ancestor_entries(os.getpid(), table))}
     servers = {
         pid for pid, entry in table.items() if pid not in own and not entry.has_ended and _is_server(entry, commands)
     }
     # A package runner and the server that it starts share their input. A host has an input of its own.
-    inputs = {pid: input_identity(pid) for pid in servers}
+    # The flight recorder gives its server another one, and is the process that the host sees.
+    recorded = {pid for pid, entry in table.items() if _is_recorder(table.get(entry.parent))}
+    inputs = {pid: input_identity(pid) for pid in servers | recorded}
     tops = [
         table[pid]
-        for pid in servers
+        for pid in servers - recorded
         if all(inputs.get(one) != inputs[pid] for one in _ancestors(table[pid], table)[1:])
     ]
-    hosts = {entry.parent for entry in tops}
+    hosts = {entry.parent for entry in tops} | ({host} if host is not None else set())
     names = {Path(command.words[0]).name[:KERNEL_NAME] for command in commands}
     ended = [
         entry
@@ -178,9 +177,10 @@ def _server_tops(table: dict[int, ProcessEntry], commands: Sequence[ConfiguredCo
         if entry.has_ended
         and entry.parent not in servers
         and (
-            (entry.name in names and not RUNNERS.fullmatch(entry.name))
-            or MCP_NAME.search(entry.name)
-            or (entry.parent in hosts and RUNNERS.fullmatch(entry.name))
+            MCP_NAME.search(entry.name)
+            # The name of a runtime tells nothing about a process of another parent.
+            or (entry.name in names and not runs_another(entry.name))
+            or (entry.parent in hosts and runs_another(entry.name))
         )
     ]
     return sorted([*tops, *ended], key=lambda entry: (entry.parent, entry.started_ticks, entry.pid))
@@ -191,15 +191,19 @@ def _is_server(entry: ProcessEntry, commands: Sequence[ConfiguredCommand]) -> bo
     return is_named and all(is_pipe_or_socket(entry.pid, descriptor) for descriptor in (0, 1))
 
 
+def _is_recorder(entry: ProcessEntry | None) -> bool:
+    return entry is not None and own_command(entry.command) != entry.command
+
+
 def _has_mcp_name(command: Sequence[str]) -> bool:
     """Whether the program, or the program that it runs, has ``mcp`` in its name."""
     if not command:
         return False
-    first, *rest = (Path(word).name for word in split_title(command))
+    first, *rest = (Path(word).name for word in split_title(own_command(command)))
     if MCP_NAME.search(first):
         return True
     words = [word for word in rest if not word.startswith("-")]
-    if RUNNERS.fullmatch(first) is None:
+    if not runs_another(first):
         return False
     named = words[: 1 if INTERPRETERS.fullmatch(first) else MOST_RUNNER_WORDS]
     return any(MCP_NAME.search(word) for word in named)
@@ -209,15 +213,15 @@ def _wait_for_end(servers: list[ProcessEntry]) -> list[ProcessEntry]:
     """Waits until all servers have ended, for :data:`GRACE_S`. Returns those that go on running."""
     handles = {entry.pid: handle for entry in servers if (handle := _open_process(entry)) is not None}
     try:
-        poll = select.poll()
-        for handle in handles.values():
-            poll.register(handle, select.POLLIN)
-        ended: set[int] = set()
-        deadline = time.monotonic() + GRACE_S
-        while len(ended) < len(handles) and (left_s := deadline - time.monotonic()) > 0:
-            for handle, _ in poll.poll(left_s * 1000):
-                poll.unregister(handle)
-                ended.add(handle)
+        with selectors.DefaultSelector() as selector:
+            for handle in handles.values():
+                selector.register(handle, selectors.EVENT_READ)
+            ended: set[int] = set()
+            deadline = time.monotonic() + GRACE_S
+            while len(ended) < len(handles) and (left_s := deadline - time.monotonic()) > 0:
+                for key, _ in selector.select(left_s):
+                    selector.unregister(key.fd)
+                    ended.add(key.fd)
         return [entry for entry in servers if entry.pid in handles and handles[entry.pid] not in ended]
     finally:
         for handle in handles.values():
@@ -264,8 +268,9 @@ def _describe(
 
 
 def _command_words(entry: ProcessEntry) -> str:
-    """The command without secrets; the name of a process that has ended."""
-    return redact_command(shlex.join(entry.command)) if any(entry.command) else entry.name
+    """The command without secrets, and without the flight recorder; the name of a process that has ended."""
+    command = own_command(entry.command)
+    return redact_command(shlex.join(command)) if any(command) else entry.name
 
 
 def _ancestors(entry: ProcessEntry, table: dict[int, ProcessEntry]) -> list[int]:

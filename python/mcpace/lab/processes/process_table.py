@@ -19,6 +19,7 @@ from typing import Literal
 
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.processes.process_usage import PAGE, PROC, TICKS
+from mcpace.system.files import is_own
 
 InputState = Literal["connected", "closed", "other"]
 """``closed``: a pipe or a Unix socket whose other end no process holds. ``other``: no pipe, no socket, or unknown."""
@@ -104,7 +105,7 @@ def is_pipe_or_socket(pid: int, descriptor: int, proc: Path = PROC) -> bool:
 
 def _read_entry(folder: Path, uptime_s: float) -> ProcessEntry | None:
     try:
-        if folder.stat().st_uid != os.geteuid():
+        if not is_own(folder.stat(), 0):
             return None
         text = (folder / "stat").read_text(errors="replace")
         with (folder / "cmdline").open("rb") as file:
@@ -131,6 +132,8 @@ def _read_entry(folder: Path, uptime_s: float) -> ProcessEntry | None:
 
 
 def _pipe_state(place: Path) -> InputState:
+    if sys.platform == "win32":
+        return "other"
     # The descriptor is a further reader of the pipe for a moment, and reads nothing.
     descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -144,6 +147,8 @@ def _pipe_state(place: Path) -> InputState:
 
 def _unix_socket_state(inode: int) -> InputState:
     """Asks the kernel whether the other end of a Unix socket was closed."""
+    if sys.platform != "linux":
+        return "other"
     body = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, ANY_STATE, inode, UDIAG_SHOW_PEER, ANY_COOKIE, ANY_COOKIE)
     header = struct.pack("=IHHII", 16 + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 1, 0)
     with contextlib.suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG) as link:

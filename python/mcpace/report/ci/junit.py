@@ -1,4 +1,4 @@
-"""A comparison as JUnit's XML, which most CI systems show as test results."""
+"""A comparison and limits on tokens as JUnit's XML, which most CI systems show as test results."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from mcpace.report.words.quantities import NO_BREAK, clean
 
 
 def junit(run: Run) -> str:
-    """The comparison as JUnit's XML, with one test case for each figure, each broken case, each new finding and each
-    listing.
+    """The run of a gate as JUnit's XML, with one test case for each figure, each broken case, each new finding, each
+    limit on tokens and each listing.
 
     The result agrees with the exit code: there are failures only where the gate is red, and an error where the gate
     has not judged.
     """
     made = run.comparison
     outcome = gate_outcome(run)
-    red = outcome == "failed" and made is not None and made.reasons != ["drift"]
+    # Another part of the gate, such as a limit on tokens, may be the one that failed.
+    red = outcome == "failed" and made is not None and made.red and made.reasons != ["drift"]
     suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=_xml_text(run.started)[:40])
     failures = 0
     last = made.attempts[-1] if made and made.attempts else None

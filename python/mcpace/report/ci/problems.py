@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -68,7 +68,10 @@ def problems(run: Run) -> list[Problem]:
     ]
     new = _new_codes(run)
     for group in group_findings(run.cases):
-        found += _finding_problems(group, is_new=group.code in new)
+        of_group = _finding_problems(group, is_new=new is not None and group.code in new)
+        # A cause that the base has, too, is no error of the change.
+        is_old = new is not None and group.code not in new
+        found += [replace(one, level="warning") if is_old and one.level == "error" else one for one in of_group]
     return found
 
 
@@ -132,9 +135,10 @@ def _unmet_thresholds(run: Run) -> Iterator[Problem]:
                 yield Problem("threshold", "error", TITLES["threshold"], text, clean(case.target))
 
 
-def _new_codes(run: Run) -> set[str]:
+def _new_codes(run: Run) -> set[str] | None:
+    """Codes of the causes that only the second side of a comparison has; ``None`` without a comparison."""
     if run.comparison is None or not run.comparison.attempts:
-        return set()
+        return None
     return {one.code for one in run.comparison.attempts[-1].new_findings}
 
 

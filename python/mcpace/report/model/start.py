@@ -10,7 +10,9 @@ from typing import Literal
 
 from mcpace.report.model.base import Model, Number, Whole
 
-PartCode = Literal["spawn", "runner", "interpreter", "imports", "set-up", "initialize", "list"]
+PartCode = Literal[
+    "spawn", "runner", "resolve", "fetch", "install", "interpreter", "imports", "set-up", "initialize", "list"
+]
 
 
 class StartPart(Model):
@@ -18,9 +20,10 @@ class StartPart(Model):
 
     code: PartCode
     """``spawn``: until the first program runs. ``runner``: a package runner (npx, uvx, docker) or a shell, until the
-    server's own program runs. ``interpreter``: the interpreter's own start. ``imports``: its imports. ``set-up``: all
-    other work until the first answer. ``initialize``: further messages of the negotiation. ``list``: the first list of
-    the tools."""
+    server's own program runs, without the next three parts. ``resolve``: the package runner asks the registry and
+    chooses releases. ``fetch``: it downloads packages and unpacks them. ``install``: it puts them into place.
+    ``interpreter``: the interpreter's own start. ``imports``: its imports. ``set-up``: all other work until the first
+    answer. ``initialize``: further messages of the negotiation. ``list``: the first list of the tools."""
     seconds: Number
 
 
@@ -29,6 +32,8 @@ class ServerStart(Model):
 
     together: bool
     """Whether all servers of the configuration were started at the same time, as hosts do."""
+    cold: bool = False
+    """Whether the caches of the package runner were empty."""
     round: Whole
     total_s: Number
     parts: list[StartPart] = []
@@ -55,6 +60,17 @@ class TriedStart(Model):
     """The command that installs the program; empty where it is not known."""
 
 
+class RecordedUse(Model):
+    """Use of a server in the recordings of the flight recorder."""
+
+    sessions: Whole
+    """Recorded sessions in which the host listed the tools."""
+    since: str
+    """Date of the oldest of them."""
+    calls: dict[str, Whole] = {}
+    """Number of calls of each tool that was called."""
+
+
 class StartFacts(Model):
     """Facts about the starts of one server."""
 
@@ -73,10 +89,23 @@ class StartFacts(Model):
     imports: list[ImportTime] = []
     """The packages with the longest imports, measured in a start of its own."""
     tried: list[TriedStart] = []
+    use: RecordedUse | None = None
+    """Absent where no session was recorded."""
+    cold_failure: str = ""
+    """Reason why the start with empty caches failed."""
 
     def totals_s(self, *, together: bool) -> list[float]:
-        """Times of the starts of one kind."""
-        return [start.total_s for start in self.starts if start.together is together]
+        """Times of the warm starts of one kind."""
+        return [start.total_s for start in self.starts if start.together is together and not start.cold]
+
+
+class LimitedStart(Model):
+    """A start of all servers in which only some start at the same time."""
+
+    at_once: Whole
+    """Number of servers that start at the same time."""
+    ready_s: list[Number]
+    """For each server in the order of the ends, the time until it had listed its tools."""
 
 
 class CheckFacts(Model):
@@ -84,5 +113,7 @@ class CheckFacts(Model):
 
     together_s: list[Number] = []
     """For each round the time until the last of all servers, started at the same time, had listed its tools."""
+    limited: LimitedStart | None = None
+    """Absent where fewer servers at the same time were not tried."""
     switched_off: list[str] = []
     """Servers that the host doesn't start."""

@@ -19,6 +19,9 @@ from mcpace.report.words.quantities import clean, count, duration, join_words
 PARTS = {
     "spawn": "spawn",
     "runner": "runner",
+    "resolve": "resolve",
+    "fetch": "download",
+    "install": "install",
     "interpreter": "interp.",
     "imports": "imports",
     "set-up": "set-up",
@@ -26,6 +29,13 @@ PARTS = {
     "list": "list",
 }
 """Headings of the parts of a start, in the order in which they occur."""
+LEAST_SESSIONS = 3
+"""Recorded sessions from which on a tool that nobody called is named."""
+MOST_UNUSED = 3
+TOOL_FILTERS = {"Codex": "disabled_tools", "Gemini CLI": "excludeTools"}
+"""For each host: the member of a server's entry that names tools to leave out."""
+RUNNER_PARTS = ("runner", "resolve", "fetch", "install")
+"""Parts in which a package runner works."""
 LONGEST_NAME = 60
 SMALL = 0.03
 """Parts that are below this share of every start are shown together."""
@@ -129,8 +139,11 @@ def remark(server: Server) -> str:
         told.append(clean(server.call.error, 160))
     if not parts or total_s < QUICK_S:
         return "; ".join(told)
-    if parts.get("runner", 0.0) >= SHARE * total_s:
-        told.append(f"{duration(parts['runner'])} in {clean(facts.runner, 20)} before the server's own program runs")
+    runner_s = sum(parts.get(code, 0.0) for code in RUNNER_PARTS)
+    if runner_s >= SHARE * total_s:
+        resolve_s = parts.get("resolve", 0.0)
+        asking = f" (it asks the registry for {duration(resolve_s)})" if resolve_s >= SHARE * runner_s else ""
+        told.append(f"{duration(runner_s)} in {clean(facts.runner, 20)} before the server's own program runs{asking}")
     if parts.get("imports", 0.0) >= SHARE * total_s:
         packages = [clean(package.name, 30) for package in facts.imports[:NAMED_PACKAGES]]
         told.append(f"{duration(parts['imports'])} in Python imports ({', '.join(packages)})")
@@ -142,14 +155,73 @@ def remark(server: Server) -> str:
     return "; ".join(told)
 
 
-def part_medians(server: Server, together: bool) -> dict[str, float]:
+def part_medians(server: Server, *, together: bool, cold: bool = False) -> dict[str, float]:
     """The parts of the typical start, in seconds: the one with the median time, so that its parts add up to it."""
     starts = sorted(
-        (one for one in server.start.starts if one.together is together and one.parts), key=lambda one: one.total_s
+        (one for one in server.start.starts if (one.together, one.cold) == (together, cold) and one.parts),
+        key=lambda one: one.total_s,
     )
     if not starts:
         return {}
     return {part.code: part.seconds for part in starts[(len(starts) - 1) // 2].parts}
+
+
+@dataclass(frozen=True)
+class LastServer:
+    """The server for which a session waits last, if all servers start at once."""
+
+    name: str
+    ready_s: float
+    parts: dict[str, float]
+    next_name: str
+    next_s: float
+    """The time until the server before it is ready: a session without the last server waits for this one."""
+
+
+def last_server(run: Run) -> LastServer | None:
+    """The critical path of a session's start; ``None`` with fewer than two servers."""
+    ready = sorted((server for server in servers(run) if _ready_s(server)), key=_ready_s)
+    if len(ready) < 2:
+        return None
+    before, last = ready[-2:]
+    return LastServer(last.name, _ready_s(last), part_medians(last, together=True), before.name, _ready_s(before))
+
+
+def _last_words(run: Run) -> list[str]:
+    found = last_server(run)
+    if found is None:
+        return []
+    longest = sorted(found.parts, key=lambda code: -found.parts[code])[:2]
+    parts = join_words([f"{PARTS[code]} {duration(found.parts[code])}" for code in longest])
+    return [
+        f"All started at once, {found.name} is ready last, after {duration(found.ready_s)} ({parts}). Without it, a "
+        f"session waits {duration(found.next_s)}, for {found.next_name}."
+    ]
+
+
+def limited_words(run: Run) -> list[str]:
+    """The effect of fewer servers at the same time, which was tried."""
+    limited, waited = (run.check.limited, run.check.together_s) if run.check is not None else (None, [])
+    if limited is None or not limited.ready_s or not waited:
+        return []
+    ready = sorted(ready_s for server in servers(run) if (ready_s := _ready_s(server)))
+    if len(ready) != len(limited.ready_s):
+        return []
+    half = len(ready) // 2
+    all_s, half_s = limited.ready_s[-1], limited.ready_s[half - 1]
+    if all_s >= FASTER * statistics.median(waited) and half_s >= FASTER * ready[half - 1]:
+        return []
+    return [
+        f"Tried: {limited.at_once} servers at a time. All are ready after {duration(all_s)} instead of "
+        f"{duration(statistics.median(waited))}, and half of them after {duration(half_s)} instead of "
+        f"{duration(ready[half - 1])}."
+    ]
+
+
+def _ready_s(server: Server) -> float:
+    """Time until the server is ready where all start at once; 0 where that is not known."""
+    totals = server.start.totals_s(together=True)
+    return statistics.median(totals) if totals else 0.0
 
 
 def largest_tools(run: Run) -> list[tuple[str, ToolTokens]]:
@@ -165,7 +237,7 @@ def largest_tools(run: Run) -> list[tuple[str, ToolTokens]]:
 
 def notes(run: Run) -> list[str]:
     """Sentences below the table: what the figures mean, and what was tried."""
-    told = []
+    told = [*_last_words(run), *limited_words(run)]
     encoding = run.options.get("encoding")
     if isinstance(encoding, str) and any(server.tokens is not None for server in servers(run)):
         told.append(
@@ -180,6 +252,50 @@ def notes(run: Run) -> list[str]:
     if off:
         told.append(f"Switched off in the configuration: {join_words([clean(name, 40) for name in off])}.")
     return told
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Tools of a server that no recorded session called."""
+
+    server: str
+    sessions: int
+    since: str
+    tools: list[ToolTokens]
+    """The tools that were not called."""
+    all_tools: int
+    advice: str
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that a host saves without these tools."""
+        return sum(tool.tokens for tool in self.tools)
+
+
+def unused(run: Run) -> list[Unused]:
+    """Servers and tools that no recorded session called, those with most tokens first."""
+    found = []
+    for server in servers(run):
+        use, tools = server.start.use, (server.listing.tools if server.listing is not None else None) or []
+        left = [tool for tool in tools if use is not None and tool.name not in use.calls]
+        if use is not None and use.sessions >= LEAST_SESSIONS and left:
+            advice = _unused_advice(server.start.host, left, is_whole=not use.calls)
+            found.append(Unused(server.name, use.sessions, use.since, left, len(tools), advice))
+    return sorted(found, key=lambda one: -one.tokens)
+
+
+def _unused_advice(host: str, left: Sequence[ToolTokens], *, is_whole: bool) -> str:
+    if is_whole:
+        return "no tool was called: switch the server off"
+    names = [clean(tool.name, 40) for tool in sorted(left, key=lambda tool: -tool.tokens)]
+    shown = ", ".join([*names[:MOST_UNUSED], *(["…"] if len(names) > MOST_UNUSED else [])])
+    return f"not called: {shown}; leave them out with {TOOL_FILTERS.get(host, 'the tool list of your host')}"
+
+
+def cold_notes(run: Run) -> list[str]:
+    """The failures of starts with empty caches."""
+    failures = [(server.name, clean(server.start.cold_failure, 200)) for server in servers(run)]
+    return [f"{name}: {failure}" for name, failure in failures if failure]
 
 
 @dataclass(frozen=True)

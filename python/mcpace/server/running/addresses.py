@@ -80,29 +80,23 @@ class ReservedPort:
         self._socket.close()
 
 
+def check_workers() -> None:
+    """Raises :class:`UsageProblem` on a system that doesn't spread connections over the processes of one port."""
+    if sys.platform == "darwin":
+        raise UsageProblem(
+            "several workers need Linux, because macOS gives all connections of a port to one of its processes: "
+            "serve with one worker and more threads"
+        )
+
+
 def _share_port(made: socket.socket) -> None:
     """Lets other processes of this user bind the port as well. Raises :class:`UsageProblem` on Windows."""
     if sys.platform == "win32":
         raise UsageProblem(
-            "several workers and --reload need Linux or macOS, because Windows can't share a port between processes: "
-            "serve with one worker and more threads"
+            "several workers need Linux, and --reload needs Linux or macOS, because Windows can't share a port between "
+            "processes: serve with one worker and more threads"
         )
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-
-
-def listener(address: Address) -> socket.socket:
-    """A listening socket that is passed to a worker and to its successors. Connections wait between two workers.
-
-    Raises :class:`SetupProblem`.
-    """
-    made = _new_socket(address)
-    try:
-        _bind_socket(made, address)
-        made.listen(4096)
-    except BaseException:
-        made.close()
-        raise
-    return made
 
 
 def _free_port(address: Address) -> int:

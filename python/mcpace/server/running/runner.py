@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from mcpace import _core
 from mcpace.server.running import in_process, loader, log_setup, tracebacks
-from mcpace.server.running.addresses import Address, ReservedPort
+from mcpace.server.running.addresses import Address, ReservedPort, check_workers
 from mcpace.server.running.child import Child
 from mcpace.server.running.effective_settings import with_own_settings
 from mcpace.server.running.errors import EXIT_INTERRUPTED, AuthorProblem, RunProblem, SetupProblem
@@ -150,6 +150,8 @@ def _with_effective_settings(
 
 
 def _run_supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
+    if settings.workers > 1:
+        check_workers()
     with contextlib.ExitStack() as held:
         changes = held.enter_context(watch_files(settings)) if settings.reload else None
         reserved = held.enter_context(contextlib.closing(ReservedPort(Address.resolved(settings.host, settings.port))))

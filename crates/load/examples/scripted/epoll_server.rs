@@ -1,13 +1,4 @@
-//! A target whose latencies are known, for the benchmark: it answers each call after a delay that the call's number says, and
-//! tells in the end when it handed each reply to the kernel, and when the kernel had taken it.
-//!
-//! ```text
-//! scripted 127.0.0.1:4711     answers until its standard input ends, then prints [[number, before, after], …],
-//!                             CLOCK_MONOTONIC in ns before the reply's write and after it
-//! ```
-//!
-//! Takes a core of its own: it never sleeps, so that a reply goes out when it is due. The calls' arguments are
-//! `{"n": "{{counter}}"}`.
+//! The target over epoll. It never sleeps, so that a reply goes out when it is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,8 +33,8 @@ struct Connection {
     read: Vec<u8>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let address = std::env::args().nth(1).ok_or("usage: scripted ADDRESS")?;
+/// Serves `address` until the standard input ends, then prints the times of the replies.
+pub(crate) fn serve_until_input_ends(address: &str) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;

@@ -1,0 +1,66 @@
+"""Starts of servers with the instrumented client, some or all at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from mcpace import _core
+from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
+from mcpace.lab.check.start_watch import StartWatch
+from mcpace.lab.processes.strays import ended_strays
+from mcpace.lab.targets import Target
+
+
+def start_servers(
+    targets: Sequence[Target], at_once: int, limit_s: float, watch: StartWatch
+) -> tuple[list[ObservedStart | None], list[str]]:
+    """Starts servers, ``at_once`` at the same time, and ends them all. Returns for each its start, ``None`` where
+    nothing was seen, and its failure, empty where there was none.
+    """
+    clients = [_client(target, limit_s) for target in targets]
+    # Servers that are still starting are ended after Ctrl-C, so that no thread waits for them until the limit.
+    with ThreadPoolExecutor(max(1, at_once)) as pool, ended_strays():
+        failures = list(pool.map(_connect_and_list, clients))
+        list(pool.map(lambda client: client.disconnect(), clients))
+    starts = [observe_starts(client.recording(), watch)[:1] for client in clients]
+    return [found[0] if found else None for found in starts], failures
+
+
+def ready_s(starts: Sequence[ObservedStart | None]) -> list[float]:
+    """Times until each server had listed its tools, since the first start."""
+    complete = [one for one in starts if one is not None and one.is_complete]
+    begin_ns = min((one.begin_ns for one in complete), default=0)
+    return sorted((one.listed_ns - begin_ns) / NANOS for one in complete)
+
+
+def _client(target: Target, limit_s: float) -> _core.Client:
+    endpoint: Any = list(target.command) or target.url
+    return _core.Client(
+        endpoint,
+        environment=list(target.environment),
+        auth=target.auth,
+        token=target.token,
+        limit_s=limit_s,
+        headers=list(target.headers),
+    )
+
+
+def _connect_and_list(client: _core.Client) -> str:
+    """Connects and lists the tools. Returns the failure; an empty text where there was none."""
+    try:
+        client.connect()
+        client.list_tools()
+    except _core.ClientProblem as problem:
+        return str(problem)
+    return ""
+
+
+def observe_starts(recording: _core.Recording, watch: StartWatch) -> list[ObservedStart]:
+    """Every start of a recording, with the server's own program."""
+    starts = observed_starts(recording.events())
+    for start in starts:
+        if start.pid is not None and start.answered_ns:
+            start.program = watch.program_start(start.pid, start.answered_ns)
+    return starts
