@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from mcpace import MCPServer
 from mcpace.lab import targets
 from mcpace.lab.targets import Tool
+from support.commands import closed_port, run
 from support.finding_scenes import Receive, Scope, Send, answer_request, findings_of_both_sides, patient, start_recorder
 from support.finding_scenes import serve_app as asgi
 from support.python_server import served as serving
@@ -51,6 +53,25 @@ def test_fastmcp_as_a_proxy_asked_several_times_for_a_call(several: bool, releas
         before = record_release("go@1.8.0", target, tmp_path)
         assert ("amplification" in findings_of_both_sides(before, [behind], tmp_path)) is several
     assert "amplification" not in {finding["code"] for finding in before.findings()}
+
+
+def test_the_gateway_command_shows_what_fastmcp_as_a_proxy_adds_and_changes(tmp_path: Path) -> None:
+    program = tmp_path / "proxy.py"
+    program.write_text(PROXY)
+    through = f"serve:{interpreter('fastmcp@4.1.6')} {program} {{direct}} {closed_port()}"
+    ended = run(
+        *("gateway", "--direct", "profile:simple", "--through", through),
+        *("--trials", "6", "--calls", "4", "--duration", "0s", "--json"),
+        folder=tmp_path,
+    )
+    assert ended.code == 0, ended.stderr
+    facts = json.loads(ended.stdout)["gateway"]
+    median = next(one for one in facts["quantiles"] if (one["operation"], one["percentile"]) == ("call", "p50"))
+    assert median["low_s"] > 0, "an interpreter between client and server costs more than chance"
+    told = {(one["code"], one["name"]): one for one in facts["changes"]}
+    assert told["server", ""]["through"] != told["server", ""]["direct"]
+    assert ("connections", "") in told
+    assert facts["inside"]["requests"] >= 1 and facts["inside"]["server_s"] < facts["inside"]["call_s"]
 
 
 class Listing:
