@@ -25,6 +25,7 @@ CASES = [
     ("keys", "repeated-dependency-call", "sharedRedis"),
     ("executes", "blocking-call-in-event-loop", "executesAsynchronously"),
     ("derives", "blocking-call-in-event-loop", "derivesAsynchronously"),
+    ("validates", "validation-cost", "keepsValidated"),
     ("reads", "blocking-call-in-event-loop", "readsAsynchronously"),
 ]
 """A way to work, the cause that it shows, and the advised change."""

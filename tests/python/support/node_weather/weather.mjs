@@ -8,12 +8,17 @@ import { promisify } from 'node:util';
 import axios from 'axios';
 import Redis from 'ioredis';
 import pg from 'pg';
+import { z } from 'zod';
 import { openServer } from './sdk.mjs';
 
 const [way, base, database, redis, big] = process.argv.slice(2);
 const KINDS = ['geo', 'now', 'hourly', 'daily', 'alerts'];
 const pool = new pg.Pool({ connectionString: database });
 const shared = new Redis(redis, { lazyConnect: true });
+
+const Report = z.object({ id: z.number().int(), mail: z.email(), text: z.string().regex(/^[\w ,.]+$/) });
+const reports = Array.from({ length: 1_000 }, (_, id) => ({ id, mail: `c${id}@example.org`, text: 'rain, '.repeat(1_000) }));
+const validated = z.array(Report).parse(reports);
 
 const get = async (url) => (await fetch(url)).text();
 const ask = (url) =>
@@ -63,6 +68,12 @@ const WAYS = {
   },
   async sharedRedis() {
     await shared.mget(Array.from({ length: 200 }, (_, id) => `city:${id}`));
+  },
+  async validates() {
+    return z.array(Report).parse(reports);
+  },
+  async keepsValidated() {
+    return validated;
   },
   async slow() {
     await get(`${base}/slow`);
