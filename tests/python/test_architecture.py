@@ -137,6 +137,7 @@ REPORT_FOR_LAB = {
     "mcpace.report.model.contexts",
     "mcpace.report.model.drift",
     "mcpace.report.model.processes",
+    "mcpace.report.model.replicas",
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
     "mcpace.report.model.factors",

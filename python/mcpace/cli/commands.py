@@ -41,6 +41,7 @@ SECTIONS = {
         "gate": "Exit with 1 where a server got slower or breaks callers.",
         "compare": "Compare two saved runs.",
         "gateway": "Measure what a gateway adds and changes, beside the direct path.",
+        "replicas": "Try copies of a server behind a load balancer.",
         "bisect": "Find the release that made it slow.",
     },
     "Serve": {

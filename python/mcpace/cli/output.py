@@ -170,6 +170,7 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
         return INTERRUPTED
     found: set[str] = {finding.code for case in run.cases for finding in case.findings}
     found |= {finding.code for finding in run.processes.findings} if run.processes is not None else set()
+    found |= {finding.code for finding in run.replicas.findings} if run.replicas is not None else set()
     if found & set(fail_on) or (found - INSTRUMENTS and "any" in fail_on):
         return HIT
     if run.kind == "gate" and any(not limit.is_met for limit in run.limits):

@@ -15,6 +15,7 @@ from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.run import Case, Run
 from mcpace.report.model.tokens import ContextTokens
+from mcpace.report.replica_tables import replica_tables
 from mcpace.report.table import Table
 from mcpace.report.words import check, ladder, limits, processes
 from mcpace.report.words import drift as drift_words
@@ -49,6 +50,8 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
         return [_servers_table(run), *advice, *details] if run.cases else []
     if run.processes is not None:
         return [_process_table(run.processes)] if run.processes.servers else []
+    if run.replicas is not None:
+        return list(replica_tables(run.replicas))
     if run.gateway is not None:
         listings = [_listing_table(one) for one in run.comparison.drifts if one.changes] if run.comparison else []
         return [*gateway_tables(run.gateway), *listings]

@@ -24,6 +24,7 @@ from mcpace.report.words import (
     load,
     processes,
     recording,
+    replicas,
     servers,
     start,
     tokens,
@@ -65,6 +66,8 @@ def sentences(run: Run) -> list[str]:
         return [*told, *comparison.sentences(run)] if run.comparison is not None or not told else told
     if run.kind == "gateway":
         return gateway.sentences(run)
+    if run.replicas is not None:
+        return replicas.sentences(run.replicas)
     if run.kind == "explain":
         return factors.sentences(run)
     if run.kind == "limits":

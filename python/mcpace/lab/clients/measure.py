@@ -323,7 +323,7 @@ class Session:
     def _choose_tool(self, tools: list[dict[str, Any]], progress: Progress) -> None:
         """Selects the tool to call from the server's listing."""
         if self.tool is None:
-            self.tool = _read_only_tool(tools, self.preferred_tool)
+            self.tool = read_only_tool(tools, self.preferred_tool)
             if self.tool is not None:
                 self.facts.tool = self.tool.name
             elif not self._noted_no_tool:
@@ -442,7 +442,7 @@ def _target_endpoint(
     return scripted.url, scripted.certificate_pem
 
 
-def _read_only_tool(tools: list[dict[str, Any]], preferred_tool: str | None) -> Tool | None:
+def read_only_tool(tools: list[dict[str, Any]], preferred_tool: str | None) -> Tool | None:
     """Selects a tool that is marked read-only and needs no arguments: only ``preferred_tool``, if given."""
     for tool in tools:
         is_meant = preferred_tool is None or tool.get("name") == preferred_tool

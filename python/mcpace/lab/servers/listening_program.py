@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from mcpace import _core
 from mcpace.lab.errors import Unreachable, UsageProblem
 from mcpace.lab.processes.adapter_process import READY_LIMIT_S, AdapterProcess, spawn_group
+from mcpace.lab.processes.child_processes import wait_exit
 from mcpace.lab.processes.listening_sockets import Address, listening_addresses, url_port
 from mcpace.lab.processes.process_usage import process_tree
-from mcpace.system.process_groups import has_exited, signal_group
+from mcpace.system.process_groups import has_exited, kill_group, signal_group
 
 PATHS = ("/mcp", "/mcp/", "/sse", "/", "/api/mcp")
 """Paths of MCP endpoints, the most usual one first."""
@@ -82,6 +83,17 @@ class ListeningProgram(AdapterProcess):
     def close(self, limit_s: float = END_LIMIT_S) -> None:
         """Ends the program: SIGINT, SIGTERM, SIGKILL, each with a time limit. Harmless after its exit."""
         super().close(limit_s)
+
+    def crash(self) -> None:
+        """Kills the program and its group at once."""
+        kill_group(self._process)
+        self._kill()
+
+    def terminate(self, limit_s: float) -> None:
+        """Ends the program as a rolling update does: SIGTERM, then SIGKILL after ``limit_s`` seconds."""
+        signal_group(self._process, signal.SIGTERM)
+        wait_exit(self._process, limit_s)
+        self._kill()
 
     def _find_endpoint(self, connect: Connect, url: str | None, until: float) -> str:
         """Tries the known URL, or the usual paths of each address, until one answers or there is no more time."""

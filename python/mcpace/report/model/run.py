@@ -29,6 +29,7 @@ from mcpace.report.model.limits import ClientLimits
 from mcpace.report.model.load import LoadCase
 from mcpace.report.model.processes import HostProcesses
 from mcpace.report.model.recording import RecordingFacts
+from mcpace.report.model.replicas import ReplicasFacts
 from mcpace.report.model.servers import ServerComparison, ServerFacts
 from mcpace.report.model.start import CheckFacts, StartFacts
 from mcpace.report.model.tokens import ContextTokens, TokenLimit, ToolTokens
@@ -55,6 +56,7 @@ Kind = Literal[
     "processes",
     "limits",
     "gateway",
+    "replicas",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -446,6 +448,8 @@ class Run(Model):
     """For a measurement of one server's layers: facts that all layers have in common."""
     gateway: GatewayFacts | None = None
     """For a measurement of a gateway: what it adds and changes."""
+    replicas: ReplicasFacts | None = None
+    """For a test of replicas: the steps of a dialogue under each way of balancing."""
     recording: RecordingFacts | None = None
     """For an explained recording: a summary of its exchanges."""
     check: CheckFacts | None = None

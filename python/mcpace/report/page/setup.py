@@ -139,6 +139,12 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
             yield from _two_runs_method()
         case "check":
             yield from _check_method()
+        case "replicas":
+            yield (
+                "Copies",
+                "Each policy has copies of its own behind a balancer of mcpace's. Sessions stay open while a copy is "
+                "killed, a copy is added, and all copies are replaced. A refused connection is tried at the next copy.",
+            )
         case "processes":
             yield (
                 "Processes",

@@ -1,0 +1,82 @@
+"""The part of a Run that a test of replicas adds: each step of a dialogue under each way of balancing.
+
+Design constraint: data only. The text of an answer comes from the server and is bounded.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcpace.report.model.base import Model, Number, Whole
+
+Policy = Literal["round-robin", "least-connections", "session", "cookie"]
+"""How the balancer chooses a copy. ``session``: by the id of the session; ``cookie``: by its own cookie."""
+Event = Literal["steady", "killed", "added", "rolled"]
+"""What happened to the copies before the step: nothing, one was killed, one was added, all were replaced."""
+StepName = Literal["connect", "list", "call", "question", "listen", "in-flight", "reconnect"]
+"""``in-flight``: a call that waits at a copy while the copy is killed or replaced. ``reconnect``: a new session and a
+call in it."""
+Need = Literal["affinity", "shared-sessions", "shared-key"]
+"""What would make a step work; the words are in :mod:`mcpace.report.words.replicas`."""
+
+
+class ReplicaStep(Model):
+    """One step of a dialogue, in one revision, under one policy."""
+
+    revision: str
+    policy: Policy
+    event: Event
+    step: StepName
+    requests: Whole = 0
+    """Number of requests that the client made."""
+    failed: Whole = 0
+    """Number of requests that failed in the client."""
+    lost: Whole = 0
+    """Number of requests that a copy refused since it did not know their session. mcpace's client then begins a new
+    session, and such a request does not fail in it."""
+    saw: str = ""
+    """The first failure or refusal, as the client saw it."""
+
+
+class ReplicaLoad(Model):
+    """Load while copies are killed, added and replaced, under one policy."""
+
+    policy: Policy
+    revision: str
+    vus: Whole
+    duration_s: Number
+    calls: Whole = 0
+    """Number of calls that succeeded."""
+    failed: Whole = 0
+    standstill_s: Number = 0.0
+    """Longest sequence of whole seconds without a successful reply."""
+    error: str = ""
+    """Reason why there was no load."""
+
+
+class ReplicaFinding(Model):
+    """A cause of failures that a change of the server or of the balancer would remove."""
+
+    code: Literal["session-lost-behind-balancer"]
+    revision: str
+    policies: list[Policy]
+    """Policies under which sessions are lost while all copies run."""
+    events: list[Event]
+    """Events after which sessions are lost under a policy that holds a session at its copy."""
+    lost: Whole
+    """Number of requests that a copy refused since another copy had begun their session or asked their question."""
+    requests: Whole
+    saw: str = ""
+    needs: list[Need] = []
+
+
+class ReplicasFacts(Model):
+    """Copies of a server behind a balancer."""
+
+    copies: Whole
+    server: str = ""
+    steps: list[ReplicaStep] = []
+    loads: list[ReplicaLoad] = []
+    findings: list[ReplicaFinding] = []
+    not_tried: list[str] = []
+    """Sentences on what could not be tried."""
