@@ -10,6 +10,10 @@ use rand::Rng;
 use crate::lock::lock_mutex;
 use crate::{NetError, Sink, SinkOptions};
 
+/// A thread that waits for something else than its end looks for its end after this time.
+#[cfg(target_os = "linux")]
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
 /// Runs until it is dropped or stopped.
 pub(crate) struct SamplingThread {
     sink: Arc<Sink>,
@@ -98,9 +102,33 @@ impl Drop for SamplingThread {
 impl Pace {
     /// Waits until the next look, after one that began at `began`; whether there is a next one.
     pub(crate) fn await_next(&mut self, began: Instant) -> bool {
+        let period = self.next_period(began);
+        self.await_end(period)
+    }
+
+    /// Waits as [`await_next`](Self::await_next), and has `wait` called meanwhile. It waits for at most the time that it is
+    /// given, and less where something happens.
+    pub(crate) fn await_next_with(&mut self, began: Instant, mut wait: impl FnMut(Duration)) -> bool {
+        let until = Instant::now() + self.next_period(began);
+        while !lock_mutex(&self.control.state).has_ended {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            wait(left.min(LONGEST_WAIT));
+        }
+        self.await_end(Duration::ZERO)
+    }
+
+    /// The time until the next look, after one that began at `began`.
+    fn next_period(&mut self, began: Instant) -> Duration {
         self.cost = (self.cost * 7 + began.elapsed()) / 8;
         let usual = self.period.max(self.cost * self.least_ratio);
-        let period = usual.mul_f64(rand::rng().random_range(0.5..1.5));
+        usual.mul_f64(rand::rng().random_range(0.5..1.5))
+    }
+
+    /// Waits for the end for `period`, and then while the thread is paused; whether it goes on.
+    fn await_end(&self, period: Duration) -> bool {
         let state = lock_mutex(&self.control.state);
         // A lock that was poisoned by a panic elsewhere ends the thread.
         let Ok((state, _)) = self.control.wake.wait_timeout_while(state, period, |state| !state.has_ended) else {

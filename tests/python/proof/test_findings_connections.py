@@ -35,7 +35,7 @@ ANSWER_S = 0.02
 """Time in which the HTTP server answers."""
 
 SERVER = """
-import asyncio, sys, threading, time
+import asyncio, multiprocessing, sys, threading, time
 from concurrent.futures import ProcessPoolExecutor
 
 way, folder, https, redis_port, postgres_port = sys.argv[1:]
@@ -62,7 +62,7 @@ if __name__ == "__main__":
         url = f"postgresql+psycopg://invoices@127.0.0.1:{postgres_port}/invoices"
         engine = sqlalchemy.create_engine(url, pool_size=size, max_overflow=0)
     elif way == "computes-in-processes":
-        processes = ProcessPoolExecutor(2)
+        processes = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
     lock = threading.Lock()
 
 def ask():

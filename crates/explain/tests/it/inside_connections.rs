@@ -23,6 +23,8 @@ struct Connection {
     established: bool,
     /// Whether it was seen while it was open.
     seen_open: bool,
+    /// Milliseconds from the last look before it to its opening.
+    after_look: f64,
     /// When a request was sent on it, and when the answer came.
     traffic: Option<(f64, f64)>,
 }
@@ -33,6 +35,7 @@ const SHORT: Connection = Connection {
     by: SocketCloser::Program,
     established: true,
     seen_open: true,
+    after_look: PERIOD / 2.0,
     traffic: Some((40.0, 80.0)),
 };
 
@@ -92,11 +95,11 @@ fn recording(
 }
 
 fn add_connection(script: &mut Script, at: f64, socket: SocketId, connection: Connection) {
-    let Connection { opened, closed, by, established, seen_open, traffic } = connection;
+    let Connection { opened, closed, by, established, seen_open, after_look, traffic } = connection;
     let info = Some(TcpInfo { min_rtt: ms(0.4), ..TcpInfo::default() });
     let address = ADDRESS.to_owned();
     let (pid, seen) = if seen_open { (Some(42), opened + PERIOD / 2.0) } else { (None, closed.unwrap_or(opened)) };
-    let absent = Some(ms(at + opened - PERIOD / 2.0));
+    let absent = Some(ms(at + opened - after_look));
     script.event(at + seen, EventKind::SocketOpened { socket, pid, address, absent });
     if let Some((sent, received)) = traffic {
         let asked = SocketTraffic { sent: 10, last_sent: ms(at + sent), ..SocketTraffic::default() };
@@ -135,6 +138,13 @@ fn a_connection_that_each_call_opens_is_named_with_the_time_that_it_takes() {
 fn without_samples_and_spans_connecting_lasts_until_data_is_sent() {
     let context = connection_found(&recording(5, |_| vec![SHORT], None, &[])).unwrap();
     assert_eq!((context.times.cause, context.line.file.as_str()), (ms(30.0), ""));
+}
+
+#[test]
+fn a_short_connection_belongs_to_the_call_in_which_it_ended_where_looks_are_rarer_than_calls() {
+    let short = Connection { closed: Some(60.0), seen_open: false, after_look: 500.0, traffic: None, ..SHORT };
+    let context = connection_found(&recording(6, |_| vec![short], Some((10.0, 38.0, CONNECTS)), &[])).unwrap();
+    assert_eq!(context.connections, 1);
 }
 
 #[test]

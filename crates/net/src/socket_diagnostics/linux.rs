@@ -4,8 +4,10 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use mcpace_record::{Nanos, TcpInfo};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with, sockopt,
@@ -207,6 +209,13 @@ impl DestroyedSockets {
         }
         bind(&netlink, &SocketAddrNetlink::new(0, DESTROYED_TCP)).ok()?;
         Some(Self { netlink, buffer: vec![0; ANSWER_LIMIT] })
+    }
+
+    /// Waits until a socket is destroyed, at most for `limit`; whether there is one.
+    pub(crate) fn await_socket(&self, limit: Duration) -> bool {
+        let mut waits_for = [PollFd::new(&self.netlink, PollFlags::IN)];
+        let limit = Timespec::try_from(limit).ok();
+        poll(&mut waits_for, limit.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
     /// The next destroyed socket; `None` where there is none now. An error means that some were lost.

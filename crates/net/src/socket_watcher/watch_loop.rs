@@ -23,6 +23,9 @@ const MOST_DESCRIPTORS: usize = 1024;
 const MOST_LISTED: usize = 20_000;
 const MOST_READ: usize = 64;
 
+/// Shortest time between two readings of the connections that the kernel destroyed: a machine may end thousands a second.
+const DESTROYED_PERIOD: Duration = Duration::from_millis(1);
+
 /// Connections that are noted in all, and short ones that wait for a process that reaches the same address.
 const MOST_SOCKETS: u64 = 500_000;
 const MOST_UNASSIGNED: usize = 10_000;
@@ -197,7 +200,7 @@ pub(super) fn watch_until_ended(sink: Arc<Sink>, root: u32, ignored: &[SocketAdd
     loop {
         let began = Instant::now();
         watch_loop.look();
-        if !pace.await_next(began) {
+        if !pace.await_next_with(began, |limit| watch_loop.await_destroyed(limit)) {
             break;
         }
     }
@@ -360,7 +363,20 @@ impl WatchLoop {
         }
     }
 
-    /// Notes the connections that the kernel destroyed since the last look.
+    /// Waits for a connection that the kernel destroys, at most until `limit`, and notes those that it destroyed. The time of
+    /// an end is thus known better than by the looks.
+    fn await_destroyed(&mut self, limit: Duration) {
+        match &self.destroyed {
+            Some(destroyed) if destroyed.await_socket(limit) => {
+                self.note_destroyed();
+                std::thread::sleep(DESTROYED_PERIOD.min(limit));
+            }
+            Some(_) => {}
+            None => std::thread::sleep(limit),
+        }
+    }
+
+    /// Notes the connections that the kernel destroyed since the last time.
     fn note_destroyed(&mut self) {
         let Some(mut destroyed) = self.destroyed.take() else { return };
         loop {

@@ -59,7 +59,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     for tool in Rc::clone(&scene.warm_calls).iter().filter(|tool| tool.calls.iter().all(|call| call.is_alone)) {
         let mut repeated: Vec<(&str, Opened<'_, '_>)> = opened_by_calls(view, tool)
             .into_iter()
-            .filter(|(address, opened)| opened.is_per_call() && history.could_be_kept(address, opened))
+            .filter(|(address, opened)| opened.is_per_call() && history.could_be_kept(tool, address, opened))
             .collect();
         let connecting = |address: &str, opened: &Opened<'_, '_>| -> Vec<Vec<(Nanos, Nanos)>> {
             let calls = tool.calls.iter().zip(&opened.calls);
@@ -98,9 +98,12 @@ fn opened_by_calls<'v, 'a>(view: &'v View<'a>, tool: &WarmCalls<'_, 'a>) -> Hash
     let mut opened: HashMap<&'a str, Opened<'v, 'a>> = HashMap::new();
     for socket in view.inside.sockets.iter().filter(|socket| socket.established) {
         let Some(absent) = socket.absent else { continue };
-        // The calls of a tool are alone at the server, and in order.
-        let number = tool.calls.partition_point(|call| call.to < absent);
-        if tool.calls.get(number).is_some_and(|call| call.from <= socket.seen.at) {
+        // The calls of a tool are alone at the server, and in order. A connection that was too short to be seen while it was
+        // open was seen at its end.
+        let Some(number) = tool.calls.partition_point(|call| call.from <= socket.seen.at).checked_sub(1) else {
+            continue;
+        };
+        if absent <= tool.calls[number].to {
             let calls = tool.calls.len();
             let entry = opened.entry(socket.address).or_insert_with(|| Opened { calls: vec![Vec::new(); calls] });
             entry.calls[number].push(socket);
@@ -132,12 +135,13 @@ impl<'v, 'a> History<'v, 'a> {
     }
 
     /// Whether most of the connections could have been an earlier one that was ended, or idle.
-    fn could_be_kept(&self, address: &str, opened: &Opened<'_, 'a>) -> bool {
+    fn could_be_kept(&self, tool: &WarmCalls<'_, '_>, address: &str, opened: &Opened<'_, 'a>) -> bool {
         let all = self.sockets.get(address).map(Vec::as_slice).unwrap_or_default();
         let mut replaceable = 0;
         let mut total = 0;
-        for socket in opened.calls.iter().flatten() {
-            let Some(at) = socket.opened() else { continue };
+        let by_call = tool.calls.iter().zip(&opened.calls);
+        for (call, socket) in by_call.flat_map(|(call, sockets)| sockets.iter().map(move |socket| (call, socket))) {
+            let Some(at) = opened_in(call, socket) else { continue };
             let earlier = all.partition_point(|(_, other)| other.seen.at < socket.seen.at);
             total += 1;
             // The latest of them tell: a pool keeps those that it used last.
@@ -208,7 +212,7 @@ fn connecting_times(call: &ToolCall<'_, '_>, sockets: &[&ProgramSocket<'_>], add
 
 /// From the opening of a connection to the first request on it: a span that begins, or data that is sent within a span.
 fn opening_time(call: &ToolCall<'_, '_>, socket: &ProgramSocket<'_>, address: &str) -> Option<(Nanos, Nanos)> {
-    let opened = socket.opened()?;
+    let opened = opened_in(call, socket)?;
     let round_trip = socket.info.map_or(Nanos::ZERO, |info| info.min_rtt);
     let is_spanned = call.spans.iter().any(|span| span.began <= opened && opened < span.ended.at);
     let spans_tell = call.spans.iter().any(|span| span.dependency == address);
@@ -217,6 +221,11 @@ fn opening_time(call: &ToolCall<'_, '_>, socket: &ProgramSocket<'_>, address: &s
     let next_span = next_span.filter(|_| !is_spanned && !spans_tell);
     let request = next_span.or(socket.first_sent).filter(|at| *at > opened && !socket.is_closed_at(*at));
     Some((opened, request.unwrap_or(opened + round_trip)))
+}
+
+/// When a call opened a connection, nearly.
+fn opened_in(call: &ToolCall<'_, '_>, socket: &ProgramSocket<'_>) -> Option<Nanos> {
+    socket.opened().map(|opened| opened.max(call.from))
 }
 
 /// A stack that connects, with the position of the server's own call in it.
