@@ -33,8 +33,17 @@ const MOST_STACKS: usize = 100_000;
 /// Flag of a process that exits (`PF_EXITING` of the kernel).
 const EXITING: u32 = 0x4;
 
+/// Threads of a process whose waits are read at one sample.
+const MOST_THREADS: usize = 256;
+
 /// Number of `futex` among the system calls, its operations that wait, and the bits that hold its operation.
 const FUTEX: &str = if cfg!(target_arch = "x86_64") { "202" } else { "98" };
+/// Number of `restart_syscall`. The kernel goes on with a wait of limited time by it after the thread was stopped for a sample,
+/// and leaves the arguments of the wait as they were (restart_syscall(2)).
+const RESTARTED: &str = if cfg!(target_arch = "x86_64") { "219" } else { "128" };
+/// The bit of `futex`'s operation for a lock within one process, as those of threads are. It tells a `futex` that was restarted
+/// from other calls.
+const FUTEX_PRIVATE: u64 = 0x80;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_COMMAND: u64 = 0x7f;
@@ -137,12 +146,14 @@ impl Sampling {
             process.reader = None;
         }
         let Some(reader) = &mut process.reader else { return };
+        // A stop for a sample wakes the threads that wait, so their waits are read before it.
+        let waits = thread_waits(process.pid);
         match reader.get_stack_traces() {
             Ok(traces) => {
                 process.failures = 0;
                 let pid = process.pid;
                 for trace in traces {
-                    self.note_sample(at, pid, &trace);
+                    self.note_sample(at, pid, &trace, &waits);
                 }
             }
             Err(_) if !is_alive(process.pid) => process.reader = None,
@@ -158,7 +169,7 @@ impl Sampling {
         }
     }
 
-    fn note_sample(&mut self, at: Nanos, pid: u32, trace: &StackTrace) {
+    fn note_sample(&mut self, at: Nanos, pid: u32, trace: &StackTrace, waits: &HashMap<u64, ThreadLock>) {
         let frames: Vec<StackFrame> = trace
             .frames
             .iter()
@@ -180,29 +191,35 @@ impl Sampling {
             }
         };
         let (thread, running) = (trace.thread_id, trace.active);
-        let lock = thread_lock(pid, trace);
+        let lock = if trace.owns_gil {
+            Some(ThreadLock::HoldsInterpreter)
+        } else {
+            trace.os_thread_id.filter(|_| !trace.active).and_then(|thread| waits.get(&thread).copied())
+        };
         self.sink.note_at(at, EventKind::StackSample { pid, thread, stack, running, lock });
     }
 }
 
-/// The lock that a thread holds or waits for. Systems that hide the calls of a thread tell of no wait.
-fn thread_lock(pid: u32, trace: &StackTrace) -> Option<ThreadLock> {
-    if trace.owns_gil {
-        return Some(ThreadLock::HoldsInterpreter);
-    }
-    let thread = trace.os_thread_id.filter(|_| !trace.active)?;
-    let call = fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).ok()?;
-    futex_wait(&call)
+/// The threads of a process that wait for a lock. Systems that hide the calls of a thread tell of no wait.
+fn thread_waits(pid: u32) -> HashMap<u64, ThreadLock> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
+    let wait = |task: fs::DirEntry| {
+        let thread = task.file_name().to_str()?.parse().ok()?;
+        Some((thread, futex_wait(&fs::read_to_string(task.path().join("syscall")).ok()?)?))
+    };
+    tasks.flatten().take(MOST_THREADS).filter_map(wait).collect()
 }
 
 /// The wait of a system call, as `/proc/PID/task/TID/syscall` shows it: its number and its arguments.
 fn futex_wait(call: &str) -> Option<ThreadLock> {
     let mut words = call.split_ascii_whitespace();
-    if words.next()? != FUTEX {
-        return None;
-    }
+    let number = words.next()?;
     let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let (_, operation, _, limit) = (argument()?, argument()?, argument()?, argument()?);
+    let is_futex = number == FUTEX || (number == RESTARTED && operation & FUTEX_PRIVATE != 0 && limit != 0);
+    if !is_futex {
+        return None;
+    }
     match operation & FUTEX_COMMAND {
         FUTEX_WAIT | FUTEX_WAIT_BITSET if limit == 0 => Some(ThreadLock::Waits),
         FUTEX_WAIT | FUTEX_WAIT_BITSET => Some(ThreadLock::WaitsLimited),
@@ -256,6 +273,12 @@ mod tests {
         assert_eq!(wait("0x189", "0x7ffe0000"), Some(ThreadLock::WaitsLimited));
         assert_eq!(wait("0x189", "0x0"), Some(ThreadLock::Waits));
         assert_eq!(wait("0x80", "0x0"), Some(ThreadLock::Waits));
+        let restarted = |operation: &str, limit: &str| {
+            futex_wait(&format!("{RESTARTED} 0x7f0000000000 {operation} 0x0 {limit} 0x0 0xffffffff 0x7ffe 0x7f00\n"))
+        };
+        assert_eq!(restarted("0x89", "0x7ffe0000"), Some(ThreadLock::WaitsLimited));
+        // A sleep, whose second argument is a pointer or nothing, and a poll of nine descriptors.
+        assert_eq!((restarted("0x0", "0x0"), restarted("0x9", "0x3e8")), (None, None));
         // A thread that wakes others.
         assert_eq!(wait("0x81", "0x0"), None);
         for other in ["running", "-1 0x7ffe 0x7f00", "", "1 0x1 0x2 0x3 0x0 0x0 0x0 0x7ffe 0x7f00", FUTEX] {
