@@ -97,7 +97,7 @@ site: $(VENV)/.tools ## Build the documentation site into target/site; needs the
 	cargo doc --locked --no-deps --quiet -p mcpace-serve -p mcpace-client -p mcpace-auth -p mcpace-redis
 	$(BIN)/uv run --no-project --quiet --with-requirements site/requirements.txt python scripts/build_site.py
 
-pictures: build ## Make the pictures of the documents from runs of the demo, of examples/inside and of the tests of findings; needs the package index and Chromium
+pictures: build ## Make the pictures of the documents from runs of the demo, of examples/inside, of a check and of the tests of findings; needs the package index and Chromium
 	$(BIN)/python scripts/pictures.py
 	$(BIN)/python scripts/finding_pictures.py
 
@@ -131,8 +131,9 @@ bench-explain-rates: build ## How often explain names a cause that a recording h
 bench-explain-live: build ## Whether live explain names the layer and the cause of servers whose time is known
 	$(BIN)/python benches/explain-live/run.py
 
-bench-recorder: $(VENV)/.tools ## Cost of the recorder: latency, exchanges a second, memory of open streams
+bench-recorder: build ## Cost of the recorder: latency, exchanges a second, memory of open streams
 	cargo bench --locked -p mcpace-net --bench recorder
+	$(BIN)/python benches/recorder/stdio.py
 
 bench-serve: $(VENV)/.tools ## The runtime beside its floor and other SDKs: throughput, latency, CPU, memory
 	$(BIN)/python benches/serve/run.py

@@ -25,30 +25,42 @@ function drawn(one: TableShown): HTMLElement {
         h(
           "tr",
           {},
-          one.columns.map((name, column) => h("th", { scope: "col", class: style(one, column) }, name)),
+          figures(one, one.columns).map((name, column) =>
+            h("th", { scope: "col", class: column ? "figure" : "" }, name),
+          ),
         ),
       ),
       h(
         "tbody",
         {},
-        one.rows.map(([name = "", ...cells], row) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, name),
-            cells.map((cell, column) => h("td", { class: style(one, column + 1) }, cell, bar(one, row, column + 1))),
-          ),
-        ),
+        one.rows.flatMap((cells, row) => rows(one, cells, row)),
       ),
     ),
   );
 }
 
-function style(one: TableShown, column: number): string {
-  if (one.has_remarks && column === one.columns.length - 1) {
-    return "remark";
+/** A row of figures, and its remark in a row below: a narrow screen has no room for a column of words. */
+function rows(one: TableShown, cells: readonly string[], row: number): HTMLElement[] {
+  const [name = "", ...shown] = figures(one, cells);
+  const remark = one.has_remarks ? cells[one.columns.length - 1] : "";
+  const made = [
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, name),
+      shown.map((cell, column) => h("td", { class: "figure" }, cell, bar(one, row, column + 1))),
+    ),
+  ];
+  if (remark) {
+    const words = h("div", { class: "words" }, remark);
+    made.push(h("tr", { class: "below" }, h("td", { colspan: figures(one, one.columns).length }, words)));
   }
-  return column ? "figure" : "";
+  return made;
+}
+
+/** The cells without the remark. */
+function figures(one: TableShown, cells: readonly string[]): readonly string[] {
+  return one.has_remarks ? cells.slice(0, one.columns.length - 1) : cells;
 }
 
 /** A bar below a figure, for the eye: the figure itself is the text. */

@@ -31,6 +31,9 @@ VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ENVIRONMENT_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 INPUT_PREFIX = "MCPACE_INPUT_"
 """Beginning of the environment variables that give the inputs for which VS Code asks a person."""
+TOOL_LISTS = {CODEX: ("enabled_tools", "disabled_tools"), GEMINI: ("includeTools", "excludeTools")}
+"""For each host: the members of a server's entry that name the only tools that the host takes, and those that it leaves
+out."""
 MOST_BYTES = 16 * 1024 * 1024
 """Maximum bytes of a configuration file. Claude Code keeps its servers beside a history of megabytes."""
 
@@ -76,6 +79,13 @@ class Configuration:
             hint = f" Did you mean {near[0]}?" if near else f" It has: {', '.join(sorted(self.entries)) or 'none'}."
             raise UsageProblem(f"{self.path} has no server {name!r}.{hint}")
         return _Entry(name, self).server()
+
+    def tool_filter(self, name: str) -> tuple[frozenset[str] | None, frozenset[str]]:
+        """The only tools of the server ``name`` that the host takes, ``None`` for all; and those that it leaves out."""
+        only, left_out = TOOL_LISTS.get(self.host, ("", ""))
+        entry = _object(self.entries.get(name))
+        named = entry.get(only)
+        return _tool_names(named) if isinstance(named, list) else None, _tool_names(entry.get(left_out))
 
 
 def read_configuration(path: Path) -> Configuration:
@@ -300,6 +310,12 @@ def _value_of(node: _core.ConfigNode, text: bytes) -> Any:
     if node.items is not None:
         return [_value_of(item, text) for item in node.items]
     return node.text if node.text is not None else json.loads(text[node.start : node.end])
+
+
+def _tool_names(value: Any) -> frozenset[str]:
+    """Names of tools; Gemini CLI also takes ``name(…)``."""
+    names = value if isinstance(value, list) else []
+    return frozenset(name.partition("(")[0] for name in names if isinstance(name, str))
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,54 @@ def test_a_server_that_nobody_called_is_named_after_three_sessions(place: Path) 
         ended = run("check", file, "--rounds", "1", "--calls", "1", folder=place, environment=state(place))
         assert ("no tool was called: switch the server off" in " ".join(ended.stdout.split())) is (sessions == 3)
         assert wrap(place, file).code == 0
+
+
+def test_advice_of_recordings_is_tried_together_and_can_be_applied(place: Path) -> None:
+    file = place / ".codex" / "config.toml"
+    file.parent.mkdir()
+
+    def write(first: str = "", second: str = "") -> None:
+        entries = {"calculator": first, "idle": second}
+        file.write_text(
+            "".join(
+                f"[mcp_servers.{name}]\ncommand = '{sys.executable}'\nargs = ['server.py', 'pid-{name}']\n"
+                f"cwd = '{place}'\n{more}\n"
+                for name, more in entries.items()
+            )
+        )
+
+    write()
+    assert wrap(place, file).code == 0
+    wrapped = tomllib.loads(file.read_text())["mcp_servers"]
+    for tools in (("add",), (), ()):
+        for name, called in (("calculator", tools), ("idle", ())):
+            entry = wrapped[name]
+            host = Host([entry["command"], *entry["args"]], folder=place)
+            host.initialize()
+            host.request("tools/list")
+            for tool in called:
+                host.call(tool, a=1, b=2)
+            host.end()
+    assert run("unwrap", file, folder=place, environment=state(place)).code == 0
+
+    def check() -> tuple[Run, str]:
+        out = place / "run.json"
+        ended = run("check", file, "--rounds", "1", "--out", out, folder=place, environment=state(place))
+        assert ended.code == 0, ended.stderr
+        return Run.load(out), " ".join(ended.stdout.split())
+
+    before, shown = check()
+    assert before.check is not None and before.check.advised is not None
+    assert (before.check.advised.servers, len(before.check.advised.ready_s)) == (1, 1)
+    listings = {case.target: case for case in before.cases if case.operation == "list"}
+    left = sum(tool.tokens for tool in listings["calculator"].tools or [] if tool.name == "add")
+    assert "Tried with all advice below: " in shown and f"the tools take {left} tokens" in shown
+    assert 'keep the tools that were called: enabled_tools = ["add"]' in shown
+    assert "switch the server off, with enabled = false" in shown
+
+    write('enabled_tools = ["add"]', "enabled = false")
+    after, shown = check()
+    (listing,) = [case for case in after.cases if case.operation == "list"]
+    assert (listing.listing_tools, listing.listing_tokens) == (1, left)
+    assert after.check is not None and after.check.advised is None
+    assert "Tried with" not in shown and "Not called" not in shown

@@ -98,6 +98,26 @@ def test_gemini_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         server(path, "y")
 
 
+@pytest.mark.parametrize(
+    ("place", "text", "only", "left_out"),
+    [
+        (".codex/config.toml", "[mcp_servers.x]\ncommand = 'a'\nenabled_tools = ['b']", {"b"}, set()),
+        (".codex/config.toml", "[mcp_servers.x]\ncommand = 'a'\ndisabled_tools = ['b', 'c']", None, {"b", "c"}),
+        (".gemini/settings.json", '{"mcpServers": {"x": {"command": "a", "includeTools": ["b(c)"]}}}', {"b"}, set()),
+        (".gemini/settings.json", '{"mcpServers": {"x": {"command": "a", "excludeTools": "b"}}}', None, set()),
+        ("mcp.json", '{"mcpServers": {"x": {"command": "a", "includeTools": ["b"]}}}', None, set()),
+    ],
+)
+def test_tools_that_the_host_keeps_from_the_model(
+    place: str, text: str, only: set[str] | None, left_out: set[str], tmp_path: Path
+) -> None:
+    path = write(tmp_path / place, text)
+    assert read_configuration(path).tool_filter("x") == (only, left_out)
+    (checked,) = read_servers([path]).servers
+    takes = [name for name in ("b", "c", "d") if checked.takes_tool(name)]
+    assert takes == [name for name in ("b", "c", "d") if name in (only or "bcd") and name not in left_out]
+
+
 def test_vs_code_inputs_and_a_file_of_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / ".env", "# keys\nexport A='one'\nB = two # a comment\nC=three\n")
     text = """{

@@ -93,9 +93,10 @@ def command_line(file: Path) -> list[str]:
 class Host:
     """Starts a server as a host does, and speaks to it."""
 
-    def __init__(self, command: list[str], file_limit: int | None = None) -> None:
+    def __init__(self, command: list[str], file_limit: int | None = None, folder: Path | None = None) -> None:
         self.process = subprocess.Popen(
             command,
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -40,7 +40,16 @@ from mcpace.lab.processes.strays import ended_strays
 from mcpace.lab.progress import Progress, Silent
 from mcpace.lab.targets import Target, redact_command
 from mcpace.report.model.run import Case, Run, Subject
-from mcpace.report.model.start import CheckFacts, LimitedStart, ServerStart, StartFacts, TriedStart
+from mcpace.report.model.start import (
+    FASTER,
+    AdvisedStart,
+    CheckFacts,
+    LimitedStart,
+    RecordedUse,
+    ServerStart,
+    StartFacts,
+    TriedStart,
+)
 from mcpace.system.processors import usable_cores
 
 DEFAULT_ROUNDS = 2
@@ -70,6 +79,9 @@ class _Server:
     failures: list[str] = field(default_factory=list)
     look: CloserLook = field(default_factory=CloserLook)
     tried: TriedStart | None = None
+    tried_command: tuple[str, ...] = ()
+    """The command of ``tried``, with its secrets."""
+    use: RecordedUse | None = None
     is_worth_trying: bool = True
     """Whether a start without the package runner can be advice."""
     rss_bytes: int | None = None
@@ -118,6 +130,7 @@ def run(
                     check = _Check(watch, time_limit_s, progress)
                     for server in servers:
                         _open_session(server, stack, settings)
+                        server.use = recorded_use(flights_root(), server.checked.configuration, server.checked.name)
                     for number in range(1, most_rounds + 1):
                         began = time.monotonic()
                         result.check.together_s += _start_together(servers, check)
@@ -127,6 +140,7 @@ def run(
                             result.options["rounds"] = number
                             break
                     result.check.limited = _start_fewer(servers, result.check.together_s, check)
+                    result.check.advised = _start_as_advised(servers, len(result.check.together_s), check)
                     _look_closer(servers, check)
                     for server in servers if cold else ():
                         _start_cold(server, check)
@@ -183,6 +197,38 @@ def _start_fewer(servers: Sequence[_Server], together_s: Sequence[float], check:
     return LimitedStart(at_once=at_once, ready_s=ready_s(starts))
 
 
+def _start_as_advised(servers: Sequence[_Server], rounds: int, check: _Check) -> AdvisedStart | None:
+    """Starts all servers at the same time with all advice, in so many rounds; nothing where there is no advice or a
+    server fails.
+    """
+    running = [server for server in servers if not server.failures]
+    advised = [
+        _advised_target(server, check.watch)
+        for server in running
+        if server.use is None or not server.use.shows_unused_server
+    ]
+    if not advised or advised == [server.target for server in running]:
+        return None
+    ready: list[float] = []
+    for number in range(1, rounds + 1):
+        check.progress.step(f"all advice at once · round {number}/{rounds}")
+        starts, failures = start_servers(advised, len(advised), check.time_limit_s, check.watch)
+        if any(failures):
+            return None
+        ready += ready_s(starts)[-1:]
+    return AdvisedStart(servers=len(advised), ready_s=ready)
+
+
+def _advised_target(server: _Server, watch: StartWatch) -> Target:
+    """The server without its package runner where this was tried and is faster; else as it is configured."""
+    alone_s = [start.total_s for start in _alone(server, watch)]
+    if server.tried is None or not server.tried.seconds or not alone_s:
+        return server.target
+    if statistics.median(server.tried.seconds) >= FASTER * statistics.median(alone_s):
+        return server.target
+    return replace(server.target, command=server.tried_command)
+
+
 def _alone(server: _Server, watch: StartWatch) -> list[ObservedStart]:
     """The complete starts of the server alone."""
     found = observe_starts(server.session.recording(), watch) if server.session is not None else []
@@ -210,6 +256,7 @@ def _try_installed(server: _Server, check: _Check) -> None:
         words = redact_command(shlex.join(program.words))
         install = install_command(server.target.command, program)
         server.tried = TriedStart(code="installed", command=words, seconds=[], install=install)
+        server.tried_command = program.words
     (start,), (failure,) = start_servers(
         [replace(server.target, command=program.words)], 1, check.time_limit_s, check.watch
     )
@@ -282,7 +329,7 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
         rss_bytes=server.rss_bytes,
         imports=imports.packages if imports is not None else [],
         tried=[server.tried] if server.tried is not None and server.tried.seconds else [],
-        use=recorded_use(flights_root(), server.checked.configuration, server.checked.name),
+        use=server.use,
         cold_failure=server.cold_failure,
     )
     if not connect.failures:
@@ -291,8 +338,17 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
         connect.error = server.failures[0] if not alone else f"started with all others: {server.failures[0]}"
     for case in cases:
         case.context_tokens = server.look.context if case.operation == "list" else None
+        if case.operation == "list" and case.tools is not None:
+            _leave_out_tools(case, server.checked)
         case.findings = [finding for finding in case.findings if finding.code not in OWN_FINDINGS]
     return cases
+
+
+def _leave_out_tools(listing: Case, server: CheckedServer) -> None:
+    """Leaves out the tools that the host's configuration keeps from the model."""
+    assert listing.tools is not None
+    listing.tools = [tool for tool in listing.tools if server.takes_tool(tool.name)]
+    listing.listing_tools = len(listing.tools)
 
 
 def _runner(target: Target, program: ProgramStart | None) -> str:

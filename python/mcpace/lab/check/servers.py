@@ -25,6 +25,13 @@ class CheckedServer:
     target: Target | None
     """``None`` where the configuration can't be resolved."""
     problem: str = ""
+    only_tools: frozenset[str] | None = None
+    """The only tools that the host takes; ``None`` for all."""
+    left_out_tools: frozenset[str] = frozenset()
+
+    def takes_tool(self, name: str) -> bool:
+        """Whether the host gives this tool of the server to the model."""
+        return name not in self.left_out_tools and (self.only_tools is None or name in self.only_tools)
 
 
 @dataclass(frozen=True)
@@ -84,4 +91,5 @@ def _checked_server(name: str, label: str, configuration: Configuration) -> Chec
         target = configured_target(label, configuration.server(name))
     except UsageProblem as error:
         problem = str(error).removeprefix(f"{configuration.path}: server {name!r}: ")
-    return CheckedServer(label, configuration.path, configuration.host.name, name, target, problem)
+    only, left_out = configuration.tool_filter(name)
+    return CheckedServer(label, configuration.path, configuration.host.name, name, target, problem, only, left_out)

@@ -10,6 +10,11 @@ from typing import Literal
 
 from mcpace.report.model.base import Model, Number, Whole
 
+LEAST_SESSIONS = 3
+"""Recorded sessions from which on a tool that nobody called is named."""
+FASTER = 0.9
+"""A start that was tried is advice where it takes less than this share of the time."""
+
 PartCode = Literal[
     "spawn", "runner", "resolve", "fetch", "install", "interpreter", "imports", "set-up", "initialize", "list"
 ]
@@ -70,6 +75,16 @@ class RecordedUse(Model):
     calls: dict[str, Whole] = {}
     """Number of calls of each tool that was called."""
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are enough sessions to name tools that nobody called."""
+        return self.sessions >= LEAST_SESSIONS
+
+    @property
+    def shows_unused_server(self) -> bool:
+        """Whether there are enough sessions, and no tool of the server was called in any of them."""
+        return self.is_enough and not self.calls
+
 
 class StartFacts(Model):
     """Facts about the starts of one server."""
@@ -108,6 +123,16 @@ class LimitedStart(Model):
     """For each server in the order of the ends, the time until it had listed its tools."""
 
 
+class AdvisedStart(Model):
+    """A start of all servers at the same time with all advice: without package runners where this is faster, and
+    without the servers that nobody called."""
+
+    servers: Whole
+    """Number of servers that were started."""
+    ready_s: list[Number]
+    """For each round the time until the last of them had listed its tools."""
+
+
 class CheckFacts(Model):
     """Facts about a whole configuration."""
 
@@ -115,5 +140,7 @@ class CheckFacts(Model):
     """For each round the time until the last of all servers, started at the same time, had listed its tools."""
     limited: LimitedStart | None = None
     """Absent where fewer servers at the same time were not tried."""
+    advised: AdvisedStart | None = None
+    """Absent where there is no advice, and where a server failed in this start."""
     switched_off: list[str] = []
     """Servers that the host doesn't start."""
