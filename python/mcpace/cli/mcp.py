@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.requirements import missing_modules
 from mcpace.lab_tools.file_access import FileAccess
 from mcpace.lab_tools.lab_process import LabProcess
 from mcpace.lab_tools.report_folder import default_report_folder, open_report_folder
@@ -48,6 +49,9 @@ def mcp(
     Tools connect to this machine's own addresses and to allowed targets. Before a tool starts a program or calls tools
     of a server, the client asks its user.
     """
+    if missing := missing_modules("lab"):
+        # The experiments run in processes of their own: without this check, each tool would fail when it is called.
+        raise ModuleNotFoundError(name=missing[0])
     if not folder.is_dir():
         raise UsageProblem(f"--folder: {folder} is not a folder")
     place = open_report_folder(reports or default_report_folder())

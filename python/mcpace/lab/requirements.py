@@ -37,7 +37,7 @@ TCP_INFO_BYTES = 192
 EXTRAS = {
     "lab": (
         ("numpy", "packaging", "rich", "toktok"),
-        "check, measure, explain, clients, servers, gate, compare, bisect, ui and demo",
+        "measure, explain, check, clients, limits, servers, gate, compare, bisect, ui, demo and mcp",
     ),
     "otel": (("opentelemetry.sdk", "prometheus_client"), "telemetry of servers; load --prometheus and --otlp"),
     "reload": (("watchfiles",), "serve --reload"),
@@ -81,8 +81,8 @@ class Piece:
 def find_pieces() -> Iterator[Piece]:
     """Checks one piece after the other."""
     yield Piece("Python", True, f"{platform.python_version()} at {sys.executable}", "all of mcpace", "")
-    for extra, (modules, adds) in EXTRAS.items():
-        missing = [module for module in modules if not _has_module(module)]
+    for extra, (_, adds) in EXTRAS.items():
+        missing = missing_modules(extra)
         found = f"without {', '.join(missing)}" if missing else ""
         yield Piece(f"mcpace[{extra}]", not missing, found, adds, f"pip install 'mcpace[{extra}]'")
     yield _uv()
@@ -92,6 +92,11 @@ def find_pieces() -> Iterator[Piece]:
     yield _cache()
     for name, (title, adds) in DEVELOPMENT.items():
         yield _program(name, title, adds, for_development=True)
+
+
+def missing_modules(extra: str) -> list[str]:
+    """Modules of an extra that are not installed."""
+    return [module for module in EXTRAS[extra][0] if not _has_module(module)]
 
 
 def _has_module(name: str) -> bool:

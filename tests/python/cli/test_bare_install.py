@@ -81,6 +81,7 @@ def test_the_list_of_commands_needs_no_extra(words: tuple[str, ...], bare: Path)
         ("bisect", "python", "--good", "1.11.0", "--bad", "1.13.0", "--target", "profile:simple"),
         ("ui",),
         ("demo",),
+        ("mcp",),
     ],
     ids=lambda words: words[0],
 )
