@@ -24,6 +24,7 @@ from typescript_types import interfaces
 from mcpace import _core
 from mcpace.cli.commands import COMMANDS, app
 from mcpace.cli.settings_file import is_settable
+from mcpace.lab.tables import schema as tables
 from mcpace.report.model import contexts
 from mcpace.report.model.run import Run
 from mcpace.report.page import model
@@ -63,7 +64,9 @@ def documents() -> dict[str, str]:
     findings = TABLE.sub(lambda _: proofs() + "\n", (ROOT / "docs" / "findings.md").read_text())
     inside = TABLE.sub(lambda _: alternatives() + "\n", (ROOT / "docs" / "inside.md").read_text())
     settings = TABLE.sub(lambda _: settable_options() + "\n", (ROOT / "docs" / "settings.md").read_text())
+    parquet = TABLE.sub(lambda _: tables.document() + "\n", (ROOT / "docs" / "parquet.md").read_text())
     return {
+        "docs/parquet.md": parquet,
         "docs/settings.md": settings,
         "docs/cli.md": command_line(),
         "docs/run.schema.json": json.dumps(schema, indent=1) + "\n",

@@ -53,7 +53,7 @@ SECTIONS = {
     "Look at results": {
         "report": "Show a saved run on the terminal or as HTML.",
         "ui": "Look at a folder of runs in the browser.",
-        "export": "Write a recording as HAR, a Chrome trace or OTLP spans.",
+        "export": "Write recordings as HAR, Chrome trace, OTLP spans or Parquet.",
         "demo": "Find a real regression, on this machine alone.",
     },
     "Set up": {
@@ -66,6 +66,8 @@ SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in
 COMMANDS = tuple(SUMMARIES)
 LAB_PACKAGES = ("numpy", "packaging", "rich", "toktok", "uv")
 """Modules of the extra ``lab``, which most commands need."""
+EXTRA_OF = {**dict.fromkeys(LAB_PACKAGES, "lab"), "pyarrow": "parquet", "duckdb": "parquet"}
+"""Extra that installs each module."""
 COMPLETE_VARIABLE = "_MCPACE_COMPLETE"
 """Environment variable with which a shell's completion script asks for completions."""
 SERVE = "serve"
@@ -215,15 +217,18 @@ def _run_command(command: Callable[[], object]) -> int:
     except _lab_error() as error:
         return _report_error(str(error), error.exit_code)
     except ModuleNotFoundError as error:
-        if error.name not in LAB_PACKAGES:
+        if error.name not in EXTRA_OF:
             raise
-        missing = f"this command needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
+        missing = (
+            f"this command needs {error.name}, which is not installed: pip install 'mcpace[{EXTRA_OF[error.name]}]'"
+        )
         return _report_error(missing, UNREACHABLE)
     except ImportError as error:
         package = _broken_package(error)
         if package is None:
             raise
-        broken = f"{package} cannot be loaded ({_first_cause(error)}): install what is missing, or 'mcpace[lab]' anew"
+        install = f"install what is missing, or 'mcpace[{EXTRA_OF[package]}]' anew"
+        broken = f"{package} cannot be loaded ({_first_cause(error)}): {install}"
         return _report_error(broken, UNREACHABLE)
     except _core.UsageProblem as error:
         return _report_error(str(error), USAGE)
@@ -246,10 +251,10 @@ def _lab_error() -> type[Any]:
 
 
 def _broken_package(error: ImportError) -> str | None:
-    """The package of the extra ``lab`` in whose import the error was raised, such as for a library of the system."""
+    """The package of an extra in whose import the error was raised, such as for a library of the system."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     modules = {frame.f_globals.get("__name__", "").partition(".")[0] for frame in frames}
-    return next((package for package in LAB_PACKAGES if package in modules), None)
+    return next((package for package in EXTRA_OF if package in modules), None)
 
 
 def _first_cause(error: BaseException) -> BaseException:

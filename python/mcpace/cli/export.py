@@ -1,4 +1,4 @@
-"""``mcpace export``: converts a recording to formats of other tools."""
+"""``mcpace export``: converts recordings to formats of other tools."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import tempfile
 import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from mcpace.cli.file_kind import load_recording
 from mcpace.cli.notes import inform, note
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.processes.interruption import defer_interrupt
+from mcpace.lab.recording_files import find_recordings, name_file
 from mcpace.lab.targets import redact_url
 from mcpace.report.words.quantities import clean, count
 
@@ -34,7 +36,13 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="A recording (.jsonl.zst), from `record`.")],
+    recordings: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORDING...",
+            help="A recording (.jsonl.zst), from `record`; for --parquet also several, or a folder.",
+        ),
+    ],
     har: Annotated[
         Path | None, typer.Option(metavar="FILE", help="HAR 1.2, for a browser's network panel; HTTP only.")
     ] = None,
@@ -45,11 +53,33 @@ def export(
         str | None,
         typer.Option(metavar="FILE|URL", help="OTLP spans: JSON lines, or a collector's http://HOST:4318/v1/traces."),
     ] = None,
+    parquet: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|URL", help="Tables in Parquet files below a folder or in a store, s3://BUCKET/FOLDER."
+        ),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the server in the tables. [default: made of its address]"),
+    ] = None,
 ) -> None:
-    """Write a recording as HAR, as a Chrome trace or as OTLP spans. Redacted values stay redacted."""
+    """Write a recording as HAR, as a Chrome trace, as OTLP spans or as tables in Parquet files. Redacted values stay
+    redacted.
+
+    --parquet takes several recordings and folders of recordings. A second export of a recording replaces the first.
+    """
+    if source is not None and parquet is None:
+        raise UsageProblem("--source belongs to --parquet")
+    if har is None and trace is None and otlp is None and parquet is None:
+        raise UsageProblem("say what to export: --har FILE, --trace FILE, --otlp FILE|URL or --parquet FOLDER")
+    if parquet is not None:
+        _write_tables(recordings, parquet, source)
     if har is None and trace is None and otlp is None:
-        raise UsageProblem("say what to export: --har FILE, --trace FILE or --otlp FILE|URL")
-    loaded = load_recording(recording)
+        return
+    if len(recordings) > 1:
+        raise UsageProblem("--har, --trace and --otlp take one recording; only --parquet takes several")
+    loaded = load_recording(recordings[0])
     if loaded.partial:
         note("the recording's end is missing; what there is, is exported")
     for format_, place in (("har", har), ("trace", trace)):
@@ -59,6 +89,36 @@ def export(
         _send_spans(loaded, otlp)
     elif otlp is not None:
         _write_export(loaded, "otlp", Path(otlp))
+
+
+def _write_tables(paths: list[Path], place: str, source: str | None) -> None:
+    """Writes the tables of all recordings. One of several that is broken is named and left out."""
+    # Imported late: it needs an extra.
+    from mcpace.lab.tables.write import open_store, write_recording
+
+    store, files = open_store(place), find_recordings(paths)
+    rows: Counter[str] = Counter()
+    done = 0
+    for path in files:
+        try:
+            loaded = load_recording(path)
+            with defer_interrupt():
+                rows.update(write_recording(store, loaded, path, source))
+        except UsageProblem as problem:
+            if len(files) == 1:
+                raise UsageProblem(name_file(problem, path)) from problem
+            note(f"left out: {name_file(problem, path)}")
+            continue
+        done += 1
+        if loaded.partial:
+            note(f"{clean(path)}: the recording's end is missing; what there is, is exported")
+        del loaded  # the next recording needs the memory
+    if not done:
+        raise UsageProblem("none of the recordings could be read")
+    told = ", ".join(f"{table} {number:,}" for table, number in rows.items())
+    inform(
+        f"exported {count(done, 'recording')} to {clean(redact_url(place) if '://' in place else place)}; rows: {told}"
+    )
 
 
 def _write_export(recording: _core.Recording, format_: str, path: Path) -> None:

@@ -40,6 +40,7 @@ EXTRAS = {
         "measure, explain, check, clients, limits, servers, gate, compare, bisect, ui, demo and mcp",
     ),
     "otel": (("opentelemetry.sdk", "prometheus_client"), "telemetry of servers; load --prometheus and --otlp"),
+    "parquet": (("pyarrow", "duckdb"), "export --parquet"),
     "reload": (("watchfiles",), "serve --reload"),
     "routes": (("starlette",), "custom routes and ASGI applications beside a server"),
     "django": (("django", "rest_framework"), "servers in a Django project"),

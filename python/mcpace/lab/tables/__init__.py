@@ -1,0 +1,1 @@
+"""Recordings as tables in Parquet files, and questions to these tables."""
