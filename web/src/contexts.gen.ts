@@ -66,6 +66,19 @@ export interface ClientBuiltPerCall {
   tool?: string;
 }
 
+/** Facts of ``client-time-out``. The client gives its requests up after one time, before their answers come. */
+export interface ClientTimeOut {
+  answered_later?: number;
+  calls?: number;
+  counted_from?: "beginning" | "last-event";
+  layer?: "call" | "head" | "body";
+  longest_answer_ns?: number;
+  of_calls?: number;
+  sign?: "cancelled" | "closed" | "repeated" | "call-failed";
+  time_out_ns?: number;
+  tool?: string;
+}
+
 /** Facts of ``clustered-stream-lifetime``. Streams end at one fixed age. */
 export interface ClusteredStreamLifetime {
   age_ns?: number;
@@ -323,6 +336,16 @@ export interface PoolWait {
   pool?: string;
   server_ns?: number;
   tool?: string;
+}
+
+/** Facts of ``progress-ignored``. The client's time-out ends requests for which the server sends progress. */
+export interface ProgressIgnored {
+  calls?: number;
+  notifications?: number;
+  silence_ns?: number;
+  time_out_ns?: number;
+  tool?: string;
+  without_progress?: number;
 }
 
 /** Facts of ``rebuilt-per-request``. Processor time a request grows with the number of tools. */
@@ -602,6 +625,8 @@ export interface Contexts {
   "packet-loss": PacketLoss;
   "slow-reader": SlowReader;
   "buffered-stream": BufferedStream;
+  "client-time-out": ClientTimeOut;
+  "progress-ignored": ProgressIgnored;
   "clustered-stream-lifetime": ClusteredStreamLifetime;
   "thread-pool-saturation": ThreadPoolSaturation;
   "completion-waves": CompletionWaves;

@@ -26,7 +26,8 @@ pub enum MessageKind {
 pub struct MessageNote {
     /// Which kind.
     pub kind: MessageKind,
-    /// The id as its JSON token (`7`, `"a"`), where there is one.
+    /// The id as its JSON token (`7`, `"a"`), where there is one: of `notifications/cancelled` the id of the request that it
+    /// names, of `notifications/progress` the progress token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The method of a request or notification.
@@ -145,6 +146,10 @@ impl MessageNote {
                 self.arguments = named.arguments.map(|arguments| digest_bytes(arguments.get().as_bytes()));
                 self.name = named.name.or(named.uri);
             }
+            if matches!(method, "notifications/cancelled" | "notifications/progress") {
+                let subject: SubjectParams<'_> = serde_json::from_str(params.get()).unwrap_or_default();
+                self.id = subject.request.or(subject.token).map(|id| id.get().to_owned());
+            }
         }
     }
 
@@ -208,6 +213,15 @@ struct NamedParams<'a> {
     arguments: Option<&'a RawValue>,
 }
 
+/// The part of a notification's `params` that names the request that it is about.
+#[derive(Default, Deserialize)]
+struct SubjectParams<'a> {
+    #[serde(borrow, default, rename = "requestId")]
+    request: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "progressToken")]
+    token: Option<&'a RawValue>,
+}
+
 /// The part of a result that the outline keeps.
 #[derive(Default, Deserialize)]
 struct ResultShape<'a> {
@@ -235,6 +249,18 @@ struct ResultMeta<'a> {
 mod tests {
     use super::*;
     use crate::Nanos;
+
+    #[test]
+    fn a_notification_about_a_request_names_it() {
+        let id = |json: &str| MessageNote::of(json.as_bytes())[0].id.clone();
+        let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+        assert_eq!(id(cancelled).as_deref(), Some("7"));
+        let progress =
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"a","progress":1}}"#;
+        assert_eq!(id(progress).as_deref(), Some("\"a\""));
+        assert_eq!(id(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":null}}"#), None);
+        assert_eq!(id(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"requestId":7}}"#), None);
+    }
 
     #[test]
     fn a_call_is_outlined_by_id_method_and_tool() {

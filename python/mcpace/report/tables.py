@@ -6,13 +6,14 @@ A cell is readable text that contains figures of the run.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mcpace.report.gateway_tables import gateway_tables
 from mcpace.report.groups import targets
 from mcpace.report.model.drift import Drift
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.processes import HostProcesses
+from mcpace.report.model.recording import MethodFacts
 from mcpace.report.model.run import Case, Run
 from mcpace.report.model.tokens import ContextTokens
 from mcpace.report.replica_tables import replica_tables
@@ -323,3 +324,24 @@ def _method_table(run: Run) -> Iterator[Table]:
     columns = ("method", "requests", "median", "slowest", *(("processor",) if is_watched else ()), "sent", "received")
     notes = [f"{len(facts.methods) - MOST_METHODS} more methods."] if len(facts.methods) > MOST_METHODS else []
     yield Table("What the client asked", columns, rows, notes=notes)
+    yield from _result_table(facts.methods)
+
+
+def _result_table(methods: Sequence[MethodFacts]) -> Iterator[Table]:
+    """Tokens and bytes of the results of each tool, the largest results first."""
+    sized = [(one, one.result_tokens) for one in methods if one.result_tokens is not None]
+    if not sized:
+        return
+    sized.sort(key=lambda one: (-(one[1].largest or 0), -(one[1].largest_bytes or 0)))
+    rows: list[tuple[str, ...]] = []
+    for method, found in sized[:MOST_METHODS]:
+        number = f"{found.results:,}" + (f", {found.cut:,} cut" if found.cut else "")
+        counts = ["–" if value is None else f"{value:,}" for value in (found.median, found.largest)]
+        sizes = ["–" if value is None else size(value) for value in (found.median_bytes, found.largest_bytes)]
+        rows.append((clean(method.name or "", 40), number, f"{found.counted:,}", *counts, *sizes))
+    columns = ("tool", "results", "counted", "tokens, median", "largest", "bytes, median", "largest")
+    notes = [f"{len(sized) - MOST_METHODS} more tools."] if len(sized) > MOST_METHODS else []
+    if any(found.cut for _, found in sized):
+        notes.append("Results that --body-limit cut have bytes and no tokens.")
+    notes.append("Tokens of o200k_base; of each tool a sample of results is counted, the largest among them.")
+    yield Table("Results of tools", columns, rows, notes=notes)

@@ -348,6 +348,40 @@ ROWS = (
         "none: it is proxies (nginx), not SDKs",
     ),
     Row(
+        "client-time-out",
+        hand(
+            "time_outs",
+            "calls_that_end_at_one_age_before_their_head_are_timed_out",
+            "a_person_who_cancels_is_no_time_out",
+        ),
+        live(
+            "time_outs",
+            "a_stdio_client_that_gives_up_at_one_age_is_timed_out",
+            "a_person_who_cancels_once_is_not_timed_out",
+        ),
+        release(
+            "releases_that_give_up_are_named",
+            "releases_that_wait_long_enough_are_not_named",
+            file="test_findings_time_outs",
+        ),
+        "python mcp 1.30.0 and typescript 1.32.2 with a time-out of 2 s (control: 20 s), at profile:limits",
+    ),
+    Row(
+        "progress-ignored",
+        hand(
+            "time_outs",
+            "progress_that_does_not_extend_a_time_out_is_ignored",
+            "progress_that_extends_a_time_out_is_heard",
+        ),
+        None,
+        release(
+            "progress_does_not_keep_typescript_waiting",
+            "typescript_that_resets_its_time_out_on_progress_waits",
+            file="test_findings_time_outs",
+        ),
+        "typescript 1.32.2 (control: `resetTimeoutOnProgress`), at profile:limits",
+    ),
+    Row(
         "clustered-stream-lifetime",
         hand("streams", "who_closes_tells_a_clients_time_out_from_an_edge", "streams_of_any_age_are_healthy"),
         live(

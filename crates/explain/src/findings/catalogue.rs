@@ -270,6 +270,10 @@ causes! {
         SlowReader = "slow-reader" in Transport by transport::slow_reader::find;
         /// Progress comes all at once, with the result.
         BufferedStream = "buffered-stream" in Transport by transport::buffered_stream::find;
+        /// The client gives its requests up after one time, before their answers come.
+        ClientTimeOut = "client-time-out" in Waiting by waiting::client_time_out::find;
+        /// The client's time-out ends requests for which the server sends progress.
+        ProgressIgnored = "progress-ignored" in Waiting by waiting::progress_ignored::find;
         /// Streams end at one fixed age.
         ClusteredStreamLifetime = "clustered-stream-lifetime" in Transport by transport::clustered_stream_lifetime::find;
         /// Requests wait for a pool of the server's to have room, whatever they ask.

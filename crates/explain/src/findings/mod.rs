@@ -8,6 +8,7 @@ mod behind;
 mod catalogue;
 mod chance;
 mod concurrency;
+mod equal_ages;
 mod groups;
 mod hidden_work;
 mod inside;

@@ -157,6 +157,8 @@ closed! {
         AlternativeMeasured,
         /// The kernel told of the connections of the server's program.
         ConnectionsSeen,
+        /// Requests without progress were given up after the same time.
+        SameWithoutProgress,
     }
 }
 
@@ -321,6 +323,10 @@ closed! {
         AskUncompressed,
         /// Raise the client's time-out for bodies: it is wrong if streams end at the same age.
         RaiseStreamTimeout,
+        /// Raise the client's time-out for requests: it is wrong if it gives up after the same time.
+        RaiseRequestTimeout,
+        /// Send no progress: it is wrong if the client gives up sooner.
+        SendNoProgress,
         /// Allow the client more connections: it is wrong if requests still wait.
         RaiseConnectionLimit,
         /// Let the client keep its listing (a cache, or one listing a session): it is wrong if as many are fetched.

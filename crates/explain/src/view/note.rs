@@ -6,7 +6,8 @@ use mcpace_record::{Digest, MessageKind, ServerTiming};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note<'a> {
     pub(super) outline: &'a NoteOutline<'a>,
-    /// The id as its JSON token (`7`, `"a"`), where there is one.
+    /// The id as its JSON token (`7`, `"a"`), where there is one: of `notifications/cancelled` the id of the request that it
+    /// names, of `notifications/progress` the progress token.
     pub id: Option<&'a str>,
     /// Identity of `params` (requests) or `result` (results).
     pub content: Option<Digest>,

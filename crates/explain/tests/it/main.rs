@@ -29,6 +29,7 @@ mod sessions;
 mod simulation;
 mod slow_start;
 mod streams;
+mod time_outs;
 mod traces;
 mod transport;
 mod view;
@@ -68,6 +69,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         concurrency::cases(),
         ways::cases(),
         streams::cases(),
+        time_outs::cases(),
         network::cases(),
         measurement::cases(),
         inside::cases(),

@@ -93,7 +93,7 @@ fn a_client_that_says_that_it_gave_up_needs_no_operation() {
         }
         codes(&script.recording())
     };
-    assert_eq!(calls(true), ["retried-execution"]);
+    assert_eq!(calls(true), ["retried-execution", "client-time-out"]);
     assert_eq!(calls(false), [""; 0]);
 }
 

@@ -12,8 +12,10 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from mcpace import _core
+from mcpace.lab import token_findings
 from mcpace.lab.clients.trials_to_cases import NANOS, Facts, Trial, operation_cases
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.explain.result_sizes import result_tokens
 from mcpace.lab.inside.tool_time import tool_time
 from mcpace.lab.machine import new_run
 from mcpace.report.model.recording import (
@@ -92,11 +94,17 @@ def _explained_run(explained: _core.Explained, file: Path, behind: Sequence[Path
     options = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
     run = new_run("recording", options)
     run.cases = _explained_cases(explained, file.name)
+    methods = [_method_facts(one) for one in explained.methods]
+    sizes = result_tokens(file, explained.events)
+    for method in methods:
+        if method.method == "tools/call" and method.name is not None:
+            method.result_tokens = sizes.get(method.name)
+    token_findings.add_result_findings(run.cases, sizes)
     run.recording = RecordingFacts(
         events=explained.events,
         lost=explained.lost,
         cut_off=explained.partial,
-        methods=[_method_facts(one) for one in explained.methods],
+        methods=methods,
         starts_s=explained.starts,
         exits=[_exit_facts(one) for one in explained.exits],
         spans=_span_facts(explained),

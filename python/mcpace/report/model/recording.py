@@ -6,6 +6,7 @@ Design constraint: data only.
 from __future__ import annotations
 
 from mcpace.report.model.base import Model, Number, Whole
+from mcpace.report.model.tokens import ResultTokens
 
 
 class MethodFacts(Model):
@@ -29,6 +30,8 @@ class MethodFacts(Model):
     reply_bytes: Whole
     """Bytes of all replies."""
     largest_reply_bytes: Whole
+    result_tokens: ResultTokens | None = None
+    """Tokens and bytes of the tool's results, where they were counted."""
 
 
 class ExitFacts(Model):

@@ -27,6 +27,23 @@ class ToolTokens(Model):
     """Size of the whole entry as JSON, in bytes."""
 
 
+class ResultTokens(Model):
+    """The results of one tool in a recording."""
+
+    results: Whole
+    cut: Whole = 0
+    """Results whose whole text was not recorded. They have bytes and no tokens."""
+    counted: Whole
+    """Results whose tokens were counted, the largest among them."""
+    median: Whole | None = None
+    """Tokens of the median result among the counted ones."""
+    largest: Whole | None = None
+    """Tokens of the counted result that has most."""
+    median_bytes: Whole | None = None
+    """Size of the median reply, over all results."""
+    largest_bytes: Whole | None = None
+
+
 class ContextTokens(Model):
     """Tokens of everything else that a server gives to a host."""
 

@@ -30,6 +30,8 @@ DISPROOFS: dict[str, str] = {
     "bypass-proxy": "Ask the server directly, without any proxy: wrong if the stream is the same.",
     "ask-uncompressed": "Ask without Accept-Encoding: wrong if progress still comes all at once.",
     "raise-stream-timeout": "Raise the client's time-out for bodies: wrong if streams end at the same age.",
+    "raise-request-timeout": "Raise the client's time-out for requests: wrong if it gives up after the same time.",
+    "send-no-progress": "Send no progress: wrong if the client gives up sooner.",
     "raise-connection-limit": "Allow the client more connections: wrong if requests still wait.",
     "call-from-second-session": (
         "Call from a second session at the same time: this tells a blocked session from a blocked server."

@@ -136,6 +136,7 @@ REASONS: dict[str, str] = {
     "pauses-reported": "the runtime of the server's language reported its pauses",
     "alternative-measured": "the stacks show the library, and the quicker one was measured for one use of it",
     "connections-seen": "the kernel told of the server's connections",
+    "same-without-progress": "requests without progress were given up after the same time",
     "calls-left-late": "calls that were due left late although a user was free",
     "threads-had-no-time": "the generator's threads had no time left",
     "tokens-counted": "the tokens were counted with a tokenizer",

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use mcpace_record::{Digest, Nanos, ReplyEnding};
+use mcpace_record::{Digest, ExchangeId, Nanos, ReplyEnding};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
@@ -115,6 +115,12 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     found
 }
 
+/// Requests that were given up after a round time and sent again, each with the time at which it was given up.
+pub(in crate::findings) fn given_up_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<(ExchangeId, Stamp)> {
+    let retries = after_timeouts(scene, &find_executions(scene));
+    retries.iter().filter_map(|retry| Some((retry.first.exchange.id, retry.given_up?))).collect()
+}
+
 fn find_executions<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Execution<'s, 'a>> {
     let calls = scene.view.exchanges.iter().filter_map(|exchange| {
         let [note] = exchange.messages else { return None };
@@ -185,7 +191,8 @@ fn answered_before(exchange: &Exchange<'_>, at: Nanos) -> bool {
     exchange.answer.is_some() && exchange.completed().is_none_or(|completed| completed.at <= at)
 }
 
-fn is_round(time: Nanos) -> bool {
+/// Whether `time` is one that people choose for a time-out.
+pub(in crate::findings) fn is_round(time: Nanos) -> bool {
     let step = if time < FINE_TIMEOUT { SHORTEST_TIMEOUT } else { Nanos(SHORTEST_TIMEOUT.0 * 5) };
     let (late, early) = (time.0 % step.0, step.0 - time.0 % step.0);
     time + TIMER.1 >= SHORTEST_TIMEOUT && (late <= TIMER.0.0 || early <= TIMER.1.0)

@@ -3,15 +3,17 @@
 //! that closes tells which.
 //!
 //! A stream that ends with its client's session ends rightly: only ends after which the session goes on count, and replies
-//! that end without their result.
+//! that end without their result. Requests that `client-time-out` names are left out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use mcpace_record::{Closer, Nanos, ReplyEnding};
+use mcpace_record::{Closer, ExchangeId, Nanos, ReplyEnding};
 
 use super::{ClusteredStreamLifetime, CountedFrom};
+use crate::findings::equal_ages;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::waiting::time_outs::TimeOut;
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity};
 use crate::view::{Exchange, ReplyShape, Stamp, View};
 
@@ -44,7 +46,9 @@ struct Cut<'e, 'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let cuts = stream_cuts(scene.view);
+    let named: HashSet<ExchangeId> = scene.time_outs.iter().flat_map(TimeOut::exchange_ids).collect();
+    let mut cuts = stream_cuts(scene.view);
+    cuts.retain(|cut| !named.contains(&cut.exchange.id));
     let by = |closer| cuts.iter().filter(|cut| cut.by == closer).collect::<Vec<_>>();
     let mut found = Vec::new();
     for closer in [Closer::Client, Closer::Server] {
@@ -68,19 +72,8 @@ fn largest_cluster<'c, 'e, 'a>(
     cuts: &[&'c Cut<'e, 'a>],
     age: impl Fn(&Cut<'e, 'a>) -> Nanos,
 ) -> Vec<(&'c Cut<'e, 'a>, Nanos)> {
-    let mut ages: Vec<(&Cut<'_, '_>, Nanos)> = cuts.iter().map(|cut| (*cut, age(cut))).collect();
-    ages.retain(|(_, age)| *age >= YOUNGEST);
-    ages.sort_by_key(|(cut, age)| (*age, cut.end.event));
-    let (mut best, mut from) = (0..0, 0);
-    for to in 0..ages.len() {
-        while ages[to].1.since(ages[from].1) > SPREAD.max(Nanos(ages[from].1.0 / 50)) {
-            from += 1;
-        }
-        if to + 1 - from > best.len() {
-            best = from..to + 1;
-        }
-    }
-    if best.len() * 5 < ages.len() * 3 { Vec::new() } else { ages[best].to_vec() }
+    let ages = cuts.iter().map(|cut| (*cut, age(cut))).filter(|(_, age)| *age >= YOUNGEST);
+    equal_ages::largest_cluster(ages, |age| SPREAD.max(Nanos(age.0 / 50)))
 }
 
 fn stream_cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {

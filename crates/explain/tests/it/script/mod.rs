@@ -25,7 +25,7 @@ pub(crate) struct Post {
     pub(crate) sending: f64,
     /// The client's connection; the recorder's own one behind it is this plus 100.
     pub(crate) conn: u64,
-    /// JSON-RPC id; none for a notification.
+    /// JSON-RPC id; of a notification the id of the request that it is about, if it is about one.
     pub(crate) id: Option<u64>,
     pub(crate) method: &'static str,
     pub(crate) name: Option<&'static str>,
@@ -54,6 +54,12 @@ pub(crate) struct Post {
     pub(crate) asks_to_close: bool,
     /// `_meta.traceparent` of the request.
     pub(crate) traceparent: Option<String>,
+}
+
+impl Post {
+    fn is_notification(&self) -> bool {
+        self.id.is_none() || self.method.starts_with("notifications/")
+    }
 }
 
 /// Times at the server's side.
@@ -292,7 +298,7 @@ impl Script {
         };
         let messages: Vec<MessageNote> = match from {
             LineFrom::Client => message.iter().map(asked).collect(),
-            _ => message.iter().map(|post| post.id.map_or_else(|| asked(post), |_| answered(post))).collect(),
+            _ => message.iter().map(|post| if post.is_notification() { asked(post) } else { answered(post) }).collect(),
         };
         // A reply is another text than its request.
         let digest = digest_bytes(format!("{from:?} {text}").as_bytes());
@@ -497,10 +503,7 @@ fn body(post: &Post) -> String {
 }
 
 pub(crate) fn asked(post: &Post) -> MessageNote {
-    let kind = match post.id {
-        Some(_) => MessageKind::Request,
-        None => MessageKind::Notification,
-    };
+    let kind = if post.is_notification() { MessageKind::Notification } else { MessageKind::Request };
     let (method, name) = (Some(post.method.to_owned()), post.name.map(str::to_owned));
     let arguments = post.arguments.map(Digest::new);
     let traceparent = post.traceparent.clone();
