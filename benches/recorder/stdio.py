@@ -54,7 +54,7 @@ def _measure(name: str, spinners: int, pairs: int) -> bool:
                 _call(direct), _call(recorded)
             for _ in range(spinners):
                 stack.enter_context(_running([sys.executable, "-c", SPINNER]))
-            without, with_recorder = [], []
+            without, with_recorder = list[int](), list[int]()
             for pair in range(pairs):
                 for server in (direct, recorded) if pair % 2 else (recorded, direct):
                     (without if server is direct else with_recorder).append(_call(server))
