@@ -24,6 +24,12 @@ Follows = Literal["token", "session", "everything", "processor-time"]
 GeneratorLimit = Literal["late-starts", "threads-busy"]
 """The sign by which a load generator was seen to be the limit."""
 
+GiveUpLayer = Literal["call", "head", "body"]
+"""The stage of a request at which a client gives it up."""
+
+GiveUpSign = Literal["cancelled", "closed", "repeated", "call-failed"]
+"""How a client gives a request up."""
+
 HoldReason = Literal["authorization-lock", "stream-first"]
 """Why a client holds its requests."""
 
@@ -825,6 +831,48 @@ class BufferedStream(Context):
     """Replies whose progress came at once."""
 
 
+class ClientTimeOut(Context):
+    """Facts of ``client-time-out``. The client gives its requests up after one time, before their answers come."""
+
+    code: ClassVar[str] = "client-time-out"
+    answered_later: Whole | None = None
+    """Requests whose answer came after the client had given them up."""
+    calls: Whole | None = None
+    """Requests that the client gave up after this time."""
+    counted_from: CountedFrom | None = None
+    """The event that the time-out counts from."""
+    layer: GiveUpLayer | None = None
+    """The stage of the request at which the client gave up most of them."""
+    longest_answer_ns: Whole | None = None
+    """The longest time from a request to such an answer."""
+    of_calls: Whole | None = None
+    """Requests for the same."""
+    sign: GiveUpSign | None = None
+    """How the client gave up most of them."""
+    time_out_ns: Whole | None = None
+    """The time-out: the median of the times after which the client gave up."""
+    tool: str | None = None
+    """The tool, prompt or resource, if all of them asked for one."""
+
+
+class ProgressIgnored(Context):
+    """Facts of ``progress-ignored``. The client's time-out ends requests for which the server sends progress."""
+
+    code: ClassVar[str] = "progress-ignored"
+    calls: Whole | None = None
+    """Requests with progress that the client gave up."""
+    notifications: Whole | None = None
+    """Progress notifications of these requests."""
+    silence_ns: Whole | None = None
+    """The longest time from the last progress to the end of a request's wait."""
+    time_out_ns: Whole | None = None
+    """The time after which the client gave up, from the request."""
+    tool: str | None = None
+    """The tool, prompt or resource, if all of them asked for one."""
+    without_progress: Whole | None = None
+    """Requests without progress that the client gave up after the same time."""
+
+
 class ClusteredStreamLifetime(Context):
     """Facts of ``clustered-stream-lifetime``. Streams end at one fixed age."""
 
@@ -1106,6 +1154,8 @@ CONTEXTS: dict[str, tuple[type[Context], ...]] = {
     "packet-loss": (PacketLoss,),
     "slow-reader": (SlowReader,),
     "buffered-stream": (BufferedStream,),
+    "client-time-out": (ClientTimeOut,),
+    "progress-ignored": (ProgressIgnored,),
     "clustered-stream-lifetime": (ClusteredStreamLifetime,),
     "thread-pool-saturation": (ThreadPoolSaturation,),
     "completion-waves": (CompletionWaves,),
