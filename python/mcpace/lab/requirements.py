@@ -37,10 +37,10 @@ TCP_INFO_BYTES = 192
 EXTRAS = {
     "lab": (
         ("numpy", "packaging", "rich", "toktok"),
-        "measure, explain, check, clients, limits, servers, gate, compare, bisect, ui, demo and mcp",
+        "measure, explain, check, clients, limits, servers, gate, compare, gateway, replicas, bisect, ui, demo and mcp",
     ),
     "otel": (("opentelemetry.sdk", "prometheus_client"), "telemetry of servers; load --prometheus and --otlp"),
-    "parquet": (("pyarrow", "duckdb"), "export --parquet"),
+    "parquet": (("pyarrow",), "export --parquet"),
     "reload": (("watchfiles",), "serve --reload"),
     "routes": (("starlette",), "custom routes and ASGI applications beside a server"),
     "django": (("django", "rest_framework"), "servers in a Django project"),

@@ -78,6 +78,8 @@ def test_the_list_of_commands_needs_no_extra(words: tuple[str, ...], bare: Path)
         ("servers", "python"),
         ("gate", "profile:simple", "--base", "profile:simple"),
         ("compare", "a.json", "b.json"),
+        ("gateway", "--direct", "profile:simple", "--through", "serve:proxy {direct}"),
+        ("replicas", "2", "--", "true"),
         ("bisect", "python", "--good", "1.11.0", "--bad", "1.13.0", "--target", "profile:simple"),
         ("ui",),
         ("demo",),

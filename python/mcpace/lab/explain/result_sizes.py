@@ -1,8 +1,8 @@
 """Tokens and bytes of the results of tools in a recording.
 
-Design constraint: the time is bounded. A recording with more than ``MOST_EVENTS`` events is not read for it. Of each
-tool a sample of results is counted: the largest, and others spread evenly over the recording. Results whose text the
-recorder cut, or did not keep, have bytes and no tokens.
+Design constraint: the time is bounded. A recording with more than ``MOST_EVENTS`` events is not read for it. A
+sample of the results of each tool is counted: the largest, and others spread evenly over the recording. Results whose
+text the recorder cut, or did not keep, have bytes and no tokens.
 """
 
 from __future__ import annotations

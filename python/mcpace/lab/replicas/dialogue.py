@@ -78,5 +78,5 @@ class Dialogue:
 
 
 def reason(problem: BaseException) -> str:
-    """What a failed request told its caller."""
+    """The reason that a failed request told its caller."""
     return str(problem.args[1] if len(problem.args) > 1 else problem)

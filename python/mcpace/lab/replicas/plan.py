@@ -20,7 +20,7 @@ DEFAULT_DURATION_S = 6.0
 
 @dataclass(frozen=True)
 class ReplicasPlan:
-    """What is started, and what is tried."""
+    """The copies that are started, and the requests that are tried."""
 
     command: tuple[str, ...]
     copies: int

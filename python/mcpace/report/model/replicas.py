@@ -12,12 +12,12 @@ from mcpace.report.model.base import Model, Number, Whole
 Policy = Literal["round-robin", "least-connections", "session", "cookie"]
 """How the balancer chooses a copy. ``session``: by the id of the session; ``cookie``: by its own cookie."""
 Event = Literal["steady", "killed", "added", "rolled"]
-"""What happened to the copies before the step: nothing, one was killed, one was added, all were replaced."""
+"""Event before the step: none, a copy was killed, a copy was added, all copies were replaced."""
 StepName = Literal["connect", "list", "call", "question", "listen", "in-flight", "reconnect"]
 """``in-flight``: a call that waits at a copy while the copy is killed or replaced. ``reconnect``: a new session and a
 call in it."""
 Need = Literal["affinity", "shared-sessions", "shared-key"]
-"""What would make a step work; the words are in :mod:`mcpace.report.words.replicas`."""
+"""Change that would make a step work; the words are in :mod:`mcpace.report.words.replicas`."""
 
 
 class ReplicaStep(Model):

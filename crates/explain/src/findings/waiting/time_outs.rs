@@ -159,7 +159,7 @@ fn time_of(facts: &Facts<'_, '_>, give_ups: &[GiveUp<'_, '_>]) -> Option<CommonT
     let from_beginning = largest_cluster(ages.filter(|(_, age)| *age >= SHORTEST), spread);
     let from_last = largest_cluster(silences.filter(|(_, age)| *age >= SHORTEST), spread);
     let best = [(CountedFrom::Beginning, from_beginning), (CountedFrom::LastEvent, from_last)];
-    // Of equal clusters the first: silence from the beginning is both.
+    // The first of equal clusters: silence from the beginning is both.
     let (from, members) = best.into_iter().rev().max_by_key(|(_, members)| members.len())?;
     let time = members.get(members.len() / 2)?.1;
     let of = |at: &usize| &give_ups[*at];
