@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
-from mcpace.report.words.quantities import clean
 
 ENDINGS = (".jsonl", ".jsonl.zst")
 
@@ -25,7 +24,7 @@ def find_recordings(paths: Iterable[Path]) -> list[Path]:
         below = sorted(_recordings_below(path))
         if not below:
             raise UsageProblem(
-                f"{clean(path)} has no recordings ({' or '.join(ENDINGS)}): mcpace record and mcpace wrap make some"
+                f"{path} has no recordings ({' or '.join(ENDINGS)}): mcpace record and mcpace wrap make some"
             )
         found += below
     return list(dict.fromkeys(found))
@@ -34,7 +33,7 @@ def find_recordings(paths: Iterable[Path]) -> list[Path]:
 def name_file(problem: Exception, path: Path) -> str:
     """The sentence of ``problem``, which names the file in any case."""
     sentence = str(problem)
-    return sentence if str(path) in sentence else f"{clean(path)}: {sentence}"
+    return sentence if str(path) in sentence else f"{path}: {sentence}"
 
 
 def _recordings_below(folder: Path) -> Iterable[Path]:

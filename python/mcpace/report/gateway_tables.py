@@ -41,7 +41,7 @@ def _quantile_table(facts: GatewayFacts) -> Table:
 def _ledger_table(facts: GatewayFacts) -> Table:
     rows: list[tuple[str, ...]] = [
         (
-            one.part,
+            clean(one.part, 40),
             duration(one.direct_s),
             duration(one.through_s),
             signed(one.through_s - one.direct_s),

@@ -39,7 +39,7 @@ def _steps_table(facts: ReplicasFacts, revision: str) -> Table:
     ]
     notes = notes if any(step.lost for step in steps) else []
     notes += [f"Seen: {text}" for text in seen[:4]]
-    return Table(f"Revision {revision}", ("", *(POLICIES[one] for one in policies)), rows, notes=notes)
+    return Table(f"Revision {clean(revision, 20)}", ("", *(POLICIES[one] for one in policies)), rows, notes=notes)
 
 
 def _load_table(facts: ReplicasFacts) -> Table:
@@ -55,7 +55,7 @@ def _load_table(facts: ReplicasFacts) -> Table:
 
 
 def _load_row(load: ReplicaLoad) -> tuple[str, ...]:
-    name = f"{load.revision}, {POLICIES[load.policy]}"
+    name = f"{clean(load.revision, 20)}, {POLICIES[load.policy]}"
     if load.error:
         return name, "–", "–", "–"
     return name, f"{load.calls:,}", f"{load.failed:,}", f"{load.standstill_s:g} s" if load.standstill_s else "none"

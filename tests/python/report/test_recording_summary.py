@@ -76,7 +76,7 @@ def test_a_recording_without_operations_is_summarised_by_method(tmp_path: Path) 
     assert "What the client asked" in shown and "tools/call look" in shown and "start of the server" in shown
     # Without trials there is no empty drawing.
     page = page_of(run)
-    assert [table.title for table in page.tables] == ["What the client asked"]
+    assert [table.title for table in page.tables] == ["What the client asked", "Results of tools"]
     assert not any(case.trials or case.state for case in page.cases)
 
 

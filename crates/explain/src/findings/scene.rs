@@ -8,7 +8,6 @@ use mcpace_record::{CallId, ExchangeId, Nanos};
 
 use super::concurrency::{Episode, find_episodes};
 use super::groups::{Groups, group_exchanges};
-use super::waiting::time_outs::{TimeOut, find_time_outs};
 use super::{Confidence, Level, Reason, Severity, Stalls, proven_stalls};
 use crate::duplicates::{Duplicate, find_duplicates};
 use crate::inside::{WarmCalls, split_tool_calls};
@@ -29,8 +28,6 @@ pub(super) struct Scene<'s, 'a> {
     pub(super) groups: Rc<Groups<'s, 'a>>,
     /// The calls of tools whose inside is known; shared for the same reason.
     pub(super) warm_calls: Rc<Vec<WarmCalls<'s, 'a>>>,
-    /// The time-outs by which the client gave its requests up; shared for the same reason.
-    pub(super) time_outs: Rc<Vec<TimeOut<'s, 'a>>>,
 }
 
 impl<'s, 'a> Scene<'s, 'a> {
@@ -38,7 +35,7 @@ impl<'s, 'a> Scene<'s, 'a> {
         let duplicates = find_duplicates(view);
         let starts = view.processes.iter().map(|process| process.started.at);
         let repeats = duplicates.iter().map(|d| view.exchanges[d.repeat].id);
-        let mut scene = Self {
+        Self {
             view,
             behind,
             repeats: repeats.collect(),
@@ -48,10 +45,7 @@ impl<'s, 'a> Scene<'s, 'a> {
             episodes: OnceCell::new(),
             groups: Rc::new(group_exchanges(view)),
             warm_calls: Rc::new(WarmCalls::of_tools(split_tool_calls(view).calls, starts)),
-            time_outs: Rc::default(),
-        };
-        scene.time_outs = Rc::new(find_time_outs(&scene));
-        scene
+        }
     }
 
     /// The times that requests were held up by others.

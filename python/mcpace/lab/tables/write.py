@@ -25,13 +25,13 @@ from mcpace.lab.hosts.flights import read_flight
 from mcpace.lab.tables.rows import Identity, Row, identify, recording_rows
 from mcpace.lab.tables.schema import TABLES, arrow_schema
 from mcpace.lab.targets import redact_url
-from mcpace.report.words.quantities import clean
 
 ROWS_AT_ONCE = 65_536
 MOST_FILES = 512
 """Files that one recording may have: one for each table and day."""
 NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME = 60
+LONGEST_REASON = 300
 
 
 class Store(Protocol):
@@ -113,7 +113,7 @@ def open_store(place: str) -> Store:
     if "://" not in place:
         root = Path(place)
         if root.exists() and not root.is_dir():
-            raise UsageProblem(f"--parquet {clean(place)} is a file: name a folder")
+            raise UsageProblem(f"--parquet {place} is a file: name a folder")
         return LocalFolder(root.resolve())
     try:
         if "@" in urlsplit(place).netloc:
@@ -233,4 +233,4 @@ class _Files:
 
 
 def _reason(error: Exception) -> str:
-    return clean(getattr(error, "strerror", None) or str(error), 300)
+    return str(getattr(error, "strerror", None) or error)[:LONGEST_REASON]

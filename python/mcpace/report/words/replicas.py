@@ -46,7 +46,7 @@ def sentences(facts: ReplicasFacts) -> list[str]:
     for revision in dict.fromkeys(step.revision for step in facts.steps):
         steps = [step for step in facts.steps if step.revision == revision]
         broken = [step for step in steps if step.failed or step.lost]
-        subject = f"{name} as {count(facts.copies, 'copy', 'copies')}, revision {revision}"
+        subject = f"{name} as {count(facts.copies, 'copy', 'copies')}, revision {clean(revision, 20)}"
         if not broken:
             told.append(f"{subject}: all requests work, also while copies are killed, added and replaced.")
             continue
@@ -79,7 +79,7 @@ def finding_words(finding: ReplicaFinding) -> str:
     if "shared-key" not in finding.needs:
         thing = "does not know the sessions of another copy"
     told = [
-        f"{finding.code}: in revision {finding.revision}, a copy {thing}: {finding.lost:,} of "
+        f"{finding.code}: in revision {clean(finding.revision, 20)}, a copy {thing}: {finding.lost:,} of "
         f"{count(finding.requests, 'request')} were refused{seen}."
     ]
     return " ".join([*told, *(NEEDS[need] for need in finding.needs)])

@@ -14,7 +14,7 @@ from mcpace.report.model.contexts import (
 )
 from mcpace.report.model.run import Finding
 from mcpace.report.words.context import Words, cost_words, seconds, seconds_between
-from mcpace.report.words.quantities import NO_BREAK, count, duration
+from mcpace.report.words.quantities import NO_BREAK, clean, count, duration
 
 
 def _late_delivery(finding: Finding, context: LateDelivery) -> str:
@@ -67,7 +67,7 @@ def _stream_not_drained(finding: Finding, context: StreamNotDrained) -> str:
 
 
 def _client_time_out(finding: Finding, context: ClientTimeOut) -> str:
-    what = f"`{context.tool}`" if context.tool else "its requests"
+    what = f"`{clean(context.tool, 60)}`" if context.tool else "its requests"
     number = (
         f"{context.calls} of {count(context.of_calls, 'request')}" if context.calls and context.of_calls else "some"
     )

@@ -13,7 +13,7 @@ use super::{ClusteredStreamLifetime, CountedFrom};
 use crate::findings::equal_ages;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::waiting::time_outs::TimeOut;
+use crate::findings::waiting::time_outs::{TimeOut, find_time_outs};
 use crate::findings::{Cause, Disproof, Finding, Level, ProofRole, Reason, Severity};
 use crate::view::{Exchange, ReplyShape, Stamp, View};
 
@@ -46,7 +46,7 @@ struct Cut<'e, 'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let named: HashSet<ExchangeId> = scene.time_outs.iter().flat_map(TimeOut::exchange_ids).collect();
+    let named: HashSet<ExchangeId> = find_time_outs(scene).iter().flat_map(TimeOut::exchange_ids).collect();
     let mut cuts = stream_cuts(scene.view);
     cuts.retain(|cut| !named.contains(&cut.exchange.id));
     let by = |closer| cuts.iter().filter(|cut| cut.by == closer).collect::<Vec<_>>();

@@ -2,17 +2,16 @@
 //! `time_outs.rs` decides which requests were given up, and after which time; this rule charges their wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use mcpace_record::Nanos;
 
-use super::time_outs::{GiveUp, TimeOut, subject_of};
+use super::time_outs::{GiveUp, TimeOut, find_time_outs, subject_of};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, ClientTimeOut, Disproof, Finding, Level, ProofRole, Reason, Severity};
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let time_outs = Rc::clone(&scene.time_outs);
+    let time_outs = find_time_outs(scene);
     time_outs.iter().flat_map(|time_out| make_findings(scene, time_out)).collect()
 }
 

@@ -2,18 +2,16 @@
 //! (2025-06-18, basic/lifecycle: timeouts). A time-out that counts from the last progress is none of these: its requests differ
 //! in age.
 
-use std::rc::Rc;
-
 use mcpace_record::Nanos;
 
 use super::client_time_out::tool_of;
-use super::time_outs::{GiveUp, TimeOut};
+use super::time_outs::{GiveUp, TimeOut, find_time_outs};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, CountedFrom, Disproof, Finding, Level, ProgressIgnored, ProofRole, Reason, Severity};
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let time_outs = Rc::clone(&scene.time_outs);
+    let time_outs = find_time_outs(scene);
     let is_first = |time_out: &TimeOut<'_, '_>| !time_outs.iter().any(|other| other.time < time_out.time);
     // Where requests without progress end sooner, progress extends the time-out, up to a longest time.
     let ignored = time_outs.iter().filter(|time_out| time_out.counted_from == CountedFrom::Beginning);
