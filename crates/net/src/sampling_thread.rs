@@ -108,6 +108,7 @@ impl Pace {
 
     /// Waits as [`await_next`](Self::await_next), and has `wait` called meanwhile. It waits for at most the time that it is
     /// given, and less where something happens.
+    #[cfg(target_os = "linux")]
     pub(crate) fn await_next_with(&mut self, began: Instant, mut wait: impl FnMut(Duration)) -> bool {
         let until = Instant::now() + self.next_period(began);
         while !lock_mutex(&self.control.state).has_ended {
