@@ -41,6 +41,8 @@ class Backend:
     host: str
     port: int
     in_flight: int = 0
+    posts: int = 0
+    """The POST requests among those in flight: calls, but not streams that a client keeps open."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,10 @@ class Balancer:
             if len(self._refusals) < MOST_REFUSALS:
                 self._refusals.append(refusal)
 
-    def await_in_flight(self, count: int, limit_s: float) -> None:
-        """Waits until as many requests are in flight at the copies, or until the time limit."""
+    def await_posts(self, count: int, limit_s: float) -> None:
+        """Waits until as many POST requests are in flight at the copies, or until the time limit."""
         with self._changed:
-            self._changed.wait_for(lambda: sum(one.in_flight for one in self._backends) >= count, limit_s)
+            self._changed.wait_for(lambda: sum(one.posts for one in self._backends) >= count, limit_s)
 
     def stop(self) -> None:
         """Ends the balancer. Harmless the second time."""
@@ -144,16 +146,19 @@ class Balancer:
                 del self._sessions[next(iter(self._sessions))]
 
     @contextlib.contextmanager
-    def count_request(self, backend: Backend) -> Iterator[None]:
-        """Counts a request as in flight at a copy while the block runs."""
+    def count_request(self, backend: Backend, method: str) -> Iterator[None]:
+        """Counts a request of an HTTP method as in flight at a copy while the block runs."""
+        is_post = int(method == "POST")
         with self._lock:
             backend.in_flight += 1
+            backend.posts += is_post
             self._changed.notify_all()
         try:
             yield
         finally:
             with self._lock:
                 backend.in_flight -= 1
+                backend.posts -= is_post
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -177,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             except OSError:
                 connection.close()
                 continue
-            with self.owner.count_request(backend), contextlib.closing(connection):
+            with self.owner.count_request(backend, self.command), contextlib.closing(connection):
                 self._exchange(backend, connection, body)
             return
         self._refuse(503, "no copy of the server accepts connections")

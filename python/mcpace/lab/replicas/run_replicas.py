@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,8 @@ from mcpace.report.model.run import Run
 SESSIONS = 3
 CALLS = 3
 """Sessions of a dialogue, and the lists and calls in each after each event."""
-HOLD_S = 0.3
-"""Seconds from the sending of a long call to the end of its copy."""
+SEND_LIMIT_S = 1.0
+"""Seconds in which all long calls arrive at the copies, before a copy ends."""
 LOST_STATUSES = (400, 401, 404, 410, 422)
 """Statuses by which servers refuse a session that they don't know. Only 404 is the specification's."""
 EVENTS_AT = {"killed": 0.25, "added": 0.5, "rolled": 0.7}
@@ -166,7 +166,10 @@ class _Conversation:
         self._step("killed", "reconnect", [self._reconnect])
         self.copies.start(self.balancer)
         self._requests("added")
-        self._in_flight("rolled", lambda _: self._roll())
+        old = list(self.copies.running)
+        # The start of a copy takes longer than many a call, so the new copies run before the calls begin.
+        new = [self.copies.start() for _ in old]
+        self._in_flight("rolled", lambda _: self._replace(old, new))
         self._requests("rolled")
         self._step("rolled", "reconnect", [self._reconnect])
 
@@ -196,11 +199,12 @@ class _Conversation:
                 calls = [lambda one=one, tool=tool: one.call(tool) for one in self.sessions for _ in range(CALLS)]
                 self._step(event, step, calls)  # type: ignore[arg-type]  # two of its names
 
-    def _roll(self) -> None:
-        """Replaces all copies, one after the other: a new one first, then the end of an old one."""
-        for old in list(self.copies.running):
-            self.copies.start(self.balancer)
-            self.copies.end(old, self.balancer)
+    def _replace(self, old: Sequence[Copy], new: Sequence[Copy]) -> None:
+        """Gives requests to the new copies, and ends the old ones, all at the same time."""
+        for copy in new:
+            self.balancer.add(copy.backend)
+        with ThreadPoolExecutor(len(old)) as threads:
+            list(threads.map(lambda copy: self.copies.end(copy, self.balancer), old))
 
     def _in_flight(self, event: Event, change: Callable[[Copy], None]) -> None:
         """Changes the copies while each session waits for a long call; without a long tool only changes them."""
@@ -208,11 +212,13 @@ class _Conversation:
         if long is None:
             change(self.copies.running[0])
             return
+        # A stream that the client has closed counts until its copy sends something: only what is new are these calls.
+        before = {copy.backend.number: copy.backend.posts for copy in self.copies.running}
         with ThreadPoolExecutor(SESSIONS) as threads:
             calls = [threads.submit(one.call, long) for one in self.sessions]
             # The copy that answers most of them ends while they wait.
-            self.balancer.await_in_flight(len(calls), HOLD_S)
-            busiest = max(self.copies.running, key=lambda copy: copy.backend.in_flight)
+            self.balancer.await_posts(sum(before.values()) + len(calls), SEND_LIMIT_S)
+            busiest = max(self.copies.running, key=lambda copy: copy.backend.posts - before[copy.backend.number])
             change(busiest)
             self._step(event, "in-flight", [call.result for call in calls])
 
