@@ -91,10 +91,11 @@ def _record_urls(configs: list[Path], servers: list[str], flights: FlightChanges
     Raises :class:`LabError` where a configuration can't be restored, after all others were.
     """
     try:
-        for file, change in change_files(configs, servers, flights.redirect_urls):
-            print(f"{file.path}: {named_servers(change.changed)} recorded until Ctrl-C", flush=True)
-        if flights.recorders:
-            with contextlib.suppress(KeyboardInterrupt):
+        # Ctrl-C may come as soon as the first line is printed.
+        with contextlib.suppress(KeyboardInterrupt):
+            for file, change in change_files(configs, servers, flights.redirect_urls):
+                print(f"{file.path}: {named_servers(change.changed)} recorded until Ctrl-C", flush=True)
+            if flights.recorders:
                 flights.recorders[0].wait()
     finally:
         with defer_interrupt():
