@@ -123,7 +123,7 @@ def place(server: Any) -> ServerLocation:
             binding.trust_local_principals()
         found = place(server.server)
         if found.prepared is None and not isinstance(found.target, _core.Server):
-            raise TypeError(f"only a server object of mcpace believes who calls, not {server.server!r}")
+            raise TypeError(f"principal= needs a server object of mcpace, not {server.server!r}")
         return replace(found, principal=checked_principal(server.principal))
     if hasattr(server, "__mcpace__"):
         prepared = server.__mcpace__()

@@ -167,6 +167,7 @@ ISSUES_NONE = "mcpace issues no tokens: verify those of an authorization server 
 TOKENS = "use token_verifier= with mcpace.JWTVerifier or mcpace.IntrospectionTokenVerifier, or "
 SERVE = "leave the file as it is and run it with `mcpace serve`"
 LOW_LEVEL = "low-level servers are not rewritten: " + SERVE
+STAR = "import each name explicitly, and run `mcpace migrate` again"
 ADVICE = {
     "mcp.server.lowlevel": LOW_LEVEL,
     "mcp.server:Server": LOW_LEVEL,
@@ -203,6 +204,8 @@ def find_counterpart(module: str, name: str) -> tuple[str, str] | None:
 
 def advice(module: str, name: str | None) -> str:
     """The advice for an import without a counterpart."""
+    if name == "*":
+        return STAR
     if name is not None and (found := ADVICE.get(f"{module}:{name}")):
         return found
     parts = f"{module}.{name}".split(".") if name else module.split(".")

@@ -61,7 +61,7 @@ NOTES = {
     "waiting": {
         "mcp-1": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context)",
         "mcp-2": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context)",
-        "fastmcp": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context or what it depends on)",
+        "fastmcp": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context or dependencies)",
     },
 }
 

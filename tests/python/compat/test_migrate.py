@@ -143,6 +143,11 @@ def test_imports_without_a_counterpart_are_reported_with_their_line() -> None:
     assert "mcpace serve" in left.advice
 
 
+def test_the_advice_for_a_star_import_is_to_name_the_imports() -> None:
+    [left] = rewrite(b"from fastmcp import *\n").left
+    assert left.advice.startswith("import each name")
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -83,7 +83,7 @@ def test_every_revision_knows_the_principal(mode: str) -> None:
 
 
 def test_only_a_server_object_believes_who_calls() -> None:
-    with pytest.raises(TypeError, match="only a server object of mcpace believes who calls"):
+    with pytest.raises(TypeError, match="principal= needs a server object of mcpace"):
         connect("http://127.0.0.1:1/mcp", principal=token("ada"))
     with pytest.raises(TypeError, match="a client connects to a URL"):
         connect(object())
@@ -93,7 +93,7 @@ def test_a_clock_is_frozen_before_the_first_use_or_not_at_all() -> None:
     server = MCPServer("t", rate_limits="1/s")
     server.tool(name="x")(lambda: "x")
     server.call_tool_sync("x")
-    with pytest.raises(RuntimeError, match="who counts its calls is said before the first"):
+    with pytest.raises(RuntimeError, match="freeze their clock, before its first call"):
         freeze_rate_limits(server)
 
 

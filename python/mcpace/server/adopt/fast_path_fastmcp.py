@@ -59,7 +59,7 @@ def _check_tool(tool: Any, server: Any) -> None:
     if type(tool).__module__ != "fastmcp.tools.function_tool":
         raise Unfit(f"it is a {type(tool).__name__}")
     if import_module("fastmcp.server.dependencies").without_injected_parameters(tool.fn) is not tool.fn:
-        raise Unfit("it takes a context or what it depends on")
+        raise Unfit("it takes a context or dependencies")
     reasons = {
         "it has a time limit": tool.timeout is not None,
         "it has rules of its own about who may call it": tool.auth is not None,

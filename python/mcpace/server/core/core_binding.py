@@ -123,7 +123,10 @@ class CoreBinding:
     def use_limiter(self, limiter: _core.Limiter) -> None:
         """Counts uses with ``limiter``. Raises ``RuntimeError`` once the compiled part counts with another one."""
         if self.started is not None:
-            raise RuntimeError("the server has been used: who counts its calls is said before the first")
+            raise RuntimeError(
+                "the rate limits of this server are already counted: set a limiter, or freeze their clock, before its "
+                "first call"
+            )
         self._limiter = limiter
 
     def share_limiter(self, url: str | None, on_store_down: str, prefix: str) -> None:
