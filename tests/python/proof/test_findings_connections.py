@@ -71,7 +71,7 @@ def ask():
             requests.get(f"{https}/{kind}", verify=session.verify)
     elif way == "requests-session":
         for kind in ("now", "daily"):
-            session.get(f"{https}/{kind}")
+            session.get(f"{https}/{kind}", verify=session.verify)
     elif way == "redis-each":
         for key in ("a", "b", "c"):
             redis.Redis(port=int(redis_port)).get(key)
