@@ -133,6 +133,8 @@ SERVER = {
 
 # lab hands words to the Run through report, and nothing but its models and words.
 REPORT_FOR_LAB = {
+    "mcpace.report.model.answer",
+    "mcpace.report.model.base",
     "mcpace.report.model.context",
     "mcpace.report.model.contexts",
     "mcpace.report.model.drift",

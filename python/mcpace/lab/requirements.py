@@ -40,7 +40,7 @@ EXTRAS = {
         "measure, explain, check, clients, limits, servers, gate, compare, gateway, replicas, bisect, ui, demo and mcp",
     ),
     "otel": (("opentelemetry.sdk", "prometheus_client"), "telemetry of servers; load --prometheus and --otlp"),
-    "parquet": (("pyarrow",), "export --parquet"),
+    "parquet": (("duckdb", "pyarrow"), "export --parquet; query"),
     "reload": (("watchfiles",), "serve --reload"),
     "routes": (("starlette",), "custom routes and ASGI applications beside a server"),
     "django": (("django", "rest_framework"), "servers in a Django project"),
