@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import random
 import shutil
+import signal
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from support.exported_tables import FIRST, exchange, write_table
 pytest.importorskip("duckdb")
 parquet = pytest.importorskip("pyarrow.parquet")
 SINCE = FIRST + timedelta(days=8)
+ENDLESS = "SELECT count(*) FROM range(1000000000000) WHERE hash(range) = 0"
 HOSTILE = "x\x1b]0;y\x07\x9b31m\u202e<script>alert(1)</script>\r\n"
 
 
@@ -76,8 +80,8 @@ def test_latency_has_the_percentiles_of_all_replies(folder: Path) -> None:
     ]
     search = found["search"]
     assert (search["source"], search["requests"], search["failed"]) == ("github", 640, 0)
-    assert search["p50_ns"] == pytest.approx(exact(durations, 0.5), rel=5e-4)
-    assert search["p99_ns"] == pytest.approx(exact(durations, 0.99), rel=5e-4)
+    assert search["p50_ns"] == pytest.approx(exact(durations, 0.5), rel=5e-3)
+    assert search["p99_ns"] == pytest.approx(exact(durations, 0.99), rel=5e-3)
     assert search["total_ns"] == sum(durations)
     # Neither a failure nor a missing reply is part of a percentile, and p99 needs a hundred replies.
     for name, failed in (("broken", 1), ("hung", 0)):
@@ -226,10 +230,19 @@ def test_duckdb_itself_refuses_to_write_and_to_change_its_configuration(folder: 
 
 
 def test_a_statement_has_a_time_limit(folder: Path) -> None:
-    endless = "SELECT count(*) FROM range(1000000000000) WHERE hash(range) = 0"
-    ended = mcpace("query", "tables", "--sql", endless, "--timeout", "200ms", folder=folder)
+    ended = mcpace("query", "tables", "--sql", ENDLESS, "--timeout", "200ms", folder=folder)
     assert (ended.code, ended.stdout) == (3, "")
     assert "took longer than 0.2 s" in ended.sentence()
+
+
+def test_ctrl_c_ends_a_statement(folder: Path) -> None:
+    from mcpace.lab.tables.read import open_tables
+
+    # The statement has no end, so it runs when the signal comes.
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    with open_tables(str(folder / "tables"), 60.0) as tables, pytest.raises(KeyboardInterrupt):
+        timer.start()
+        tables.select(ENDLESS)
 
 
 @pytest.mark.parametrize(

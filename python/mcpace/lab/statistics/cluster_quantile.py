@@ -13,6 +13,7 @@ recovery (Zou and Donner, *Statistics in Medicine* 27, 2008).
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,8 +32,8 @@ Cluster = tuple[int, int]
 class Distribution:
     """Samples as distinct values with their counts. Values are added in ascending order."""
 
-    values: list[int] = field(default_factory=list)
-    upto: list[int] = field(default_factory=list)
+    values: array[int] = field(default_factory=lambda: array("q"))
+    upto: array[int] = field(default_factory=lambda: array("q"))
     """Number of samples up to each value."""
 
     def add(self, value: int, count: int) -> None:

@@ -26,6 +26,8 @@ MEMORY = "800MB"
 """Memory of DuckDB. Larger sorts and groups are moved to files."""
 ROWS_AT_ONCE = 1_000
 LONGEST_REASON = 300
+INTERRUPTED = "Query interrupted"
+"""Message of the error that DuckDB raises in the place of a ``KeyboardInterrupt``."""
 CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -50,6 +52,12 @@ class Tables:
         with self._limited():
             return self.connection.execute(sql, list(values)).fetchall()
 
+    def each(self, sql: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of one of mcpace's own statements, as :meth:`rows`, a part of them at a time."""
+        with self._limited():
+            cursor = self.connection.execute(sql, list(values))
+        return self._fetch(cursor)
+
     def select(self, sql: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
         """Columns and rows of a user's statement.
 
@@ -59,11 +67,11 @@ class Tables:
         statement = _reading_statement(sql)
         with self._limited("--sql: "):
             cursor = self.connection.execute(statement)
-        return [str(column[0]) for column in cursor.description or ()], self._fetch(cursor)
+        return [str(column[0]) for column in cursor.description or ()], self._fetch(cursor, "--sql: ")
 
-    def _fetch(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    def _fetch(self, cursor: duckdb.DuckDBPyConnection, prefix: str = "") -> Iterator[tuple[Any, ...]]:
         while True:
-            with self._limited("--sql: "):
+            with self._limited(prefix):
                 rows = cursor.fetchmany(ROWS_AT_ONCE)
             if not rows:
                 return
@@ -85,6 +93,10 @@ class Tables:
             raise LabError(f"{prefix}the question needs more than {MEMORY} of memory: ask about less time") from error
         except duckdb.Error as error:
             raise UsageProblem(f"{prefix}{_reason(error)}") from error
+        except RuntimeError as error:
+            if str(error) == INTERRUPTED:
+                raise KeyboardInterrupt from error
+            raise
         except UnicodeDecodeError as error:
             raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
         finally:

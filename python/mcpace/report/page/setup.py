@@ -148,7 +148,7 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
         case "query":
             yield (
                 "Percentiles",
-                "They are those of replies without an error. Durations are counted by value, rounded to four digits.",
+                "They are those of replies without an error. Durations are counted by value, rounded to three digits.",
             )
             yield (
                 "Intervals",
