@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from mcpace.report.model.answer import Answer, Cell, Question
 from mcpace.report.model.run import Run
 from mcpace.report.table import Table
+from mcpace.report.words.answers import cost_words
 from mcpace.report.words.quantities import clean, count, duration, ratio_figure, size, times
 
 MOST_ON_TERMINAL, MOST_ON_PAGE = 20, 200
 LONGEST_NAME = 60
+LONGEST_REASON = 200
 LONGEST_CELL, SHORTEST_CELL = 40, 8
 ROOM = 76
 """Width that the cells of a user's statement share."""
@@ -61,7 +63,8 @@ LAYOUTS: dict[Question, Layout] = {
     "recordings": Layout(
         "Recordings",
         ("recording",),
-        {"calls": "calls", "p50_ns": "p50", "code": "costliest finding", "time_ns": "cost"},
+        {"calls": "calls", "p50_ns": "p50", "code": "costliest finding", "cost": "cost"},
+        ("p50 is that of the tool that is called most.",),
     ),
     "costs": Layout(
         "Findings of all recordings",
@@ -88,6 +91,12 @@ def answer_tables(run: Run, *, is_page: bool) -> Iterator[Table]:
             yield _plain_table(answer, most)
         elif answer.rows:  # without rows, the verdict says so
             yield _table(answer, LAYOUTS[answer.question], most)
+    if run.unread:
+        unread: list[tuple[str, ...]] = [
+            (clean(one.name, LONGEST_NAME), clean(one.reason, LONGEST_REASON)) for one in run.unread[:most]
+        ]
+        notes = [f"{count(len(run.unread) - most, 'more recording')} with --json."] if len(run.unread) > most else []
+        yield Table("Recordings that could not be read", ("", ""), unread, notes=notes, has_remarks=True)
 
 
 def rows_of(answer: Answer) -> list[Row]:
@@ -124,7 +133,7 @@ def cell(column: str, value: Cell) -> str:
 def _table(answer: Answer, layout: Layout, most: int) -> Table:
     rows: list[tuple[str, ...]] = []
     for row in rows_of(answer)[:most]:
-        cells = [cell(column, row.get(column)) for column in layout.headings]
+        cells = [cost_words(row) if column == "cost" else cell(column, row.get(column)) for column in layout.headings]
         place = clean(row.get("most_at") or "", LONGEST_NAME)
         remark = (f"{layout.remark} {place}" if place else "",) if layout.remark else ()
         rows.append((name_of(row, layout.names), *cells, *remark))

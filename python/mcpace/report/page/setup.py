@@ -155,6 +155,12 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
                 "Requests of one recording within one hour are a cluster. The interval of a percentile is Woodruff's "
                 "over the clusters, and the interval of a ratio combines those of both sides.",
             )
+        case "recordings":
+            yield (
+                "Recordings",
+                "Each recording was explained alone. The median is that of the tool that is called most. The cost of a "
+                "finding is the sum over all its recordings.",
+            )
         case "processes":
             yield (
                 "Processes",

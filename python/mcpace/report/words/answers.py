@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from mcpace.report.model.answer import Answer, Cell
 from mcpace.report.model.run import Run
 from mcpace.report.words.quantities import clean, count, duration, join_words, times
@@ -11,7 +13,7 @@ NAMED = 3
 """Most names in a sentence."""
 NANOS = 1e9
 
-Row = dict[str, Cell]
+Row = Mapping[str, Cell]
 
 
 def sentences(run: Run) -> list[str]:
@@ -20,8 +22,7 @@ def sentences(run: Run) -> list[str]:
     if run.unread:
         names = join_words([clean(one.name, LONGEST_NAME) for one in run.unread[:NAMED]])
         more = f" and {len(run.unread) - NAMED:,} more" if len(run.unread) > NAMED else ""
-        reason = clean(run.unread[0].reason).removesuffix(".")
-        told.append(f"{count(len(run.unread), 'recording')} could not be read: {names}{more} ({reason}).")
+        told.append(f"{count(len(run.unread), 'recording')} could not be read: {names}{more}.")
     return told or ["Nothing was asked."]
 
 
@@ -43,14 +44,14 @@ def _sentence(answer: Answer) -> str:
             return f"{'More than ' if answer.is_cut else ''}{count(len(rows), 'row')}."
 
 
-def _latency_sentence(rows: list[Row]) -> str:
+def _latency_sentence(rows: Sequence[Row]) -> str:
     if not rows:
         return "The tables have no requests in this time."
     row = rows[0]
     return f"Most time is in {_name(row)}: {_number(row, 'requests', 'request')}, p50 {_time(row, 'p50_ns')}."
 
 
-def _slower_sentence(rows: list[Row]) -> str:
+def _slower_sentence(rows: Sequence[Row]) -> str:
     slower = {_name(row): row for row in reversed(rows) if row.get("verdict") == "slower"}
     compared = len({_name(row) for row in rows if row.get("low") is not None})
     if not rows:
@@ -63,16 +64,24 @@ def _slower_sentence(rows: list[Row]) -> str:
     return f"Of {count(compared, 'kind')} of requests, {len(names):,} got slower: {join_words([*told, *more])}."
 
 
-def _cost_sentence(rows: list[Row]) -> str:
+def _cost_sentence(rows: Sequence[Row]) -> str:
     if not rows:
         return "No cause of lost time was found."
     row = rows[0]
     calls = row.get("calls")
     where = f" in {count(calls, 'call')}" if isinstance(calls, int) and calls > 0 else ""
-    return f"The costliest finding is {clean(row.get('code'), LONGEST_NAME)}: {_time(row, 'time_ns')}{where}."
+    return f"The costliest finding is {clean(row.get('code'), LONGEST_NAME)}: {cost_words(row)}{where}."
 
 
-def _dependency_sentence(rows: list[Row]) -> str:
+def cost_words(row: Mapping[str, Cell]) -> str:
+    """The time that a finding costs; the requests where it costs no time."""
+    requests = row.get("requests")
+    if not row.get("time_ns") and isinstance(requests, int) and requests > 0:
+        return count(requests, "request")
+    return _time(row, "time_ns")
+
+
+def _dependency_sentence(rows: Sequence[Row]) -> str:
     if not rows:
         return "No dependency was seen."
     name = clean(rows[0].get("name"), LONGEST_NAME)
