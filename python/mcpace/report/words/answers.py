@@ -57,11 +57,11 @@ def _slower_sentence(rows: Sequence[Row]) -> str:
     if not rows:
         return "No request has replies both before and since."
     if not slower:
-        return f"Of {count(compared, 'kind')} of requests that could be compared, none got slower by 5 % or more."
+        return f"Of {count(compared, 'kind')} of request that could be compared, none got slower by 5 % or more."
     names = list(reversed(slower))
     told = [f"{name} ({clean(slower[name].get('percentile'), 8)} {_ratio(slower[name])})" for name in names[:NAMED]]
     more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
-    return f"Of {count(compared, 'kind')} of requests, {len(names):,} got slower: {join_words([*told, *more])}."
+    return f"Of {count(compared, 'kind')} of request, {len(names):,} got slower: {join_words([*told, *more])}."
 
 
 def _cost_sentence(rows: Sequence[Row]) -> str:
