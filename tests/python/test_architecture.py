@@ -120,7 +120,7 @@ SERVER = {
     "auth": {"errors", "sdk_compat"},
     "registration": {"auth", "calls", "errors", "sdk_compat"},
     "core": {"auth", "calls", "errors", "registration", "sdk_compat"},
-    "running": {"adopt", "errors", "settings"},
+    "running": {"adopt", "errors", "settings", "telemetry"},
     "adopt": {"core", "registration", "running"},
     "telemetry": {"errors", "running"},
     "app": {

@@ -84,8 +84,14 @@ def query(
         raise UsageProblem("--since, --before and --source belong to a question: write them into the statement")
     if before is not None and "slower" not in questions:
         raise UsageProblem("--before belongs to the question slower")
-    begin = None if since is None else parse_moment(since, datetime.now(UTC))
-    scope = Scope(begin, None if before is None else parse_age(before), source)
+    try:
+        begin = None if since is None else parse_moment(since, datetime.now(UTC))
+        baseline = None if begin is None or before is None else begin - parse_age(before)
+    except OverflowError as error:
+        raise UsageProblem(f"--before {before} begins before the first year") from error
+    except ValueError as error:
+        raise UsageProblem(str(error)) from error
+    scope = Scope(begin, baseline, source)
     with open_tables(folder, timeout) as tables:
         if as_csv and sql is not None:
             _write_csv(*tables.select(sql))

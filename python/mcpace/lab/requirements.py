@@ -39,7 +39,10 @@ EXTRAS = {
         ("numpy", "packaging", "rich", "toktok"),
         "measure, explain, check, clients, limits, servers, gate, compare, gateway, replicas, bisect, ui, demo and mcp",
     ),
-    "otel": (("opentelemetry.sdk", "prometheus_client"), "telemetry of servers; load --prometheus and --otlp"),
+    "otel": (
+        ("opentelemetry.sdk", "prometheus_client"),
+        "telemetry of servers; serve --metrics-port; load --prometheus and --otlp",
+    ),
     "parquet": (("duckdb", "pyarrow"), "export --parquet; query"),
     "reload": (("watchfiles",), "serve --reload"),
     "routes": (("starlette",), "custom routes and ASGI applications beside a server"),

@@ -257,6 +257,7 @@ def test_ctrl_c_ends_a_statement(folder: Path) -> None:
         (("tables", "latency", "--since", "yesterday"), "'yesterday' is no time: write 7d"),
         (("tables", "latency", "--since", "7y"), "'7y' is no age: write 24h, 7d or 2w"),
         (("tables", "latency", "--since", "999999w"), "'999999w' is no time"),
+        (("tables", "slower", "--since", "0001-01-02", "--before", "7d"), "--before 7d begins before the first year"),
         (("tables", "latency", "--before", "7d"), "--before belongs to the question slower"),
         (("tables", "latency", "--sql", "SELECT 1"), "give a question or --sql, not both"),
         (("tables", "--sql", "SELECT 1", "--since", "7d"), "write them into the statement"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -50,8 +50,8 @@ class Scope:
     """The rows that a question is about."""
 
     since: datetime | None = None
-    before: timedelta | None = None
-    """For ``slower``: length of the time before ``since`` that is compared with; ``None`` for all of it."""
+    baseline: datetime | None = None
+    """For ``slower``: start of the time before ``since`` that is compared with; ``None`` for all of it."""
     source: str | None = None
 
     def condition(self, begin: datetime | None) -> tuple[str, list[object]]:
@@ -105,8 +105,7 @@ def answer_slower(tables: Tables, scope: Scope) -> Answer:
     ratio differs from 1 by at least 5 %.
     """
     assert scope.since is not None
-    begin = None if scope.before is None else scope.since - scope.before
-    condition, values = scope.condition(begin)
+    condition, values = scope.condition(scope.baseline)
     chosen = f"""
         SELECT source, {REQUEST} AS request, started >= ? AS is_since, {ROUNDED} AS duration, recording,
             date_trunc('hour', started) AS hour
