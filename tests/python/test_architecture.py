@@ -120,7 +120,7 @@ SERVER = {
     "auth": {"errors", "sdk_compat"},
     "registration": {"auth", "calls", "errors", "sdk_compat"},
     "core": {"auth", "calls", "errors", "registration", "sdk_compat"},
-    "running": {"adopt", "errors", "settings"},
+    "running": {"adopt", "errors", "settings", "telemetry"},
     "adopt": {"core", "registration", "running"},
     "telemetry": {"errors", "running"},
     "app": {
@@ -133,6 +133,8 @@ SERVER = {
 
 # lab hands words to the Run through report, and nothing but its models and words.
 REPORT_FOR_LAB = {
+    "mcpace.report.model.answer",
+    "mcpace.report.model.base",
     "mcpace.report.model.context",
     "mcpace.report.model.contexts",
     "mcpace.report.model.drift",

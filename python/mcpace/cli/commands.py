@@ -54,6 +54,7 @@ SECTIONS = {
         "report": "Show a saved run on the terminal or as HTML.",
         "ui": "Look at a folder of runs in the browser.",
         "export": "Write recordings as HAR, Chrome trace, OTLP spans or Parquet.",
+        "query": "Ask the tables of many recordings: what is slow, what got slower.",
         "demo": "Find a real regression, on this machine alone.",
     },
     "Set up": {
@@ -66,7 +67,7 @@ SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in
 COMMANDS = tuple(SUMMARIES)
 LAB_PACKAGES = ("numpy", "packaging", "rich", "toktok", "uv")
 """Modules of the extra ``lab``, which most commands need."""
-EXTRA_OF = {**dict.fromkeys(LAB_PACKAGES, "lab"), "pyarrow": "parquet"}
+EXTRA_OF = {**dict.fromkeys(LAB_PACKAGES, "lab"), "pyarrow": "parquet", "duckdb": "parquet"}
 """Extra that installs each module."""
 COMPLETE_VARIABLE = "_MCPACE_COMPLETE"
 """Environment variable with which a shell's completion script asks for completions."""

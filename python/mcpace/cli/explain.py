@@ -14,7 +14,7 @@ from mcpace.cli.progress import show_progress
 from mcpace.lab import journal, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.explain import factors as lab
-from mcpace.lab.explain import recording_run
+from mcpace.lab.explain import folder_run, recording_run
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.load.settings import LoadSettings
 
@@ -30,9 +30,9 @@ def explain(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TARGET|FILE]",
+            metavar="[TARGET|FILE|FOLDER]",
             help="URL, stdio:COMMAND, serve:COMMAND (a program that listens), MODULE:SERVER, profile:NAME, or a name "
-            "from --config; or a saved recording.",
+            "from --config; a saved recording, or a folder of recordings.",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +81,8 @@ def explain(
     session, …
 
     Only a tool that the server marks read-only, or the one named with --tool, is called. For a saved recording,
-    show where the time of its calls went, and the causes that it proves. With --spans, show where the time inside the
+    show where the time of its calls went, and the causes that it proves; for a folder, those of all its recordings,
+    with all processors. With --spans, show where the time inside the
     tools went.
     """
     check_codes(fail_on)
@@ -92,6 +93,15 @@ def explain(
             if files:
                 raise UsageProblem(f"{option} belongs to a saved recording, and none is named")
         deliver_run(recording_run.explain_spans(spans), as_json=as_json, out=out, page=html, fail_on=fail_on)
+        return
+    if config is None and options.is_folder(target):
+        others = {"--behind": behind, "--beside": beside, "--spans": spans, "--inside": inside, "--pid": pid}
+        for option, is_given in others.items():
+            if is_given:
+                raise UsageProblem(f"{option} belongs to one recording or a live target; {target} is a folder")
+        with show_progress() as display:
+            run = folder_run.explain_folder(Path(target), display)
+        deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
         return
     if options.is_file(target) or target.endswith(RECORDINGS):
         if inside or pid is not None:

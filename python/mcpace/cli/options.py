@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -175,10 +175,19 @@ def checked_revision(text: str | None) -> str | None:
 
 def is_file(target: str) -> bool:
     """Whether a target's name is the path of a file."""
+    return _is_place(target, Path.is_file)
+
+
+def is_folder(target: str) -> bool:
+    """Whether a target's name is the path of a folder."""
+    return _is_place(target, Path.is_dir)
+
+
+def _is_place(target: str, is_kind: Callable[[Path], bool]) -> bool:
     if target.startswith(("http://", "https://", "stdio:", "serve:", "profile:")):
         return False
     try:
-        return Path(target).is_file()
+        return is_kind(Path(target))
     except (OSError, ValueError):  # longer than any file's name, say
         return False
 

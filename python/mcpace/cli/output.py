@@ -171,13 +171,14 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     found: set[str] = {finding.code for case in run.cases for finding in case.findings}
     found |= {finding.code for finding in run.processes.findings} if run.processes is not None else set()
     found |= {finding.code for finding in run.replicas.findings} if run.replicas is not None else set()
+    found |= {str(row[0]) for answer in run.answers if answer.question == "costs" for row in answer.rows}
     if found & set(fail_on) or (found - INSTRUMENTS and "any" in fail_on):
         return HIT
     if run.kind == "gate" and any(not limit.is_met for limit in run.limits):
         return HIT
     if run.comparison is not None:
         return _exit_code_of_comparison(run, run.comparison)
-    if run.kind == "recording":
+    if run.kind in ("recording", "recordings", "query"):
         return DONE
     if run.kind == "check":
         failed = any(case.error and not case.trials_s for case in run.cases if case.operation == "connect")

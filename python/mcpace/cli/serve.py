@@ -137,6 +137,15 @@ def serve(
     server_timing: Annotated[
         bool, typer.Option("--server-timing/--no-server-timing", help="Send the layers' times with each reply.")
     ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Serve metrics for Prometheus at http://HOST:PORT/metrics (mcpace[otel]); each further worker has the "
+            "next port.",
+            min=1,
+            max=65535,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No start message on stderr.")] = False,
 ) -> None:
     """Serve an MCP server from the runtime until Ctrl-C or SIGTERM.
@@ -168,6 +177,7 @@ def serve(
         access_log=access_log,
         log_level=log_level(log_level_name.value) if log_level_name is not None else None,
         server_timing=server_timing,
+        metrics_port=metrics_port,
         quiet=quiet,
         graceful_timeout_s=graceful_timeout,
         store=store,

@@ -39,8 +39,11 @@ EXTRAS = {
         ("numpy", "packaging", "rich", "toktok"),
         "measure, explain, check, clients, limits, servers, gate, compare, gateway, replicas, bisect, ui, demo and mcp",
     ),
-    "otel": (("opentelemetry.sdk", "prometheus_client"), "telemetry of servers; load --prometheus and --otlp"),
-    "parquet": (("pyarrow",), "export --parquet"),
+    "otel": (
+        ("opentelemetry.sdk", "prometheus_client"),
+        "telemetry of servers; serve --metrics-port; load --prometheus and --otlp",
+    ),
+    "parquet": (("duckdb", "pyarrow"), "export --parquet; query"),
     "reload": (("watchfiles",), "serve --reload"),
     "routes": (("starlette",), "custom routes and ASGI applications beside a server"),
     "django": (("django", "rest_framework"), "servers in a Django project"),

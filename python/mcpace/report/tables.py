@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from mcpace.report.answer_tables import answer_tables
 from mcpace.report.gateway_tables import gateway_tables
 from mcpace.report.groups import targets
 from mcpace.report.model.drift import Drift
@@ -44,6 +45,8 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
     """All tables of a run. A terminal shows the parts of starts and the largest tools only where that was asked for."""
     if run.kind == "recording":
         return list(_method_table(run))
+    if run.kind in ("query", "recordings"):
+        return list(answer_tables(run, is_page=is_page))
     if run.kind == "check":
         is_whole = is_page or bool(run.options.get("waterfall"))
         details = [*_parts_tables(run), *_context_table(run), *_tools_table(run)] if is_whole else []

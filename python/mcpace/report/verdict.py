@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from mcpace.report.groups import Group, group_findings, order_operations, targets
 from mcpace.report.model.run import Bisection, Case, Run, Subject
 from mcpace.report.words import (
+    answers,
     check,
     comparison,
     factors,
@@ -68,6 +69,8 @@ def sentences(run: Run) -> list[str]:
         return gateway.sentences(run)
     if run.replicas is not None:
         return replicas.sentences(run.replicas)
+    if run.kind in ("query", "recordings"):
+        return answers.sentences(run)
     if run.kind == "explain":
         return factors.sentences(run)
     if run.kind == "limits":

@@ -21,7 +21,7 @@ from support.commands import COMMAND, LIMIT_S, run
 ROOT = Path(__file__).parents[3]
 EXPERIMENTS = (
     *("check", "measure", "explain", "clients", "layers", "load", "servers"),
-    *("gate", "compare", "gateway", "replicas", "bisect", "demo"),
+    *("gate", "compare", "gateway", "replicas", "bisect", "query", "demo"),
 )
 DIFFERENT_BY_MEANING = {"--args", "--otlp", "--path"}
 """Options whose values differ between commands: `load` takes arguments of several tools, `export` a file too."""

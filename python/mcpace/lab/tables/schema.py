@@ -21,6 +21,7 @@ WRITER_KEY = "mcpace.version"
 
 Type = Literal["text", "whole", "flag", "time"]
 ARROW_TYPES = {"text": "string", "whole": "int64", "flag": "bool", "time": "timestamp[us, tz=UTC]"}
+SQL_TYPES = {"text": "VARCHAR", "whole": "BIGINT", "flag": "BOOLEAN", "time": "TIMESTAMPTZ"}
 
 PARTS = ("client.send", "connect", "request", "server", "response", "client.receive", "unaccounted")
 """Parts of a ledger, in the order of a call."""

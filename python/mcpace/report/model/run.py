@@ -17,6 +17,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from mcpace.report.model.answer import Answer, UnreadRecording
 from mcpace.report.model.base import Facts, Model, Number, Whole
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.drift import Listing
@@ -57,6 +58,8 @@ Kind = Literal[
     "limits",
     "gateway",
     "replicas",
+    "query",
+    "recordings",
 ]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
@@ -450,6 +453,10 @@ class Run(Model):
     """For a measurement of a gateway: what it adds and changes."""
     replicas: ReplicasFacts | None = None
     """For a test of replicas: the steps of a dialogue under each way of balancing."""
+    answers: list[Answer] = []
+    """For a query, and for an explained folder of recordings: its tables."""
+    unread: list[UnreadRecording] = []
+    """For an explained folder of recordings: those that could not be read."""
     recording: RecordingFacts | None = None
     """For an explained recording: a summary of its exchanges."""
     check: CheckFacts | None = None

@@ -145,6 +145,22 @@ def _method_facts(run: Run) -> Iterator[tuple[str, str]]:
                 "Each policy has copies of its own behind a balancer of mcpace's. Sessions stay open while a copy is "
                 "killed, a copy is added, and all copies are replaced. A refused connection is tried at the next copy.",
             )
+        case "query":
+            yield (
+                "Percentiles",
+                "They are those of replies without an error. Durations are counted by value, rounded to three digits.",
+            )
+            yield (
+                "Intervals",
+                "Requests of one recording within one hour are a cluster. The interval of a percentile is Woodruff's "
+                "over the clusters, and the interval of a ratio combines those of both sides.",
+            )
+        case "recordings":
+            yield (
+                "Recordings",
+                "Each recording was explained alone. The median is that of the tool that is called most. The cost of a "
+                "finding is the sum over all its recordings.",
+            )
         case "processes":
             yield (
                 "Processes",

@@ -99,7 +99,9 @@ def run_worker(order: Mapping[str, Any], report: Callable[..., None]) -> NoRetur
     family = (int(order["number"]) - 1, list(order["family"]))
     try:
         target = loader.parse(order["target"])
-        prepared, settings = _with_effective_settings(lambda: prepare(loader.load(target)), settings, parent=address)
+        prepared, settings = _with_effective_settings(
+            lambda: prepare(loader.load(target)), settings, parent=address, number=family[0] + 1
+        )
         code = in_process.serve_http(
             prepared,
             settings,
@@ -136,14 +138,25 @@ def _serve_prepared(prepared: Prepared, settings: Settings) -> int:
 
 
 def _with_effective_settings(
-    make: Callable[[], Prepared], settings: Settings, parent: Address | None = None
+    make: Callable[[], Prepared], settings: Settings, parent: Address | None = None, number: int = 1
 ) -> tuple[Prepared, Settings]:
-    """A server and its effective settings; ``parent`` is the address that a parent listens on."""
+    """A server and its effective settings; ``parent`` is the address that a parent listens on.
+
+    ``number``: this process among the workers, from 1.
+    """
+    if settings.metrics_port is not None:
+        from mcpace.server.telemetry import serve_metrics
+
+        serve_metrics(settings.host, settings.metrics_port + number - 1)
     try:
         prepared = make()
     except _core.EnvironmentProblem as problem:
         # The Redis of the rate limits is unreachable.
         raise SetupProblem(str(problem)) from problem
+    if settings.metrics_port is not None:
+        from mcpace.server.telemetry import observe_metrics
+
+        observe_metrics(prepared.core)
     # After the import, so that logging handlers of the author stay.
     log_setup.run_at(settings.log_level)
     return with_own_settings(prepared, settings, parent)

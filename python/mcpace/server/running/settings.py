@@ -74,6 +74,8 @@ class Settings:
     """The beginning of the store's keys; ``None`` derives it from the server's name (:meth:`prefix_for`)."""
     session_life_s: float | None = None
     """Lifetime of a session, however much it is used."""
+    metrics_port: int | None = None
+    """Port of Prometheus' metrics at ``host``; each further worker has the next one."""
     quiet: bool = False
     """No start message. Warnings and errors are still printed."""
     reload: bool = False
@@ -90,6 +92,12 @@ class Settings:
         """Raises :class:`UsageProblem` for invalid settings and for settings that contradict each other."""
         if not 0 <= self.port <= 65_535:
             raise UsageProblem(f"there is no port {self.port}: ports are 0 (any that is free) to 65535")
+        if self.metrics_port is not None and not 1 <= self.metrics_port <= 65_536 - self.workers:
+            raise UsageProblem(
+                f"there is no port {self.metrics_port} for the metrics of each worker: choose a lower one"
+            )
+        if self.metrics_port is not None and self.metrics_port == self.port and self.is_http:
+            raise UsageProblem(f"port {self.port} is the server's own: give --metrics-port another")
         if not 1 <= self.workers <= MOST_WORKERS:
             raise UsageProblem(f"{self.workers} workers can't be: 1 to {MOST_WORKERS}")
         if not self.path.startswith("/"):

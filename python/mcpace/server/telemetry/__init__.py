@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 if TYPE_CHECKING:
     from mcpace import _core
     from mcpace.server.core.registry import Registry
+    from mcpace.server.telemetry.prometheus import PrometheusDurations
 
 SpanNames = Literal["conventions", "dotted"]
 """``conventions``: ``tools/call add``, by OpenTelemetry's conventions for MCP. ``dotted``: ``mcp.tools.call``, as in
@@ -24,6 +25,8 @@ older packages, with their attribute ``mcp.binding.name``."""
 ENABLED, SPAN_NAMES = "MCPACE_TELEMETRY", "MCPACE_SPAN_NAMES"
 """Environment variables: ``on`` or ``off``; one of :data:`SpanNames`."""
 
+_durations: list[PrometheusDurations] = []
+"""The histogram for Prometheus, where one is served."""
 _configured: dict[str, Any] = {"enabled": None, "span_names": None}
 
 
@@ -43,10 +46,46 @@ def observe(core: _core.Server, registry: Registry | None = None) -> None:
 
     Raises ``UsageProblem`` for an unknown setting.
     """
-    if _is_enabled() and (_is_set("trace", "_TRACER_PROVIDER") or _is_set("metrics._internal", "_METER_PROVIDER")):
+    is_provided = _is_set("trace", "_TRACER_PROVIDER") or _is_set("metrics._internal", "_METER_PROVIDER")
+    is_traced = _is_enabled() and is_provided
+    if is_traced or _durations:
         from mcpace.server.telemetry.spans import start_recorder
 
-        start_recorder(core, span_names(), registry)
+        start_recorder(core, span_names(), registry, next(iter(_durations), None), is_traced=is_traced)
+
+
+def serve_metrics(host: str, port: int) -> None:
+    """Serves the metrics of this process's servers to Prometheus. The servers are made afterwards.
+
+    Raises :class:`SetupProblem` where the port is in use, or a package is missing.
+    """
+    from mcpace.server.running.errors import SetupProblem
+
+    try:
+        from mcpace.server.telemetry.prometheus import PrometheusDurations
+    except ModuleNotFoundError as error:
+        raise SetupProblem(
+            f"--metrics-port needs {error.name}, which is not installed: pip install 'mcpace[otel]'"
+        ) from error
+    durations = PrometheusDurations()
+    try:
+        durations.listen(host, port)
+    except OSError as error:
+        raise SetupProblem(
+            f"cannot serve metrics at {host}:{port} ({error.strerror}): choose another --metrics-port"
+        ) from error
+    _durations.append(durations)
+
+
+def observe_metrics(core: _core.Server) -> None:
+    """Records the requests of a server of another SDK for Prometheus; its spans are its SDK's.
+
+    Does nothing where the requests are recorded already, or no metrics are served.
+    """
+    if _durations:
+        from mcpace.server.telemetry.spans import start_recorder
+
+        start_recorder(core, span_names(), None, _durations[0], is_traced=False)
 
 
 def span_names() -> SpanNames:

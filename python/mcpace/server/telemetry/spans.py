@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from mcpace.server.core.registry import Registry
     from mcpace.server.telemetry import SpanNames
+    from mcpace.server.telemetry.prometheus import PrometheusDurations
 
 SCOPE = "mcpace"
 DURATION = "mcp.server.operation.duration"
@@ -82,9 +83,18 @@ Live = tuple[Span, Span, "Context"]
 Ended = tuple[Any, "Live | None", int, "tuple[int, int] | None", int, "Failure | None"]
 
 
-def start_recorder(core: _core.Server, names: SpanNames, registry: Registry | None = None) -> None:
-    """Records the server's requests with the providers that are set."""
-    teller = RequestRecorder(names, registry=registry)
+def start_recorder(
+    core: _core.Server,
+    names: SpanNames,
+    registry: Registry | None = None,
+    durations: PrometheusDurations | None = None,
+    *,
+    is_traced: bool = True,
+) -> None:
+    """Records the server's requests with the providers that are set (``is_traced``), and for Prometheus."""
+    tracers = None if is_traced else trace.NoOpTracerProvider()
+    meters = None if is_traced else metrics.NoOpMeterProvider()
+    teller = RequestRecorder(names, tracers, meters, registry=registry, durations=durations)
     if core.observe(teller.observations):
         teller.start()
 
@@ -99,6 +109,7 @@ class RequestRecorder:
         meters: metrics.MeterProvider | None = None,
         *,
         registry: Registry | None = None,
+        durations: PrometheusDurations | None = None,
     ) -> None:
         """Records with the given providers, or with those that are set. ``registry`` has the names of resources."""
         self.observations = _core.Observations(self.begin)
@@ -111,6 +122,7 @@ class RequestRecorder:
             description="From when a request had been read until its reply was ready",
             explicit_bucket_boundaries_advisory=BUCKETS,
         )
+        self._prometheus = durations
         self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="mcpace-telemetry", daemon=True)
 
@@ -178,7 +190,10 @@ class RequestRecorder:
             span.set_attributes(failed)
             span.set_status(StatusCode.ERROR, words)
         span.end(ended_ns)
-        self._durations.record((ended_ns - facts.received_ns) / 1e9, attributes, within)
+        seconds = (ended_ns - facts.received_ns) / 1e9
+        self._durations.record(seconds, attributes, within)
+        if self._prometheus is not None:
+            self._prometheus.record(seconds, attributes, within)
 
     def _span(self, facts: Facts) -> tuple[Span, Context]:
         """The request's span, and the context that it is current in."""

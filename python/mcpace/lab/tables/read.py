@@ -1,0 +1,225 @@
+"""Reading of the exported tables with DuckDB: a view for each table.
+
+Design constraint: SQL of a user reads the tables and nothing else. After the views exist, DuckDB opens only the files
+of the tables, loads no extension, and its configuration is locked. Only statements that read are run: DuckDB lets a
+statement such as COPY write the files that it may read.
+"""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.files import is_unicode
+from mcpace.lab.tables.schema import PARTITIONS, SQL_TYPES, TABLES, VERSION, VERSION_KEY
+
+MEMORY = "800MB"
+"""Memory of DuckDB. Larger sorts and groups are moved to files."""
+ROWS_AT_ONCE = 1_000
+LONGEST_REASON = 300
+INTERRUPTED = "Query interrupted"
+"""Message of the error that DuckDB raises in the place of a ``KeyboardInterrupt``."""
+CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    # Without this, a name in a query may be a variable of this program.
+    "python_enable_replacements": "false",
+    "memory_limit": MEMORY,
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The exported tables of a folder."""
+
+    connection: duckdb.DuckDBPyConnection
+    timeout_s: float
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of one of mcpace's own statements.
+
+        Raises :class:`LabError` where it takes longer than the limit, or a file can't be read.
+        """
+        with self._limited():
+            return self.connection.execute(sql, list(values)).fetchall()
+
+    def each(self, sql: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of one of mcpace's own statements, as :meth:`rows`, a part of them at a time."""
+        with self._limited():
+            cursor = self.connection.execute(sql, list(values))
+        return self._fetch(cursor)
+
+    def select(self, sql: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+        """Columns and rows of a user's statement.
+
+        Raises :class:`UsageProblem` for anything but one statement that reads the tables, and :class:`LabError` where
+        it takes longer than the limit.
+        """
+        statement = _reading_statement(sql)
+        with self._limited("--sql: "):
+            cursor = self.connection.execute(statement)
+        return [str(column[0]) for column in cursor.description or ()], self._fetch(cursor, "--sql: ")
+
+    def _fetch(self, cursor: duckdb.DuckDBPyConnection, prefix: str = "") -> Iterator[tuple[Any, ...]]:
+        while True:
+            with self._limited(prefix):
+                rows = cursor.fetchmany(ROWS_AT_ONCE)
+            if not rows:
+                return
+            yield from rows
+
+    @contextmanager
+    def _limited(self, prefix: str = "") -> Iterator[None]:
+        """Interrupts a statement after the limit, and turns DuckDB's errors into a sentence."""
+        timer = threading.Timer(self.timeout_s, self.connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except duckdb.InterruptException as error:
+            raise LabError(
+                f"the question took longer than {self.timeout_s:g} s: ask about less time, or give --timeout more"
+            ) from error
+        except duckdb.OutOfMemoryException as error:
+            raise LabError(f"{prefix}the question needs more than {MEMORY} of memory: ask about less time") from error
+        except duckdb.Error as error:
+            raise UsageProblem(f"{prefix}{_reason(error)}") from error
+        except RuntimeError as error:
+            if str(error) == INTERRUPTED:
+                raise KeyboardInterrupt from error
+            raise
+        except UnicodeDecodeError as error:
+            raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
+        finally:
+            timer.cancel()
+
+
+@contextmanager
+def open_tables(folder: str, timeout_s: float) -> Iterator[Tables]:
+    """Opens the tables of a folder that ``mcpace export --parquet`` wrote.
+
+    Raises :class:`UsageProblem` where there are none, a file is damaged, or a file has a schema of the future.
+    """
+    files = _find_files(folder)
+    with tempfile.TemporaryDirectory(prefix="mcpace-") as temporary, duckdb.connect(config=CONFIGURATION) as connection:
+        connection.execute(f"SET temp_directory = {_literal(temporary)}")
+        connection.execute("SET TimeZone = 'UTC'")
+        for table, paths in files.items():
+            _check_files(connection, paths)
+            connection.execute(f"CREATE VIEW {table} AS {_view(connection, table, paths)}")
+        allowed = {name for paths in files.values() for path in paths for name in (path, glob.escape(path))}
+        connection.execute(f"SET allowed_paths = {_list(sorted(allowed))}")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield Tables(connection, timeout_s)
+
+
+def _find_files(folder: str) -> dict[str, list[str]]:
+    """The files of each table. Links are not followed."""
+    if "://" in folder:
+        raise UsageProblem(
+            "mcpace query reads folders of this machine: copy the tables from the store, and name their folder"
+        )
+    root = Path(folder)
+    if not root.is_dir():
+        raise UsageProblem(f"{folder} is {'no folder' if root.exists() else 'not there'}: name a folder of tables")
+    root = root.resolve()
+    found = {
+        table: sorted(
+            str(path)
+            for path in (root / table).glob("day=*/source=*/*.parquet")
+            if not path.name.startswith(".") and path.is_file() and not path.is_symlink()
+        )
+        for table in TABLES
+    }
+    if not any(found.values()):
+        raise UsageProblem(f"{folder} has no tables: mcpace export RECORDING --parquet {folder} writes them")
+    unusable = next((path for paths in found.values() for path in paths if not is_unicode(path)), None)
+    if unusable is not None:
+        raise UsageProblem(f"cannot read {unusable!r}: the path of a table must be UTF-8 text")
+    return found
+
+
+def _check_files(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> None:
+    """Raises :class:`UsageProblem` for the first file that is damaged, is not mcpace's, or has a later schema."""
+    try:
+        versions = _versions(connection, paths)
+    except duckdb.Error:
+        versions = {}
+        for path in paths:
+            try:
+                versions |= _versions(connection, [path])
+            except duckdb.Error as error:
+                raise UsageProblem(
+                    f"{path} is no whole Parquet file: export its recording again, or delete the file"
+                ) from error
+    for path in paths:
+        version = versions.get(path, "")
+        if not version.isdecimal():
+            raise UsageProblem(f"{path} was not written by mcpace export --parquet: move it out of the folder")
+        if int(version[:9]) > VERSION:
+            raise UsageProblem(
+                f"{path} has version {version[:9]} of the schema, and this mcpace reads up to {VERSION}: update mcpace"
+            )
+
+
+def _versions(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> dict[str, str]:
+    if not paths:
+        return {}
+    sql = f"SELECT file_name, value FROM parquet_kv_metadata({_escaped(paths)}) WHERE key = ?::BLOB"
+    return {
+        path: bytes(value).decode(errors="replace") for path, value in connection.execute(sql, [VERSION_KEY]).fetchall()
+    }
+
+
+def _view(connection: duckdb.DuckDBPyConnection, table: str, paths: list[str]) -> str:
+    """The view of a table. Columns that none of its files has are null."""
+    columns = (*TABLES[table][1], *PARTITIONS)
+    if not paths:
+        return f"SELECT {', '.join(f'NULL::{SQL_TYPES[one.type]} AS {one.name}' for one in columns)} WHERE false"
+    read = (
+        f"read_parquet({_escaped(paths)}, hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
+    )
+    try:
+        held = {str(row[0]) for row in connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}
+    except duckdb.Error as error:
+        raise UsageProblem(f"the files of the table {table} don't fit together: {_reason(error)}") from error
+    missing = "".join(f", NULL::{SQL_TYPES[one.type]} AS {one.name}" for one in columns if one.name not in held)
+    return f"SELECT *{missing} FROM {read}"
+
+
+def _reading_statement(sql: str) -> duckdb.Statement:
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise UsageProblem(f"--sql: {_reason(error)}") from error
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise UsageProblem(f"--sql takes one SELECT over the tables {', '.join(TABLES)}")
+    return statements[0]
+
+
+def _escaped(paths: list[str]) -> str:
+    return _list([glob.escape(path) for path in paths])
+
+
+def _list(texts: list[str]) -> str:
+    return f"[{', '.join(map(_literal, texts))}]"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _reason(error: duckdb.Error) -> str:
+    """DuckDB's message without the excerpt of the statement, which has several lines."""
+    told, _, _ = str(error).partition("\n\nLINE ")
+    return " ".join(told.split())[:LONGEST_REASON]
