@@ -42,7 +42,7 @@ class Case(_Table):
     symptom: str
     """The reporter's observation."""
     belief: str
-    """The cause that the thread believed in."""
+    """The cause that the thread names."""
     cause: str
     """The cause, from the fix or the code."""
     expected: list[str]

@@ -46,7 +46,7 @@ def _entry(answer: Answer) -> str:
     lines = [
         f"### [{case.repository} #{number}]({case.report}){mark}: {outcome}\n",
         f"- Reported {case.reported}: {case.symptom}",
-        f"- The thread believed: {case.belief}",
+        f"- Cause according to the thread: {case.belief}",
         f"- Cause: {case.cause}",
         f"- Expected: {_codes(case.expected)}. mcpace's answer: {_answer(answer)}.",
         f"- Control: {case.control['differs']}\n",
