@@ -50,8 +50,9 @@ NEW_CONNECTIONS = {"connection-per-request", "stream-not-drained"}
 # Clients that take a new connection for each request, by design (rust-sdk #790).
 NEVER_REUSE = {"rmcp"}
 # Clients that leave a stream of events with its result, unread to its end (python-sdk #3281; mcp-go closes the body).
-# FastMCP and LangChain are the official SDK underneath.
-LEAVE_STREAMS = {"python", "fastmcp", "langchain", "mcp-go"}
+# FastMCP and LangChain are the official SDK underneath. The Go SDK closes the body at the result (processStream in its
+# streamable.go): its connection is lost where the end of the stream comes later, as on a busy machine.
+LEAVE_STREAMS = {"python", "fastmcp", "langchain", "mcp-go", "go"}
 # Clients that read a JSON reply up to its last brace and no further (mcp-go's json.Decoder, then Close): where its end
 # comes apart, in a chunk of its own, and isn't there yet, the connection is lost.
 LEAVE_ENDS = {"mcp-go"}

@@ -252,9 +252,10 @@ _findings_of_try: list[set[str]] = []
 def patient(test: Callable[P, None]) -> Callable[P, None]:
     """Tries a test again that misses a finding, because a busy machine can hide differences of milliseconds.
 
-    Only a missing finding is tried again. A finding that a failed try names and the passing try does not name is false,
-    and fails the test: a control is silent in every try. A test that never passes is skipped if the machine is twice as
-    busy as it has processors.
+    A finding that a test looks up by its code and that is missing is a :class:`KeyError`. Only a missing finding is
+    tried again. A finding that a failed try names and the passing try does not name is false, and fails the test: a
+    control is silent in every try. A test that never passes is skipped if the machine is twice as busy as it has
+    processors.
     """
 
     @functools.wraps(test)
@@ -265,7 +266,7 @@ def patient(test: Callable[P, None]) -> Callable[P, None]:
             try:
                 test(*args, **named)
                 break
-            except AssertionError:
+            except (AssertionError, KeyError):
                 if remaining == 0 and os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
                     pytest.skip(f"this machine is too busy to show it (load {os.getloadavg()[0]:.0f})")
                 if remaining == 0:
