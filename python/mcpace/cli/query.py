@@ -96,9 +96,9 @@ def query(
         if as_csv and sql is not None:
             _write_csv(*tables.select(sql))
             return
-        told = {"question": question, "since": since, "before": before, "source": source, "sql": sql}
+        run_options = {"question": question, "since": since, "before": before, "source": source, "sql": sql}
         run = run_query(
-            tables, questions, scope, sql, {name: value for name, value in told.items() if value is not None}
+            tables, questions, scope, sql, {name: value for name, value in run_options.items() if value is not None}
         )
     if as_csv:
         [answer] = run.answers

@@ -221,5 +221,5 @@ def _literal(text: str) -> str:
 
 def _reason(error: duckdb.Error) -> str:
     """DuckDB's message without the excerpt of the statement, which has several lines."""
-    told, _, _ = str(error).partition("\n\nLINE ")
-    return " ".join(told.split())[:LONGEST_REASON]
+    message, _, _ = str(error).partition("\n\nLINE ")
+    return " ".join(message.split())[:LONGEST_REASON]
