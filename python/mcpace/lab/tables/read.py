@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import glob
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -26,8 +26,8 @@ MEMORY = "800MB"
 """Memory of DuckDB. Larger sorts and groups are moved to files."""
 ROWS_AT_ONCE = 1_000
 LONGEST_REASON = 300
-INTERRUPTED = "Query interrupted"
-"""Message of the error that DuckDB raises in the place of a ``KeyboardInterrupt``."""
+INTERRUPT_EVERY_S = 0.05
+Result = TypeVar("Result")
 CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -49,14 +49,11 @@ class Tables:
 
         Raises :class:`LabError` where it takes longer than the limit, or a file can't be read.
         """
-        with self._limited():
-            return self.connection.execute(sql, list(values)).fetchall()
+        return self._run(lambda: self.connection.execute(sql, list(values)).fetchall())
 
     def each(self, sql: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of one of mcpace's own statements, as :meth:`rows`, a part of them at a time."""
-        with self._limited():
-            cursor = self.connection.execute(sql, list(values))
-        return self._fetch(cursor)
+        return self._fetch(self._run(lambda: self.connection.execute(sql, list(values))))
 
     def select(self, sql: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
         """Columns and rows of a user's statement.
@@ -65,42 +62,39 @@ class Tables:
         it takes longer than the limit.
         """
         statement = _reading_statement(sql)
-        with self._limited("--sql: "):
-            cursor = self.connection.execute(statement)
+        cursor = self._run(lambda: self.connection.execute(statement), "--sql: ")
         return [str(column[0]) for column in cursor.description or ()], self._fetch(cursor, "--sql: ")
 
     def _fetch(self, cursor: duckdb.DuckDBPyConnection, prefix: str = "") -> Iterator[tuple[Any, ...]]:
-        while True:
-            with self._limited(prefix):
-                rows = cursor.fetchmany(ROWS_AT_ONCE)
-            if not rows:
-                return
+        while rows := self._run(lambda: cursor.fetchmany(ROWS_AT_ONCE), prefix):
             yield from rows
 
-    @contextmanager
-    def _limited(self, prefix: str = "") -> Iterator[None]:
-        """Interrupts a statement after the limit, and turns DuckDB's errors into a sentence."""
-        timer = threading.Timer(self.timeout_s, self.connection.interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        except duckdb.InterruptException as error:
-            raise LabError(
-                f"the question took longer than {self.timeout_s:g} s: ask about less time, or give --timeout more"
-            ) from error
-        except duckdb.OutOfMemoryException as error:
-            raise LabError(f"{prefix}the question needs more than {MEMORY} of memory: ask about less time") from error
-        except duckdb.Error as error:
-            raise UsageProblem(f"{prefix}{_reason(error)}") from error
-        except RuntimeError as error:
-            if str(error) == INTERRUPTED:
-                raise KeyboardInterrupt from error
-            raise
-        except UnicodeDecodeError as error:
-            raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
-        finally:
-            timer.cancel()
+    def _run(self, work: Callable[[], Result], prefix: str = "") -> Result:
+        """Runs a part of a statement on a thread, and interrupts it after the limit or after Ctrl-C.
+
+        DuckDB does not look for signals within a statement. Its errors become a sentence.
+        """
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(work)
+            try:
+                return running.result(self.timeout_s)
+            except TimeoutError as error:
+                raise LabError(
+                    f"the question took longer than {self.timeout_s:g} s: ask about less time, or give --timeout more"
+                ) from error
+            except duckdb.OutOfMemoryException as error:
+                raise LabError(
+                    f"{prefix}the question needs more than {MEMORY} of memory: ask about less time"
+                ) from error
+            except duckdb.Error as error:
+                raise UsageProblem(f"{prefix}{_reason(error)}") from error
+            except UnicodeDecodeError as error:
+                raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
+            finally:
+                # An interrupt that comes before the statement begins has no effect.
+                while not running.done():
+                    self.connection.interrupt()
+                    wait([running], INTERRUPT_EVERY_S)
 
 
 @contextmanager
