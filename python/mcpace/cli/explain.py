@@ -82,8 +82,7 @@ def explain(
 
     Only a tool that the server marks read-only, or the one named with --tool, is called. For a saved recording,
     show where the time of its calls went, and the causes that it proves; for a folder, those of all its recordings,
-    with all processors. With --spans, show where the time inside the
-    tools went.
+    with all processors. With --spans, show where the time inside the tools went.
     """
     check_codes(fail_on)
     if target is None:

@@ -45,7 +45,9 @@ def replicas(
             help="How the balancer chooses a copy: round-robin, least-connections, session or cookie. [default: all]",
         ),
     ] = [],  # noqa: B006 - typer copies it
-    revision: options.Revision = None,
+    revision: Annotated[
+        str | None, typer.Option(help=f"Only this protocol revision. [default: {' and '.join(REVISIONS)}]")
+    ] = None,
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
     question_tool: Annotated[

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mcpace.report.model.answer import Answer, Cell, Question
 from mcpace.report.model.run import Run
 from mcpace.report.table import Table
-from mcpace.report.words.answers import cost_words
-from mcpace.report.words.quantities import clean, count, duration, ratio_figure, size, times
+from mcpace.report.words.answers import cost_words, ratio_words
+from mcpace.report.words.quantities import clean, count, duration, ratio_figure, size
 
 MOST_ON_TERMINAL, MOST_ON_PAGE = 20, 200
 LONGEST_NAME = 60
@@ -18,6 +18,14 @@ LONGEST_CELL, SHORTEST_CELL = 40, 8
 ROOM = 76
 """Width that the cells of a user's statement share."""
 NANOS = 1e9
+
+COST_HEADINGS = {
+    "recordings": "recordings",
+    "calls": "calls",
+    "time_ns": "time",
+    "per_call_ns": "a call",
+    "requests": "requests",
+}
 
 Row = Mapping[str, Cell]
 
@@ -45,13 +53,7 @@ LAYOUTS: dict[Question, Layout] = {
     "findings": Layout(
         "Findings by cost",
         ("code",),
-        {
-            "recordings": "recordings",
-            "calls": "calls",
-            "time_ns": "time",
-            "per_call_ns": "a call",
-            "requests": "requests",
-        },
+        COST_HEADINGS,
         remark="most at",
     ),
     "dependencies": Layout(
@@ -69,13 +71,7 @@ LAYOUTS: dict[Question, Layout] = {
     "costs": Layout(
         "Findings of all recordings",
         ("code",),
-        {
-            "recordings": "recordings",
-            "calls": "calls",
-            "time_ns": "time",
-            "per_call_ns": "a call",
-            "requests": "requests",
-        },
+        COST_HEADINGS,
         remark="most in",
     ),
 }
@@ -150,7 +146,7 @@ def _slower_tables(answer: Answer, most: int) -> Iterator[Table]:
         rows: list[tuple[str, ...]] = []
         for row in own[:most]:
             figures = [cell(column, row.get(column)) for column in ("since", "before_ns", "since_ns")]
-            changes = [_ratio(row.get("ratio")), _interval(row), cell("", row.get("verdict"))]
+            changes = [ratio_words(row), _interval(row), cell("", row.get("verdict"))]
             rows.append((name_of(row, ("source", "request")), *figures, *changes))
         level = f"{100 * (answer.confidence or 0):.0f} % interval"
         columns = ("", "replies", "before", "since", "ratio", level, "")
@@ -161,10 +157,6 @@ def _slower_tables(answer: Answer, most: int) -> Iterator[Table]:
                 "requests that did not change, about one is named slower by chance."
             ]
         yield Table(f"{percentile} before and since", columns, rows, since_words(answer), notes)
-
-
-def _ratio(value: Cell) -> str:
-    return times(value) if isinstance(value, int | float) and value > 0 else "–"
 
 
 def _interval(row: Row) -> str:

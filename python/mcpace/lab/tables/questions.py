@@ -56,14 +56,14 @@ class Scope:
 
     def condition(self, begin: datetime | None) -> tuple[str, list[object]]:
         """A condition of SQL with its values. The day is that of a folder, so that no older file is opened."""
-        told, values = ["true"], list[object]()
+        conditions, values = ["true"], list[object]()
         if begin is not None:
-            told += ["day >= ?", "started >= ?"]
+            conditions += ["day >= ?", "started >= ?"]
             values += [str(begin.date()), begin]
         if self.source is not None:
-            told.append("source = ?")
+            conditions.append("source = ?")
             values.append(self.source)
-        return " AND ".join(told), values
+        return " AND ".join(conditions), values
 
 
 def answer_latency(tables: Tables, scope: Scope) -> Answer:

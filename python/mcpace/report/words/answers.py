@@ -18,12 +18,12 @@ Row = Mapping[str, Cell]
 
 def sentences(run: Run) -> list[str]:
     """A sentence for each answer, and one on recordings that could not be read."""
-    told = [sentence for answer in run.answers if (sentence := _sentence(answer))]
+    found = [sentence for answer in run.answers if (sentence := _sentence(answer))]
     if run.unread:
         names = join_words([clean(one.name, LONGEST_NAME) for one in run.unread[:NAMED]])
         more = f" and {len(run.unread) - NAMED:,} more" if len(run.unread) > NAMED else ""
-        told.append(f"{count(len(run.unread), 'recording')} could not be read: {names}{more}.")
-    return told or ["Nothing was asked."]
+        found.append(f"{count(len(run.unread), 'recording')} could not be read: {names}{more}.")
+    return found or ["Nothing was asked."]
 
 
 def _sentence(answer: Answer) -> str:
@@ -59,9 +59,11 @@ def _slower_sentence(rows: Sequence[Row]) -> str:
     if not slower:
         return f"Of {count(compared, 'kind')} of request that could be compared, none got slower by 5 % or more."
     names = list(reversed(slower))
-    told = [f"{name} ({clean(slower[name].get('percentile'), 8)} {_ratio(slower[name])})" for name in names[:NAMED]]
+    named = [
+        f"{name} ({clean(slower[name].get('percentile'), 8)} {ratio_words(slower[name])})" for name in names[:NAMED]
+    ]
     more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
-    return f"Of {count(compared, 'kind')} of request, {len(names):,} got slower: {join_words([*told, *more])}."
+    return f"Of {count(compared, 'kind')} of request, {len(names):,} got slower: {join_words([*named, *more])}."
 
 
 def _cost_sentence(rows: Sequence[Row]) -> str:
@@ -103,6 +105,7 @@ def _time(row: Row, column: str) -> str:
     return duration(value / NANOS) if isinstance(value, int | float) else "–"
 
 
-def _ratio(row: Row) -> str:
+def ratio_words(row: Mapping[str, Cell]) -> str:
+    """The ratio of a percentile since and before; a dash where there is none."""
     value = row.get("ratio")
     return times(value) if isinstance(value, int | float) and value > 0 else "–"
