@@ -119,7 +119,7 @@ def test_servers_that_fail_are_results_in_their_own_words(tmp_path: Path) -> Non
     servers = {
         "works": own_server(tmp_path),
         "fails": {"command": sys.executable, "args": ["-c", FAILS]},
-        "hangs": {"command": sys.executable, "args": ["-c", HANGS]},
+        "hangs": {"command": sys.executable, "args": ["-c", hanging_program(tmp_path)]},
         "absent": {"command": "no-such-program-of-mcpace"},
         "unset": {"command": "x", "env": {"KEY": "${NO_SUCH_VARIABLE_OF_MCPACE}"}},
         "nowhere": {"url": "http://127.0.0.1:1/mcp"},
@@ -146,24 +146,30 @@ def test_servers_that_fail_are_results_in_their_own_words(tmp_path: Path) -> Non
     assert "printed text on stdout before the protocol" in (connects["fails"].error or "")
     lines = [line.split()[0] for line in shown.splitlines() if line.startswith("  ") and " failed " in line]
     assert sorted(lines) == sorted(says), "failed servers come first"
-    assert not hanging_processes()
+    assert not processes_of(hanging_program(tmp_path))
 
 
 def test_an_interrupt_ends_servers_that_still_start(tmp_path: Path) -> None:
-    path = configuration(tmp_path, {"hangs": {"command": sys.executable, "args": ["-c", HANGS]}})
+    program = hanging_program(tmp_path)
+    path = configuration(tmp_path, {"hangs": {"command": sys.executable, "args": ["-c", program]}})
     with start_command("check", path, "--timeout", "10m", folder=tmp_path) as process:
         until = time.monotonic() + LIMIT_S
-        while not hanging_processes():
+        while not processes_of(program):
             assert process.poll() is None and time.monotonic() < until, "the server was not started"
             time.sleep(0.02)  # the start of a grandchild is no event
         process.send_signal(signal.SIGINT)
         ended = end(process)
     assert (ended.code, ended.stdout.startswith("Interrupted")) == (130, True)
-    assert not hanging_processes()
+    assert not processes_of(program)
 
 
-def hanging_processes() -> list[Path]:
-    return [process for process in Path("/proc").iterdir() if HANGS in _command_of(process)]
+def hanging_program(folder: Path) -> str:
+    """A program of this test alone, since tests run at the same time."""
+    return f"{HANGS}  # {folder}"
+
+
+def processes_of(program: str) -> list[Path]:
+    return [process for process in Path("/proc").iterdir() if program in _command_of(process)]
 
 
 def _command_of(process: Path) -> str:

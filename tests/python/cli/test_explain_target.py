@@ -233,8 +233,9 @@ def test_what_hangs_takes_no_more_than_its_share_of_the_budget(tmp_path: Path) -
     assert found["json"]["verdict"] == "refused"
     assert "within 2 s" in found["json"]["reason"], found["json"]
     # The other factors are measured. On a busy machine, one that cannot matter or does not fit is left out.
-    assert found["quick-ack"]["slices"] >= 4 or found["quick-ack"]["verdict"] == "left-out", found
-    assert found["sse"]["slices"] >= 4, found
+    for code in ("quick-ack", "sse"):
+        assert found[code]["slices"] >= 4 or found[code]["verdict"] == "left-out", found
+    assert max(one["slices"] for one in found.values()) >= 4, found
 
 
 def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:

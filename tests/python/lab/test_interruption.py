@@ -67,6 +67,28 @@ plan = LoadPlan(target=HttpTarget(url=target.url), revision="2025-06-18", model=
 print(run_engine(plan, AtTheEnd()).ended)
 """
 
+LATE_CHILD = """
+import subprocess, sys, threading
+from mcpace.lab.processes import strays
+running, first_round, end_strays = threading.Event(), threading.Event(), strays._end_strays
+def count_rounds(kept):
+    end_strays(kept)
+    first_round.set()
+strays._end_strays = count_rounds
+def start_late():
+    running.set()
+    first_round.wait()
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).wait()
+    print("ended")
+try:
+    with strays.thread_pool_with_children(1) as pool:
+        pool.submit(start_late)
+        running.wait()
+        ctrl_c()
+except KeyboardInterrupt:
+    print("told")
+"""
+
 
 @pytest.mark.parametrize(
     ("program", "said"),
@@ -77,6 +99,12 @@ print(run_engine(plan, AtTheEnd()).ended)
         (BEFORE, ["told", "kept"]),
         # A load that had come to its end by itself: what goes on after it would never be told.
         (LOADED, ["stopped"]),
+        # A thread that starts its child after the children were killed.
+        pytest.param(
+            LATE_CHILD,
+            ["ended", "told"],
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the children of a process"),
+        ),
     ],
 )
 def test_a_signal_is_raised_where_nothing_is_lost_by_it(program: str, said: list[str]) -> None:

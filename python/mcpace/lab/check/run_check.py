@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +35,7 @@ from mcpace.lab.hosts.flights import flights_root
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.runners import RUNNERS
-from mcpace.lab.processes.strays import ended_strays
+from mcpace.lab.processes.strays import ended_strays, thread_pool_with_children
 from mcpace.lab.progress import Progress, Silent
 from mcpace.lab.targets import Target, redact_command
 from mcpace.report.model.run import Case, Run, Subject
@@ -275,7 +274,7 @@ def _look_closer(servers: Sequence[_Server], check: _Check) -> None:
         if any(one.is_complete for one in server.together):
             server.look = look_closer(server.target, check.time_limit_s)
 
-    with ThreadPoolExecutor(len(usable_cores())) as pool, ended_strays():
+    with thread_pool_with_children(len(usable_cores())) as pool:
         list(pool.map(look, servers))
 
 

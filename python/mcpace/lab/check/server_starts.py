@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mcpace import _core
 from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
 from mcpace.lab.check.start_watch import StartWatch
-from mcpace.lab.processes.strays import ended_strays
+from mcpace.lab.processes.strays import thread_pool_with_children
 from mcpace.lab.targets import Target
 
 
@@ -20,8 +19,7 @@ def start_servers(
     nothing was seen, and its failure, empty where there was none.
     """
     clients = [_client(target, limit_s) for target in targets]
-    # Servers that are still starting are ended after Ctrl-C, so that no thread waits for them until the limit.
-    with ThreadPoolExecutor(max(1, at_once)) as pool, ended_strays():
+    with thread_pool_with_children(at_once) as pool:
         failures = list(pool.map(_connect_and_list, clients))
         list(pool.map(lambda client: client.disconnect(), clients))
     starts = [observe_starts(client.recording(), watch)[:1] for client in clients]

@@ -14,8 +14,10 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,6 +50,26 @@ def ended_strays() -> Iterator[None]:
                 _end_strays(before)
             finally:
                 _set_adoption(adopted_before)
+
+
+@contextmanager
+def thread_pool_with_children(at_once: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of ``at_once`` threads whose work starts child processes. No such child outlives the ``with`` block.
+
+    After an exception, such as Ctrl-C, children are killed until every thread has ended: a thread that waits for its
+    child goes on when the child ends, and a thread may start its child only after the exception.
+    """
+    before = _child_ids()
+    with ended_strays(), ThreadPoolExecutor(max(1, at_once)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            closing = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+            closing.start()
+            while closing.is_alive():
+                _end_strays(before)
+                closing.join(POLL_MS / 1000)
+            raise
 
 
 def _adopts_orphans() -> bool:
