@@ -249,6 +249,11 @@ class Session:
         return any(trial.failure is None for trial in self.facts.trials)
 
     @property
+    def listed_tools(self) -> list[str] | None:
+        """Names of the tools in the last listing; ``None`` without one."""
+        return None if self._listing is None else [str(tool.get("name")) for tool in self._listing]
+
+    @property
     def given_up(self) -> bool:
         """Whether further rounds would be pointless. Without any successful operation, one failed connect is enough."""
         return self._failed_connects >= (GIVE_UP_AFTER if self.has_results else 1)
