@@ -90,7 +90,7 @@ fn add_scene(tally: &mut Tally, scene: &Scene) {
         tally.marked.1 += 1;
     }
     for code in found {
-        if !scene.causes.contains(&code) && !scene.accepted.contains(&code) {
+        if ![&scene.causes, &scene.accepted, &scene.beside].iter().any(|codes| codes.contains(&code)) {
             *tally.others.entry(code).or_default() += 1;
         }
     }

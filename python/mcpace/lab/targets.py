@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import is_unicode, read_text
+from mcpace.lab.processes.starters import start_in_folder
 from mcpace.lab.server_configuration import ConfiguredServer, read_configuration
 
 Auth = Literal["none", "bearer", "oauth"]
@@ -262,7 +263,7 @@ def configured_target(name: str, server: ConfiguredServer) -> Target:
         command = server.command
         if server.folder is not None:
             # The instrumented client starts programs in its own folder.
-            command = ("env", "-C", str(server.folder), *command)
+            command = start_in_folder(command, server.folder)
         return Target(name=name, command=command, environment=server.environment)
     bearer = [value for header, value in server.headers if header == "authorization" and _is_bearer(value)]
     if bearer:

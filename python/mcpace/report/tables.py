@@ -6,7 +6,7 @@ A cell is readable text that contains figures of the run.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from mcpace.report.answer_tables import answer_tables
 from mcpace.report.gateway_tables import gateway_tables
@@ -14,21 +14,20 @@ from mcpace.report.groups import targets
 from mcpace.report.model.drift import Drift
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.processes import HostProcesses
-from mcpace.report.model.recording import MethodFacts
 from mcpace.report.model.run import Case, Run
 from mcpace.report.model.tokens import ContextTokens
 from mcpace.report.replica_tables import replica_tables
+from mcpace.report.result_tables import compared_result_tables, recorded_result_tables
 from mcpace.report.table import Table
 from mcpace.report.words import check, ladder, limits, processes
 from mcpace.report.words import drift as drift_words
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share, size
 from mcpace.report.words.start import short_name
+from mcpace.report.words.tokens import ENCODING, result_words
 
 BYTES_PER_TOKEN = 4
 """Assumed bytes a token. Tokenizers differ, and schemas are mostly ASCII, so the report calls the number an
 estimate."""
-ENCODING = "o200k_base"
-"""Encoding of counted tokens: that of OpenAI's models since GPT-4o."""
 MOST_METHODS = 40
 MOST_GAINS = 5
 MOST_SIZES = 16
@@ -60,7 +59,7 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
         listings = [_listing_table(one) for one in run.comparison.drifts if one.changes] if run.comparison else []
         return [*gateway_tables(run.gateway), *listings]
     if run.comparison is not None:
-        return [_listing_table(one) for one in run.comparison.drifts]
+        return [*(_listing_table(one) for one in run.comparison.drifts), *compared_result_tables(run.comparison)]
     if run.kind == "limits":
         return [_limits_table(run)]
     if run.ladder is not None:
@@ -238,6 +237,7 @@ def _session_table(run: Run, target: str) -> Table | None:
         )
         rows.append((clean(label, 28), *cells))
     notes = [words for case in cases if (words := listing_words(case))][:1]
+    notes += [f"{words}." for case in cases if (words := result_words(case))][:1]
     return Table("What a session waits for", ("medians", *columns), rows, short_name(target), notes)
 
 
@@ -327,24 +327,4 @@ def _method_table(run: Run) -> Iterator[Table]:
     columns = ("method", "requests", "median", "slowest", *(("processor",) if is_watched else ()), "sent", "received")
     notes = [f"{len(facts.methods) - MOST_METHODS} more methods."] if len(facts.methods) > MOST_METHODS else []
     yield Table("What the client asked", columns, rows, notes=notes)
-    yield from _result_table(facts.methods)
-
-
-def _result_table(methods: Sequence[MethodFacts]) -> Iterator[Table]:
-    """Tokens and bytes of the results of each tool, the largest results first."""
-    sized = [(one, one.result_tokens) for one in methods if one.result_tokens is not None]
-    if not sized:
-        return
-    sized.sort(key=lambda one: (-(one[1].largest or 0), -(one[1].largest_bytes or 0)))
-    rows: list[tuple[str, ...]] = []
-    for method, found in sized[:MOST_METHODS]:
-        number = f"{found.results:,}" + (f", {found.cut:,} cut" if found.cut else "")
-        counts = ["–" if value is None else f"{value:,}" for value in (found.median, found.largest)]
-        sizes = ["–" if value is None else size(value) for value in (found.median_bytes, found.largest_bytes)]
-        rows.append((clean(method.name or "", 40), number, f"{found.counted:,}", *counts, *sizes))
-    columns = ("tool", "results", "counted", "tokens, median", "largest", "bytes, median", "largest")
-    notes = [f"{len(sized) - MOST_METHODS} more tools."] if len(sized) > MOST_METHODS else []
-    if any(found.cut for _, found in sized):
-        notes.append("Results that --body-limit cut have bytes and no tokens.")
-    notes.append("Tokens of o200k_base; of each tool a sample of results is counted, the largest among them.")
-    yield Table("Results of tools", columns, rows, notes=notes)
+    yield from recorded_result_tables(facts.methods, MOST_METHODS)

@@ -18,12 +18,13 @@ from mcpace.lab.check.closer_look import look_closer
 from mcpace.lab.check.import_times import STANDARD_LIBRARY, parse_import_times
 from mcpace.lab.check.install_command import install_command
 from mcpace.lab.check.runner_stages import parse_stages
-from mcpace.lab.check.server_starts import observe_starts
+from mcpace.lab.check.server_starts import observe_starts, start_servers
 from mcpace.lab.check.stamped_output import StampedOutput
 from mcpace.lab.check.start_schedule import shortest_schedule_s
 from mcpace.lab.check.start_watch import ProgramStart, StartWatch
 from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.runners import runner_name
+from mcpace.lab.processes.starters import start_in_folder
 from mcpace.lab.targets import Target
 from mcpace.report.model.run import Run
 from mcpace.system.processors import usable_cores
@@ -147,6 +148,31 @@ def test_servers_that_fail_are_results_in_their_own_words(tmp_path: Path) -> Non
     lines = [line.split()[0] for line in shown.splitlines() if line.startswith("  ") and " failed " in line]
     assert sorted(lines) == sorted(says), "failed servers come first"
     assert not processes_of(hanging_program(tmp_path))
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+@pytest.mark.parametrize("more", [{}, {"cwd": "."}])
+def test_a_server_that_ends_is_named_by_its_own_program(more: dict[str, str], is_wrapped: bool, tmp_path: Path) -> None:
+    """The flight recorder's shell, and the program that changes the folder, are not named."""
+    entry = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no key')"], **more}
+    file = configuration(tmp_path, {"keyless": entry})
+    if is_wrapped:
+        wrapped = run("wrap", file, folder=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path / "state")})
+        assert wrapped.code == 0 and json.loads(file.read_text())["mcpServers"]["keyless"]["command"] == "/bin/sh"
+    ended = run("check", file, "--rounds", "1", "--out", "run.json", folder=tmp_path)
+    assert ended.code == 3
+    connect = Run.load(tmp_path / "run.json").cases[0]
+    ended_words = f'the server process "{Path(sys.executable).name}" ended (exit code 1)'
+    assert (connect.error or "").startswith(ended_words)
+    assert [words.startswith(f"connect: {ended_words}") for words in connect.failures] == [True]
+
+
+def test_a_program_whose_stderr_is_redirected_is_named_by_itself(tmp_path: Path) -> None:
+    words = start_in_folder((sys.executable, "-c", "raise SystemExit(3)"), tmp_path)
+    with StampedOutput() as output, StartWatch() as watch:
+        target = Target(name="keyless", command=output.command(words))
+        [_], [failure] = start_servers([target], 1, LIMIT_S, watch)
+    assert failure == f'the server process "{Path(sys.executable).name}" ended (exit code 3)'
 
 
 def test_an_interrupt_ends_servers_that_still_start(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from mcpace.lab.check.recorded_use import recorded_use
 from mcpace.report.model.run import Run
+from mcpace.report.model.start import RecordedUse
 from support.commands import run
 from support.wrapped_host import Host, command_line, configure, prepare, root, state, wrap
 
@@ -25,7 +26,7 @@ def record_session(file: Path, *tools: str) -> None:
     host.initialize()
     host.request("tools/list")
     for tool in tools:
-        host.call(tool, **({"a": 1, "b": 2} if tool == "add" else {}))
+        host.request("tools/call", name=tool, arguments={"a": 1, "b": 2} if tool == "add" else {})
     host.end()
 
 
@@ -37,7 +38,7 @@ def test_tools_that_nobody_called_are_named_with_what_they_take(place: Path) -> 
         record_session(file, *tools)
     assert run("unwrap", file, folder=place, environment=state(place)).code == 0
     use = recorded_use(root(place), file, "calculator")
-    assert use is not None and (use.sessions, use.calls) == (3, {"add": 3})
+    assert use is not None and (use.sessions, use.calls, use.answered) == (3, {"add": 3}, ["add"])
     assert recorded_use(root(place), file, "other") is None
     ended = run("check", file, "--rounds", "1", "--out", place / "run.json", folder=place, environment=state(place))
     shown = " ".join(ended.stdout.split())
@@ -49,15 +50,35 @@ def test_tools_that_nobody_called_are_named_with_what_they_take(place: Path) -> 
 
 
 def test_a_server_that_nobody_called_is_named_after_three_sessions(place: Path) -> None:
+    """A call of a tool that the server does not have is no use of the server."""
     file = configure(place)
     assert wrap(place, file).code == 0
     for sessions in (2, 3):
         while (use := recorded_use(root(place), file, "calculator")) is None or use.sessions < sessions:
-            record_session(file)
+            record_session(file, "subtract")
+        assert (use.calls, use.answered) == ({"subtract": sessions}, [])
         assert run("unwrap", file, folder=place, environment=state(place)).code == 0
         ended = run("check", file, "--rounds", "1", "--calls", "1", folder=place, environment=state(place))
         assert ("no tool was called: switch the server off" in " ".join(ended.stdout.split())) is (sessions == 3)
         assert wrap(place, file).code == 0
+
+
+@pytest.mark.parametrize(
+    ("calls", "answered", "is_unused"),
+    [
+        ({}, [], True),
+        ({"ghost": 3}, [], True),
+        # The server refuses each call, and has the tool.
+        ({"ghost": 3, "pay": 1}, [], False),
+        # The server had the tool under another name.
+        ({"pay_2024": 3}, ["pay_2024"], False),
+    ],
+)
+def test_a_call_counts_where_the_server_has_or_had_the_tool(
+    calls: dict[str, int], answered: list[str], is_unused: bool
+) -> None:
+    use = RecordedUse(sessions=3, since="2026-01-01", calls=calls, answered=answered)
+    assert use.shows_unused_server(["add", "pay"]) is is_unused
 
 
 def test_advice_of_recordings_is_tried_together_and_can_be_applied(place: Path) -> None:

@@ -126,6 +126,18 @@ def test_arguments_are_made_anew_for_each_call(tmp_path: Path) -> None:
     assert {note for _, _, note in lines} == {"r5", "r6"}
 
 
+def test_the_tokens_of_a_result_are_counted_and_a_huge_one_is_named(url: str, tmp_path: Path) -> None:
+    words = ["--mix", "echo=1", "--mix", "tools/list=1", "--vus", 1, *COUNTED, 6]
+    for repeated, expected, codes in ((1, 2, []), (6_000, 12_000, ["huge-result"])):
+        text = json.dumps({"text": "hello world" + " hello world" * (repeated - 1)})
+        ended = run("load", url, *words, "--args", f"echo={text}", "--out", "load.json", folder=tmp_path)
+        assert ended.code == DONE, ended.stderr
+        [case] = json.loads((tmp_path / "load.json").read_text())["cases"]
+        assert case["by_tool"]["echo"]["result_tokens"] == expected
+        assert [found["code"] for found in case["findings"] if found["code"] == "huge-result"] == codes
+        assert f"A result of echo takes {expected:,} tokens (o200k_base)." in " ".join(ended.stdout.split())
+
+
 def test_a_mix_has_a_histogram_a_tool(url: str, tmp_path: Path) -> None:
     words = ["--mix", "echo=3", "--mix", "tools/list=1", "--args", 'echo={"text": "x"}']
     case, _ = loaded(url, "--vus", 2, *COUNTED, 400, *words, folder=tmp_path)

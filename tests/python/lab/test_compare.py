@@ -406,6 +406,23 @@ def test_a_load_is_compared_by_its_seconds() -> None:
     assert only(made.attempts[0].rows, "p50").verdict == "same"
 
 
+def test_tokens_of_results_stand_beside_each_other_where_both_sides_have_them() -> None:
+    steady = [1000] * 40
+
+    def loaded(tokens: int | None) -> Case:
+        made = load(steady)
+        assert made.by_tool is not None
+        made.by_tool["echo"].result_tokens = tokens
+        return made
+
+    for then, here in ((case(QUICK, result_tokens=80), case(QUICK, result_tokens=1_200)), (loaded(80), loaded(1_200))):
+        page = page_of(lab.run_of(run(then), run(here), 0.1))
+        [table] = page.tables
+        assert (table.title, table.rows) == ("Tokens of results", [["echo", "80", "1,200", "15×"]])
+    for unknown in (case(QUICK), loaded(None)):
+        assert not lab.compare_runs(run(case(QUICK, result_tokens=80)), run(unknown), 0.1).results
+
+
 @pytest.mark.parametrize(("now", "red"), [(0, False), (3, False), (4_000, True)])
 def test_errors_are_red_where_chance_does_not_explain_them(now: int, red: bool) -> None:
     steady = [1000] * 40

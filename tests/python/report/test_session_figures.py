@@ -176,3 +176,13 @@ def test_the_size_of_a_listing_is_told_and_its_tokens_as_an_estimate() -> None:
         "token)."
     )
     assert tokens_of(3) == 0
+
+
+def test_the_tokens_of_the_largest_result_are_told_below_the_waits_of_a_session() -> None:
+    run: Any = recorded("measure")
+    for case in run.cases:
+        case.first_s = case.trials_s[:1]
+    assert "result" not in " ".join(tables(run)[0].notes)
+    call = next(case for case in run.cases if case.operation == "call")
+    call.tool, call.result_tokens = "sea\x1brch", 1203
+    assert tables(run)[0].notes[-1] == "The largest result of search takes 1,203 tokens (o200k_base)."

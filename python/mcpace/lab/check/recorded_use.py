@@ -51,6 +51,7 @@ def _readable(flight: Flight) -> list[Path]:
 
 def _count_use(files: Sequence[Path]) -> RecordedUse | None:
     calls: Counter[str] = Counter()
+    answered: set[str] = set()
     sessions, changed = 0, []
     for file in files:
         try:
@@ -65,8 +66,12 @@ def _count_use(files: Sequence[Path]) -> RecordedUse | None:
             for one in methods:
                 if one["method"] == "tools/call" and one["name"] is not None:
                     calls[one["name"]] += one["requests"]
+                    answered |= {one["name"]} if one["succeeded"] else set()
     if not sessions:
         return None
     return RecordedUse(
-        sessions=sessions, since=datetime.fromtimestamp(min(changed), UTC).date().isoformat(), calls=dict(calls)
+        sessions=sessions,
+        since=datetime.fromtimestamp(min(changed), UTC).date().isoformat(),
+        calls=dict(calls),
+        answered=sorted(answered),
     )

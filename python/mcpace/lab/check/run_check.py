@@ -201,11 +201,7 @@ def _start_as_advised(servers: Sequence[_Server], rounds: int, check: _Check) ->
     server fails.
     """
     running = [server for server in servers if not server.failures]
-    advised = [
-        _advised_target(server, check.watch)
-        for server in running
-        if server.use is None or not server.use.shows_unused_server
-    ]
+    advised = [_advised_target(server, check.watch) for server in running if not _is_unused(server)]
     if not advised or advised == [server.target for server in running]:
         return None
     ready: list[float] = []
@@ -216,6 +212,11 @@ def _start_as_advised(servers: Sequence[_Server], rounds: int, check: _Check) ->
             return None
         ready += ready_s(starts)[-1:]
     return AdvisedStart(servers=len(advised), ready_s=ready)
+
+
+def _is_unused(server: _Server) -> bool:
+    listed = server.session.listed_tools if server.session is not None else None
+    return server.use is not None and listed is not None and server.use.shows_unused_server(listed)
 
 
 def _advised_target(server: _Server, watch: StartWatch) -> Target:

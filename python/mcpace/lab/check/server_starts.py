@@ -8,6 +8,7 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
 from mcpace.lab.check.start_watch import StartWatch
+from mcpace.lab.processes.starters import name_started_program
 from mcpace.lab.processes.strays import thread_pool_with_children
 from mcpace.lab.targets import Target
 
@@ -20,7 +21,10 @@ def start_servers(
     """
     clients = [_client(target, limit_s) for target in targets]
     with thread_pool_with_children(at_once) as pool:
-        failures = list(pool.map(_connect_and_list, clients))
+        problems = pool.map(_connect_and_list, clients)
+        failures = [
+            name_started_program(problem, target.command) for problem, target in zip(problems, targets, strict=True)
+        ]
         list(pool.map(lambda client: client.disconnect(), clients))
     starts = [observe_starts(client.recording(), watch)[:1] for client in clients]
     return [found[0] if found else None for found in starts], failures

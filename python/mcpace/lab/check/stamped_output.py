@@ -15,12 +15,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcpace.lab.processes.starters import redirect_stderr
+
 MOST_BYTES = 32 * 2**20
 """Most bytes that are kept. Later output is read and dropped."""
 CHUNK = 65_536
 PERIOD_S = 0.1
-REDIRECTION = ("sh", "-c", 'exec "$@" 2>"$0"')
-"""The words before the path of the pipe and the command. The shell reads only this constant script."""
 
 Line = tuple[int, bytes]
 """Clock in nanoseconds and text of one line."""
@@ -50,7 +50,7 @@ class StampedOutput:
 
     def command(self, words: Sequence[str]) -> tuple[str, ...]:
         """The command that sends its stderr here."""
-        return (*REDIRECTION, str(self._path), *words)
+        return redirect_stderr(words, self._path)
 
     def lines(self) -> list[Line]:
         """All whole lines so far, with those that still wait in the pipe."""

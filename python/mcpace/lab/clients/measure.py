@@ -23,6 +23,7 @@ from mcpace.lab.inside.tool_time import tool_time
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples
+from mcpace.lab.processes.starters import name_started_program
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.started_target import start_target
 from mcpace.lab.statistics.paired_ratio import paired_ratio
@@ -205,6 +206,7 @@ class Session:
         self.behind: _core.Recording | None = None
         """Recording between the target, a gateway, and its servers, which the explanation includes."""
         self._settings = settings
+        self._command = target.command
         self.first_connect_s = 0.0
         """Time of the first connect, of which the start of a program over stdio is a part; 0 before it."""
         self._failed_connects = 0
@@ -247,6 +249,11 @@ class Session:
     def has_results(self) -> bool:
         """Whether any operation was successful."""
         return any(trial.failure is None for trial in self.facts.trials)
+
+    @property
+    def listed_tools(self) -> list[str] | None:
+        """Names of the tools in the last listing; ``None`` without one."""
+        return None if self._listing is None else [str(tool.get("name")) for tool in self._listing]
 
     @property
     def given_up(self) -> bool:
@@ -392,7 +399,8 @@ class Session:
                     break
         except _core.ClientProblem as error:
             # The message may already begin with the operation: "connect took longer than …".
-            trial.failure = str(error) if str(error).startswith(f"{operation} ") else f"{operation}: {error}"
+            problem = name_started_program(str(error), self._command)
+            trial.failure = problem if problem.startswith(f"{operation} ") else f"{operation}: {problem}"
             self.facts.error = trial.failure
             self._client.disconnect()
             repetition_counts.append(len(durations) + 1)

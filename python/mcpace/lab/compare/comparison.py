@@ -34,6 +34,7 @@ from mcpace.report.model.comparison import (
 from mcpace.report.model.drift import Level
 from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run
+from mcpace.report.model.tokens import ComparedResult
 
 Unit = Literal["s", "rps", "share", "bytes"]
 Reason = Literal["slower", "broken", "new-finding", "drift"]
@@ -120,9 +121,17 @@ def compare_pairs(
         attempts=[compare_cases(pairs, tolerance, [] if strangers else only_base)],
         drift_limit=drift_limit,
         drifts=drift.compare_cases(pairs),
+        results=[result for base, now in pairs for result in _compared_results(base, now)],
     )
     set_verdict(result)
     return result
+
+
+def _compared_results(base: Case, now: Case) -> Iterator[ComparedResult]:
+    then = base.tokens_by_tool
+    for tool, tokens in now.tokens_by_tool.items():
+        if tool in then:
+            yield ComparedResult(target=now.target, tool=tool, base_tokens=then[tool], now_tokens=tokens)
 
 
 def compare_cases(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:

@@ -35,6 +35,8 @@ class Checked:
     notes: list[str] = field(default_factory=list)
     tools: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The server's tool listing, by tool name."""
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """One result of each called tool, by tool name."""
 
 
 def check_target(client: _core.Client, settings: LoadSettings, name: str, *, careful: bool = False) -> Checked:
@@ -55,12 +57,11 @@ def check_target(client: _core.Client, settings: LoadSettings, name: str, *, car
         operations = (
             select_operations(tools, settings, "--tool and --args") if careful else select_operations(tools, settings)
         )
-        for operation in operations:
-            if operation.kind == "call":
-                _call_tool(client, operation, settings.data, name)
+        called = [operation for operation in operations if operation.kind == "call"]
+        results = {operation.name: _call_tool(client, operation, settings.data, name) for operation in called}
     except _core.ClientProblem as problem:
         raise Unreachable(f"{name}: {problem}") from problem
-    return Checked(revision, operations, tools=tools)
+    return Checked(revision, operations, tools=tools, results=results)
 
 
 def select_operations(
@@ -169,7 +170,9 @@ def _with_example_arguments(tools: Mapping[str, dict[str, Any]], settings: LoadS
     return replace(settings, arguments={**settings.arguments, **complete})
 
 
-def _call_tool(client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str) -> None:
+def _call_tool(
+    client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str
+) -> dict[str, Any]:
     assert operation.tool is not None, "a call has a tool"
     arguments = render_templates(operation.arguments or {}, data)
     result = client.call_tool(operation.tool, arguments)
@@ -178,3 +181,4 @@ def _call_tool(client: _core.Client, operation: Operation, data: Mapping[str, li
             f"{target}: the tool {operation.tool} answers {json.dumps(arguments)[:200]} with an error, so there is "
             f"nothing to measure: {tool_error_text(result)}"
         )
+    return result

@@ -81,7 +81,21 @@ def _run_at_target(target: Target, settings: LoadSettings, watcher: Watcher) -> 
             thresholds.check_thresholds(settings.thresholds, [operation.name for operation in checked.operations])
         make_layer_client = partial(place.layer_client, settings, token) if settings.server_timing else None
         plan = plan_of(place.plan_target(token), settings, checked)
-        return _run_plan(target, settings, plan, watcher, make_layer_client), plan
+        result = _run_plan(target, settings, plan, watcher, make_layer_client)
+        _count_results(result, checked)
+        return result, plan
+
+
+def _count_results(result: Run, checked: Checked) -> None:
+    """Adds the tokens of the checked results. They are counted after the load, because the count takes time."""
+    from mcpace.lab.token_findings import add_result_findings
+    from mcpace.lab.tokens import result_tokens
+
+    for case in result.cases:
+        for operation in (case.by_tool or {}).values():
+            if operation.name in checked.results:
+                operation.result_tokens = result_tokens(checked.results[operation.name])
+        add_result_findings([case], case.tokens_by_tool)
 
 
 def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:

@@ -11,6 +11,7 @@ from typing import Literal
 from mcpace.report.model.base import Model, Number, Whole
 from mcpace.report.model.drift import Drift, Level
 from mcpace.report.model.load import Latencies
+from mcpace.report.model.tokens import ComparedResult
 
 Metric = Literal["time", "throughput", "mean", "p50", "p90", "p99", "errors", "stall", "cpu", "memory"]
 Verdict = Literal["worse", "better", "same", "unclear"]
@@ -147,3 +148,5 @@ class Comparison(Model):
     """For a gate: the lowest level of a change between the listings that fails it. Absent where none does."""
     drifts: list[Drift] = []
     """The comparisons of the listings that both sides have."""
+    results: list[ComparedResult] = []
+    """Tokens of the results that were counted on both sides."""

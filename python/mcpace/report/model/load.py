@@ -52,6 +52,8 @@ class LoadOperation(Model):
     received_bytes: Whole = 0
     json_replies: Whole = 0
     sse_replies: Whole = 0
+    result_tokens: Whole | None = None
+    """Tokens of the tool's result in the check before the load; ``None`` where it was not counted, as in a replay."""
 
 
 class LoadSecond(Model):

@@ -384,6 +384,13 @@ class Case(LoadCase):
         """Tokens of all tools of the listing; ``None`` where they were not counted."""
         return sum(tool.tokens for tool in self.tools) if self.tools is not None else None
 
+    @property
+    def tokens_by_tool(self) -> dict[str, int]:
+        """Tokens of a result of each called tool, where they were counted: of the largest one, in a load of one."""
+        if self.by_tool is not None:
+            return {one.name: one.result_tokens for one in self.by_tool.values() if one.result_tokens is not None}
+        return {} if self.tool is None or self.result_tokens is None else {self.tool: self.result_tokens}
+
 
 class Probe(Model):
     """One release tried by a bisection."""

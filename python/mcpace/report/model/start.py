@@ -6,6 +6,7 @@ to the complete list of its tools.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from mcpace.report.model.base import Model, Number, Whole
@@ -73,17 +74,21 @@ class RecordedUse(Model):
     since: str
     """Date of the oldest of them."""
     calls: dict[str, Whole] = {}
-    """Number of calls of each tool that was called."""
+    """Number of calls of each tool that was called. A host may call a tool that the server does not have."""
+    answered: list[str] = []
+    """Tools of which a call succeeded. The server had them, even where it no longer lists them."""
 
     @property
     def is_enough(self) -> bool:
         """Whether there are enough sessions to name tools that nobody called."""
         return self.sessions >= LEAST_SESSIONS
 
-    @property
-    def shows_unused_server(self) -> bool:
-        """Whether there are enough sessions, and no tool of the server was called in any of them."""
-        return self.is_enough and not self.calls
+    def shows_unused_server(self, listed: Iterable[str]) -> bool:
+        """Whether there are enough sessions, and none of them called a tool that the server has or had.
+
+        ``listed``: the tools that the server lists now.
+        """
+        return self.is_enough and not self.answered and self.calls.keys().isdisjoint(listed)
 
 
 class StartFacts(Model):

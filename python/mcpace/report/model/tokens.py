@@ -56,6 +56,16 @@ class ContextTokens(Model):
     to."""
 
 
+class ComparedResult(Model):
+    """Tokens of a tool's result on both sides of a comparison."""
+
+    target: str
+    """The second side's target."""
+    tool: str
+    base_tokens: Whole
+    now_tokens: Whole
+
+
 class TokenLimit(Model):
     """A limit of a gate on tokens, and the value that was held against it."""
 

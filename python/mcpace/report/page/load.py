@@ -19,6 +19,7 @@ from mcpace.report.words.load import (
     threshold_words,
 )
 from mcpace.report.words.quantities import clean, count, duration, round_digits, share
+from mcpace.report.words.tokens import result_words
 
 PER_DECADE = 40
 """Number of bins in a decade. A bin is 6 % wide, which is narrower than a pixel of the drawing."""
@@ -137,4 +138,5 @@ def _load_facts(case: Case) -> list[Fact]:
             value=f"{count(engine.threads, 'thread')}, {share(engine.busy, 1)} busy, {duration(engine.cpu_s)} of "
             f"processor time; {lateness_words(engine.late_p99_s)}",
         ),
+        *([Fact(name="Tokens", value=results)] if (results := result_words(case)) else []),
     ]

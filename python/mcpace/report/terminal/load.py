@@ -22,6 +22,7 @@ from mcpace.report.words.load import (
     threshold_words,
 )
 from mcpace.report.words.quantities import Unit, clean, common_unit, count, duration, share
+from mcpace.report.words.tokens import result_words
 
 COLUMNS = ("mean", "p50", "p90", "p99", "p99.9", "max")
 LEFT_OUT = ("p99.9", "mean", "p90")
@@ -227,5 +228,7 @@ def _total_lines(case: Case, width: int) -> Iterator[Text]:
         indent=2,
         style="dim",
     )
+    if results := result_words(case):
+        yield from wrap_paragraph(f"{results}.", width, indent=2, style="dim")
     if limit := limit_words(case):
         yield from wrap_paragraph(f"{limit[0].upper()}{limit[1:]}.", width, indent=2, style="bold yellow")

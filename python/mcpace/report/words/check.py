@@ -299,7 +299,9 @@ def unused(run: Run) -> list[Unused]:
         left = [tool for tool in tools if use is not None and tool.name not in use.calls]
         if use is not None and use.is_enough and left:
             called = [tool.name for tool in tools if tool.name in use.calls]
-            advice = _unused_advice(server.start.host, left, called, is_whole=use.shows_unused_server)
+            advice = _unused_advice(
+                server.start.host, left, called, is_whole=use.shows_unused_server(tool.name for tool in tools)
+            )
             found.append(Unused(server.name, use.sessions, use.since, left, len(tools), advice))
     return sorted(found, key=lambda one: -one.tokens)
 

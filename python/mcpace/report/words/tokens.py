@@ -1,11 +1,29 @@
-"""The sentences on a gate's limits on tokens."""
+"""The sentences on tokens: of results, and of a gate's limits."""
 
 from __future__ import annotations
 
-from mcpace.report.model.run import Run
+from mcpace.report.model.run import Case, Run
 from mcpace.report.model.tokens import TokenLimit
-from mcpace.report.words.quantities import clean
+from mcpace.report.words.quantities import clean, count, join_words
 from mcpace.report.words.start import short_name
+
+ENCODING = "o200k_base"
+"""Encoding of counted tokens: that of OpenAI's models since GPT-4o."""
+MOST_TOOLS = 8
+"""Tools whose results one sentence names."""
+
+
+def result_words(case: Case) -> str:
+    """``The largest result of search takes 1,203 tokens (o200k_base)``; empty where none was counted."""
+    counts = sorted(case.tokens_by_tool.items(), key=lambda one: -one[1])
+    parts = [
+        f"of {clean(tool, 40)} {'' if at else 'takes '}{count(number, 'token')}"
+        for at, (tool, number) in enumerate(counts[:MOST_TOOLS])
+    ]
+    if not parts:
+        return ""
+    which = "A result" if case.load is not None else "The largest result"
+    return f"{which} {join_words(parts)} ({ENCODING})"
 
 
 def sentences(run: Run) -> list[str]:

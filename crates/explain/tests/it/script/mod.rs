@@ -394,7 +394,7 @@ impl Script {
         });
     }
 
-    fn head(&mut self, ex: ExchangeId, at: f64, status: u16, content_type: Option<&str>) {
+    pub(crate) fn head(&mut self, ex: ExchangeId, at: f64, status: u16, content_type: Option<&str>) {
         self.packed_head(ex, at, status, content_type, None);
     }
 

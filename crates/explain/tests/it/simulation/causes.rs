@@ -1,7 +1,7 @@
 //! Causes that a scene can have: how each changes a host, a server or the way between them.
 
 use super::dice::Dice;
-use super::habits::{Concurrency, CostOf, Faults, Habits, Wire};
+use super::habits::{Concurrency, CostOf, Faults, GivesUp, Habits, Wire};
 use super::traffic::Traffic;
 
 /// A cause in simulated scenes.
@@ -14,6 +14,8 @@ pub(super) struct SimulatedCause {
     pub(super) costs_time: bool,
     /// Codes that follow from the cause.
     pub(super) accepted: &'static [&'static str],
+    /// Codes that are right beside the cause's own, and do not name it.
+    pub(super) beside: &'static [&'static str],
 }
 
 const fn timed(
@@ -21,11 +23,11 @@ const fn timed(
     adapt: fn(&mut Dice, &mut Habits, &mut Faults),
     remove: fn(&mut Faults),
 ) -> SimulatedCause {
-    SimulatedCause { code, adapt, remove, costs_time: true, accepted: &[] }
+    SimulatedCause { code, adapt, remove, costs_time: true, accepted: &[], beside: &[] }
 }
 
 const fn untimed(code: &'static str, adapt: fn(&mut Dice, &mut Habits, &mut Faults)) -> SimulatedCause {
-    SimulatedCause { code, adapt, remove: |_| {}, costs_time: false, accepted: &[] }
+    SimulatedCause { code, adapt, remove: |_| {}, costs_time: false, accepted: &[], beside: &[] }
 }
 
 fn over_http(dice: &mut Dice, habits: &mut Habits) {
@@ -62,6 +64,8 @@ fn crowd(dice: &mut Dice, habits: &mut Habits, limit: u64) {
 }
 
 const KIBIBYTE: f64 = 1_024.0;
+/// Usual time-outs of clients.
+const TIME_OUTS: [f64; 4] = [2_000.0, 5_000.0, 30_000.0, 60_000.0];
 
 pub(super) const CAUSES: &[SimulatedCause] = &[
     timed(
@@ -72,13 +76,17 @@ pub(super) const CAUSES: &[SimulatedCause] = &[
         },
         |faults| faults.duplicates = 0.0,
     ),
-    timed(
-        "retried-execution",
-        |dice, _, faults| {
-            faults.gives_up = Some((dice.pick(&[2_000.0, 5_000.0, 30_000.0, 60_000.0]), dice.magnitude(0.05, 1.0)))
-        },
-        |faults| faults.gives_up = None,
-    ),
+    SimulatedCause {
+        beside: &["client-time-out"],
+        ..timed(
+            "retried-execution",
+            |dice, _, faults| {
+                let (limit, part) = (dice.pick(&TIME_OUTS), dice.magnitude(0.05, 1.0));
+                faults.gives_up = Some(GivesUp { limit, part, repeats: true, cancels: false, progress: 0 });
+            },
+            |faults| faults.gives_up = None,
+        )
+    },
     SimulatedCause {
         accepted: &["repeated-listing"],
         ..timed("hidden-listing", |_, _, faults| faults.list_after_call = true, |faults| faults.list_after_call = false)
@@ -339,6 +347,27 @@ pub(super) const CAUSES: &[SimulatedCause] = &[
         },
         |faults| faults.distance = None,
     ),
+    // A client that gives up closes the connection, and its next call may have the same arguments.
+    SimulatedCause {
+        beside: &["connection-per-request", "retried-execution"],
+        ..timed(
+            "client-time-out",
+            |dice, habits, faults| faults.gives_up = Some(time_out(dice, habits)),
+            |faults| faults.gives_up = None,
+        )
+    },
+    SimulatedCause {
+        beside: &["client-time-out", "connection-per-request", "retried-execution"],
+        ..timed(
+            "progress-ignored",
+            |dice, habits, faults| {
+                habits.event_streams = true;
+                let progress = dice.count(4, 20) as u32;
+                faults.gives_up = Some(GivesUp { progress, ..time_out(dice, habits) });
+            },
+            |faults| faults.gives_up = None,
+        )
+    },
 ];
 
 /// Causes of which a scene can have any two.
@@ -352,6 +381,17 @@ pub(super) const INDEPENDENT: &[&str] = &[
     "repeated-listing",
     "retry-storm",
 ];
+
+/// A time-out that ends a few calls: a single call that is given up is a person who cancels.
+fn time_out(dice: &mut Dice, habits: &mut Habits) -> GivesUp {
+    let limit = if dice.chance(0.5) { dice.pick(&TIME_OUTS) } else { dice.magnitude(1_500.0, 60_000.0) };
+    let part = dice.magnitude(0.05, 1.0);
+    let fewest = (5.0 / part) as u64;
+    habits.calls = habits.calls.max(dice.count(fewest, 4 * fewest).div_ceil(habits.at_once));
+    // Nothing else tells of it over stdio.
+    let cancels = habits.wire == Wire::Stdio || dice.chance(0.5);
+    GivesUp { limit, part, repeats: false, cancels, progress: 0 }
+}
 
 fn lateness(dice: &mut Dice, habits: &mut Habits) -> f64 {
     habits.tool = dice.magnitude(50.0, 500.0);

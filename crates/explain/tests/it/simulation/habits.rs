@@ -138,6 +138,20 @@ pub(crate) enum CostOf {
     Processor,
 }
 
+/// A client that gives calls up. Times are in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivesUp {
+    pub(crate) limit: f64,
+    /// Part of the calls that take longer.
+    pub(crate) part: f64,
+    /// Whether the client repeats a call that it gave up. Otherwise the call has failed.
+    pub(crate) repeats: bool,
+    /// Whether the client tells the server.
+    pub(crate) cancels: bool,
+    /// Progress notifications until then.
+    pub(crate) progress: u32,
+}
+
 /// Causes that a scene has. All are off by default. Times are in milliseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
@@ -147,8 +161,7 @@ pub(crate) struct Faults {
     pub(crate) redirect: bool,
     /// Part of the requests that are sent twice.
     pub(crate) duplicates: f64,
-    /// Time after which a client gives a call up and repeats it, and the part of calls that this happens to.
-    pub(crate) gives_up: Option<(f64, f64)>,
+    pub(crate) gives_up: Option<GivesUp>,
     pub(crate) connection_per_request: bool,
     pub(crate) undrained: bool,
     pub(crate) list_after_call: bool,

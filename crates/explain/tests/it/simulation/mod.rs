@@ -22,6 +22,8 @@ pub(crate) struct Scene {
     pub(crate) causes: Vec<&'static str>,
     /// Codes that follow from a cause, or that nobody could tell from it in this recording.
     pub(crate) accepted: Vec<&'static str>,
+    /// Codes that are right beside the code of a cause, and do not name it.
+    pub(crate) beside: Vec<&'static str>,
     /// Whether the client program marked its operations.
     pub(crate) is_marked: bool,
     /// Traits of the scene, for people who look at a miss.
@@ -86,10 +88,12 @@ pub(crate) fn faulty_scene(codes: &[&str], seed: u64) -> Option<Scene> {
 fn finish(traffic: Traffic<'_>, habits: &Habits, faults: &Faults, codes: &[&'static str]) -> Scene {
     let accepted = CAUSES.iter().filter(|cause| codes.contains(&cause.code)).flat_map(|cause| cause.accepted).copied();
     let accepted: Vec<_> = accepted.chain(causes::consequences(habits, faults)).collect();
+    let beside = CAUSES.iter().filter(|cause| codes.contains(&cause.code)).flat_map(|cause| cause.beside).copied();
     Scene {
         recording: traffic.recording(),
         causes: codes.to_vec(),
         accepted,
+        beside: beside.collect(),
         is_marked: habits.marks,
         description: format!("{habits} {faults:?}"),
     }

@@ -14,7 +14,7 @@ use mcpace_record::{
 };
 
 use super::dice::Dice;
-use super::habits::{Concurrency, CostOf, Faults, Habits, Wire};
+use super::habits::{Concurrency, CostOf, Faults, GivesUp, Habits, Wire};
 use crate::script::asides::{Stream, stream};
 use crate::script::{PASS, Post, Reply, Script, ms, note, notification, request};
 
@@ -76,6 +76,8 @@ struct Task {
     /// Replies that the connection has carried.
     carried: u64,
     started: Option<(&'static str, f64)>,
+    /// Whether the operation that was started has failed.
+    has_failed: bool,
     /// Time at which the last result was at the client.
     result: f64,
 }
@@ -229,7 +231,11 @@ impl<'s> Traffic<'s> {
         let held = if operation == "call" { self.faults.late_delivery.unwrap_or(0.0) } else { 0.0 };
         let to = at + 0.1 + held;
         if self.habits.marks {
-            self.script.call(operation, from, to);
+            if std::mem::take(&mut task.has_failed) {
+                self.script.failed_call(operation, from, to);
+            } else {
+                self.script.call(operation, from, to);
+            }
         }
         if operation == "call" {
             self.totals.calls += 1;
@@ -415,29 +421,59 @@ impl<'s> Traffic<'s> {
 
     fn call_tool(&mut self, task: &mut Task, at: f64, service: f64, arguments: u64) -> f64 {
         let mut at = at;
-        if let Some((limit, part)) = self.faults.gives_up
-            && self.dice.chance(part)
+        if let Some(gives_up) = self.faults.gives_up
+            && (self.dice.chance(gives_up.part) || !gives_up.repeats && service > gives_up.limit)
         {
-            at = self.give_call_up(task, at, limit, arguments);
+            at = self.give_call_up(task, at, gives_up, arguments);
+            if !gives_up.repeats {
+                task.has_failed = true;
+                return at;
+            }
         }
         let call = Message { arguments: Some(arguments), ..Message::request("tools/call", service) };
         self.send(task, at, &call)
     }
 
     /// A call that takes longer than its client waits.
-    fn give_call_up(&mut self, task: &mut Task, at: f64, limit: f64, arguments: u64) -> f64 {
+    fn give_call_up(&mut self, task: &mut Task, at: f64, gives_up: GivesUp, arguments: u64) -> f64 {
         let id = self.next_id(task);
-        let until = at + limit;
+        let late = if gives_up.repeats { 0.0 } else { self.dice.uniform(0.0, 20.0) };
+        let until = at + gives_up.limit + late;
+        let about = |method, at| Post { id: Some(id), ..notification(at, method, at + 1.0) };
+        let progress = (1..=gives_up.progress)
+            .map(|number| (number, at + gives_up.limit * f64::from(number) / f64::from(gives_up.progress + 1)));
         let asked =
             Post { name: Some("greet"), arguments: Some(arguments), ..request(at, id, "tools/call", Reply::Silence) };
         if self.habits.wire == Wire::Stdio {
-            self.script.line(at, LineFrom::Client, Some(asked));
+            self.script.line(at, LineFrom::Client, Some(asked.clone()));
+            for (_, at) in progress {
+                self.script.line(at, LineFrom::Server, Some(about("notifications/progress", at)));
+            }
+            if gives_up.cancels {
+                self.script.line(until, LineFrom::Client, Some(about("notifications/cancelled", until)));
+                let answered = until + self.dice.magnitude(5.0, 5_000.0);
+                self.script.line(answered, LineFrom::Server, Some(asked));
+                self.end = self.end.max(answered);
+            }
             return until;
         }
         let (conn, from) = self.free_connection(task, at);
         let host = &self.hosts[task.host];
         let (session, token) = (host.session, host.token);
         let ex = self.script.post(Post { at: from, conn, session, token, ..asked });
+        if gives_up.progress > 0 {
+            self.script.head(ex, self.sent_on(conn, from) + self.round_trip() + 0.5, 200, Some("text/event-stream"));
+        }
+        for (number, at) in progress {
+            self.script.stream_event(ex, number, at + self.round_trip(), vec![progress_note()]);
+        }
+        if gives_up.cancels {
+            let (conn, from) = self.new_connection(until);
+            let back = self.sent_on(conn, from) + self.round_trip() + 0.5;
+            let told =
+                Post { reply: Reply::Empty(back), conn, session, token, ..about("notifications/cancelled", from) };
+            self.script.post(told);
+        }
         self.script.reply_end(ex, until, ReplyEnding::ClientLeft, "", Vec::new());
         task.connection = None;
         until + 0.5
@@ -551,12 +587,10 @@ impl<'s> Traffic<'s> {
         if !message.is_tool() {
             return;
         }
-        let method = Some("notifications/progress".to_owned());
         for number in 1..=self.habits.progress {
             let at = from + (to - from) * f64::from(number) / f64::from(self.habits.progress + 1);
             let at = if self.faults.buffered_progress { to - 0.02 } else { at };
-            let notes = vec![MessageNote { method: method.clone(), ..note(MessageKind::Notification, None) }];
-            self.script.stream_event(ex, number, at, notes);
+            self.script.stream_event(ex, number, at, vec![progress_note()]);
         }
     }
 
@@ -763,8 +797,21 @@ impl<'s> Traffic<'s> {
 
 impl Task {
     fn new(host: usize, operations: Vec<Operation>) -> Self {
-        Self { host, operations: operations.into(), connection: None, carried: 0, started: None, result: 0.0 }
+        Self {
+            host,
+            operations: operations.into(),
+            connection: None,
+            carried: 0,
+            started: None,
+            has_failed: false,
+            result: 0.0,
+        }
     }
+}
+
+fn progress_note() -> MessageNote {
+    let method = Some("notifications/progress".to_owned());
+    MessageNote { method, ..note(MessageKind::Notification, None) }
 }
 
 fn initialized() -> Message {
