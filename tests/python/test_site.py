@@ -57,7 +57,7 @@ def test_links_lead_to_pages_and_other_files_become_text() -> None:
     )
     assert build_site.rewritten("[a](docs/load.md)", "README.md") == "[a](../load.md)"
     assert build_site.rewritten("![a](images/inside.png)", "docs/inside.md") == (
-        "[![a](images/inside.png){ loading=lazy }](images/inside.png)"
+        "[![a](images/inside.png){ loading=lazy width=1144 height=969 }](images/inside.png)"
     )
     assert build_site.rewritten("```console network\n$ [a](b.md)\n```", "README.md") == "```console\n$ [a](b.md)\n```"
 
