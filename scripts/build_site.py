@@ -108,19 +108,17 @@ def rewritten(text: str, document: str) -> str:
 
 
 def picture_size(path: Path) -> tuple[int, int]:
-    """Width and height of a PNG, or of a WebP with losses.
+    """Width and height of a WebP with losses, as `make pictures` writes it.
 
     Raises :class:`LinkError` for another file.
     """
     head = path.read_bytes()[:30]
-    match head[:4], head[12:16]:
-        case b"\x89PNG", b"IHDR":
-            return struct.unpack(">II", head[16:24])
-        case b"RIFF", b"VP8 ":
+    match head[12:16]:
+        case b"VP8 ":
             return struct.unpack("<HH", head[26:30])
-        case b"RIFF", b"VP8X":
+        case b"VP8X":
             return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
-    raise LinkError(f"{path.relative_to(ROOT)} is neither a PNG nor a WebP with losses")
+    raise LinkError(f"{path.relative_to(ROOT)} is no WebP with losses")
 
 
 def site_link(link: str, document: str) -> str | None:
