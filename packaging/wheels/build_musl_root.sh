@@ -2,28 +2,42 @@
 # Makes /root-of-musl: Python, compiled from Debian's sources against musl, and nothing else. It has no ssl module.
 # try_in_roots.py runs this program in a Debian with the packages of MUSL_PACKAGES.
 set -eu
-mkdir -p /build/zlib /build/python
-cd /build
-apt-get source --quiet=2 --option=APT::Sandbox::User=root --download-only zlib python3.11
-tar --extract --strip-components=1 --directory=zlib --file="$(echo zlib_*.orig.tar.*)"
-tar --extract --strip-components=1 --directory=python --file="$(echo python3.11_*.orig.tar.*)"
 
+compile() {
+  "$@" >/build/log 2>&1 || { cat /build/log && exit 1; }
+}
+
+unpack() {
+  mkdir "/build/$1"
+  tar --extract --strip-components=1 --directory="/build/$1" --file="$(echo "/build/$1"_*.orig.tar.*)"
+  cd "/build/$1"
+}
+
+mkdir /build
+cd /build
+apt-get source --quiet=2 --option=APT::Sandbox::User=root --download-only libffi python3.11 zlib
 # musl-gcc names the architecture of gcc, which configure of Python refuses.
 cat >/build/musl-cc <<'END'
 #!/bin/sh
 [ "$1" = --print-multiarch ] || exec musl-gcc "$@"
 END
 chmod +x /build/musl-cc
-export CC=/build/musl-cc
-cd /build/zlib
-CFLAGS="-O2 -fPIC" ./configure --static --prefix=/build/installed >/dev/null
-make --silent install >/dev/null
+export CC=/build/musl-cc CFLAGS="-O2 -fPIC"
 
-cd /build/python
-./configure --quiet --prefix=/usr --with-ensurepip=no --disable-test-modules \
+unpack zlib
+compile ./configure --static --prefix=/build/installed
+compile make install
+
+unpack libffi
+compile ./configure --disable-shared --disable-docs --disable-multi-os-directory \
+  --disable-exec-static-tramp --prefix=/build/installed
+compile make install
+
+unpack python3.11
+compile ./configure --prefix=/usr --with-ensurepip=no --disable-test-modules \
   CPPFLAGS=-I/build/installed/include LDFLAGS=-L/build/installed/lib
-make --silent --jobs="$(nproc)"
-make --silent install DESTDIR=/root-of-musl >/dev/null
+compile make --jobs="$(nproc)"
+compile make install DESTDIR=/root-of-musl
 
 cd /root-of-musl
 mkdir -p dev etc lib proc

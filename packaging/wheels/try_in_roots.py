@@ -144,9 +144,10 @@ def make_musl_root(root: Root, place: Path) -> None:
 
 def download_packages(root: Root, wheel: Path, folder: Path) -> None:
     """Downloads the packages that the wheel needs: pip in the root of musl cannot, because its Python has no TLS."""
-    target = ("--only-binary", ":all:", "--platform", root.wheel, "--python-version", MUSL_PYTHON)
-    line = [sys.executable, "-m", "pip", "download", "--quiet", *target, "--dest", str(folder), str(wheel)]
-    run_setup(line)
+    run_setup([
+        sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:", "--python-version", MUSL_PYTHON,
+        "--platform", root.wheel, "--platform", root.wheel.replace("1_2", "1_1"), "--dest", str(folder), str(wheel),
+    ])  # fmt: skip
 
 
 def run_setup(line: list[str]) -> None:
