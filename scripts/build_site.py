@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path, PurePosixPath
@@ -39,7 +40,7 @@ TOKEN = re.compile(
 
 
 class LinkError(Exception):
-    """A document has a link to a file that does not exist."""
+    """A document has a link to a file that does not exist or is no picture."""
 
 
 def main() -> int:
@@ -97,11 +98,27 @@ def rewritten(text: str, document: str) -> str:
         if link is None:
             return found["text"]
         if found["mark"]:
-            # A click shows the picture in full size, which a phone needs. It is loaded when it is nearly in view.
-            return f"[![{found['text']}]({link}){{ loading=lazy }}]({link})"
+            # A click shows the picture in full size, which a phone needs. It is loaded when it is nearly in view; its
+            # size keeps its place until then.
+            width, height = picture_size((ROOT / document).parent / found["link"])
+            return f"[![{found['text']}]({link}){{ loading=lazy width={width} height={height} }}]({link})"
         return f"[{rewritten(found['text'], document)}]({link})"
 
     return TOKEN.sub(one, text)
+
+
+def picture_size(path: Path) -> tuple[int, int]:
+    """Width and height of a WebP with losses, as `make pictures` writes it.
+
+    Raises :class:`LinkError` for another file.
+    """
+    head = path.read_bytes()[:30]
+    match head[12:16]:
+        case b"VP8 ":
+            return struct.unpack("<HH", head[26:30])
+        case b"VP8X":
+            return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
+    raise LinkError(f"{path.relative_to(ROOT)} is no WebP with losses")
 
 
 def site_link(link: str, document: str) -> str | None:

@@ -1,7 +1,8 @@
 // The theme loads the index of the search with each page. The index is larger than a page, so this script lets it wait
 // for the first action of the reader. A search that the reader opens before the index is there opens when it is.
 {
-  const ACTIONS = ["keydown", "pointerdown", "pointermove", "scroll"];
+  // A "scroll" is no action: the theme scrolls the menu to the page's entry.
+  const ACTIONS = ["keydown", "pointerdown", "pointermove", "wheel"];
   const MOST_FRAMES = 600;
   let isWanted = false;
   let act;

@@ -3,7 +3,8 @@
 A root is a minimal Debian of the wheel's architecture, with Python alone. The program try_wheel.py runs inside it, in
 namespaces of its own that end with it. Another architecture is emulated by qemu, which is registered in a user
 namespace and nowhere else.
-The wheels for musl are not tried: Debian has no Python for musl.
+The root for musl has a Python that build_musl_root.sh compiles, since Debian has none. The wheel is tried there without
+extras: toktok-rs, of the extra lab, has no wheel for musl.
 
 Usage: try_in_roots.py [ROOT...], by default all of ROOTS.
 """
@@ -25,6 +26,10 @@ DIST = ROOT / "dist"
 SUITE = "bookworm"
 PACKAGES = "base-files,base-passwd,ca-certificates,coreutils,dash,libc-bin,libstdc++6,python3-venv"
 """Python, and libstdc++ for numpy, which Debian's own images have."""
+MUSL_PACKAGES = "bzip2,dpkg-dev,gcc,make,musl-tools,xz-utils"
+"""Compiler and sources of Python for the root of musl."""
+MUSL_PYTHON = "3.11"
+DEBIAN = "http://deb.debian.org/debian"
 TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux"}
 CERTIFICATES = Path("/etc/ssl/certs")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -43,14 +48,16 @@ class Root:
     """Part of the name of the wheel for this root."""
     architecture: str
     """Debian's name."""
-    is_full: bool = False
-    """Whether all is tried, instead of what is quick under emulation."""
+    extent: str | None = None
+    """Option of try_wheel.py; without one, all is tried."""
     is_emulated: bool = False
+    is_musl: bool = False
 
 
 ROOTS = {
-    "x86_64": Root("manylinux_2_17_x86_64", "amd64", is_full=True),
-    "aarch64": Root("manylinux_2_17_aarch64", "arm64", is_emulated=True),
+    "x86_64": Root("manylinux_2_17_x86_64", "amd64"),
+    "aarch64": Root("manylinux_2_17_aarch64", "arm64", "--smoke", is_emulated=True),
+    "musl": Root("musllinux_1_2_x86_64", "amd64", "--without-extras", is_musl=True),
 }
 
 
@@ -98,25 +105,64 @@ def try_root(name: str) -> int:
     print(f"{wheels[0].name}: {wheels[0].stat().st_size / 1e6:.2f} MB", flush=True)
     with tempfile.TemporaryDirectory(prefix="mcpace-root-") as folder:
         place = Path(folder, "root")
-        make_root(root, place)
+        make = make_musl_root if root.is_musl else make_root
+        make(root, place)
         shutil.copytree(DIST, place / "dist", ignore=shutil.ignore_patterns("*.mcpb"))
         shutil.copy(Path(__file__).with_name("try_wheel.py"), place / "try_wheel.py")
+        if root.is_musl:
+            download_packages(root, wheels[0], place / "dist")
         version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-        smoke = [] if root.is_full else ["--smoke"]
-        words = ["/usr/bin/python3", "/try_wheel.py", "/dist", "/user", version, *smoke]
-        return subprocess.run(entered(root, place, words), env=environment(), timeout=LIMIT_S, check=False).returncode
+        words = ["/usr/bin/python3", "/try_wheel.py", "/dist", "/user", version, *filter(None, [root.extent])]
+        line = entered(root, place, words)
+        return subprocess.run(line, env=environment(root), timeout=LIMIT_S, check=False).returncode
 
 
 def make_root(root: Root, place: Path) -> None:
     """Extracts the packages, without running anything of theirs, and adds what the network needs."""
     words = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={root.architecture}"]
     line = [*words, f"--include={PACKAGES}", SUITE, str(place)]
-    if subprocess.run(line, timeout=LIMIT_S, check=False).returncode:
-        raise SetupError(f"this command failed: {shlex.join(line)}")
-    place.chmod(0o755)
-    place.parent.chmod(0o755)
+    run_setup(line)
     for name in ("passwd", "group"):
         shutil.copy(place / "usr/share/base-passwd" / f"{name}.master", place / "etc" / name)
+    connect_root(place)
+
+
+def make_musl_root(root: Root, place: Path) -> None:
+    """Compiles Python in a Debian that is then removed, and keeps what it installs."""
+    place.mkdir()
+    program = Path(__file__).with_name("build_musl_root.sh")
+    line = [
+        "mmdebstrap", "--quiet", "--variant=apt", f"--architectures={root.architecture}", f"--include={MUSL_PACKAGES}",
+        f"--customize-hook=copy-in {shlex.quote(str(program))} /",
+        f'--customize-hook=chroot "$1" sh /{program.name}',
+        f"--customize-hook=sync-out /root-of-musl {shlex.quote(str(place))}",
+        SUITE, "/dev/null", *(f"{kind} {DEBIAN} {SUITE} main" for kind in ("deb", "deb-src")),
+    ]  # fmt: skip
+    run_setup(line)
+    connect_root(place)
+
+
+def download_packages(root: Root, wheel: Path, folder: Path) -> None:
+    """Downloads the packages that the wheel needs: pip in the root of musl cannot, because its Python has no TLS."""
+    run_setup([
+        sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:", "--python-version", MUSL_PYTHON,
+        "--platform", root.wheel, "--platform", root.wheel.replace("1_2", "1_1"), "--dest", str(folder), str(wheel),
+    ])  # fmt: skip
+
+
+def run_setup(line: list[str]) -> None:
+    """Runs a command that makes a root.
+
+    :raises SetupError: it fails.
+    """
+    if subprocess.run(line, timeout=LIMIT_S, check=False).returncode:
+        raise SetupError(f"this command failed: {shlex.join(line)}")
+
+
+def connect_root(place: Path) -> None:
+    """Lets any user enter the root, and adds what the network needs."""
+    place.chmod(0o755)
+    place.parent.chmod(0o755)
     for name in ("resolv.conf", "hosts"):
         shutil.copy(Path("/etc", name), place / "etc" / name)
     shutil.copytree(CERTIFICATES, place / CERTIFICATES.relative_to("/"), dirs_exist_ok=True)
@@ -137,9 +183,11 @@ def entered(root: Root, place: Path, words: list[str]) -> list[str]:
     return ["unshare", *namespaces, "sh", "-c", "\n".join(setup), str(place), *words]
 
 
-def environment() -> dict[str, str]:
+def environment(root: Root) -> dict[str, str]:
     """The environment of the root: nothing of this machine but where the package index is."""
     passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    if root.is_musl:
+        passed["PIP_NO_INDEX"] = "1"
     return {"LANG": "C.UTF-8", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONUNBUFFERED": "1", **passed}
 
 

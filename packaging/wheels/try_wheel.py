@@ -5,7 +5,8 @@ It makes fresh virtual environments in a folder whose name has a space, installs
 as a user who may not write to the environments. Each step prints a line with its time. The first wrong answer ends the
 program with exit code 1. Standard library only.
 
-Usage: try_wheel.py DIST WORK VERSION [--smoke]. `--smoke` leaves out what takes long under emulation.
+Usage: try_wheel.py DIST WORK VERSION [--smoke | --without-extras]. `--smoke` leaves out what takes long under
+emulation, `--without-extras` all that needs an extra.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -39,6 +41,14 @@ def add(a: int, b: int) -> int:
 if __name__ == "__main__":
     mcp.run()
 '''
+CLIENT = """
+import sys
+from mcpace import SyncClient
+
+for server in (sys.argv[1], [sys.executable, "calculator.py"]):
+    with SyncClient(server) as client:
+        print(client.call_tool("add", {"a": 2, "b": 3}).structured_content)
+"""
 TEST = """
 from calculator import mcp
 
@@ -63,7 +73,7 @@ class Trial:
         self.tools, self.home = work / "my tools", work / "home"
         for folder in (self.tools, self.home / "runs"):
             folder.mkdir(parents=True)
-        for name, text in (("calculator.py", CALCULATOR), ("test_calculator.py", TEST)):
+        for name, text in (("calculator.py", CALCULATOR), ("client.py", CLIENT), ("test_calculator.py", TEST)):
             (self.home / name).write_text(text)
         self.owner = {}
         if os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split()[2] != "1":
@@ -106,10 +116,10 @@ class Trial:
         return done.stdout
 
     @contextlib.contextmanager
-    def running(self, *words: str) -> Iterator[str]:
-        """Runs a server of the environment `lab`, gives the URL that it prints, and ends it by SIGTERM."""
+    def running(self, environment: str, *words: str) -> Iterator[str]:
+        """Runs a server of an environment, gives the URL that it prints, and ends it by SIGTERM."""
         options = {**self.options(), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        with subprocess.Popen(self.words("lab", words), stdin=subprocess.DEVNULL, **options) as server:
+        with subprocess.Popen(self.words(environment, words), stdin=subprocess.DEVNULL, **options) as server:
             try:
                 seen = ""
                 for line in server.stdout:  # try_in_roots.py limits the time of the whole program
@@ -145,7 +155,7 @@ def step(name: str) -> Iterator[None]:
 
 
 def without_extras(trial: Trial) -> None:
-    """The package alone: its version, its help, and the sentence of a command of the lab."""
+    """The package alone: its version, its help, the sentence of a command of the lab, and what needs no extra."""
     with step("pip install mcpace"):
         trial.install("bare", f"mcpace=={trial.version}")
     with step("--version, -h, doctor, and a command of the lab without extras"):
@@ -155,6 +165,15 @@ def without_extras(trial: Trial) -> None:
         said = trial.run("bare", "mcpace", "measure", "profile:simple", code=3, shows="pip install 'mcpace[lab]'")
         if said.count("\n") != 1:
             raise Wrong(f"more than one line: {said}")
+    with (
+        step("serve, load, and calls of the client over HTTP and stdio"),
+        trial.running("bare", "mcpace", "serve", "calculator.py", "--port", "0") as url,
+    ):
+        limits = ("--vus", "2", "--max-calls", "50", "--warm-up", "0s")
+        run = json.loads(trial.run("bare", "mcpace", "load", url, *ADD, *limits, "--json", "--quiet"))
+        if run["kind"] != "load" or run["cases"][0]["by_tool"]["add"]["ok"] != 50:
+            raise Wrong(f"mcpace load: {json.dumps(run)[:4000]}")
+        trial.run("bare", "python", "client.py", url, shows="{'result': 5}\n" * 2)
     print(f"  {trial.fastest('mcpace', '--version'):7.2f} s  fastest of seven: mcpace --version")
     empty, full = trial.fastest("python", "-c", ""), trial.fastest("python", "-c", "import mcpace")
     print(f"  {full - empty:7.2f} s  fastest of seven: import mcpace, without {empty:.2f} s of Python's own start")
@@ -184,11 +203,6 @@ def commands(trial: Trial) -> None:
     """The commands that need no SDK of others."""
     with step("doctor"):
         trial.run("lab", "mcpace", "doctor", shows="Present:")
-    with step("serve and load"), trial.running("mcpace", "serve", "calculator.py", "--port", "0") as url:
-        limits = ("--vus", "2", "--max-calls", "50", "--warm-up", "0s")
-        run = json.loads(trial.run("lab", "mcpace", "load", url, *ADD, *limits, "--json", "--quiet"))
-        if run["kind"] != "load" or run["cases"][0]["by_tool"]["add"]["ok"] != 50:
-            raise Wrong(f"mcpace load: {json.dumps(run)[:4000]}")
     with step("measure, a server on stdio"):
         server = f"stdio:'{trial.tools}/lab/bin/python' calculator.py"
         trial.run("lab", "mcpace", "measure", server, *ADD, "--trials", "2", "--out", "measured.json")
@@ -204,7 +218,7 @@ def programs(trial: Trial) -> None:
         trial.run("lab", "mcpace", "servers", "python@1.14.0:json", "mcpace-python:json", *few, shows="mcpace")
     with (
         step("ui"),
-        trial.running("mcpace", "ui", "runs", "--port", "0", "--no-open") as url,
+        trial.running("lab", "mcpace", "ui", "runs", "--port", "0", "--no-open") as url,
         urllib.request.urlopen(url, timeout=60) as page,
     ):
         if b"<script" not in page.read():
@@ -220,7 +234,9 @@ def programs(trial: Trial) -> None:
 def main(words: list[str]) -> int:
     """Returns the exit code: 1 for a wrong answer."""
     dist, work, version = Path(words[0]), Path(words[1]), words[2]
-    print(f"{os.uname().machine}, Python {sys.version.split()[0]}, {os.confstr('CS_GNU_LIBC_VERSION') or 'musl'}")
+    name, number = platform.libc_ver()
+    libc = f"{name} {number}" if name == "glibc" else "musl"
+    print(f"{os.uname().machine}, Python {sys.version.split()[0]}, {libc}")
     try:
         if found := [name for name in ABSENT if shutil.which(name)]:
             raise Wrong(f"this root has {', '.join(found)}: the wheel must be tried without")
@@ -228,10 +244,10 @@ def main(words: list[str]) -> int:
         without_extras(trial)
         if "--smoke" in words:
             trial.install("lab", f"mcpace[lab]=={version}")
-        else:
+            commands(trial)
+        elif "--without-extras" not in words:
             demo(trial)
-        commands(trial)
-        if "--smoke" not in words:
+            commands(trial)
             programs(trial)
     except Wrong as error:
         print(f"wrong: {error}", file=sys.stderr)

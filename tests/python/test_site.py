@@ -56,8 +56,8 @@ def test_links_lead_to_pages_and_other_files_become_text() -> None:
         "[a](project/architecture.md#map) `b` `[c](x.md)` [d](load.md) [e](https://example.com/)"
     )
     assert build_site.rewritten("[a](docs/load.md)", "README.md") == "[a](../load.md)"
-    assert build_site.rewritten("![a](images/inside.png)", "docs/inside.md") == (
-        "[![a](images/inside.png){ loading=lazy }](images/inside.png)"
+    assert build_site.rewritten("![a](images/inside.webp)", "docs/inside.md") == (
+        "[![a](images/inside.webp){ loading=lazy width=1144 height=969 }](images/inside.webp)"
     )
     assert build_site.rewritten("```console network\n$ [a](b.md)\n```", "README.md") == "```console\n$ [a](b.md)\n```"
 
@@ -65,6 +65,8 @@ def test_links_lead_to_pages_and_other_files_become_text() -> None:
 def test_a_link_to_nothing_is_named() -> None:
     with pytest.raises(build_site.LinkError, match=re.escape("docs/inside.md has a link to absent.md")):
         build_site.rewritten("[a](absent.md)", "docs/inside.md")
+    with pytest.raises(build_site.LinkError, match=re.escape("docs/run.schema.json is no WebP")):
+        build_site.rewritten("![a](run.schema.json)", "docs/inside.md")
 
 
 def test_the_lock_names_no_registry() -> None:
@@ -167,7 +169,7 @@ def test_the_first_page_is_small(served: tuple[str, dict[str, int]]) -> None:
 def test_pages_ask_no_other_host_and_fit_the_screen(width: int, dark: bool, served: tuple[str, dict[str, int]]) -> None:
     from support.browser import Watched, chromium
 
-    url, _ = served
+    url, sent = served
     with chromium() as browser, Watched(browser, width=width, dark=dark) as watched:
         for place in ("", "tutorials/slow-tool/", "findings/", "servers/", "cli/", "reference/python/"):
             watched.page.goto(url + place)
@@ -177,6 +179,7 @@ def test_pages_ask_no_other_host_and_fit_the_screen(width: int, dark: bool, serv
         assert scheme == ("slate" if dark else "default")
     assert not watched.troubles
     assert not [asked for asked in watched.asked if not asked.startswith(url)]
+    assert "/search.json" not in sent
 
 
 @pytest.mark.network

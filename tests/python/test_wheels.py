@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "packaging" / "wheels"
 sys.path.insert(0, str(PROGRAMS))
 
+import build_wheels  # noqa: E402
 import third_party_licences  # noqa: E402
 
 TARGET = "x86_64-unknown-linux-gnu"
@@ -43,6 +47,43 @@ def test_a_crate_without_a_text_has_the_apache_license_where_it_permits_that(tmp
     crate = {**WITHOUT_TEXT, "license": "MIT/Apache-2.0", "manifest_path": str(tmp_path / "Cargo.toml")}
     text = third_party_licences.licence_text([crate])
     assert "Apache License" in text and "  lone 1.0.0 (MIT/Apache-2.0)" in text
+
+
+def audited(tag: str, changes: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The wheel of a tag, checked with an auditwheel that finds a musl wheel with ``changes``."""
+    report = {
+        "overall_tag": "linux_x86_64",
+        "sym_tag": "musllinux_1_2_x86_64",
+        "unsupported_isa": False,
+        "policy_upgrades": {"musllinux_1_2_x86_64": {"libs_to_eliminate": ["libc.so"]}},
+    }
+    program = folder / "auditwheel"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps({**report, **changes})}\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    return build_wheels.audited(folder / "one.whl", tag)
+
+
+def test_a_wheel_that_needs_the_library_of_musl_alone_is_a_musl_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert audited("musllinux_1_2", {}, tmp_path, monkeypatch) == tmp_path / "one.whl"
+
+
+@pytest.mark.parametrize(
+    ("tag", "changes"),
+    [
+        ("musllinux_1_1", {}),
+        ("manylinux_2_17", {}),
+        ("musllinux_1_2", {"unsupported_isa": True}),
+        ("musllinux_1_2", {"policy_upgrades": {"musllinux_1_2_x86_64": {"libs_to_eliminate": ["libc.so", "libx.so"]}}}),
+    ],
+)
+def test_a_wheel_with_other_needs_than_its_tag_says_is_refused(
+    tag: str, changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(build_wheels.BuildError, match=rf"for one\.whl, which must be {tag}$"):
+        audited(tag, changes, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(

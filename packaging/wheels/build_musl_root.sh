@@ -1,0 +1,46 @@
+#!/bin/sh
+# Makes /root-of-musl: Python, compiled from Debian's sources against musl, and nothing else. It has no ssl module.
+# try_in_roots.py runs this program in a Debian with the packages of MUSL_PACKAGES.
+set -eu
+
+compile() {
+  "$@" >/build/log 2>&1 || { cat /build/log && exit 1; }
+}
+
+unpack() {
+  mkdir "/build/$1"
+  tar --extract --strip-components=1 --directory="/build/$1" --file="$(echo "/build/$1"_*.orig.tar.*)"
+  cd "/build/$1"
+}
+
+mkdir /build
+cd /build
+apt-get source --quiet=2 --option=APT::Sandbox::User=root --download-only libffi python3.11 zlib
+# musl-gcc names the architecture of gcc, which configure of Python refuses.
+cat >/build/musl-cc <<'END'
+#!/bin/sh
+[ "$1" = --print-multiarch ] || exec musl-gcc "$@"
+END
+chmod +x /build/musl-cc
+export CC=/build/musl-cc CFLAGS="-O2 -fPIC"
+
+unpack zlib
+compile ./configure --static --prefix=/build/installed
+compile make install
+
+unpack libffi
+compile ./configure --disable-shared --disable-docs --disable-multi-os-directory \
+  --disable-exec-static-tramp --prefix=/build/installed
+compile make install
+
+unpack python3.11
+compile ./configure --prefix=/usr --with-ensurepip=no --disable-test-modules \
+  CPPFLAGS=-I/build/installed/include LDFLAGS=-L/build/installed/lib
+compile make --jobs="$(nproc)"
+compile make install DESTDIR=/root-of-musl
+
+cd /root-of-musl
+mkdir -p dev etc lib proc
+mkdir -m 1777 tmp
+cp /lib/ld-musl-*.so.1 lib/
+cp /etc/passwd /etc/group etc/
