@@ -583,9 +583,9 @@ export interface WaitsForGet {
 
 /** For each code of a finding the contexts that it may have. */
 export interface Contexts {
-  "gc-pauses": GcPauses;
   "import-in-call": ImportInCall;
   "client-built-per-call": ClientBuiltPerCall;
+  "gc-pauses": GcPauses;
   "costly-library": CostlyLibrary;
   "validation-cost": ValidationCost;
   "serialization-cost": SerializationCost;

@@ -128,15 +128,15 @@ pub struct AccountSum {
     pub calls: u64,
     /// Their time by part.
     pub parts: Parts,
-    /// `parts.server` by the server's layers; what it told nothing of is `rest`.
+    /// `parts.server` by the server's layers; what it did not report is `rest`.
     pub layers: ServerSplit,
     /// Number of calls whose layers the server reported.
-    pub told: u64,
+    pub reported: u64,
     /// Number of calls whose reported layers can't be true.
-    pub doubted: u64,
-    /// All that it told of those.
-    #[serde(rename = "doubted_ns")]
-    pub doubted_time: Nanos,
+    pub rejected: u64,
+    /// All that the server reported of those.
+    #[serde(rename = "rejected_ns")]
+    pub rejected_time: Nanos,
     /// Number of calls for which the processor time of the server's process is known.
     pub processor_calls: u64,
     /// The server's part of those calls.
@@ -156,7 +156,7 @@ impl AccountSum {
             self.processor_wall = self.processor_wall + account.parts.server;
             self.processor = self.processor + processor;
         }
-        let Some((told, split)) = account.layers.as_deref() else {
+        let Some((timing, split)) = account.layers.as_deref() else {
             self.layers.rest = self.layers.rest + account.parts.server;
             return;
         };
@@ -168,10 +168,10 @@ impl AccountSum {
             rest: self.layers.rest + split.rest,
             doubt,
         };
-        self.told += 1;
+        self.reported += 1;
         if split.doubt.is_some() {
-            self.doubted += 1;
-            self.doubted_time = self.doubted_time + told.total();
+            self.rejected += 1;
+            self.rejected_time = self.rejected_time + timing.total();
         }
     }
 }

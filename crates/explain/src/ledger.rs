@@ -38,8 +38,8 @@ pub struct Ledger {
     /// The split. Adds up to `end - start`, exactly.
     pub parts: Parts,
     /// Server's own timing of its layers, as it reported it, summed over the call's exchanges.
-    pub told: Option<ServerTiming>,
-    /// `parts.server` by layer, as far as `told` can be true. Adds up to it, exactly.
+    pub server_timing: Option<ServerTiming>,
+    /// `parts.server` by layer, as far as `server_timing` can be true. Adds up to it, exactly.
     pub split: Option<ServerSplit>,
     /// Processor time of the server's process in the call's exchanges, where it is known for each.
     #[serde(rename = "processor_ns")]
@@ -64,7 +64,7 @@ pub fn call_ledgers(recording: &Recording) -> Vec<Ledger> {
 
 fn call_ledger<'a>(view: &View<'a>, stalls: &Stalls, call: &Call<'a>, names: &mut Names<'a>) -> Ledger {
     let swept = sweep_call(view, stalls, call);
-    let (told, split) = swept.server_layers(view, call).unzip();
+    let (server_timing, split) = swept.server_layers(view, call).unzip();
     Ledger {
         call: call.id,
         operation: names.name_of(call.operation),
@@ -73,7 +73,7 @@ fn call_ledger<'a>(view: &View<'a>, stalls: &Stalls, call: &Call<'a>, names: &mu
         end: swept.end,
         outcome: call.outcome.map(CallOutcome::from),
         parts: Parts::of(&swept.segments),
-        told,
+        server_timing,
         split,
         processor: processor_time(view, call),
         segments: swept.segments,
@@ -113,13 +113,13 @@ impl Swept {
     /// as far as the timing can be true.
     pub(crate) fn server_layers(&self, view: &View<'_>, call: &Call<'_>) -> Option<(ServerTiming, ServerSplit)> {
         let exchanges = || call.exchanges.iter().filter_map(|id| view.exchange(*id));
-        let told = exchanges().filter_map(Exchange::told).reduce(|sum, timing| ServerTiming {
+        let server_timing = exchanges().filter_map(Exchange::server_timing).reduce(|sum, timing| ServerTiming {
             transport: sum.transport + timing.transport,
             dispatch: sum.dispatch + timing.dispatch,
             service: sum.service + timing.service,
             malformed: sum.malformed || timing.malformed,
         });
-        told.zip(split_server(exchanges(), &self.segments, self.end))
+        server_timing.zip(split_server(exchanges(), &self.segments, self.end))
     }
 }
 

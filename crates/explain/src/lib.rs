@@ -19,7 +19,7 @@
 //! {"call": 3, "operation": "call", "tool": "greet", "start_ns": 0, "end_ns": 10000000, "outcome": "ok",
 //!  "parts": {"client.send": 1, "connect": 0, "request": 1, "server": 1, "response": 1, "client.receive": 1,
 //!            "unaccounted": 0},
-//!  "told": {"transport_ns": 1, "dispatch_ns": 1, "service_ns": 1},
+//!  "server_timing": {"transport_ns": 1, "dispatch_ns": 1, "service_ns": 1},
 //!  "split": {"transport_ns": 1, "dispatch_ns": 0, "service_ns": 0, "rest_ns": 0},
 //!  "segments": [{"part": "client.send", "from_ns": 0, "to_ns": 1, "exchange": 7}],
 //!  "exchanges": [7], "in_flight": []}

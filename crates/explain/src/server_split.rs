@@ -14,7 +14,7 @@ use crate::{Part, Segment};
 /// `server` by layer. The four times add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerSplit {
-    /// HTTP, sessions, parsing, writing the reply. Less than was told where reading and writing took part of it: these are
+    /// HTTP, sessions, parsing, writing the reply. Less than the server reported where reading and writing took part of it: these are
     /// in `request` and `response`.
     #[serde(rename = "transport_ns")]
     pub transport: Nanos,
@@ -27,7 +27,7 @@ pub struct ServerSplit {
     /// The network, the kernel, and what the server did not tell.
     #[serde(rename = "rest_ns")]
     pub rest: Nanos,
-    /// Why what was told of an exchange is not believed; its time is in `rest`.
+    /// Why the timing of an exchange is not believed; its time is in `rest`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
 }
@@ -42,14 +42,14 @@ pub enum Doubt {
     LongerThanExchange,
 }
 
-/// Splits what the segments gave to `server`. `None` where no exchange told anything.
+/// Splits what the segments gave to `server`. `None` where no exchange has a timing.
 pub(crate) fn split_server<'v, 'a: 'v>(
     exchanges: impl Iterator<Item = &'v Exchange<'a>>,
     segments: &[Segment],
     end: Nanos,
 ) -> Option<ServerSplit> {
-    let mut told = exchanges.filter_map(|exchange| Some((exchange, exchange.told()?))).peekable();
-    told.peek()?;
+    let mut timings = exchanges.filter_map(|exchange| Some((exchange, exchange.server_timing()?))).peekable();
+    timings.peek()?;
     let mut whole = Nanos::ZERO;
     let mut own: HashMap<ExchangeId, Nanos> = HashMap::new();
     for segment in segments.iter().filter(|segment| segment.part == Part::Server) {
@@ -61,7 +61,7 @@ pub(crate) fn split_server<'v, 'a: 'v>(
         }
     }
     let mut split = ServerSplit::default();
-    for (exchange, timing) in told {
+    for (exchange, timing) in timings {
         if let Some(doubt) = timing_doubt(exchange, timing, end) {
             split.doubt.get_or_insert(doubt);
         } else {
@@ -75,10 +75,10 @@ pub(crate) fn split_server<'v, 'a: 'v>(
 impl ServerSplit {
     /// Adds an account, cut to the time that was the server's: what lies over it was reading and writing, seen in its
     /// neighbours, so that it comes off the transport first.
-    fn add_timing(&mut self, told: ServerTiming, server: Nanos) {
-        let service = told.service.min(server);
-        let dispatch = told.dispatch.min(server.since(service));
-        let transport = told.transport.min(server.since(service + dispatch));
+    fn add_timing(&mut self, timing: ServerTiming, server: Nanos) {
+        let service = timing.service.min(server);
+        let dispatch = timing.dispatch.min(server.since(service));
+        let transport = timing.transport.min(server.since(service + dispatch));
         self.service = self.service + service;
         self.dispatch = self.dispatch + dispatch;
         self.transport = self.transport + transport;
@@ -86,12 +86,12 @@ impl ServerSplit {
 }
 
 /// The stamps of both ends are of one clock, or apart by a way there and back that only makes the exchange longer.
-fn timing_doubt(exchange: &Exchange<'_>, told: ServerTiming, end: Nanos) -> Option<Doubt> {
-    if told.malformed {
+fn timing_doubt(exchange: &Exchange<'_>, timing: ServerTiming, end: Nanos) -> Option<Doubt> {
+    if timing.malformed {
         return Some(Doubt::Malformed);
     }
     let leg = exchange.back();
     let from = leg.and_then(|leg| leg.request_start).unwrap_or_else(|| exchange.sent());
     let to = leg.and_then(|leg| leg.result_end.or(leg.end)).map_or(end, |Stamp { at, .. }| at);
-    (told.total() > to.since(from.at)).then_some(Doubt::LongerThanExchange)
+    (timing.total() > to.since(from.at)).then_some(Doubt::LongerThanExchange)
 }

@@ -19,7 +19,7 @@ type Trial = (u64, f64, &'static str, Option<String>);
 /// Ledger and findings of a recording.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Explained {
-    told: mcpace_explain::Explained,
+    explained: mcpace_explain::Explained,
     /// Cost of each finding for each call, in the order of the calls.
     costs: Vec<Vec<CallCost>>,
     /// Numbers of the spans in the file that was read.
@@ -27,13 +27,13 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    pub(crate) fn new(mut told: mcpace_explain::Explained) -> Self {
-        let costs = told.findings.iter_mut().map(|finding| std::mem::take(&mut finding.calls)).collect();
-        Self { told, costs, span_counts: None }
+    pub(crate) fn new(mut explained: mcpace_explain::Explained) -> Self {
+        let costs = explained.findings.iter_mut().map(|finding| std::mem::take(&mut finding.calls)).collect();
+        Self { explained, costs, span_counts: None }
     }
 
-    fn of_spans(told: mcpace_explain::Explained, counts: SpanCounts) -> Self {
-        Self { span_counts: Some(counts), ..Self::new(told) }
+    fn of_spans(explained: mcpace_explain::Explained, counts: SpanCounts) -> Self {
+        Self { span_counts: Some(counts), ..Self::new(explained) }
     }
 
     /// Costs of the finding at `finding` for those of `calls` that have one.
@@ -49,7 +49,7 @@ impl Explained {
     /// The causes, worst first; what each call pays is asked for by `cost` and `payers`.
     #[getter]
     fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let findings = json::to_python(py, &self.told.findings)?;
+        let findings = json::to_python(py, &self.explained.findings)?;
         for (finding, costs) in findings.try_iter()?.zip(&self.costs) {
             finding?.set_item("calls", costs.len())?;
         }
@@ -59,43 +59,43 @@ impl Explained {
     /// The pictures of each operation's slowest warm call.
     #[getter]
     fn waterfalls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.told.waterfalls)
+        json::to_python(py, &self.explained.waterfalls)
     }
 
     /// The client's requests by method.
     #[getter]
     fn methods<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.told.methods)
+        json::to_python(py, &self.explained.methods)
     }
 
     /// Seconds from each server process's start to its first answer.
     #[getter]
     fn starts(&self) -> Vec<f64> {
-        self.told.starts.iter().map(|start| start.as_secs_f64()).collect()
+        self.explained.starts.iter().map(|start| start.as_secs_f64()).collect()
     }
 
     /// How each server process ended.
     #[getter]
     fn exits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.told.exits)
+        json::to_python(py, &self.explained.exits)
     }
 
     /// Where the time inside each tool went.
     #[getter]
     fn tool_times<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.told.tool_times)
+        json::to_python(py, &self.explained.tool_times)
     }
 
     /// Sources of evidence about the inside of the server that gave nothing, each with the reason.
     #[getter]
     fn missing_sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.told.missing_sources)
+        json::to_python(py, &self.explained.missing_sources)
     }
 
     /// How the spans of programs were joined to the calls.
     #[getter]
     fn spans<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.told.spans)
+        json::to_python(py, &self.explained.spans)
     }
 
     /// Counts of the file of spans: spans without an end, spans that end before they begin, and whether it is cut off; `None`
@@ -107,31 +107,31 @@ impl Explained {
 
     /// The tool of a call.
     fn tool(&self, call: u64) -> Option<&str> {
-        self.told.accounts.get(CallId(call)).and_then(|account| self.told.accounts.tool(account))
+        self.explained.accounts.get(CallId(call)).and_then(|account| self.explained.accounts.tool(account))
     }
 
     /// Tool calls that a foreign client made one after another within one turn.
     #[getter]
     fn serial_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.told.serial_calls)
+        json::to_python(py, &self.explained.serial_calls)
     }
 
     /// How many events there are.
     #[getter]
     fn events(&self) -> u64 {
-        self.told.events
+        self.explained.events
     }
 
     /// How many could not be kept.
     #[getter]
     fn lost(&self) -> u64 {
-        self.told.lost
+        self.explained.lost
     }
 
     /// Whether the end is missing.
     #[getter]
     fn partial(&self) -> bool {
-        self.told.partial
+        self.explained.partial
     }
 
     /// The calls of one operation, by their starts.
@@ -141,13 +141,13 @@ impl Explained {
 
     /// The ledgers of `calls`, added up.
     fn sum<'py>(&self, py: Python<'py>, calls: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
-        let sum = py.detach(|| self.told.accounts.sum(calls.into_iter().map(CallId)));
+        let sum = py.detach(|| self.explained.accounts.sum(calls.into_iter().map(CallId)));
         json::to_python(py, &sum)
     }
 
     /// Start and return of a call on the recording's clock, in nanoseconds.
     fn window(&self, call: u64) -> Option<(u64, u64)> {
-        self.told.accounts.get(CallId(call)).map(|account| (account.start.0, account.end.0))
+        self.explained.accounts.get(CallId(call)).map(|account| (account.start.0, account.end.0))
     }
 
     /// Those of `calls` that pay for a finding.
@@ -183,7 +183,7 @@ impl Trials {
     }
 
     fn __next__(&mut self) -> Option<Trial> {
-        let accounts = &self.of.get().told.accounts;
+        let accounts = &self.of.get().explained.accounts;
         let mut rest = accounts.iter().enumerate().skip(self.next);
         let (at, account) = rest.find(|(_, account)| accounts.operation(account) == self.operation)?;
         self.next = at + 1;
@@ -206,8 +206,8 @@ fn trial_of(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
 pub(crate) fn explained_spans(py: Python<'_>, path: String) -> PyResult<Explained> {
     run_detached(py, move || {
         let mut counts = SpanCounts::default();
-        let told = explain_spans(|take| read_span_file(&path, take).map(|read| counts = read))?;
-        Ok(Explained::of_spans(told, counts))
+        let explained = explain_spans(|take| read_span_file(&path, take).map(|read| counts = read))?;
+        Ok(Explained::of_spans(explained, counts))
     })
 }
 
@@ -233,15 +233,15 @@ pub(crate) fn explained_at(
             let recording = read_together(&paths)?;
             let offset = wall_clock_offset(&recording);
             let mut counts = SpanCounts::default();
-            let told = explain_with_spans(&recording, behind.as_ref(), offset, |take| {
+            let explained = explain_with_spans(&recording, behind.as_ref(), offset, |take| {
                 read_span_file(&spans, take).map(|read| counts = read)
             })?;
-            return Ok(Explained::of_spans(told, counts));
+            return Ok(Explained::of_spans(explained, counts));
         }
         if let [path] = paths.as_slice() {
             match explained_file(&mut Reader::events(open_recording(path)?).or_raise()?, behind.as_ref()) {
                 Err(RecordError::OutOfOrder) => {}
-                told => return told.map(Explained::new).or_raise(),
+                explained => return explained.map(Explained::new).or_raise(),
             }
         }
         Ok(Explained::new(explain_recording(&read_together(&paths)?, behind.as_ref())))

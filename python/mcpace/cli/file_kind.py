@@ -57,7 +57,7 @@ def recording_problem(problem: Exception, paths: list[Path]) -> UsageProblem:
         beginning = _first_bytes(path)
         if RUN in beginning:
             return UsageProblem(f"{path} is a run, not a recording: mcpace report FILE shows it")
-        if beginning and not _is_recording(beginning) and str(problem).startswith("not a recording"):
+        if not _is_recording(beginning) and str(problem).startswith("not a recording"):
             return UsageProblem(f"{path} is {problem}")
     return UsageProblem(str(problem))
 

@@ -111,9 +111,9 @@ stack\t2\t0\t4
 stack\t3\t5\t3
 sample\t1000000000\t7\t1\trunning
 sample\t1000400000\t8\t3\tnative
-sample\t1105000000\t7\t1\trunning
+sample\t1104000000\t7\t1\trunning
 wait\t1020000000\t1060000000\t9\t0
-wait\t1000000000\t1105000000\t1\t2
+wait\t1000000000\t1104000000\t1\t2
 pause\t1070000000\t1072000000
 """
 
@@ -133,7 +133,7 @@ def test_a_recording_becomes_samples_of_all_moments() -> None:
     states = {(thread, running) for _, thread, _, running in recording.samples}
     assert states == {(7, True), (8, False), (9, False), (0, False)}
     waiting = [at for at, thread, *_ in recording.samples if thread == 9]
-    assert len(waiting) == 8
+    assert len(waiting) == 20
     assert all(20 * MS <= at < 60 * MS for at in waiting)
     # Both threads of the first pass have one time, and the moments are one period apart.
     times = sorted({at for at, *_ in recording.samples})
@@ -142,17 +142,33 @@ def test_a_recording_becomes_samples_of_all_moments() -> None:
 
 def test_a_recorder_that_keeps_a_longer_period_is_not_taken_for_an_idle_program() -> None:
     samples = [(number * 11 * MS, 1, 1, True) for number in range(100)]
-    moments, is_cut = fill_moments(samples, [])
+    moments, is_cut = fill_moments(samples, [], [])
     assert (moments, is_cut) == (samples, False)
+
+
+def test_threads_that_were_sampled_within_one_period_are_of_one_moment() -> None:
+    samples = [(at, thread, 1, True) for at in range(0, 40 * MS, 2 * MS) for thread in (1, 2)]
+    apart = [(at + (thread - 1) * MS, thread, stack, running) for at, thread, stack, running in samples]
+    moments, _ = fill_moments(apart, [], [])
+    assert moments == samples
+
+
+def test_a_pause_leaves_the_threads_where_they_ran() -> None:
+    samples = [(at * MS, 1, stack, True) for at, stack in ((0, 1), (2, 1), (20, 2), (22, 2), (44, 3))]
+    moments, _ = fill_moments(samples, [], [(3 * MS, 19 * MS), (30 * MS, 40 * MS)])
+    stacks = {at // MS: stack for at, _, stack, _ in moments}
+    assert {stacks[at] for at in range(0, 19, 2)} == {1}
+    # No thread ran before the second pause.
+    assert {stacks[at] for at in range(24, 44, 2)} == {0}
 
 
 def test_samples_are_limited_however_many_threads_wait_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java_recording, "MOST_SAMPLES", 1_000)
     waits = [(0, 900 * MS, thread, 0) for thread in range(50)]
-    moments, is_cut = fill_moments([], waits)
+    moments, is_cut = fill_moments([], waits, [])
     assert (len(moments), is_cut) == (950, True)
     # Two waits of a thread at one moment are one sample.
-    moments, is_cut = fill_moments([], [(0, 50 * MS, 1, 0), (10 * MS, 20 * MS, 1, 1)])
+    moments, is_cut = fill_moments([], [(0, 50 * MS, 1, 0), (10 * MS, 20 * MS, 1, 1)], [])
     assert ([stack for *_, stack, _ in moments if not stack], is_cut) == ([0] * len(moments), False)
     assert len({at for at, *_ in moments}) == len(moments)
 
@@ -205,6 +221,7 @@ def program(path: Path, text: str) -> str:
 def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java_runtime, "ensure_agent", lambda say: tmp_path / "agent.jar")
     monkeypatch.setattr(java_runtime, "ensure_reader", lambda say: tmp_path)
+    monkeypatch.setattr(java_runtime, "ensure_profiler", lambda say: tmp_path / "profiler.so")
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
 
 
@@ -260,7 +277,8 @@ def test_the_users_own_options_stay_and_come_last(tmp_path: Path, monkeypatch: p
     found = JavaInstrumentation([java, "-jar", "x.jar"], folder, print)
     options = dict(found.variables([("JAVA_TOOL_OPTIONS", "-Xmx1g -javaagent:mine.jar")]))["JAVA_TOOL_OPTIONS"]
     assert options.endswith(f"-javaagent:{tmp_path}/agent.jar -Xmx1g -javaagent:mine.jar")
-    assert f'"-XX:StartFlightRecording=settings={java_runtime.EVENTS},filename={folder}/java-recordings' in options
+    assert f'"-agentpath:{tmp_path}/profiler.so=start,' in options
+    assert f',jfrsync={java_runtime.EVENTS},file={folder}/java-recordings/%p.jfr"' in options
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dshell=1")
     assert dict(found.variables([]))["JAVA_TOOL_OPTIONS"].endswith(" -Dshell=1")
     # Two agents of OpenTelemetry would instrument the same classes.
@@ -283,6 +301,15 @@ def test_the_users_own_options_stay_and_come_last(tmp_path: Path, monkeypatch: p
 def test_options_are_those_with_which_java_starts_and_keeps_quiet(script: str, quiet: str, tmp_path: Path) -> None:
     found = JavaInstrumentation([program(tmp_path / "java", script)], tmp_path, print)
     assert dict(found.variables([]))["JAVA_TOOL_OPTIONS"].startswith(f"{quiet} ")
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_java_that_does_not_load_the_profiler_samples_itself(tmp_path: Path) -> None:
+    script = 'case "$JAVA_TOOL_OPTIONS" in *agentpath*) exit 1;; esac'
+    found = JavaInstrumentation([program(tmp_path / "java", script)], tmp_path, print)
+    options = dict(found.variables([]))["JAVA_TOOL_OPTIONS"]
+    assert f"-XX:StartFlightRecording=settings={java_runtime.EVENTS},filename={tmp_path}/java-recordings" in options
+    assert "agentpath" not in options
 
 
 @pytest.mark.usefixtures("tools")

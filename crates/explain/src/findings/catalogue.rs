@@ -186,12 +186,12 @@ pub fn catalogue() -> FindingCatalogue {
 
 causes! {
     recordings {
-        /// The runtime of the server's language stops a tool to collect garbage.
-        GcPauses = "gc-pauses" in Inside by inside::gc_pauses::find;
         /// A tool loads code while a call waits.
         ImportInCall = "import-in-call" in Inside by inside::import_in_call::find;
         /// A tool builds a client of a library, a session or a connection in each call.
         ClientBuiltPerCall = "client-built-per-call" in Inside by inside::client_built_per_call::find;
+        /// The runtime of the server's language stops a tool to collect garbage.
+        GcPauses = "gc-pauses" in Inside by inside::gc_pauses::find;
         /// A tool spends its processor time in a library for which a quicker one with the same use was measured.
         CostlyLibrary = "costly-library" in Inside by inside::costly_library::find;
         /// A tool spends its processor time on checks of values.

@@ -98,7 +98,7 @@ pub struct Exchange<'a> {
     pub events: Vec<StreamEvent<'a>>,
     /// The message that answers the (last) request in it.
     pub answer: Option<&'a Note<'a>>,
-    pub(super) told: Option<&'a ServerTiming>,
+    pub(super) server_timing: Option<&'a ServerTiming>,
     pub(super) front: PackedLeg,
     pub(super) back: PackedLeg,
 }
@@ -123,7 +123,7 @@ impl<'a> Exchange<'a> {
             ending: None,
             events: Vec::new(),
             answer: None,
-            told: None,
+            server_timing: None,
             front: PackedLeg::default(),
             back: PackedLeg::default(),
         }
@@ -197,8 +197,8 @@ impl<'a> Exchange<'a> {
 
     /// Server's own timing, where it reported one.
     #[must_use]
-    pub fn told(&self) -> Option<ServerTiming> {
-        self.told.copied()
+    pub fn server_timing(&self) -> Option<ServerTiming> {
+        self.server_timing.copied()
     }
 
     /// Between the client and the recorder.

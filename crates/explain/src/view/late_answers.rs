@@ -64,6 +64,6 @@ fn give_answer<'a>(exchange: &mut Exchange<'a>, late: &LateAnswer<'a>) {
         return;
     }
     exchange.answer = Some(late.answer);
-    exchange.told = late.answer.timing.or(exchange.told);
+    exchange.server_timing = late.answer.timing.or(exchange.server_timing);
     exchange.set_result(late.began, Some(late.read), late.passed);
 }

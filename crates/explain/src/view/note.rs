@@ -13,7 +13,7 @@ pub struct Note<'a> {
     pub content: Option<Digest>,
     /// Identity of a tool call's `arguments`.
     pub arguments: Option<Digest>,
-    /// The server's own timing of this call, where it told.
+    /// The server's own timing of this call, where it reported one.
     pub timing: Option<&'a ServerTiming>,
 }
 

@@ -217,7 +217,7 @@ impl<'a> StdioJoin<'a> {
     fn note_answer(&mut self, index: usize, line: &StdioLine<'a>, answer: &'a Note<'a>) {
         let exchange = &mut self.exchanges[index];
         exchange.answer = Some(answer);
-        exchange.told = answer.timing.or(exchange.told);
+        exchange.server_timing = answer.timing.or(exchange.server_timing);
         exchange.shape = ReplyShape::Whole;
         exchange.ending = Some(ReplyEnding::Complete);
         exchange.reply_bytes = line.bytes;
@@ -231,7 +231,7 @@ impl<'a> StdioJoin<'a> {
         let about = self.exchanges.iter_mut().rev().take(TOLD_REACH);
         let mut about = about.filter(|e| e.messages.iter().any(|m| m.id == Some(id)) && e.asks());
         if let Some(exchange) = about.next() {
-            exchange.told.get_or_insert_with(|| keeper.keep_value(timing));
+            exchange.server_timing.get_or_insert_with(|| keeper.keep_value(timing));
         }
     }
 

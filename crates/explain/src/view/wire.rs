@@ -19,7 +19,7 @@ pub(super) struct WireJoin<'a> {
     exchange_index: Positions,
     heads: Heads<'a>,
     strays: Strays,
-    told: Vec<(ExchangeId, ServerTiming)>,
+    timings: Vec<(ExchangeId, ServerTiming)>,
     contexts: Vec<(ExchangeId, TraceContext)>,
 }
 
@@ -40,16 +40,16 @@ impl<'a> WireJoin<'a> {
             | EventKind::ReplyBodyStart { .. }
             | EventKind::ReplyEvent { .. }
             | EventKind::ReplyEnd { .. } => self.join_reply(keeper, at, kind),
-            EventKind::ServerTiming { ex: Some(ex), timing, .. } => self.told.push((*ex, *timing)),
+            EventKind::ServerTiming { ex: Some(ex), timing, .. } => self.timings.push((*ex, *timing)),
             _ => {}
         }
     }
 
     /// The wire, and the traces that exchanges belong to.
     pub(super) fn finish_wire(mut self, keeper: &Keeper<'a>) -> (Wire<'a>, Vec<(ExchangeId, TraceContext)>) {
-        for (ex, timing) in std::mem::take(&mut self.told) {
+        for (ex, timing) in std::mem::take(&mut self.timings) {
             if let Some(at) = self.exchange_index.get(ex.0) {
-                self.exchanges[at].told.get_or_insert_with(|| keeper.keep_value(timing));
+                self.exchanges[at].server_timing.get_or_insert_with(|| keeper.keep_value(timing));
             }
         }
         self.exchanges.iter_mut().for_each(find_result);
@@ -253,7 +253,7 @@ fn find_result(exchange: &mut Exchange<'_>) {
         exchange.set_result(began, read, passed);
     }
     let timing = exchange.answer.and_then(|answer| answer.timing);
-    exchange.told = timing.or(exchange.told);
+    exchange.server_timing = timing.or(exchange.server_timing);
 }
 
 fn last_answer<'a>(exchange: &Exchange<'a>) -> Option<(usize, &'a Note<'a>)> {

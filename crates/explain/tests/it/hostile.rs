@@ -83,7 +83,7 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         sum.parts,
         ledgers.iter().map(|ledger| ledger.parts).fold(Parts::default(), |sum, parts| sum + parts)
     );
-    prop_assert_eq!(sum.told, ledgers.iter().filter(|ledger| ledger.told.is_some()).count() as u64);
+    prop_assert_eq!(sum.reported, ledgers.iter().filter(|ledger| ledger.server_timing.is_some()).count() as u64);
     let layers = [sum.layers.transport, sum.layers.dispatch, sum.layers.service, sum.layers.rest];
     prop_assert_eq!(layers.iter().fold(Nanos::ZERO, |sum, layer| sum + *layer), sum.parts.server);
     prop_assert_eq!(&read.findings, &found);

@@ -212,3 +212,12 @@ fn pauses_of_the_runtime_are_named_with_their_time_and_the_line() {
     // A pause between calls costs no call.
     assert_eq!(codes(&Inside { pauses: &[(110.0, 190.0)], ..Inside::default() }.recording()), [""; 0]);
 }
+
+#[test]
+fn pauses_while_a_client_is_built_belong_to_the_client() {
+    const CLIENT: Call = ("Client.__init__", "/v/site-packages/httpx/_client.py");
+    let works = [running(0.0, 50.0, &[CLIENT, OWN, LOOP]), running(50.0, 90.0, COMPUTES)];
+    let found_with = |pauses: &[(f64, f64)]| codes(&Inside { works: &works, pauses, ..Inside::default() }.recording());
+    assert_eq!(found_with(&[(10.0, 40.0)]), ["client-built-per-call"]);
+    assert_eq!(found_with(&[(10.0, 40.0), (60.0, 80.0)]), ["client-built-per-call", "gc-pauses"]);
+}

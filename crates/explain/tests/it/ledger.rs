@@ -173,7 +173,7 @@ fn what_the_server_told_is_kept_beside_the_split() {
     // A repeated timing, here by header, is not counted twice.
     let told = mcpace_record::EventKind::ServerTiming { ex: Some(ex), id: None, timing };
     script.event(9.0, told);
-    assert_eq!(only(script).told.as_ref(), Some(&timing));
+    assert_eq!(only(script).server_timing.as_ref(), Some(&timing));
 }
 
 /// A call whose server has 3 ms to itself (2.1–5.1) in an exchange of 4.1 ms, and says that its layers took so long.

@@ -199,18 +199,18 @@ def _server_processor(sums: Sequence[dict[str, Any]], calls: int) -> ServerProce
 
 def _server_split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
     """Mean layers over all calls, so that they add up to the ledger's ``server``; ``None`` without layer timings."""
-    told = sum(one["told"] for one in sums)
-    if not told:
+    reported = sum(one["reported"] for one in sums)
+    if not reported:
         return None
-    doubted = sum(one["doubted"] for one in sums)
+    rejected = sum(one["rejected"] for one in sums)
     layers = {name: sum(one["layers"][f"{name}_ns"] for one in sums) / calls / NANOS for name in LAYERS}
     return ServerSplit(
         **layers,
-        told=told,
+        reported=reported,
         of_calls=calls,
-        doubted=doubted,
+        rejected=rejected,
         doubt=next((doubt for one in sums if (doubt := one["layers"].get("doubt"))), None),
-        doubted_s=sum(one["doubted_ns"] for one in sums) / doubted / NANOS if doubted else None,
+        rejected_s=sum(one["rejected_ns"] for one in sums) / rejected / NANOS if rejected else None,
     )
 
 

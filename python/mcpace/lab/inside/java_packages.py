@@ -37,6 +37,7 @@ KNOWN = {
     "javax": "javax",
     "kotlin": "kotlin",
     "kotlinx": "kotlinx",
+    "net.bytebuddy": "byte-buddy",
     "okhttp3": "okhttp",
     "okio": "okio",
     "org.apache.catalina": "tomcat",

@@ -1,8 +1,8 @@
 """Samples of stacks and pauses from the lines that ``java/ReadRecording.java`` prints of a recording.
 
-JDK Flight Recorder samples the threads that run, and reports a wait when it ends, with its stack. A moment without a
-sample is one in which no thread ran. Samples of all moments are made from both, because the time for which a sample
-stands depends on those beside it.
+async-profiler or JDK Flight Recorder sample the threads that run. JDK Flight Recorder reports a wait when it ends, with
+its stack. A moment without a sample is one in which no thread ran. Samples of all moments are made from both, because
+the time for which a sample stands depends on those beside it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from itertools import pairwise
 
 from mcpace.lab.inside.java_packages import JavaPackages
 
-PERIOD_NS = 5_000_000
-"""Period of the samples, as ``java/events.jfc`` has it."""
+PERIOD_NS = 2_000_000
+"""Period of the samples of async-profiler. Threads that it sampled within one period count as sampled at one moment."""
+LONGEST_PERIOD_NS = 15_000_000
+"""Longest gap between two samples that may be the recorder's period: JDK Flight Recorder keeps 5 ms or more."""
 LEAST_GAPS = 20
 """Number of gaps from which on the median gap is taken as the recorder's period."""
 MOST_SAMPLES = 500_000
@@ -126,7 +128,7 @@ def read_recording(text: str, clock: Clock) -> JavaRecording:
         if has_own[numbers[stack]] and not _waits_in_main(named[numbers[stack]])
     ]
     pauses = [(clock(begin), clock(end)) for begin, end in lines.pauses]
-    moments, is_cut = fill_moments(samples, waits)
+    moments, is_cut = fill_moments(samples, waits, pauses)
     return JavaRecording(lines.pid, named, moments, pauses, is_cut or lines.is_cut)
 
 
@@ -167,29 +169,36 @@ def _waits_in_main(stack: list[Frame]) -> bool:
 
 
 def fill_moments(
-    samples: list[tuple[int, int, int, bool]], waits: list[tuple[int, int, int, int]]
+    samples: list[tuple[int, int, int, bool]], waits: list[tuple[int, int, int, int]], pauses: list[tuple[int, int]]
 ) -> tuple[list[tuple[int, int, int, bool]], bool]:
     """Samples of all moments, from the threads that were sampled and the waits, and whether moments had to be left out.
 
-    Samples that the recorder took one after another are of one moment. Moments are added where none was sampled.
+    Samples of one period are of one moment. Moments are added where none was sampled. In a pause, the threads that ran
+    before it stay where they were.
     """
     if not samples and not waits:
         return [], False
-    end = max([at for at, *_ in samples] + [end for _, end, *_ in waits])
-    begin = min([at for at, *_ in samples] + [begin for begin, *_ in waits])
-    longest = max(LONGEST_WAIT_NS, (end - begin) // 2)
-    in_order = sorted(wait for wait in waits if wait[1] - wait[0] <= longest)
     passes: list[tuple[int, list[tuple[int, int, bool]]]] = []
     for at, thread, stack, running in sorted(samples):
-        if not passes or at - passes[-1][0] > PERIOD_NS // 4:
+        if not passes or at - passes[-1][0] >= PERIOD_NS:
             passes.append((at, []))
         passes[-1][1].append((thread, stack, running))
+    end = max([at for at, _ in passes] + [end for _, end, *_ in waits])
+    begin = min([at for at, _ in passes] + [begin for begin, *_ in waits])
+    longest = max(LONGEST_WAIT_NS, (end - begin) // 2)
+    in_order = sorted(wait for wait in waits if wait[1] - wait[0] <= longest)
     period = _period([at for at, _ in passes])
     moments: list[tuple[int, int, int, bool]] = []
     open_waits: dict[int, tuple[int, int]] = {}
     """End and stack of each thread's wait: the wait that ends last counts where a thread has several."""
-    next_wait = 0
-    for at, seen in _with_moments_between(begin, end, passes, period):
+    next_wait = next_pause = 0
+    stopped: list[tuple[int, int, bool]] = []
+    in_order_pauses = sorted(pauses)
+    for at, sampled in _with_moments_between(begin, end, passes, period):
+        while next_pause < len(in_order_pauses) and in_order_pauses[next_pause][1] <= at:
+            next_pause += 1
+        is_paused = next_pause < len(in_order_pauses) and in_order_pauses[next_pause][0] <= at
+        seen = stopped = sampled or (stopped if is_paused else [])
         while next_wait < len(in_order) and in_order[next_wait][0] <= at:
             _, wait_end, thread, stack = in_order[next_wait]
             open_waits[thread] = max(open_waits.get(thread, (0, 0)), (wait_end, stack))
@@ -208,7 +217,7 @@ def fill_moments(
 
 def _period(times: list[int]) -> int:
     """The period that the recorder kept. Gaps between busy moments tell: it may be longer than the one that was set."""
-    gaps = sorted(gap for before, after in pairwise(times) if (gap := after - before) <= 3 * PERIOD_NS)
+    gaps = sorted(gap for before, after in pairwise(times) if (gap := after - before) <= LONGEST_PERIOD_NS)
     return gaps[len(gaps) // 2] if len(gaps) >= LEAST_GAPS else PERIOD_NS
 
 

@@ -1,4 +1,8 @@
-"""Instruments Java programs with OpenTelemetry's agent, and records their stacks by JDK Flight Recorder.
+"""Instruments Java programs with OpenTelemetry's agent, and records their stacks.
+
+JDK Flight Recorder records waits and pauses. async-profiler samples the threads that run into the same recording. It
+has samples of functions of the virtual machine, such as the hash of a certificate, which JDK Flight Recorder has not.
+Where there is no async-profiler, JDK Flight Recorder samples as well.
 
 Design constraint: A virtual machine that does not know an option does not start. The options are tried first with the
 program ``java`` that the command starts. A command that does not tell which one it starts gets no options.
@@ -24,8 +28,9 @@ from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.instrumentation import Variables, missing_on_failure, user_exporter_settings
 from mcpace.lab.inside.java_recording import JavaRecording, read_recording
-from mcpace.lab.inside.java_tools import READER, ensure_agent, ensure_reader
+from mcpace.lab.inside.java_tools import READER, ensure_agent, ensure_profiler, ensure_reader
 from mcpace.lab.inside.runtimes import started_programs
+from mcpace.lab.paths import cache_folder
 from mcpace.lab.processes.child_processes import run_child
 
 OPTIONS = "JAVA_TOOL_OPTIONS"
@@ -41,6 +46,8 @@ INSTRUMENTED = (
     "vertx-sql-client",
 )  # fmt: skip
 """Libraries that make requests, by the agent's names. Each one makes the start longer, so rare ones are left out."""
+PROFILER_INTERVAL = "2ms"
+"""Processor time between two samples, as ``java_recording.PERIOD_NS`` has it."""
 PATH_CHANGES = re.compile(r"PATH=.*|-[a-z]*[il][a-z]*|--login|--ignore-environment")
 """Words of env and of login shells by which a program is not found in the PATH of the environment."""
 TRY_LIMIT_S = 30.0
@@ -129,13 +136,16 @@ class JavaInstrumentation:
             for source in ("spans", "stacks"):
                 self._miss(source, _unknown_java(self._command))
             return
-        if any(separator in f"{self._folder}{EVENTS}" for separator in "\"',"):
+        if any(separator in f"{self._folder}{EVENTS}{cache_folder()}" for separator in "\"',"):
             self._miss("stacks", f"the path {self._folder} has quotes or commas, which the options of java can't hold")
         else:
             with missing_on_failure("stacks", "the reader of Java recordings", self._miss):
                 self._reader = ensure_reader(self._say)
                 self._folder.mkdir(mode=0o700, exist_ok=True)
-                self._options[java] = recorder_options(java, self._folder)
+                profiler = None
+                with missing_on_failure("stacks", "async-profiler", self._miss):
+                    profiler = ensure_profiler(self._say)
+                self._options[java] = recorder_options(java, self._folder, profiler)
         with missing_on_failure("spans", "OpenTelemetry's agent for Java", self._miss):
             self._agent = ensure_agent(self._say)
 
@@ -198,30 +208,37 @@ def _unknown_java(command: Sequence[str]) -> str:
     )
 
 
-def recorder_options(java: str, folder: Path) -> list[str]:
+def recorder_options(java: str, folder: Path, profiler: Path | None) -> list[str]:
     """Options with which ``java`` starts, records into ``folder``, and writes nothing to stdout.
 
-    Raises :class:`EnvironmentProblem` where it has no flight recorder.
+    ``profiler`` is the library of async-profiler, which is left out where ``java`` does not start with it. Raises
+    :class:`EnvironmentProblem` where ``java`` has no flight recorder.
     """
     trial = folder / "trial"
     trial.mkdir(mode=0o700)
     reason = ""
     try:
-        for quiet in QUIET_OPTIONS:
-            words = [*map(_quoted, _record_into(trial, quiet))]
-            env = {**dict.fromkeys(OPTION_VARIABLES, ""), OPTIONS: " ".join(words)}
-            done = run_child([java, "-version"], TRY_LIMIT_S, env=env)
-            if done.code == 0 and not done.stdout:
-                return _record_into(folder, quiet)
-            reason = done.stdout or done.stderr
+        for sampler in (profiler, None) if profiler is not None else (None,):
+            for quiet in QUIET_OPTIONS:
+                words = [*map(_quoted, _record_into(trial, quiet, sampler))]
+                env = {**dict.fromkeys(OPTION_VARIABLES, ""), OPTIONS: " ".join(words)}
+                done = run_child([java, "-version"], TRY_LIMIT_S, env=env)
+                if done.code == 0 and not done.stdout:
+                    return _record_into(folder, quiet, sampler)
+                reason = done.stdout or done.stderr
     finally:
         shutil.rmtree(trial, ignore_errors=True)
     raise EnvironmentProblem(f"{java} can't record itself: {in_one_line(reason, lines=2, limit=200)}")
 
 
-def _record_into(folder: Path, quiet: str) -> list[str]:
-    # A folder in place of a file: each process makes a file of its own.
-    start = f"-XX:StartFlightRecording=settings={EVENTS},filename={folder},dumponexit=true,disk=true,maxsize=256m"
+def _record_into(folder: Path, quiet: str, profiler: Path | None) -> list[str]:
+    """``profiler`` starts JDK Flight Recorder itself, without its samples."""
+    if profiler is not None:
+        sampling = f"event=cpu,interval={PROFILER_INTERVAL},log=none"
+        start = f"-agentpath:{profiler}=start,{sampling},jfrsync={EVENTS},file={folder}/%p.jfr"
+    else:
+        # A folder in place of a file: each process makes a file of its own.
+        start = f"-XX:StartFlightRecording=settings={EVENTS},filename={folder},dumponexit=true,disk=true,maxsize=256m"
     return [quiet, f"-XX:FlightRecorderOptions=stackdepth={STACK_DEPTH},repository={folder}", start]
 
 

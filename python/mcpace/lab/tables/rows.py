@@ -124,7 +124,7 @@ def _open_starts(explained: _core.Explained, identity: Identity) -> set[tuple[st
 def _span_rows(recording: _core.Recording, common: dict[str, Any], open_starts: set[tuple[str, int]]) -> Iterator[Row]:
     call: _Call | None = None
     for span in _own_spans(recording):
-        told = {one["key"]: _value(one["value"]) for one in span["attributes"]}
+        attributes = {one["key"]: _value(one["value"]) for one in span["attributes"]}
         start, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
         # The parts of a call follow it.
         if call is not None and span.get("parentSpanId") == call.span and span["name"] in PARTS:
@@ -133,10 +133,10 @@ def _span_rows(recording: _core.Recording, common: dict[str, Any], open_starts: 
         if call is not None:
             yield call.row(common, open_starts)
             call = None
-        if "mcpace.operation" in told:
-            call = _Call(span, told, start, end, {})
-        elif "http.request.body.size" in told:
-            yield _exchange_row(span, told, start, end, common)
+        if "mcpace.operation" in attributes:
+            call = _Call(span, attributes, start, end, {})
+        elif "http.request.body.size" in attributes:
+            yield _exchange_row(span, attributes, start, end, common)
     if call is not None:
         yield call.row(common, open_starts)
 
@@ -160,7 +160,7 @@ class _Call:
     """A span of an operation, with its parts."""
 
     of: dict[str, Any]
-    told: dict[str, Any]
+    attributes: dict[str, Any]
     start: int
     end: int
     parts: dict[str, int]
@@ -170,7 +170,7 @@ class _Call:
         return str(self.of["spanId"])
 
     def row(self, common: dict[str, Any], open_starts: set[tuple[str, int]]) -> Row:
-        operation, status = self.told["mcpace.operation"], self.of.get("status", {})
+        operation, status = self.attributes["mcpace.operation"], self.of.get("status", {})
         duration = self.end - self.start
         outcome, message = "ok", None
         if (operation, self.start) in open_starts:
@@ -184,7 +184,7 @@ class _Call:
             "call": self.span,
             "duration_ns": duration,
             "operation": operation,
-            "tool": self.told.get("gen_ai.tool.name"),
+            "tool": self.attributes.get("gen_ai.tool.name"),
             "outcome": outcome,
             "message": message,
             **parts,
@@ -193,23 +193,27 @@ class _Call:
         return _dated("calls", self.start, row)
 
 
-def _exchange_row(span: dict[str, Any], told: dict[str, Any], start: int, end: int, common: dict[str, Any]) -> Row:
+def _exchange_row(
+    span: dict[str, Any], attributes: dict[str, Any], start: int, end: int, common: dict[str, Any]
+) -> Row:
     row = {
         **common,
         "exchange": span["spanId"],
         "call": span.get("parentSpanId"),
         "duration_ns": end - start if end > start else None,
-        "method": told.get("mcp.method.name"),
-        "name": told.get("gen_ai.tool.name"),
-        "http_method": told.get("http.request.method"),
-        "path": told.get("url.path"),
-        "status": told.get("http.response.status_code"),
-        "error_code": told.get("rpc.response.status_code"),
+        "method": attributes.get("mcp.method.name"),
+        "name": attributes.get("gen_ai.tool.name"),
+        "http_method": attributes.get("http.request.method"),
+        "path": attributes.get("url.path"),
+        "status": attributes.get("http.response.status_code"),
+        "error_code": attributes.get("rpc.response.status_code"),
         "failed": span.get("status", {}).get("code") == FAILED,
-        "request_bytes": told["http.request.body.size"],
-        "reply_bytes": told["http.response.body.size"],
-        "connection": told.get("mcpace.connection"),
-        **{f"{layer}_ns": told.get(f"mcpace.server.{layer}_ns") for layer in ("transport", "dispatch", "service")},
+        "request_bytes": attributes["http.request.body.size"],
+        "reply_bytes": attributes["http.response.body.size"],
+        "connection": attributes.get("mcpace.connection"),
+        **{
+            f"{layer}_ns": attributes.get(f"mcpace.server.{layer}_ns") for layer in ("transport", "dispatch", "service")
+        },
     }
     return _dated("exchanges", start, row)
 

@@ -58,30 +58,6 @@ Way = Literal["to-client", "to-server"]
 """A way that the recorder's segments take."""
 
 
-class GcPauses(Context):
-    """Facts of ``gc-pauses``. The runtime of the server's language stops a tool to collect garbage."""
-
-    code: ClassVar[str] = "gc-pauses"
-    cause_ns: Whole | None = None
-    """Time of a call that the cause takes."""
-    file: str | None = None
-    """Path of the file."""
-    function: str | None = None
-    """The function that it belongs to."""
-    gain_ns: Whole | None = None
-    """Time of a call that the advised change would save."""
-    line: Whole | None = None
-    """Number of the line."""
-    longest_ns: Whole | None = None
-    """The longest pause."""
-    pauses: Number | None = None
-    """Pauses in one call: the mean."""
-    server_ns: Whole | None = None
-    """Time that a call takes at the server."""
-    tool: str | None = None
-    """The tool."""
-
-
 class ImportInCall(Context):
     """Facts of ``import-in-call``. A tool loads code while a call waits."""
 
@@ -129,6 +105,30 @@ class ClientBuiltPerCall(Context):
     """Time that a call takes at the server."""
     slowest_function: str | None = None
     """The function in which building it takes the most time: ``create_default_context``."""
+    tool: str | None = None
+    """The tool."""
+
+
+class GcPauses(Context):
+    """Facts of ``gc-pauses``. The runtime of the server's language stops a tool to collect garbage."""
+
+    code: ClassVar[str] = "gc-pauses"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    line: Whole | None = None
+    """Number of the line."""
+    longest_ns: Whole | None = None
+    """The longest pause."""
+    pauses: Number | None = None
+    """Pauses in one call: the mean."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
     tool: str | None = None
     """The tool."""
 
@@ -1109,9 +1109,9 @@ class DuplicateSchema(Context):
 
 
 CONTEXTS: dict[str, tuple[type[Context], ...]] = {
-    "gc-pauses": (GcPauses,),
     "import-in-call": (ImportInCall,),
     "client-built-per-call": (ClientBuiltPerCall,),
+    "gc-pauses": (GcPauses,),
     "costly-library": (CostlyLibrary,),
     "validation-cost": (ValidationCost,),
     "serialization-cost": (SerializationCost,),

@@ -178,15 +178,15 @@ class ServerSplit(Model):
     service: Number
     rest: Number | None = None
     """The network, the kernel, and time that the server did not report. Absent in runs of older releases."""
-    told: Whole | None = None
+    reported: Whole | None = None
     """Number of calls for which the server reported its layers."""
     of_calls: Whole | None = None
     """Number of warm calls. The time of calls without a report, or with an impossible one, is in ``rest``."""
-    doubted: Whole = 0
+    rejected: Whole = 0
     """Number of impossible reports."""
     doubt: Literal["malformed", "longer-than-exchange"] | None = None
     """Reason for rejecting the first impossible report."""
-    doubted_s: Number | None = None
+    rejected_s: Number | None = None
     """Mean of the times in the impossible reports."""
 
 

@@ -220,16 +220,16 @@ def split_words(split: ServerSplit) -> str:
     """A server's report of its layers: ``the server says: transport 73 µs, dispatch 49 µs, service 20.1 ms, rest 95 µs
     (network, not reported)``."""
     sentences = []
-    if split.told is None or split.told > split.doubted:
+    if split.reported is None or split.reported > split.rejected:
         layers = ", ".join(f"{name} {duration(seconds)}" for name, seconds in split_parts(split).items())
         seldom = ""
-        if split.told is not None and split.of_calls is not None and split.told < split.of_calls:
-            seldom = f", of {split.told} of {split.of_calls} calls"
+        if split.reported is not None and split.of_calls is not None and split.reported < split.of_calls:
+            seldom = f", of {split.reported} of {split.of_calls} calls"
         rest = "" if split.rest is None else " (network, not reported)"
         sentences.append(f"the server says{seldom}: {layers}{rest}")
-    if split.doubted:
-        calls = f"{split.doubted} of {split.of_calls} calls" if split.of_calls else f"{split.doubted} calls"
+    if split.rejected:
+        calls = f"{split.rejected} of {split.of_calls} calls" if split.of_calls else f"{split.rejected} calls"
         why = DOUBTS.get(split.doubt or "", "it can't be true")
-        amount = f" ({duration(split.doubted_s)} a call)" if split.doubted_s else ""
+        amount = f" ({duration(split.rejected_s)} a call)" if split.rejected_s else ""
         sentences.append(f"the server's account of {calls}{amount} is not believed: {why}")
     return "; ".join(sentences)

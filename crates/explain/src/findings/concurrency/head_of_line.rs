@@ -78,8 +78,8 @@ fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<HeldReply> {
 /// Time that a call takes by itself: the server's own report, else the shortest time of an equal call. A call that came
 /// once counts with its own observed time.
 fn own_time(call: &Served<'_>, usual: &HashMap<(&str, Digest), Nanos>) -> Option<Nanos> {
-    if let Some(told) = call.told {
-        return Some(told);
+    if let Some(reported) = call.reported {
+        return Some(reported);
     }
     usual.get(&(call.tool?, call.content?)).copied()
 }

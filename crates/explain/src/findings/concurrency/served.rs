@@ -25,7 +25,7 @@ pub(super) struct Served<'a> {
     /// The first byte of its result; of its reply, where no result is due.
     pub(super) answered: Stamp,
     /// Tool's own time, as the server reported it.
-    pub(super) told: Option<Nanos>,
+    pub(super) reported: Option<Nanos>,
     /// Whether it came over HTTP.
     pub(super) http: bool,
     /// Whether its answer is no result: an error, or a refusal over HTTP. Its time is no tool's.
@@ -91,7 +91,7 @@ fn served_request<'a>(at: usize, exchange: &Exchange<'a>) -> Option<Served<'a>> 
         asked,
         begun,
         answered,
-        told: exchange.told().filter(|told| !told.malformed).map(|told| told.total()),
+        reported: exchange.server_timing().filter(|timing| !timing.malformed).map(|timing| timing.total()),
         http: exchange.transport == Transport::Http,
         failed: !exchange.succeeded(),
     })

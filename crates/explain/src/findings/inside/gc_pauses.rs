@@ -1,6 +1,7 @@
 //! `gc-pauses`: the runtime of a server's language stops its programs to collect garbage, for a notable part of each call.
 //!
-//! The runtime reports its pauses: CPython's `gc.callbacks`, Node's `perf_hooks`, the events of the JVM.
+//! The runtime reports its pauses: CPython's `gc.callbacks`, Node's `perf_hooks`, the events of the JVM. Pauses while a client
+//! is built belong to that: without the client there is less garbage.
 
 use std::rc::Rc;
 
@@ -20,8 +21,10 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tool in Rc::clone(&scene.warm_calls).iter() {
         let pauses: Vec<Vec<(Nanos, Nanos)>> = tool.calls.iter().map(|call| pauses_in(view, call)).collect();
-        let lasts = |pauses: &[(Nanos, Nanos)]| sum_times(pauses.iter().map(|(from, to)| to.since(*from)));
-        let cause = sum_times(pauses.iter().map(|pauses| lasts(pauses)));
+        let unclaimed = tool.calls.iter().zip(&pauses).flat_map(|(call, pauses)| {
+            pauses.iter().map(|(from, to)| scene.unclaimed_in(call.exchange.call, *from, *to))
+        });
+        let cause = sum_times(unclaimed);
         if !tool.is_notable(cause) {
             continue;
         }

@@ -124,8 +124,8 @@ fn proof_reason(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
     let differs = by_asked.values().filter(|count| **count > 1).count() > 1;
     let quick_when_young = young.iter().filter(|pause| by_asked.contains_key(&pause.asked)).count() > 1;
     let told = stalled.iter().filter(|pause| {
-        let told = pause.exchange.told().filter(|told| !told.malformed);
-        told.is_some_and(|told| told.total() < Nanos(SHORTEST.0 / 2))
+        let told = pause.exchange.server_timing().filter(|timing| !timing.malformed);
+        told.is_some_and(|timing| timing.total() < Nanos(SHORTEST.0 / 2))
     });
     let told = told.count() * 2 > stalled.len();
     (in_body || differs || quick_when_young || told).then_some(Reason::AcknowledgementsOwnTime)

@@ -116,7 +116,8 @@ pub(crate) fn waits_for_work(stack: &[StackCall<'_>]) -> bool {
 pub(crate) fn serves_instrumentation(stack: &[StackCall<'_>]) -> bool {
     match Language::of_stack(stack) {
         Language::Python => python::serves_instrumentation(stack),
-        Language::Node | Language::Java => has_instrumentation_only(stack),
+        Language::Node => has_instrumentation_only(stack),
+        Language::Java => is_started_by_instrumentation(stack),
     }
 }
 
@@ -126,6 +127,15 @@ fn has_instrumentation_only(stack: &[StackCall<'_>]) -> bool {
         stack.iter().map(|call| origin_of(call.file)).filter(|origin| !matches!(origin, Origin::Standard(_)));
     let is_instrument = |origin| matches!(origin, Origin::Library(name) if is_instrumentation(name));
     origins.next().is_some_and(is_instrument) && origins.all(is_instrument)
+}
+
+/// Whether the instrumentation is the outermost of the libraries, and none of the author's code is on the stack. The thread
+/// that sends the spans calls libraries of its own.
+fn is_started_by_instrumentation(stack: &[StackCall<'_>]) -> bool {
+    let origins = stack.iter().rev().map(|call| origin_of(call.file));
+    let mut origins = origins.filter(|origin| !matches!(origin, Origin::Standard(_)));
+    let is_started = matches!(origins.next(), Some(Origin::Library(name)) if is_instrumentation(name));
+    is_started && origins.all(|origin| origin != Origin::Own)
 }
 
 /// Whether the stack is that of a thread that runs an event loop.
@@ -312,6 +322,8 @@ mod tests {
         assert_eq!(working_package(&[thread, agent, thread, own]), Some("opentelemetry"));
         assert_eq!(working_package(&[thread, own]), Some("java.base"));
         assert!(serves_instrumentation(&[thread, agent, thread]) && !serves_instrumentation(&[agent, own]));
+        assert!(serves_instrumentation(&[driver, agent, thread]) && !serves_instrumentation(&[agent, driver, thread]));
+        assert!(!serves_instrumentation(&[own, agent, thread]));
         assert!(runs_event_loop(&[own, netty, thread]) && !runs_event_loop(&[own, thread]));
         assert_eq!(Language::of_stack(&[thread, own]), Language::Java);
     }

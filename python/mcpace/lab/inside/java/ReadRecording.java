@@ -16,17 +16,17 @@
 import java.io.BufferedOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.module.ModuleFinder;
+import java.lang.module.ModuleReference;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import jdk.jfr.consumer.RecordedClass;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordedFrame;
 import jdk.jfr.consumer.RecordedMethod;
-import jdk.jfr.consumer.RecordedObject;
 import jdk.jfr.consumer.RecordedStackTrace;
 import jdk.jfr.consumer.RecordedThread;
 import jdk.jfr.consumer.RecordingFile;
@@ -36,6 +36,9 @@ final class ReadRecording {
   private static final int MOST_FRAMES = 256;
   private static final int LONGEST_NAME = 1_000;
   private static final int LONGEST_VALUE = 100_000;
+  /** Descriptor of functions that the profiler records. No Java method has it, because the class has no name. */
+  private static final String NATIVE_FUNCTION = "()L;";
+  private static final Map<String, String> MODULES = modulesOfPackages();
 
   private final PrintStream out;
   private final long mostBytes;
@@ -121,17 +124,24 @@ final class ReadRecording {
     return name != null && name.startsWith("JFR ");
   }
 
-  /** Number of a stack, which is printed when it is new; -1 where there is none. */
+  /** Number of a stack of Java methods, which is printed when it is new; -1 where there is none. */
   private int stack(RecordedStackTrace trace) {
-    if (trace == null || trace.getFrames().isEmpty()) {
+    if (trace == null) {
       return -1;
     }
     StringBuilder numbers = new StringBuilder();
-    List<RecordedFrame> all = trace.getFrames();
-    for (RecordedFrame frame : all.subList(0, Math.min(all.size(), MOST_FRAMES))) {
-      numbers.append('\t').append(frame(frame));
-    }
-    return number("stack", stacks, numbers.toString());
+    trace.getFrames().stream()
+        .filter(ReadRecording::isJava)
+        .limit(MOST_FRAMES)
+        .forEach(frame -> numbers.append('\t').append(frame(frame)));
+    return numbers.length() == 0 ? -1 : number("stack", stacks, numbers.toString());
+  }
+
+  /** Whether a frame is a method of a class. The profiler also records functions of native libraries and of the kernel. */
+  private static boolean isJava(RecordedFrame frame) {
+    RecordedMethod method = frame.getMethod();
+    boolean hasClass = method != null && method.getType() != null && !method.getType().getName().isEmpty();
+    return hasClass && !NATIVE_FUNCTION.equals(method.getDescriptor());
   }
 
   private int frame(RecordedFrame frame) {
@@ -158,19 +168,18 @@ final class ReadRecording {
     if (type == null) {
       return "";
     }
-    if (type.hasField("package") && type.getValue("package") instanceof RecordedObject) {
-      RecordedObject inPackage = type.getValue("package");
-      if (inPackage.hasField("module") && inPackage.getValue("module") instanceof RecordedObject) {
-        RecordedObject module = inPackage.getValue("module");
-        String location = module.getString("location");
-        if (location != null && location.startsWith("jrt:/")) {
-          return plain(module.getString("name"), LONGEST_NAME);
-        }
+    String name = type.getName();
+    return MODULES.getOrDefault(name.substring(0, Math.max(name.lastIndexOf('.'), 0)), "");
+  }
+
+  private static Map<String, String> modulesOfPackages() {
+    Map<String, String> modules = new HashMap<>();
+    for (ModuleReference module : ModuleFinder.ofSystem().findAll()) {
+      for (String name : module.descriptor().packages()) {
+        modules.put(name, module.descriptor().name());
       }
     }
-    String name = type.getName();
-    boolean isJdk = name.startsWith("java.") || name.startsWith("jdk.") || name.startsWith("sun.");
-    return isJdk ? "java.base" : "";
+    return modules;
   }
 
   private static long nanos(Instant time) {
