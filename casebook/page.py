@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 
 HEAD = """# The casebook: public reports of slow MCP, and mcpace's answer
 
-Each entry is a public report. Its programs are in `casebook/NAME/` and use the packages that the report names.
-`make casebook` runs each report twice through `mcpace record`: with the cause, and without it (the control).
-`make casebook CASE=NAME` runs one. [casebook/README.md](../casebook/README.md) describes the format of a case.
+This page shows how often mcpace names the cause of a slow MCP program that somebody reported in public. Each entry
+is one report; small programs reproduce it with the packages that the report names. [findings.md](findings.md)
+explains the findings.
 
-- An answer is right where one of the expected findings is named with the cause, and none of them in the control.
+- `make casebook` runs each report twice through `mcpace record`: with the cause, and without it (the control).
+- *named*: mcpace names one of the expected findings with the cause, and none of them in the control. Otherwise the
+  report is *missed*.
 - The expected finding was committed before the first run of the case.
-- A report that a rule of mcpace was written for is marked with \\*. It says nothing about recall.
+- \\* marks a report for which a rule of mcpace was written. Such a report does not count for recall, which is the share
+  of causes that mcpace names.
+
+The programs are in `casebook/NAME/`, and `make casebook CASE=NAME` runs one case.
+[casebook/README.md](../casebook/README.md) describes the format.
 """
 
 
@@ -47,7 +53,7 @@ def _entry(answer: Answer) -> str:
         f"### [{case.repository} #{number}]({case.report}){mark}: {outcome}\n",
         f"- Reported {case.reported}: {case.symptom}",
         f"- Cause according to the thread: {case.belief}",
-        f"- Cause: {case.cause}",
+        f"- Cause in the code: {case.cause}",
         f"- Expected: {_codes(case.expected)}. mcpace's answer: {_answer(answer)}.",
         f"- Control: {case.control['differs']}\n",
     ]

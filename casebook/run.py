@@ -100,8 +100,8 @@ def summary(answers: list[Answer]) -> str:
     new = [answer for answer in answers if not answer.case.shaped_a_rule]
     longest = max((answer.seconds for answer in answers), default=0.0)
     return (
-        f"{sum(answer.is_right for answer in answers)} of {len(answers)} named as expected; of the {len(new)} that "
-        f"shaped no rule, {sum(answer.is_right for answer in new)}. The longest took {longest:.0f} s."
+        f"{sum(answer.is_right for answer in answers)} of {len(answers)} reports were named; of the {len(new)} for "
+        f"which no rule was written, {sum(answer.is_right for answer in new)}. The longest took {longest:.0f} s."
     )
 
 

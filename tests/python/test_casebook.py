@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "casebook"))
 
 from case import CaseProblem, read_case, read_cases  # noqa: E402
+from page import HEAD  # noqa: E402
 
 LIMIT_S = 60.0
 
@@ -45,6 +46,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_the_page_lists_the_reports_of_the_casebook() -> None:
     page = (ROOT / "docs" / "casebook.md").read_text()
+    assert page.startswith(HEAD)
     listed = re.findall(r"^### \[.*?\]\((\S+?)\)", page, re.MULTILINE)
     assert sorted(listed) == sorted(str(case.report) for case in read_cases())
 

@@ -145,6 +145,22 @@ def test_the_page_shows_sums_where_calls_overlapped() -> None:
     assert shown.flame is None
 
 
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "words"),
+    [
+        (1.12, 1.05, 1.2, ", and 12 % more with it: 95 % interval +5 % to +20 %."),
+        (0.66, 0.53, 0.84, ", and 34 % less with it: 95 % interval −47 % to −16 %."),
+        (1.02, 0.9, 1.1, ", and 2 % more with it. These rounds do not show"),
+        (0.9, None, None, ", and 10 % less with it, by too few rounds for an interval."),
+    ],
+)
+def test_the_added_time_says_whether_calls_take_more_or_less(
+    ratio: float, low: float | None, high: float | None, words: str
+) -> None:
+    said = added_words(AddedTime(plain_s=0.02, ratio=ratio, low=low, high=high, rounds=5))
+    assert f"{duration(0.02)} without looking inside{words}" in said
+
+
 def test_fewer_rounds_are_told_with_the_reason() -> None:
     added = AddedTime(plain_s=0.02, ratio=1.1, rounds=2)
     assert "fewer rounds" not in added_words(added)

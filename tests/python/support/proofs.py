@@ -141,7 +141,7 @@ ROWS = (
         ),
         live("waits", "a_server_that_takes_long_to_start_is_named"),
         None,
-        "any server whose start takes a second; which do is the machine's matter",
+        "any server whose start takes a second; which servers do depends on the machine",
     ),
     Row(
         "retried-execution",
@@ -152,7 +152,7 @@ ROWS = (
         ),
         live("work", "a_client_that_gives_up_and_calls_again_has_its_tool_run_twice"),
         None,
-        "none: it is hosts that retry (langflow, claude-code), not SDKs",
+        "none: hosts retry (langflow, claude-code), not SDKs",
     ),
     Row(
         "repeated-listing",
@@ -192,7 +192,7 @@ ROWS = (
         hand("constant_cost", "a_cost_that_goes_with_the_token_is_named", "a_distant_server_is_no_cost_of_its_own"),
         live("work", "a_token_that_is_looked_up_for_each_request_is_named"),
         None,
-        "none: it takes an identity provider, or envoy ai-gateway",
+        "none: it needs an identity provider or envoy ai-gateway",
     ),
     Row(
         "auth-deadlock",
@@ -247,7 +247,7 @@ ROWS = (
         ),
         live("waits", "a_refused_client_that_asks_at_a_steady_pace_is_named"),
         None,
-        "none: it is hosts (LibreChat, open-webui), not SDKs",
+        "none: hosts retry (LibreChat, open-webui), not SDKs",
     ),
     Row(
         "session-leak",
@@ -302,7 +302,7 @@ ROWS = (
             "a_server_that_takes_forty_milliseconds_itself_is_no_stall",
         ),
         release("rmcp_without_nodelay_waits_for_acknowledgements", file="test_proof_servers"),
-        "rmcp 3.9.0 as everybody serves it (control: with a line for TCP_NODELAY); uvicorn with `--workers` or `--fd` "
+        "rmcp 3.9.0 served as in its examples (control: with TCP_NODELAY); uvicorn with `--workers` or `--fd` "
         "(control: without)",
     ),
     Row(
@@ -323,7 +323,7 @@ ROWS = (
         ),
         None,
         None,
-        "none: it is the resolver's answer; with real sockets in crates/net, since no machine's resolver is the same",
+        "none: the cause is the resolver's answer, which differs between machines; crates/net has a test with sockets",
     ),
     Row(
         "transport-probing",
@@ -334,7 +334,7 @@ ROWS = (
         ),
         live("transport", "a_transport_that_is_tried_out_on_each_connect_is_named"),
         None,
-        "none here: csharp-sdk, for which there is no client program",
+        "csharp-sdk, for which mcpace has no client program",
     ),
     Row(
         "buffered-stream",
@@ -345,7 +345,7 @@ ROWS = (
         ),
         live("transport", "progress_that_something_holds_back_comes_at_once"),
         None,
-        "none: it is proxies (nginx), not SDKs",
+        "none: proxies buffer (nginx), not SDKs",
     ),
     Row(
         "client-time-out",
@@ -473,7 +473,7 @@ ROWS = (
         ),
         live("measurement", "a_client_that_joins_a_line_anew_with_each_piece_is_named"),
         None,
-        "tried and not shown: typescript 1.10.0 to 2.4.0 take lines of up to 8 MB in proportion here",
+        "not shown: the time of typescript 1.10.0 to 2.4.0 grows in proportion to lines of up to 8 MB here",
     ),
     Row(
         "recorder-limited",
@@ -484,7 +484,7 @@ ROWS = (
         ),
         live("measurement", "a_recorder_that_has_too_much_to_read_limits_what_it_measures"),
         None,
-        "none: it is the instrument's",
+        "none: the cause is mcpace itself",
     ),
     Row(
         "blocking-call-in-event-loop",
@@ -499,7 +499,7 @@ ROWS = (
             "the_cause_inside_a_tool_is_named_and_its_control_is_not",
         ),
         None,
-        "none: it is tools that block, not SDKs",
+        "none: the cause is in tools, not in SDKs",
     ),
     Row(
         "client-built-per-call",
@@ -514,7 +514,7 @@ ROWS = (
             "the_cause_inside_a_tool_is_named_and_its_control_is_not",
         ),
         None,
-        "none: it is tools that build clients, not SDKs",
+        "none: the cause is in tools, not in SDKs",
         (IN_JAVA,),
     ),
     Row(
@@ -526,7 +526,7 @@ ROWS = (
             "the_cause_inside_a_tool_is_named_and_its_control_is_not",
         ),
         None,
-        "none: it is tools that ask again, not SDKs",
+        "none: the cause is in tools, not in SDKs",
         (IN_NODE, IN_JAVA),
     ),
     Row(
@@ -542,7 +542,7 @@ ROWS = (
             "the_cause_inside_a_tool_is_named_and_its_control_is_not",
         ),
         None,
-        "none: it is tools that ask in turn, not SDKs",
+        "none: the cause is in tools, not in SDKs",
         (IN_NODE, IN_JAVA),
     ),
     Row(
@@ -558,7 +558,7 @@ ROWS = (
             "the_cause_inside_a_tool_is_named_and_its_control_is_not",
         ),
         None,
-        "none: it is the dependency's",
+        "none: the cause is the dependency",
         (live("inside_node", "a_slow_dependency_of_node_is_named"), IN_JAVA),
     ),
     Row(
@@ -573,7 +573,7 @@ ROWS = (
             "a_cost_of_processor_time_is_named_and_the_advised_change_gains_the_estimate",
         ),
         None,
-        "none: it is tools that choose libraries, not SDKs",
+        "none: the cause is in tools, not in SDKs",
     ),
     Row(
         "validation-cost",
@@ -587,7 +587,7 @@ ROWS = (
             "a_cost_of_processor_time_is_named_and_the_advised_change_gains_the_estimate",
         ),
         None,
-        "none: it is tools that check, not SDKs",
+        "none: the cause is in tools, not in SDKs",
     ),
     Row(
         "serialization-cost",
@@ -635,7 +635,7 @@ ROWS = (
             "a_connection_in_each_call_is_named_and_a_connection_that_is_kept_is_not",
         ),
         None,
-        "none: it is tools that connect in each call, not SDKs",
+        "none: the cause is in tools, not in SDKs",
     ),
     Row(
         "pool-wait",
@@ -650,7 +650,7 @@ ROWS = (
             "threads_that_wait_for_each_other_are_named_and_their_control_is_not",
         ),
         None,
-        "none: it is tools with small pools, not SDKs",
+        "none: the cause is in tools, not in SDKs",
     ),
     Row(
         "lock-wait",
@@ -665,7 +665,7 @@ ROWS = (
             "threads_that_wait_for_each_other_are_named_and_their_control_is_not",
         ),
         None,
-        "none: it is tools with threads, not SDKs",
+        "none: the cause is in tools, not in SDKs",
     ),
     Row(
         "packet-loss",
@@ -680,7 +680,7 @@ ROWS = (
             "a_tool_that_pauses_as_long_as_a_lost_segment_loses_none",
         ),
         None,
-        "none: it is the network's",
+        "none: the cause is the network",
     ),
     Row(
         "slow-reader",
@@ -710,7 +710,7 @@ ROWS = (
             "a_near_server_that_takes_as_long_itself_is_not_distant",
         ),
         None,
-        "none: it is the network's",
+        "none: the cause is the network",
     ),
     Row(
         "noisy-run",
@@ -721,35 +721,35 @@ ROWS = (
         ),
         live("measurement", "a_recorder_that_is_kept_from_running_says_that_the_machine_was_busy"),
         None,
-        "none: it is the machine's",
+        "none: the cause is the machine",
     ),
     Row(
         "verbose-tool",
         None,
         live("tokens", "a_tool_of_many_tokens_is_named"),
         None,
-        "firecrawl-mcp, @brave/brave-search-mcp-server; none: it is servers, not SDKs",
+        "firecrawl-mcp and @brave/brave-search-mcp-server; the cause is in servers, not in SDKs",
     ),
     Row(
         "huge-result",
         None,
         live("tokens", "a_result_of_many_tokens_is_named"),
         None,
-        "none: it is servers, not SDKs",
+        "none: the cause is in servers, not in SDKs",
     ),
     Row(
         "duplicate-schema",
         None,
         live("tokens", "a_schema_that_tools_repeat_is_named"),
         None,
-        "none: it is servers, not SDKs",
+        "none: the cause is in servers, not in SDKs",
     ),
     Row(
         "generator-limited",
         None,
         live("measurement", "a_load_that_is_kept_from_running_is_its_generators"),
         None,
-        "none: it is the instrument's",
+        "none: the cause is mcpace itself",
     ),
 )
 

@@ -25,14 +25,18 @@ def added_words(added: AddedTime) -> str:
 
 
 def _ratio_words(added: AddedTime) -> str:
-    change = f"{(added.ratio - 1) * 100:+.0f} %"
     plain = f"A call takes {duration(added.plain_s)} without looking inside"
+    change = f"{abs(added.ratio - 1) * 100:.0f} % {'less' if added.ratio < 1 else 'more'} with it"
     if added.low is None or added.high is None or added.rounds < FEWEST_ROUNDS:
-        return f"{plain}, and {change} with it, by too few rounds for an interval."
-    interval = f"95 % interval {(added.low - 1) * 100:+.0f} % to {(added.high - 1) * 100:+.0f} %"
+        return f"{plain}, and {change}, by too few rounds for an interval."
+    interval = f"95 % interval {_signed_percent(added.low)} to {_signed_percent(added.high)}"
     if added.low <= 1 <= added.high:
-        return f"{plain}. Looking inside changes that by no more than these rounds can tell: {change}, {interval}."
-    return f"{plain}, and {change} with it: {interval}."
+        return f"{plain}, and {change}. These rounds do not show whether looking inside caused that: {interval}."
+    return f"{plain}, and {change}: {interval}."
+
+
+def _signed_percent(ratio: float) -> str:
+    return f"{'−' if ratio < 1 else '+'}{abs(ratio - 1) * 100:.0f} %"
 
 
 def title(case: Case, *, is_comparison: bool) -> str:
