@@ -158,7 +158,7 @@ class Load:
     def progress(self) -> str:
         """The seconds that were finished since this was asked last, as JSON."""
     def deltas(self) -> str:
-        """What was counted in each second that has ended since this was asked last, as JSON. Empty where the plan has
+        """The counts of each second that has ended since this was asked last, as JSON. Empty where the plan has
         no share."""
     def stop(self) -> None:
         """Ends it early; what was measured is kept."""

@@ -120,8 +120,8 @@ fn conduct_plan(plan: Plan, shared: &RunShared) -> LoadOutcome {
     // The lookup of names comes before: it is none of the load's time.
     let share = plan.share;
     let program = Program::new(plan);
-    if let Some(share) = share {
-        await_start(share.start_ns, &shared.stop);
+    if share.is_some_and(|share| !await_start(share.start_ns, &shared.stop)) {
+        return empty_outcome(RunEnd::Stopped, None, mcpace_clock::monotonic_ns(), threads);
     }
     let clock = RunClock(Instant::now());
     let started_ns = mcpace_clock::monotonic_ns();
@@ -160,16 +160,17 @@ fn conduct_plan(plan: Plan, shared: &RunShared) -> LoadOutcome {
     gathered.into_outcome(&program, shared, clock.now())
 }
 
-/// Waits for the start that all engines of the load agreed on, or for the wish to stop.
-fn await_start(start_ns: u64, stop: &AtomicBool) {
+/// Waits for the start that all engines of the load agreed on. Returns whether it came before the wish to stop.
+fn await_start(start_ns: u64, stop: &AtomicBool) -> bool {
     const LOOK: Duration = Duration::from_millis(20);
     while !stop.load(Ordering::Relaxed) {
         let left = Duration::from_nanos(start_ns.saturating_sub(mcpace_clock::monotonic_ns()));
         if left.is_zero() {
-            return;
+            return true;
         }
         thread::sleep(left.min(LOOK));
     }
+    false
 }
 
 /// Results of all threads together.
@@ -299,9 +300,14 @@ fn operation_outcomes(
 }
 
 fn failed_outcome(why: String, started_ns: u64, threads: usize) -> LoadOutcome {
+    empty_outcome(RunEnd::Failed, Some(why), started_ns, threads)
+}
+
+/// The outcome of a run without a call.
+fn empty_outcome(ended: RunEnd, failure: Option<String>, started_ns: u64, threads: usize) -> LoadOutcome {
     LoadOutcome {
-        ended: RunEnd::Failed,
-        failure: Some(why),
+        ended,
+        failure,
         started_ns,
         elapsed_s: 0.0,
         measured_s: 0.0,

@@ -46,7 +46,7 @@ impl Load {
         json_text(&py.detach(|| self.run.progress()))
     }
 
-    /// What was counted in each second that has ended since this was asked last, as JSON. Empty where the plan has no share.
+    /// The counts of each second that has ended since this was asked last, as JSON. Empty where the plan has no share.
     fn deltas(&self, py: Python<'_>) -> PyResult<String> {
         json_text(&py.detach(|| self.run.take_deltas()))
     }

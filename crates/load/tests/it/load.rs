@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpace_load::outcome::{LoadOutcome, Saturation, SecondDelta};
+use mcpace_load::outcome::{LoadOutcome, RunEnd, Saturation, SecondDelta};
 use mcpace_load::plan::LoadModel;
 use mcpace_load::{Run, start_run};
 use serde_json::json;
@@ -158,6 +158,17 @@ fn the_seconds_of_a_share_add_up_to_its_outcome() {
         }
         assert!(deltas.len() >= 2 && operation(&outcome, "echo").ok > 100, "{outcome:?}");
     }
+}
+
+#[test]
+fn a_share_that_is_stopped_before_its_start_sends_nothing() {
+    let server = Server::start(|_: &Request| panic!("a request"));
+    let share = json!({"first_thread": 0, "all_threads": 1, "start_ns": u64::MAX});
+    let run = start_run(plan(&server.url(), &json!({"share": share}))).unwrap();
+    assert!(!run.wait(Duration::from_millis(50)));
+    run.stop();
+    let outcome = finish(&run);
+    assert_eq!((outcome.ended, outcome.begun, outcome.connections.opened), (RunEnd::Stopped, 0, 0));
 }
 
 #[test]

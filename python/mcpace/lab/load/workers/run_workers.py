@@ -139,7 +139,7 @@ class _SharedLoad:
         return False
 
     def outcome(self, *, is_interrupted: bool) -> Outcome:
-        """What all workers counted together."""
+        """The counts of all workers together."""
         parts = [part for link in self._links.values() if (part := link.counts()) is not None]
         # A part that failed is reported by its worker's state.
         parts = [part.model_copy(update={"ended": "done", "failure": None}) for part in parts]

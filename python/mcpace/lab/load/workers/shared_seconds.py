@@ -1,7 +1,7 @@
 """The time series of a load with several workers, merged second by second.
 
 Design constraint: a second is published when every running worker has reported it, or late, when another worker is
-several seconds ahead. What arrives after that is still counted in the series of the result.
+several seconds ahead. Later reports are still counted in the series of the result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The worker's side of a load: takes a part of the plan from the driver, runs the engine, and reports each second.
 
 Design constraint: standard library and engine only, as :mod:`.protocol` says. A worker without its driver ends: at the
-end of its stdin, or after :data:`SILENCE_LIMIT_S` seconds without a message.
+end of its stdin, and during the load after :data:`SILENCE_LIMIT_S` seconds without a message.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ LOOK_S = 0.05
 END_LIMIT_S = 5.0
 """Seconds that the engine may take to end after a stop, beyond the time for calls in flight."""
 REACH_LIMIT_S = 10.0
+WAIT_LIMIT_S = 300.0
+"""Seconds without a message before the load, while the driver prepares other workers."""
 
 Message = dict[str, Any]
 
@@ -54,6 +56,7 @@ class _Conversation:
         self._sending = threading.Lock()
         self._inbox: queue.Queue[Message | None] = queue.Queue()
         self._heard = time.monotonic()
+        self.silence_limit_s = WAIT_LIMIT_S
         threading.Thread(target=self._read_messages, name="mcpace-driver", daemon=True).start()
 
     def send(self, kind: str, **members: Any) -> None:
@@ -70,7 +73,7 @@ class _Conversation:
         try:
             message = self._inbox.get(timeout=limit_s) if limit_s > 0 else self._inbox.get_nowait()
         except queue.Empty:
-            if time.monotonic() - self._heard > SILENCE_LIMIT_S:
+            if time.monotonic() - self._heard > self.silence_limit_s:
                 raise DriverGone from None
             return None
         if message is None:
@@ -78,22 +81,27 @@ class _Conversation:
         return message
 
     def _read_messages(self) -> None:
-        for line in self._source:
-            self._heard = time.monotonic()
-            message = json.loads(line)
-            if message["kind"] == "clock":
-                # Answered here, so that no queue adds to the time.
-                self.send("clock", number=message["number"], clock_ns=time.perf_counter_ns(), time_ns=time.time_ns())
-            elif message["kind"] != "alive":
-                self._inbox.put(message)
-        self._inbox.put(None)
+        try:
+            for line in self._source:
+                self._heard = time.monotonic()
+                message = json.loads(line)
+                if message["kind"] == "clock":
+                    # Answered here, so that no queue adds to the time.
+                    clocks = {"clock_ns": time.perf_counter_ns(), "time_ns": time.time_ns()}
+                    self.send("clock", number=message["number"], **clocks)
+                elif message["kind"] != "alive":
+                    self._inbox.put(message)
+        except BrokenPipeError:
+            pass
+        finally:
+            self._inbox.put(None)
 
 
 def _serve_load(conversation: _Conversation) -> None:
     conversation.send("hello", protocol=PROTOCOL, version=__version__)
     plan: Message = {}
     while True:
-        message = conversation.receive(SILENCE_LIMIT_S)
+        message = conversation.receive(WAIT_LIMIT_S)
         match message and message["kind"]:
             case None:
                 continue
@@ -105,6 +113,7 @@ def _serve_load(conversation: _Conversation) -> None:
                 else:
                     conversation.send("refused", reason=reason)
             case "start" if message:
+                conversation.silence_limit_s = SILENCE_LIMIT_S
                 plan["share"]["start_ns"] = message["at_ns"]
                 _run_engine(conversation, plan)
                 return
