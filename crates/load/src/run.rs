@@ -163,12 +163,17 @@ fn conduct_plan(plan: Plan, shared: &RunShared) -> LoadOutcome {
 /// Waits for the start that all engines of the load agreed on. Returns whether it came before the wish to stop.
 fn await_start(start_ns: u64, stop: &AtomicBool) -> bool {
     const LOOK: Duration = Duration::from_millis(20);
+    /// A sleeping thread may wake late: the last moments are waited for awake.
+    const AWAKE: Duration = Duration::from_millis(3);
     while !stop.load(Ordering::Relaxed) {
         let left = Duration::from_nanos(start_ns.saturating_sub(mcpace_clock::monotonic_ns()));
         if left.is_zero() {
             return true;
         }
-        thread::sleep(left.min(LOOK));
+        match left.saturating_sub(AWAKE) {
+            Duration::ZERO => std::hint::spin_loop(),
+            long => thread::sleep(long.min(LOOK)),
+        }
     }
     false
 }

@@ -5,6 +5,7 @@ Loads are short: tests check counts and states, never speed.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -139,18 +140,8 @@ def case_of(*words: object, folder: Path, code: int = DONE, **environment: str) 
 
 def test_local_workers_make_the_load_of_one_process(url: str, folder: Path, tmp_path: Path) -> None:
     words = ["--tool", "keep", "--args", '{"n": "{{counter}}", "user": "{{user}}"}', "--vus", 5]
-    words += [
-        "--max-calls",
-        301,
-        "--duration",
-        "60s",
-        "--warm-up",
-        "0s",
-        "--workers",
-        "local:2",
-        "--threshold",
-        "errors<1",
-    ]
+    words += ["--max-calls", 301, "--duration", "60s", "--warm-up", "0s", "--revision", "2025-06-18"]
+    words += ["--workers", "local:2", "--threshold", "errors<1"]
     case, _ = case_of(url, *words, folder=tmp_path)
     load, keep = case["load"], case["by_tool"]["keep"]
     assert (keep["count"], keep["ok"], load["ended"]) == (301, 301, "done")
@@ -305,20 +296,20 @@ def test_obstacles_of_a_worker() -> None:
 @contextmanager
 def load_under_way(folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
     """A load of two workers, from the moment when both have called."""
-    under_way = threading.Event()
-    calls: Counter[object] = Counter()
+    calls = [itertools.count(), itertools.count()]
+    has_called = [threading.Event(), threading.Event()]
 
     def answer(connection: socket.socket) -> None:
-        while True:
-            request = read_request(connection)
-            calls[connection.getpeername()] += b'"tools/call"' in request
-            if len([number for number in calls.values() if number > 20]) > 1:
-                under_way.set()
-            connection.sendall(mcp_answer(request, tool="echo"))
+        request = read_request(connection)
+        for user in range(2):
+            if b'"user":%d' % user in request and next(calls[user]) > 20:
+                has_called[user].set()
+        connection.sendall(mcp_answer(request, tool="echo"))
 
     words = ("--vus", 2, "--duration", "60s", "--warm-up", "0s", "--workers", "local:2", *words)
+    words += ("--tool", "echo", "--args", '{"user": "{{user}}"}')
     with tcp_server(answer, read=False) as place, start_command("load", place, *words, folder=folder) as process:
-        assert under_way.wait(60), process.poll()
+        assert all(event.wait(60) for event in has_called), process.poll()
         yield process
 
 
@@ -380,6 +371,7 @@ def test_workers_over_ssh(url: str, tmp_path: Path) -> None:
     command = shlex.join(["env", f"PYTHONPATH={os.environ.get('PYTHONPATH', '')}", sys.executable, "-m", "mcpace"])
     words = ["--vus", 6, "--think", "5ms", "--duration", "2s", "--warm-up", "0s", "--tool", "echo"]
     words += ["--args", '{"text": "hi"}', "--workers", f"ssh:{HOST},{HOST}", "--workers", "local:1"]
+    words += ["--revision", "2025-06-18"]
     with ssh_server(tmp_path) as server:
         case, _ = case_of(url, *words, "--worker-command", command, folder=tmp_path, **server.environment)
         # The other user of this host has no key, so ssh is refused.
