@@ -421,12 +421,6 @@ def test_wrong_words_are_refused(words: list[str], said: str, tmp_path: Path) ->
     assert said in ended.sentence()
 
 
-def test_a_settings_file_names_no_machines(tmp_path: Path) -> None:
-    (tmp_path / "mcpace.toml").write_text('[load]\nworkers = ["ssh:stranger"]\n')
-    ended = run("load", "profile:simple", *SHORT, folder=tmp_path)
-    assert (ended.code, "this option is taken from the command line only" in ended.stderr) == (USAGE, True)
-
-
 def test_hosts_become_arguments_and_commands_are_quoted() -> None:
     [plain, full, address, again] = parse_workers(["ssh:host,me@host.example:2222,[::1]:22", "ssh:host"])
     assert plain.command[-3:] == ("--", "host", "mcpace load-worker")
