@@ -24,8 +24,8 @@ EXPERIMENTS = (
     *("gate", "compare", "gateway", "replicas", "bisect", "query", "demo"),
 )
 DIFFERENT_BY_MEANING = {"--args", "--otlp", "--path", "--workers"}
-"""Options whose values differ between commands: `load` takes arguments of several tools and places of workers, `export` a
-file too."""
+"""Options whose values differ between commands: `load` takes arguments of several tools and places of workers, `export`
+a file too."""
 
 
 @pytest.fixture(scope="module")

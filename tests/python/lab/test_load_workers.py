@@ -31,6 +31,7 @@ from mcpace.lab.errors import Unreachable, UsageProblem
 from mcpace.lab.load.engine_outcome import Histogram, Outcome, Second
 from mcpace.lab.load.histogram import quantile_seconds
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open, Operation, Stage
+from mcpace.lab.load.workers import worker_link
 from mcpace.lab.load.workers.clock_offset import RoundTrip, estimate_offset
 from mcpace.lab.load.workers.load_shares import remaining_share
 from mcpace.lab.load.workers.messages import Delta
@@ -188,7 +189,7 @@ def test_workers_start_at_the_agreed_instant(url: str) -> None:
     assert 2.0 <= outcome.measured_s < 2.5
 
 
-def test_a_killed_worker_is_counted_up_to_its_last_report(url: str, tmp_path: Path) -> None:
+def test_a_killed_worker_is_counted_up_to_its_last_report(url: str, folder: Path, tmp_path: Path) -> None:
     pids = [tmp_path / "first", tmp_path / "second"]
 
     def kill_second(second: LoadSecond) -> None:
@@ -197,9 +198,17 @@ def test_a_killed_worker_is_counted_up_to_its_last_report(url: str, tmp_path: Pa
 
     watched = Watched(kill_second)
     places = [local(file.name, noted_pid(file)) for file in pids]
-    outcome, workers = run_workers(plan_for(url, duration_s=4.0), places, watched)
+    kept = folder / "kept.txt"
+    kept.write_text("")
+    arguments = {"n": "{{counter}}", "user": "{{user}}"}
+    operations = [Operation(name="keep", kind="call", tool="keep", arguments=arguments)]
+    outcome, workers = run_workers(plan_for(url, duration_s=4.0, operations=operations), places, watched)
     check_totals(outcome, workers)
     first, second = workers
+    # The server's own count, by worker: users 0 and 2 are the first one's.
+    served = Counter(int(line.split()[1]) % 2 for line in kept.read_text().splitlines())
+    assert served[0] == first.calls
+    assert second.calls <= served[1] <= second.calls * 2
     assert (first.state, first.missing_share) == ("done", 0.0)
     assert second.state == "lost"
     assert second.reason == "it was ended by SIGKILL"
@@ -211,6 +220,37 @@ def test_a_killed_worker_is_counted_up_to_its_last_report(url: str, tmp_path: Pa
     assert outcome.ended == "done"
     # The other one goes on with its users, and takes none of the lost.
     assert outcome.seconds[3].users == 2
+
+
+def test_a_worker_that_is_silent_is_given_up(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_link, "SILENCE_LIMIT_S", 4.0)
+    pids = [tmp_path / "first", tmp_path / "second"]
+
+    def stop_second(second: LoadSecond) -> None:
+        if second.at_s == 0:
+            os.kill(int(pids[1].read_text()), signal.SIGSTOP)
+
+    watched = Watched(stop_second)
+    places = [local(file.name, noted_pid(file)) for file in pids]
+    outcome, workers = run_workers(plan_for(url, duration_s=7.0), places, watched)
+    check_totals(outcome, workers)
+    assert [worker.state for worker in workers] == ["done", "lost"]
+    assert workers[1].reason == "nothing was heard of it for 4 s"
+    assert workers[1].counted_s in (1, 2)
+    # The silent one does not delay the live view to the end of the load.
+    assert len(watched.seconds) >= 7
+    assert not Path(f"/proc/{pids[1].read_text().strip()}").exists()
+
+
+def test_stages_and_threads_are_those_of_one_load(url: str) -> None:
+    stages = [Stage(0.0, 7.0), Stage(1.5, 7.0)]
+    plan = plan_for(url, model=Closed(vus=1), duration_s=None, stages=stages, threads=2)
+    outcome, workers = run_workers(plan, parse_workers(["local:2"]), Watched())
+    check_totals(outcome, workers)
+    assert [(worker.state, worker.threads) for worker in workers] == [("done", 2)] * 2
+    assert outcome.seconds[0].users == 7
+    assert next(one.ok for one in outcome.operations if one.name == "initialize") == 7
+    assert outcome.engine.threads == 4
 
 
 def test_the_last_worker_to_be_killed_ends_the_load(url: str, tmp_path: Path) -> None:
