@@ -11,6 +11,7 @@ import os
 import random
 import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,7 +29,7 @@ import pytest
 
 from mcpace import _core
 from mcpace.lab.errors import Unreachable, UsageProblem
-from mcpace.lab.load.engine_outcome import Histogram, Outcome, Second
+from mcpace.lab.load.engine_outcome import Connections, Histogram, Outcome, Second
 from mcpace.lab.load.histogram import quantile_seconds
 from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open, Operation, Stage
 from mcpace.lab.load.workers import worker_link
@@ -306,10 +307,13 @@ def test_a_worker_that_prints_before_its_first_message_takes_part(url: str) -> N
     assert workers[0].state == "done"
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode != 0,
-    reason="this machine lets us make no network namespace",
-)
+def can_unshare() -> bool:
+    """Whether this machine lets us make a network namespace."""
+    command = shutil.which("unshare")
+    return command is not None and subprocess.run([command, "-rn", "true"], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_unshare(), reason="this machine lets us make no network namespace")
 def test_a_worker_that_cannot_reach_the_target_takes_no_part(url: str) -> None:
     watched = Watched()
     places = [local("near"), local("cut off", ["unshare", "-rn", *WORKER])]
@@ -516,7 +520,7 @@ def delta(at: int, values_ns: Sequence[int], **changes: Any) -> Delta:
     second = Second(at_s=at, users=2, intended=len(values_ns), ok=len(values_ns), engine_busy=0.5)
     return Delta(
         started_ns=1, second=second, latency=own, operations=[], intended=0, begun=0, late=0, unfinished=0,
-        connections={}, **changes,
+        connections=Connections(), **changes,
     )  # fmt: skip
 
 
