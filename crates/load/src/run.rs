@@ -170,9 +170,11 @@ fn await_start(start_ns: u64, stop: &AtomicBool) -> bool {
         if left.is_zero() {
             return true;
         }
-        match left.saturating_sub(AWAKE) {
-            Duration::ZERO => std::hint::spin_loop(),
-            long => thread::sleep(long.min(LOOK)),
+        let asleep = left.saturating_sub(AWAKE);
+        if asleep.is_zero() {
+            std::hint::spin_loop();
+        } else {
+            thread::sleep(asleep.min(LOOK));
         }
     }
     false
