@@ -27,7 +27,7 @@ from typing import Any
 
 import pytest
 
-from mcpace import _core
+from mcpace import __version__, _core
 from mcpace.lab.errors import Unreachable, UsageProblem
 from mcpace.lab.load.engine_outcome import Connections, Histogram, Outcome, Second
 from mcpace.lab.load.histogram import quantile_seconds
@@ -37,7 +37,8 @@ from mcpace.lab.load.workers.clock_offset import RoundTrip, estimate_offset
 from mcpace.lab.load.workers.load_shares import remaining_share
 from mcpace.lab.load.workers.messages import Delta
 from mcpace.lab.load.workers.places import WorkerPlace, parse_workers
-from mcpace.lab.load.workers.run_workers import run_workers
+from mcpace.lab.load.workers.protocol import PROTOCOL
+from mcpace.lab.load.workers.run_workers import _SharedLoad, run_workers
 from mcpace.lab.load.workers.shared_seconds import SharedSeconds
 from mcpace.lab.load.workers.worker import find_obstacle
 from mcpace.report.model.load import LoadSecond, LoadWorker
@@ -371,6 +372,27 @@ def test_ctrl_c_ends_all_workers_and_keeps_what_they_counted(tmp_path: Path) -> 
     assert [(one["state"], one["missing_share"]) for one in case["load"]["workers"]] == [("done", 0.0)] * 2
     assert sum(one["calls"] for one in case["load"]["workers"]) == case["by_tool"]["echo"]["count"] >= 40
     check_ended(workers)
+
+
+def test_a_worker_that_does_not_answer_is_ended(url: str, tmp_path: Path) -> None:
+    hello = json.dumps({"kind": "hello", "protocol": PROTOCOL, "version": __version__})
+    pid = tmp_path / "pid"
+    silent = ["sh", "-c", f"echo $$ > {shlex.quote(str(pid))}; echo {shlex.quote(hello)}; exec sleep 600"]
+    with pytest.raises(Unreachable, match=r"silent: it did not answer 'clock' within 5 s$"):
+        run_workers(plan_for(url), [local("silent", silent)], Watched())
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+def test_a_worker_that_reads_nothing_does_not_hold_up_the_end(url: str, tmp_path: Path) -> None:
+    """The plan is larger than the worker's pipe, and the load is given up while it is being sent."""
+    pid = tmp_path / "pid"
+    link = worker_link.WorkerLink(local("deaf", ["sh", "-c", f"echo $$ > {shlex.quote(str(pid))}; exec sleep 600"]))
+    load = _SharedLoad(plan_for(url), Watched(), 1)
+    load._links[0] = link
+    link.send_plan({"data": "x" * 1_000_000}, {"first_thread": 0, "all_threads": 1})
+    load.close()
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+    assert link.state == "refused"
 
 
 def test_workers_end_with_their_driver(tmp_path: Path) -> None:

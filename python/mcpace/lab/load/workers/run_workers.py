@@ -163,8 +163,11 @@ class _SharedLoad:
 
     def close(self) -> None:
         """Ends all workers."""
-        for link in self._links.values():
+        for link in self._with_state("running"):
             link.send("stop")
+        for link in self._with_state("starting"):
+            # Its pipe may be full of the plan, so that a further message or the pipe's end would wait.
+            link.fail("refused", "the load was not begun")
         with ExitStack() as stack:
             for link in self._links.values():
                 stack.callback(link.close)
