@@ -21,7 +21,7 @@ from mcpace.lab.environments.toolchains import PROGRAMS, find_command
 
 # Programs that the tests run.
 SERVERS = ("redis", "postgresql")
-PACKAGES = (*SERVERS, "chromium", "ip", "nft")
+PACKAGES = (*SERVERS, "chromium", "ip", "nft", "sshd")
 INSTALL_LIMIT_S = 600
 
 RUST = (1, 89)

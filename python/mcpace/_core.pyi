@@ -157,6 +157,9 @@ class Load:
         """Waits for the end, so long at most; whether it is there."""
     def progress(self) -> str:
         """The seconds that were finished since this was asked last, as JSON."""
+    def deltas(self) -> str:
+        """The counts of each second that has ended since this was asked last, as JSON. Empty where the plan has
+        no share."""
     def stop(self) -> None:
         """Ends it early; what was measured is kept."""
     def result(self) -> str:

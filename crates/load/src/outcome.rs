@@ -193,6 +193,31 @@ pub struct Second {
     pub engine_busy: f64,
 }
 
+/// Everything that an engine counted in one second, where it is one of several. The operations of all seconds add up to
+/// those of the outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecondDelta {
+    /// When the run began: `CLOCK_MONOTONIC`.
+    pub started_ns: u64,
+    /// The second.
+    pub second: Second,
+    /// Latency of the good calls that ended in it, the warm-up's too.
+    pub latency: HistogramSummary,
+    /// Calls of the measured part that ended in it. Operations without any are left out.
+    pub operations: Vec<OperationOutcome>,
+    /// Calls that were due from the start to the end of this second.
+    pub intended: u64,
+    /// Those that began.
+    pub begun: u64,
+    /// Those that began late because all of `max_in_flight` were taken.
+    pub late: u64,
+    /// Those that had no reply when the run ended.
+    pub unfinished: u64,
+    /// Connections from the start to the end of this second.
+    pub connections: Connections,
+}
+
 /// A second's latencies; all 0 when there were none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,11 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::outcome::{Engine, LoadOutcome, RunEnd, Second};
+use mcpace_stats::HistogramSummary;
+
+use crate::outcome::{Engine, LoadOutcome, OperationOutcome, RunEnd, Second, SecondDelta};
 use crate::plan::{Plan, PlanError};
 use crate::program::Program;
 use crate::system_limits::raise_descriptors;
-use crate::tally::{SecondPart, ThreadTally};
+use crate::tally::{Counts, SecondPart, ThreadTally};
 use crate::user::RunClock;
 use crate::worker::{LoadWorker, ThreadReport};
 
@@ -58,6 +60,12 @@ impl Run {
         state.seconds[from..].to_vec()
     }
 
+    /// The counts of each second that has ended since this was asked last. Empty where the plan has no share.
+    #[must_use]
+    pub fn take_deltas(&self) -> Vec<SecondDelta> {
+        std::mem::take(&mut self.shared.lock_state().deltas)
+    }
+
     /// Ends the run early. Measurements up to now are kept; calls under way have half a second to end.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
@@ -94,6 +102,7 @@ struct RunState {
     seconds: Vec<Second>,
     /// How many of them were told.
     told: usize,
+    deltas: Vec<SecondDelta>,
     outcome: Option<LoadOutcome>,
 }
 
@@ -109,7 +118,11 @@ fn conduct_plan(plan: Plan, shared: &RunShared) -> LoadOutcome {
     raise_descriptors();
     let threads = plan.threads;
     // The lookup of names comes before: it is none of the load's time.
+    let share = plan.share;
     let program = Program::new(plan);
+    if share.is_some_and(|share| !await_start(share.start_ns, &shared.stop)) {
+        return empty_outcome(RunEnd::Stopped, None, mcpace_clock::monotonic_ns(), threads);
+    }
     let clock = RunClock(Instant::now());
     let started_ns = mcpace_clock::monotonic_ns();
     let program = match program {
@@ -138,35 +151,61 @@ fn conduct_plan(plan: Plan, shared: &RunShared) -> LoadOutcome {
         }
     }
     drop(sender);
-    let mut gathered = gather_reports(&reports, &program, shared);
+    let mut gathered = gather_reports(&reports, &program, shared, started_ns);
     for handle in handles {
         if handle.join().is_err() {
             gathered.failure.get_or_insert_with(|| "a thread of the engine panicked".to_owned());
         }
     }
-    gathered.into_outcome(&program, shared, started_ns, clock.now())
+    gathered.into_outcome(&program, shared, clock.now())
+}
+
+/// Waits for the start that all engines of the load agreed on. Returns whether it came before the wish to stop.
+fn await_start(start_ns: u64, stop: &AtomicBool) -> bool {
+    const LOOK: Duration = Duration::from_millis(20);
+    /// A sleeping thread may wake late: the last moments are waited for awake.
+    const AWAKE: Duration = Duration::from_millis(3);
+    while !stop.load(Ordering::Relaxed) {
+        let left = Duration::from_nanos(start_ns.saturating_sub(mcpace_clock::monotonic_ns()));
+        if left.is_zero() {
+            return true;
+        }
+        let asleep = left.saturating_sub(AWAKE);
+        if asleep.is_zero() {
+            std::hint::spin_loop();
+        } else {
+            thread::sleep(asleep.min(LOOK));
+        }
+    }
+    false
 }
 
 /// Results of all threads together.
 struct Gathered {
     tally: ThreadTally,
+    started_ns: u64,
     measured_end_ns: u64,
     failure: Option<String>,
 }
 
 /// Takes the threads' reports until the last of them has ended, and publishes each second when all have told theirs.
-fn gather_reports(reports: &Receiver<ThreadReport>, program: &Program, shared: &RunShared) -> Gathered {
-    let mut gathered = Gathered { tally: ThreadTally::new(program.row_count()), measured_end_ns: 0, failure: None };
+fn gather_reports(
+    reports: &Receiver<ThreadReport>,
+    program: &Program,
+    shared: &RunShared,
+    started_ns: u64,
+) -> Gathered {
+    let tally = ThreadTally::new(program.row_count());
+    let mut gathered = Gathered { tally, started_ns, measured_end_ns: 0, failure: None };
     let mut open: BTreeMap<u64, (SecondPart, usize)> = BTreeMap::new();
     for report in reports {
         match report {
             ThreadReport::Second(part) => {
                 let (merged, told) = open.entry(part.second).or_insert_with(|| (SecondPart::new(part.second), 0));
-                merged.merge_part(&part);
+                merged.merge_part(*part);
                 *told += 1;
                 while let Some(entry) = open.first_entry().filter(|entry| entry.get().1 == program.plan.threads) {
-                    let second = entry.remove().0.second_outcome(program.plan.warm_up_s);
-                    shared.lock_state().seconds.push(second);
+                    gathered.publish_second(entry.remove().0, program, shared);
                 }
             }
             ThreadReport::Done { tally, measured_end_ns } => {
@@ -180,14 +219,38 @@ fn gather_reports(reports: &Receiver<ThreadReport>, program: &Program, shared: &
         }
     }
     // Threads end a moment apart, so that the last seconds may be some threads' only.
-    let rest = open.into_values().map(|(part, _)| part.second_outcome(program.plan.warm_up_s));
-    shared.lock_state().seconds.extend(rest);
+    for (part, _) in open.into_values() {
+        gathered.publish_second(part, program, shared);
+    }
     gathered
 }
 
 impl Gathered {
-    fn into_outcome(self, program: &Program, shared: &RunShared, started_ns: u64, now: u64) -> LoadOutcome {
-        let Self { tally, measured_end_ns, failure } = self;
+    /// Publishes a second that all threads have reported. The operations that were cut from their tallies come back here.
+    fn publish_second(&mut self, mut part: SecondPart, program: &Program, shared: &RunShared) {
+        let second = part.second_outcome(program.plan.warm_up_s);
+        let delta = part.cut.take().map(|cut| {
+            let delta = SecondDelta {
+                started_ns: self.started_ns,
+                second: second.clone(),
+                latency: HistogramSummary::from(&part.latency),
+                operations: operation_outcomes(program, &cut.operations, |_, counts| counts.ended_calls() > 0),
+                intended: cut.intended,
+                begun: cut.begun,
+                late: cut.late,
+                unfinished: cut.unfinished,
+                connections: cut.connections,
+            };
+            self.tally.merge_operations(cut.operations);
+            delta
+        });
+        let mut state = shared.lock_state();
+        state.seconds.push(second);
+        state.deltas.extend(delta);
+    }
+
+    fn into_outcome(self, program: &Program, shared: &RunShared, now: u64) -> LoadOutcome {
+        let Self { tally, started_ns, measured_end_ns, failure } = self;
         let is_stopped = shared.stop.load(Ordering::Relaxed) && measured_end_ns < program.end_ns;
         let ended = match (&failure, is_stopped) {
             (Some(_), _) => RunEnd::Failed,
@@ -208,9 +271,10 @@ impl Gathered {
             saturated: reason.is_some(),
             reason,
         };
-        let rows = program.row_names().into_iter().zip(tally.operations).enumerate();
         // The session's own requests are left out where there were none.
-        let rows = rows.filter(|(at, (_, counts))| *at < program.calls.len() || counts.ended_calls() > 0);
+        let operations = operation_outcomes(program, &tally.operations, |at, counts| {
+            at < program.calls.len() || counts.ended_calls() > 0
+        });
         LoadOutcome {
             ended,
             failure,
@@ -222,7 +286,7 @@ impl Gathered {
             dropped: tally.intended.saturating_sub(tally.begun),
             late: tally.late,
             unfinished: tally.unfinished,
-            operations: rows.map(|(_, ((name, kind), counts))| counts.into_outcome(name, kind)).collect(),
+            operations,
             connections: tally.connections,
             seconds,
             engine,
@@ -230,10 +294,27 @@ impl Gathered {
     }
 }
 
+/// The operations that `is_kept` chooses by their row and their counts.
+fn operation_outcomes(
+    program: &Program,
+    counts: &[Counts],
+    is_kept: impl Fn(usize, &Counts) -> bool,
+) -> Vec<OperationOutcome> {
+    let rows = program.row_names().into_iter().zip(counts).enumerate();
+    rows.filter(|(at, (_, counts))| is_kept(*at, counts))
+        .map(|(_, ((name, kind), counts))| counts.to_outcome(name, kind))
+        .collect()
+}
+
 fn failed_outcome(why: String, started_ns: u64, threads: usize) -> LoadOutcome {
+    empty_outcome(RunEnd::Failed, Some(why), started_ns, threads)
+}
+
+/// The outcome of a run without a call.
+fn empty_outcome(ended: RunEnd, failure: Option<String>, started_ns: u64, threads: usize) -> LoadOutcome {
     LoadOutcome {
-        ended: RunEnd::Failed,
-        failure: Some(why),
+        ended,
+        failure,
         started_ns,
         elapsed_s: 0.0,
         measured_s: 0.0,

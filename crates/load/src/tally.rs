@@ -110,15 +110,35 @@ impl ThreadTally {
         }
     }
 
+    /// Takes the operations counted since the last cut, with the other counts since the start.
+    pub(crate) fn cut_operations(&mut self, is_open: bool) -> Self {
+        let fresh = self.operations.iter().map(|_| Counts::default()).collect();
+        Self {
+            operations: std::mem::replace(&mut self.operations, fresh),
+            connections: self.connections,
+            // In the closed model, each call is due when it begins.
+            intended: if is_open { self.intended } else { self.begun },
+            begun: self.begun,
+            late: self.late,
+            unfinished: self.unfinished,
+            ..Self::new(0)
+        }
+    }
+
+    /// Adds operations that another thread's tally was cut from.
+    pub(crate) fn merge_operations(&mut self, operations: Vec<Counts>) {
+        for (own, others) in self.operations.iter_mut().zip(operations) {
+            own.merge_counts(others);
+        }
+    }
+
     /// Adds another thread's.
     pub(crate) fn merge_tally(&mut self, other: Self) {
         // The busiest thread is what limits: the others' idle time doesn't help its users.
         if other.busy_share() > self.busy_share() || self.measured_ns == 0 {
             (self.measured_ns, self.idle_ns) = (other.measured_ns, other.idle_ns);
         }
-        for (own, others) in self.operations.iter_mut().zip(other.operations) {
-            own.merge_counts(others);
-        }
+        self.merge_operations(other.operations);
         let (own, others) = (&mut self.connections, other.connections);
         own.opened += others.opened;
         own.reused_requests += others.reused_requests;
@@ -187,19 +207,22 @@ impl Counts {
     }
 
     /// As it goes out.
-    pub(crate) fn into_outcome(self, name: String, kind: OutcomeKind) -> OperationOutcome {
+    pub(crate) fn to_outcome(&self, name: String, kind: OutcomeKind) -> OperationOutcome {
         let count = self.ended_calls();
-        let times = self.times.unwrap_or_default();
+        let summary = |choose: fn(&Times) -> &Histogram| match &self.times {
+            Some(times) => HistogramSummary::from(choose(times)),
+            None => HistogramSummary::from(&Histogram::new()),
+        };
         OperationOutcome {
             name,
             kind,
             count,
             ok: self.ok,
             errors: ErrorKind::ALL.into_iter().zip(self.errors).collect::<BTreeMap<_, _>>(),
-            first_error: self.first_error.map(|(_, words)| words.into_owned()),
-            latency: HistogramSummary::from(&times.latency),
-            service: HistogramSummary::from(&times.service),
-            failed: HistogramSummary::from(&times.failed),
+            first_error: self.first_error.as_ref().map(|(_, words)| words.clone().into_owned()),
+            latency: summary(|times| &times.latency),
+            service: summary(|times| &times.service),
+            failed: summary(|times| &times.failed),
             sent_bytes: self.sent_bytes,
             received_bytes: self.received_bytes,
             json_replies: self.json_replies,
@@ -221,16 +244,18 @@ pub(crate) struct SecondPart {
     /// How long the part is: a whole second but for the last.
     pub(crate) length_ns: u64,
     pub(crate) idle_ns: u64,
+    /// The tally's operations of this second, where the engine is one of several.
+    pub(crate) cut: Option<Box<ThreadTally>>,
 }
 
 impl SecondPart {
     pub(crate) fn new(second: u64) -> Self {
         let latency = Histogram::new();
-        Self { second, users: 0, intended: 0, ok: 0, errors: 0, latency, length_ns: 0, idle_ns: 0 }
+        Self { second, users: 0, intended: 0, ok: 0, errors: 0, latency, length_ns: 0, idle_ns: 0, cut: None }
     }
 
     /// Adds another thread's part of the same second.
-    pub(crate) fn merge_part(&mut self, other: &Self) {
+    pub(crate) fn merge_part(&mut self, other: Self) {
         self.users += other.users;
         self.intended += other.intended;
         self.ok += other.ok;
@@ -238,6 +263,10 @@ impl SecondPart {
         self.latency.merge(&other.latency);
         self.length_ns += other.length_ns;
         self.idle_ns += other.idle_ns;
+        match (&mut self.cut, other.cut) {
+            (Some(own), Some(others)) => own.merge_tally(*others),
+            (own, others) => *own = own.take().or(others),
+        }
     }
 
     /// As it goes out.
@@ -284,7 +313,7 @@ mod tests {
             two.count_call(0, ended(1, None));
         }
         one.merge_tally(two);
-        let outcome = one.operations.remove(0).into_outcome("x".to_owned(), OutcomeKind::Call);
+        let outcome = one.operations.remove(0).to_outcome("x".to_owned(), OutcomeKind::Call);
         let kinds = ErrorKind::ALL.len() as u64;
         assert_eq!((outcome.count, outcome.ok), (3 * kinds, kinds));
         assert!(outcome.errors.values().all(|count| *count == 2));

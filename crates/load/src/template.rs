@@ -1,7 +1,7 @@
 //! Arguments that differ from call to call: templates in strings, compiled once to pieces, rendered without allocating.
 //!
-//! `{{counter}}` counts this engine thread's calls of the operation, apart from the other threads' · `{{random(1,100)}}` is a
-//! whole number, both ends included · `{{uuid}}` · `{{user}}` is the number of the virtual user · `{{choice:NAME}}` is one of the
+//! `{{counter}}` counts the calls of the operation: of N threads, each has every Nth number · `{{random(1,100)}}` is a whole
+//! number, both ends included · `{{uuid}}` · `{{user}}` is the number of the virtual user · `{{choice:NAME}}` is one of the
 //! words of that name. A string that is one numeric template and nothing else becomes a number. Everything that is put in is
 //! escaped beforehand, so a rendered call is always valid JSON.
 

@@ -46,6 +46,11 @@ impl Load {
         json_text(&py.detach(|| self.run.progress()))
     }
 
+    /// The counts of each second that has ended since this was asked last, as JSON. Empty where the plan has no share.
+    fn deltas(&self, py: Python<'_>) -> PyResult<String> {
+        json_text(&py.detach(|| self.run.take_deltas()))
+    }
+
     /// Ends it early; what was measured is kept.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.run.stop());

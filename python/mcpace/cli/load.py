@@ -20,6 +20,7 @@ from mcpace.lab import journal, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.load.run_load import run_load
+from mcpace.lab.load.settings import LoadSettings
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.targets import Target
 
@@ -130,6 +131,19 @@ def load(
             metavar="FILE", help="Send a recording's requests (up to 1,000) in order, each user in a session."
         ),
     ] = None,
+    workers: Annotated[
+        list[str],
+        typer.Option(
+            "--workers",
+            metavar="PLACES",
+            help="Divide the load among workers: local:N, N processes here, or ssh:HOST,USER@HOST:PORT, which need "
+            "the same mcpace. Repeatable.",
+        ),
+    ] = [],  # noqa: B006
+    worker_command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="The command mcpace on the hosts of --workers ssh:. [default: mcpace]"),
+    ] = None,
     header: options.Header = [],  # noqa: B006 - typer copies it
     bearer: Annotated[
         str | None,
@@ -193,6 +207,8 @@ def load(
         auth=auth,
         threshold=tuple(threshold) or None,
         cacert=cacert,
+        workers=tuple(workers) or None,
+        worker_command=worker_command,
     )
     arguments = (
         load_arguments.merge_arguments(command_line, _read_scenario(scenario)) if scenario is not None else command_line
@@ -204,6 +220,7 @@ def load(
         arguments, hold_s=hold, faults=options.checked_faults(fault, [place]), notes=notes
     )
     settings = replace(settings, headers=place.headers, server_timing=server_timing, inside=inside, pid=pid)
+    _check_workers(settings, place)
     exporter = run_exporter(prometheus, otlp)
     with defer_interrupt():
         with show_load() as display, journal.record_load(display, out, place.name) as watcher:
@@ -213,6 +230,22 @@ def load(
         from mcpace.cli.output import deliver_run
 
         deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on, also=exporter)
+
+
+def _check_workers(settings: LoadSettings, place: Target) -> None:
+    """Raises :class:`UsageProblem` where an option contradicts ``--workers``."""
+    if not settings.workers:
+        return
+    if settings.cores:
+        raise UsageProblem("--cores are those of one machine: leave them out with --workers")
+    if settings.inside or settings.pid is not None:
+        raise UsageProblem("--inside and --pid look into a server under the load of this process: leave out --workers")
+    is_started_here = place.profile is not None or place.program is not None
+    if is_started_here and (hosts := [one.name for one in settings.workers if not one.is_local]):
+        raise UsageProblem(
+            f"{place.name} is started on this machine's loopback, which {hosts[0]} can't reach: give a URL that all "
+            "workers reach, or --workers local:N"
+        )
 
 
 def _read_scenario(path: Path) -> LoadArguments:

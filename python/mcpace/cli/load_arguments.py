@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcpace.cli import options
 from mcpace.lab.errors import UsageProblem
@@ -23,6 +23,9 @@ from mcpace.lab.load.settings import (
     LoadSettings,
     Ramp,
 )
+
+if TYPE_CHECKING:
+    from mcpace.lab.load.workers.places import WorkerPlace
 
 MOST_SEED = 2**64 - 1
 
@@ -57,6 +60,8 @@ class LoadArguments:
     auth: str | None = None
     threshold: tuple[str, ...] | None = None
     cacert: Path | None = None
+    workers: tuple[str, ...] | None = None
+    worker_command: str | None = None
 
 
 EXCLUSIVE = (("vus", "rate"), ("duration", "stages"), ("mix", "replay"))
@@ -122,6 +127,7 @@ def resolve_arguments(
         seed=_or_default(arguments.seed, 1),
         extra_root=arguments.cacert,
         thresholds=tuple(thresholds.parse_threshold(text) for text in arguments.threshold or ()),
+        workers=_worker_places(arguments),
         hold_s=hold_s,
         faults=faults,
     )
@@ -148,6 +154,14 @@ def _check_arguments(arguments: LoadArguments) -> None:
     if arguments.bearer is not None and arguments.auth not in (None, "bearer"):
         raise UsageProblem(f"--bearer and --auth {arguments.auth} contradict each other: give one of the two")
     options.checked_revision(arguments.revision)
+
+
+def _worker_places(arguments: LoadArguments) -> tuple[WorkerPlace, ...]:
+    if arguments.workers is None and arguments.worker_command is None:
+        return ()
+    from mcpace.lab.load.workers.places import parse_workers
+
+    return parse_workers(arguments.workers or (), arguments.worker_command)
 
 
 def _known_word(option: str, word: str | None, known: tuple[str, ...]) -> Any:

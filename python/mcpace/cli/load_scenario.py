@@ -52,6 +52,8 @@ class Scenario(BaseModel):
     auth: str | None = None
     threshold: list[str] | None = None
     cacert: str | None = None
+    workers: list[str] | None = None
+    worker_command: str | None = None
 
 
 MOST_SCENARIO = 64 * 1024 * 1024
@@ -110,7 +112,7 @@ def _checked_value(name: str, value: Any, folder: Path) -> Any:
             return load_words.parse_cores(value)
         case "header":
             return parse_headers(value)
-        case "threshold":
+        case "threshold" | "workers":
             return tuple(value)
         case "replay" | "cacert":
             return folder / value

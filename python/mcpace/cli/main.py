@@ -22,6 +22,12 @@ def main() -> None:
         from mcpace.cli import flight_recorder
 
         sys.exit(flight_recorder.run(sys.argv[2:]))
+    if sys.argv[1:] == ["load-worker"]:
+        # mcpace load --workers starts this command, also where nothing but the wheel is installed.
+        from mcpace.lab.load.workers.worker import run_worker
+
+        run_worker()
+        return
     # Importing takes a quarter of a second. During the import, Ctrl-C ends the process without a traceback.
     has_default_handler = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if has_default_handler:

@@ -48,6 +48,8 @@ def deliver_run(
         note("interrupted before anything was measured")
     elif code == HIT and run.kind == "load":
         _note_thresholds(run)
+    elif code == UNREACHABLE and (missing := _missing_part(run)):
+        note(f"the load is not complete: {missing}")
     elif code == UNREACHABLE and run.comparison is None and run.kind != "check":
         note(f"nothing could be measured: {_failure_reason(run)}")
     elif code == DONE and tool is not None and (why := _failed_call_reason(run)):
@@ -150,6 +152,12 @@ def _failed_call_reason(run: Run) -> str:
     return next((case.error for case in calls if case.error and not case.trials_s), "")
 
 
+def _missing_part(run: Run) -> str:
+    """The part of a load that is missing; empty where no call was measured, and nothing else needs a reason."""
+    loads = [case.load for case in run.cases if case.load and case.latency_s and case.load.ended != "failed"]
+    return next((words for load in loads if (words := load_words.missing_words(load))), "")
+
+
 def _other_operations(case: Case) -> list[LoadOperation]:
     return list(case.load.others.values()) if case.load else []
 
@@ -216,6 +224,8 @@ def _exit_code_of_load(run: Run) -> int:
     if any(not threshold.met for load in facts for threshold in load.thresholds):
         return HIT
     if any(load.ended == "failed" for load in facts) or not any(case.latency_s for case in run.cases):
+        return UNREACHABLE
+    if any(load_words.missing_words(load) for load in facts):
         return UNREACHABLE
     return DONE
 

@@ -197,6 +197,8 @@ def _checked_values(path: Path, table: dict[str, Any], known: dict[str, Any], ct
 
 def is_settable(param: Any) -> bool:
     """Whether a file may set an option. The command line must be able to overrule it, also where it is a flag."""
+    if param.multiple and "workers" in _names(param):
+        return False  # they are machines
     return bool(OPTIONS & set(_names(param))) and (not param.is_flag or bool(param.secondary_opts))
 
 

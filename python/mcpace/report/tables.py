@@ -24,6 +24,7 @@ from mcpace.report.words import drift as drift_words
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share, size
 from mcpace.report.words.start import short_name
 from mcpace.report.words.tokens import ENCODING, result_words
+from mcpace.report.worker_tables import worker_tables
 
 BYTES_PER_TOKEN = 4
 """Assumed bytes a token. Tokenizers differ, and schemas are mostly ASCII, so the report calls the number an
@@ -62,6 +63,8 @@ def tables(run: Run, *, is_page: bool = False) -> list[Table]:
         return [*(_listing_table(one) for one in run.comparison.drifts), *compared_result_tables(run.comparison)]
     if run.kind == "limits":
         return [_limits_table(run)]
+    if run.kind == "load":
+        return list(worker_tables(run))
     if run.ladder is not None:
         return [_ladder_table(run, run.ladder)]
     return [table for target in targets(run) if (table := _session_table(run, target)) is not None]

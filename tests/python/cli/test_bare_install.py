@@ -95,8 +95,9 @@ def test_a_command_of_the_lab_says_what_to_install(words: tuple[str, ...], bare:
     )
 
 
-def test_load_needs_no_extra(bare: Path) -> None:
-    ended = run(bare, "load", "profile:simple", "--vus", "1", "--max-calls", "5", "--warm-up", "0s", "--json")
+@pytest.mark.parametrize("words", [(), ("--workers", "local:1")])
+def test_load_needs_no_extra(words: tuple[str, ...], bare: Path) -> None:
+    ended = run(bare, "load", "profile:simple", "--vus", "1", "--max-calls", "5", "--warm-up", "0s", "--json", *words)
     assert (ended.code, ended.stderr) == (0, "")
     assert json.loads(ended.stdout)["kind"] == "load"
 

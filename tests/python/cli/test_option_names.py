@@ -23,8 +23,9 @@ EXPERIMENTS = (
     *("check", "measure", "explain", "clients", "layers", "load", "servers"),
     *("gate", "compare", "gateway", "replicas", "bisect", "query", "demo"),
 )
-DIFFERENT_BY_MEANING = {"--args", "--otlp", "--path"}
-"""Options whose values differ between commands: `load` takes arguments of several tools, `export` a file too."""
+DIFFERENT_BY_MEANING = {"--args", "--otlp", "--path", "--workers"}
+"""Options whose values differ between commands: `load` takes arguments of several tools and places of workers, `export`
+a file too."""
 
 
 @pytest.fixture(scope="module")

@@ -155,6 +155,8 @@ def test_a_mistake_is_one_sentence_with_file_and_key(text: str, sentence: str, t
         ("load", "replay = 'r.jsonl'"),
         ("load", "data = ['a=/etc/passwd']"),
         ("load", "mix = ['delete=1']"),
+        ("load", "workers = ['ssh:example.com']"),
+        ("load", "worker-command = 'sh'"),
         ("clients", "target = ['stdio:sh']"),
         ("record", "upstream = 'stdio:sh'"),
         ("serve", "host = '0.0.0.0'"),

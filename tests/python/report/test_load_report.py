@@ -23,7 +23,7 @@ from mcpace.lab.load.histogram import combine_histograms, histogram_latencies, m
 from mcpace.lab.load.plan import HttpTarget
 from mcpace.lab.load.thresholds import parse_threshold
 from mcpace.report.metrics import figures, otlp, prometheus
-from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.load import LoadSecond, LoadWorker
 from mcpace.report.model.run import Case, Run
 from mcpace.report.page import html
 from mcpace.report.terminal.print_run import lines, print_run
@@ -291,3 +291,47 @@ def test_a_narrow_table_keeps_its_columns_apart() -> None:
     text = "\n".join(line.plain for line in lines(run, 80, coloured=False))
     [row] = [line for line in text.splitlines() if line.startswith("  echo ")]
     assert row.split()[-2:] == ["14,819", "194,380"] and len(row) <= 80
+
+
+# --- workers ---
+
+
+def load_of_workers() -> Run:
+    """The fixture, made by three workers, of which one was lost and one took no part."""
+    run = load()
+    facts = run.cases[0].load
+    assert facts is not None
+    done = {"state": "done", "time_offset_s": 0.0012, "uncertainty_s": 0.0004, "start_skew_s": 0.0001}
+    lost = {"state": "lost", "counted_s": 3.0, "reason": f"it ended. {EVIL}", "missing_share": 0.2}
+    lost |= {"time_offset_s": -3.0, "uncertainty_s": 0.021, "start_skew_s": -0.002}
+    refused = {"state": "refused", "reason": "it has mcpace 9.9.9", "missing_share": 1 / 3}
+    facts.workers = [
+        LoadWorker.model_validate({"place": place, "threads": 1, "share": 1 / 3, "calls": 1234, **members})
+        for place, members in (("local 1", done), (f"ssh {EVIL}", lost), ("ssh old", refused))
+    ]
+    return run
+
+
+def test_the_report_shows_workers_and_the_missing_part() -> None:
+    run = load_of_workers()
+    told = " ".join(" ".join(line.plain.split()) for line in lines(run, 140, coloured=False))
+    assert "local 1 33 % +1.20 ms +100 µs 1,234 0 0 % –" in told
+    assert "−3.00 s −2.00 ms 1,234 0 – 20 %" in told
+    assert "lost, counted up to second 3: it ended." in told
+    assert "no part: it has mcpace 9.9.9" in told
+    assert "both within 21.0 ms" in told
+    assert "The workers started within 2.10 ms of each other." in told
+    assert "53 % of the load is missing, the part of ssh" in " ".join(verdict(run).split())
+    shown = html.render(run)
+    assert "<script>alert" not in shown.partition('id="data"')[2]
+    assert "\x1b" not in told
+
+
+def test_a_load_whose_workers_made_all_of_it_misses_nothing() -> None:
+    run = load_of_workers()
+    facts = run.cases[0].load
+    assert facts is not None
+    facts.workers = facts.workers[:1]
+    assert "missing" not in verdict(run)
+    facts.workers = []
+    assert not any("Workers" in line.plain for line in lines(run, 140, coloured=False))

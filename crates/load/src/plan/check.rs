@@ -20,6 +20,9 @@ pub const MOST_OPERATIONS: usize = 1_000;
 const MOST_HISTOGRAMS: usize = 4_000;
 
 const MOST_THREADS: usize = 64;
+
+/// Threads of all engines of a load.
+const MOST_SHARED_THREADS: usize = 65_536;
 const LONGEST_S: f64 = 7.0 * 86_400.0;
 
 impl Plan {
@@ -35,6 +38,14 @@ impl Plan {
         self.check_operations()?;
         if !(1..=MOST_THREADS).contains(&self.threads) {
             return plan_error(format!("threads must be from 1 to {MOST_THREADS}, not {}", self.threads));
+        }
+        let (first, all) = self.thread_range();
+        if all > MOST_SHARED_THREADS || first.checked_add(self.threads).is_none_or(|end| end > all) {
+            return plan_error(format!(
+                "the threads from number {first} on are {}, and {all} are shared by all engines, of at most \
+                 {MOST_SHARED_THREADS}",
+                self.threads
+            ));
         }
         if self.operations.len() * self.threads > MOST_HISTOGRAMS {
             let (operations, threads) = (self.operations.len(), self.threads);
@@ -87,21 +98,24 @@ impl Plan {
 
     fn check_model(&self) -> Result<(), PlanError> {
         let tops = self.stages.iter().map(|stage| stage.to);
+        let (_, all_threads) = self.thread_range();
+        // The limit is of one engine.
+        let most_users = f64::from(MOST_USERS) * all_threads as f64 / self.threads.max(1) as f64;
         match self.model {
             LoadModel::Closed { vus } => {
                 let most = tops.fold(f64::from(vus), f64::max);
-                if most > f64::from(MOST_USERS) {
-                    return plan_error(format!("at most {MOST_USERS} users, not {most}"));
+                if most > most_users {
+                    return plan_error(format!("at most {most_users} users, not {most}"));
                 }
                 if most < 1.0 {
                     return plan_error("there must be at least one user");
                 }
             }
             LoadModel::Open { rate, max_in_flight, .. } => {
-                if !(1..=MOST_USERS).contains(&max_in_flight) {
-                    return plan_error(format!("calls in flight must be from 1 to {MOST_USERS}, not {max_in_flight}"));
+                if max_in_flight == 0 || f64::from(max_in_flight) > most_users {
+                    return plan_error(format!("calls in flight must be from 1 to {most_users}, not {max_in_flight}"));
                 }
-                if (max_in_flight as usize) < self.threads {
+                if (max_in_flight as usize) < all_threads {
                     return plan_error("calls in flight are shared among the threads: allow at least one for each");
                 }
                 if !rate.is_finite() || rate < 0.0 || tops.clone().fold(rate, f64::max) <= 0.0 {

@@ -75,6 +75,22 @@ pub struct Plan {
     /// Bounds on what the target may send.
     #[serde(default)]
     pub limits: ReplyLimits,
+    /// The part of this engine, where several engines make one load. All of them have the same plan otherwise.
+    #[serde(default)]
+    pub share: Option<EngineShare>,
+}
+
+/// The part of one engine in a load of several. Threads are numbered over all engines; users, arrivals, calls and random
+/// values are divided among all threads, so the parts add up to the load of one engine with as many threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineShare {
+    /// Number of this engine's first thread.
+    pub first_thread: usize,
+    /// Threads of all engines.
+    pub all_threads: usize,
+    /// Start of the run, by [`mcpace_clock::monotonic_ns`]. A run whose start has passed begins at once.
+    pub start_ns: u64,
 }
 
 /// Endpoint or program that is called.
@@ -261,6 +277,11 @@ impl Plan {
     pub fn load_s(&self) -> f64 {
         let measured = self.duration_s.unwrap_or_else(|| self.stages.iter().map(|stage| stage.duration_s).sum());
         self.warm_up_s + measured
+    }
+
+    /// Number of the first thread, and the number of all threads, over all engines of the load.
+    pub(crate) fn thread_range(&self) -> (usize, usize) {
+        self.share.map_or((0, self.threads), |share| (share.first_thread, share.all_threads))
     }
 }
 

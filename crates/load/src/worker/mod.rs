@@ -69,6 +69,9 @@ pub(crate) struct LoadWorker {
     body: Vec<u8>,
     out: Vec<u8>,
     joined: Vec<u8>,
+    /// Number of the thread in its engine, which chooses its core.
+    local_thread: usize,
+    /// Number of the thread, and the number of threads, over all engines of the load.
     thread: usize,
     threads: usize,
     stop: Arc<AtomicBool>,
@@ -119,11 +122,12 @@ impl LoadWorker {
     pub(crate) fn new(
         program: Arc<Program>,
         clock: RunClock,
-        thread: usize,
+        local_thread: usize,
         stop: Arc<AtomicBool>,
         reports: Sender<ThreadReport>,
     ) -> io::Result<Self> {
-        let threads = program.plan.threads;
+        let (first_thread, threads) = program.plan.thread_range();
+        let thread = first_thread + local_thread;
         let profile = Profile::from_plan(&program.plan);
         let (arrivals, most_users) = match program.plan.model {
             LoadModel::Closed { .. } => (Default::default(), profile.peak_level().round() as u64),
@@ -152,6 +156,7 @@ impl LoadWorker {
             body: Vec::new(),
             out: Vec::new(),
             joined: Vec::new(),
+            local_thread,
             thread,
             threads,
             stop,
@@ -199,7 +204,7 @@ impl LoadWorker {
     fn prepare_thread(&self) -> io::Result<()> {
         lower_timer_slack();
         match &self.program.plan.cores {
-            Some(cores) => pin_thread(cores[self.thread % cores.len()]),
+            Some(cores) => pin_thread(cores[self.local_thread % cores.len()]),
             None => Ok(()),
         }
     }

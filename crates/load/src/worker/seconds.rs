@@ -34,7 +34,10 @@ impl LoadWorker {
         self.part.users = self.alive - self.idle.len() as u64;
         self.part.length_ns = length;
         let next = SecondPart::new(self.part.second + 1);
-        let part = std::mem::replace(&mut self.part, next);
+        let mut part = std::mem::replace(&mut self.part, next);
+        if self.program.plan.share.is_some() {
+            part.cut = Some(Box::new(self.tally.cut_operations(self.program.is_open())));
+        }
         // Nobody listens any more where the run was dropped.
         let _ = self.reports.send(ThreadReport::Second(Box::new(part)));
     }

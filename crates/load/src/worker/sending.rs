@@ -16,7 +16,7 @@ impl LoadWorker {
         let program = &self.program;
         let user = &mut self.users[index as usize];
         let id = program.plan.fixed_id.unwrap_or(self.next_id);
-        self.next_id += program.plan.threads as u64;
+        self.next_id += self.threads as u64;
         self.body.clear();
         self.out.clear();
         let call = match what {
@@ -29,7 +29,9 @@ impl LoadWorker {
             RequestPurpose::Delete => None,
         };
         let counter = match what {
-            RequestPurpose::Operation(number) => self.counters[usize::from(number)] - 1,
+            RequestPurpose::Operation(number) => {
+                (self.counters[usize::from(number)] - 1) * self.threads as u64 + self.thread as u64
+            }
             _ => 0,
         };
         if let Some(call) = call {

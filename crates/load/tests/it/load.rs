@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use mcpace_load::outcome::Saturation;
+use mcpace_load::outcome::{LoadOutcome, RunEnd, Saturation, SecondDelta};
+use mcpace_load::plan::LoadModel;
+use mcpace_load::{Run, start_run};
 use serde_json::json;
 
-use crate::server::{Action, Request, Server, good, operation, plan, planned, run};
+use crate::server::{Action, Request, Server, finish, good, operation, plan, planned, run};
 
 #[test]
 fn arrivals_are_exact_and_those_without_room_are_told() {
@@ -97,4 +99,90 @@ fn a_slow_target_is_not_the_engines_fault() {
     });
     let outcome = run(plan(&server.url(), &json!({"duration_s": 1})));
     assert!(!outcome.engine.saturated, "{:?}", outcome.engine);
+}
+
+/// The operations of all engines of one load, and the sum of what their seconds reported.
+fn run_shares(server: &Server, changes: &serde_json::Value, engines: usize) -> Vec<(LoadOutcome, Vec<SecondDelta>)> {
+    let start_ns = mcpace_clock::monotonic_ns() + 200_000_000;
+    let start = |number: usize| {
+        let mut changes = changes.clone();
+        changes["share"] = json!({"first_thread": number, "all_threads": engines, "start_ns": start_ns});
+        start_run(plan(&server.url(), &changes)).unwrap()
+    };
+    let runs: Vec<Run> = (0..engines).map(start).collect();
+    let found = runs.iter().map(|run| (finish(run), run.take_deltas())).collect::<Vec<_>>();
+    for (outcome, _) in &found {
+        assert!(outcome.started_ns.abs_diff(start_ns) < 100_000_000, "{} {start_ns}", outcome.started_ns);
+    }
+    found
+}
+
+#[test]
+fn engines_share_arrivals_and_users_without_loss() {
+    let server = Server::start(good);
+    let model = json!({"kind": "open", "rate": 300, "max_in_flight": 30});
+    let found = run_shares(&server, &json!({"model": model, "duration_s": 1.5}), 3);
+    assert_eq!(found.iter().map(|(outcome, _)| outcome.intended).collect::<Vec<_>>(), [150, 150, 150]);
+    let model = json!({"kind": "closed", "vus": 1});
+    let stages = json!([{"duration_s": 0, "to": 7}, {"duration_s": 1, "to": 7}]);
+    let changes = json!({"model": model, "stages": stages, "duration_s": null, "session": "user", "think_s": 0.01});
+    let found = run_shares(&server, &changes, 3);
+    let users = found.iter().map(|(outcome, _)| operation(outcome, "initialize").ok).collect::<Vec<_>>();
+    assert_eq!(users, [3, 2, 2]);
+}
+
+#[test]
+fn the_seconds_of_a_share_add_up_to_its_outcome() {
+    let server = Server::start(good);
+    let model = json!({"kind": "closed", "vus": 5});
+    let changes = json!({"model": model, "duration_s": 1.4, "warm_up_s": 0.3, "think_s": 0.002, "session": "user"});
+    for (outcome, deltas) in run_shares(&server, &changes, 2) {
+        assert_eq!(
+            deltas.iter().map(|delta| &delta.second).collect::<Vec<_>>(),
+            outcome.seconds.iter().collect::<Vec<_>>()
+        );
+        let last = deltas.last().unwrap();
+        assert_eq!(last.started_ns, outcome.started_ns);
+        assert_eq!(
+            (last.intended, last.begun, last.connections),
+            (outcome.intended, outcome.begun, outcome.connections)
+        );
+        for whole in &outcome.operations {
+            let parts = || deltas.iter().flat_map(|delta| &delta.operations).filter(|part| part.name == whole.name);
+            assert_eq!(parts().map(|part| part.ok).sum::<u64>(), whole.ok, "{}", whole.name);
+            let mut buckets = std::collections::BTreeMap::new();
+            for (bound, count) in parts().flat_map(|part| &part.latency.buckets) {
+                *buckets.entry(*bound).or_insert(0) += count;
+            }
+            assert_eq!(buckets.into_iter().collect::<Vec<_>>(), whole.latency.buckets, "{}", whole.name);
+        }
+        assert!(deltas.len() >= 2 && operation(&outcome, "echo").ok > 100, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_share_that_is_stopped_before_its_start_sends_nothing() {
+    let server = Server::start(|_: &Request| panic!("a request"));
+    let share = json!({"first_thread": 0, "all_threads": 1, "start_ns": u64::MAX});
+    let run = start_run(plan(&server.url(), &json!({"share": share}))).unwrap();
+    assert!(!run.wait(Duration::from_millis(50)));
+    run.stop();
+    let outcome = finish(&run);
+    assert_eq!((outcome.ended, outcome.begun, outcome.connections.opened), (RunEnd::Stopped, 0, 0));
+}
+
+#[test]
+fn shares_that_cannot_be_are_refused() {
+    let share = |first: usize, all: usize| json!({"share": {"first_thread": first, "all_threads": all, "start_ns": 0}});
+    for changes in [share(2, 2), share(usize::MAX, 3), share(0, 100_000)] {
+        let mut plan = plan("http://127.0.0.1:1/mcp", &json!({}));
+        plan.share = serde_json::from_value(changes["share"].clone()).unwrap();
+        assert!(plan.check().unwrap_err().to_string().contains("shared by all engines"), "{changes}");
+    }
+    // The limit of users is of one engine.
+    let mut plan = plan("http://127.0.0.1:1/mcp", &share(0, 2));
+    plan.model = LoadModel::Closed { vus: 200_000 };
+    assert_eq!(plan.check(), Ok(()));
+    plan.model = LoadModel::Closed { vus: 200_001 };
+    assert!(plan.check().is_err());
 }

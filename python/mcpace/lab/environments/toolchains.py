@@ -49,6 +49,7 @@ PROGRAMS = {
     "perf": Program(("perf",), "linux-perf"),
     "postgresql": Program(("initdb",), "postgresql"),
     "redis": Program(("redis-server",), "redis-server"),
+    "sshd": Program(("sshd", "ssh"), "openssh-server openssh-client", "", ("-V",)),
     "wrk": Program(("wrk",), "wrk", "", ("-v",)),
 }
 REMEDIES = {name: program.remedy for name, program in PROGRAMS.items()}

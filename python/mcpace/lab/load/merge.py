@@ -1,6 +1,6 @@
 """Merges outcomes of loads: adds counts and times, and computes percentiles from the merged histograms.
 
-Used for operations of one tool within a load, and for the rounds of a server.
+Used for operations of one tool within a load, for the rounds of a server, and for the workers of one load.
 """
 
 from __future__ import annotations
@@ -25,13 +25,37 @@ def merge_outcomes(several: Iterable[Outcome]) -> Outcome:
     parts = list(several)
     if not parts:
         return NOTHING
+    return _merge_counts(parts).model_copy(
+        update={
+            "elapsed_s": sum(one.elapsed_s for one in parts),
+            "measured_s": sum(one.measured_s for one in parts),
+            "seconds": _concatenate_seconds(parts),
+            "engine": _merge_engines(parts),
+        }
+    )
+
+
+def merge_parallel_outcomes(several: Iterable[Outcome], seconds: list[Second]) -> Outcome:
+    """Merges the outcomes of the parts of one load, which ran at the same time. ``seconds`` are those of the load."""
+    parts = list(several)
+    if not parts:
+        return NOTHING.model_copy(update={"seconds": seconds})
+    busiest = max(parts, key=lambda one: one.engine.busy)
+    engine = _merge_engines(parts).model_copy(
+        update={"threads": sum(one.engine.threads for one in parts), "busy": busiest.engine.busy}
+    )
+    return _merge_counts(parts).model_copy(update={"seconds": seconds, "engine": engine})
+
+
+def _merge_counts(parts: Sequence[Outcome]) -> Outcome:
+    """Adds the counts. Times are those of the longest part; the first part's seconds and engine are left in place."""
     worst = max(parts, key=lambda one: SEVERITY.index(one.ended))
     return Outcome(
         ended=worst.ended,
         failure=next((one.failure for one in parts if one.failure), None),
         started_ns=parts[0].started_ns,
-        elapsed_s=sum(one.elapsed_s for one in parts),
-        measured_s=sum(one.measured_s for one in parts),
+        elapsed_s=max(one.elapsed_s for one in parts),
+        measured_s=max(one.measured_s for one in parts),
         intended=sum(one.intended for one in parts),
         begun=sum(one.begun for one in parts),
         dropped=sum(one.dropped for one in parts),
@@ -44,8 +68,8 @@ def merge_outcomes(several: Iterable[Outcome]) -> Outcome:
             failed=sum(one.connections.failed for one in parts),
             closed_by_peer=sum(one.connections.closed_by_peer for one in parts),
         ),
-        seconds=_concatenate_seconds(parts),
-        engine=_merge_engines(parts),
+        seconds=parts[0].seconds,
+        engine=parts[0].engine,
     )
 
 

@@ -124,11 +124,17 @@ def _run_plan(
         sampler = (
             stack.enter_context(_layer_sampler(make_layer_client, plan)) if make_layer_client is not None else None
         )
-        outcome = run_engine(plan, watcher)
+        if settings.workers:
+            from mcpace.lab.load.workers.run_workers import run_workers
+
+            outcome, workers = run_workers(plan, settings.workers, watcher)
+        else:
+            outcome, workers = run_engine(plan, watcher), []
     result.partial = outcome.ended == "stopped"
     if not result.partial or outcome.seconds or any(one.count for one in outcome.operations):
         case = outcome_to_case.load_case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
         assert case.load is not None, "a case of load"
+        case.load.workers = workers
         case.load.thresholds = [gate.check_threshold(threshold, case) for threshold in settings.thresholds]
         if sampler is not None:
             layers = sampler.ledger_sum()

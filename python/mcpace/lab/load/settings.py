@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.load.plan import Operation
 from mcpace.lab.load.thresholds import Threshold
+
+if TYPE_CHECKING:
+    from mcpace.lab.load.workers.places import WorkerPlace
 
 DEFAULT_VUS = 10
 DEFAULT_DURATION_S = 10.0
@@ -87,6 +90,8 @@ class LoadSettings:
     """Whether the program that mcpace starts is looked into, in a stretch of load after the measurement."""
     pid: int | None = None
     """Process that serves the target and is looked into in such a stretch."""
+    workers: tuple[WorkerPlace, ...] = ()
+    """Places of the workers that make the load together; empty where this process makes it."""
     hold_s: float = 0.0
     faults: tuple[str, ...] = ()
 
@@ -112,5 +117,6 @@ class LoadSettings:
             "server_timing": self.server_timing or None,
             "inside": self.inside or self.pid is not None or None,
             "faults": list(self.faults),
+            "workers": [place.name for place in self.workers],
         }
         return {name: value for name, value in options.items() if value not in (None, [])}

@@ -60,6 +60,9 @@ def spawn_group(
 class AdapterProcess:
     """Base class of client and server programs. Use as a context manager or call `close`."""
 
+    _line_limit = LINE_LIMIT
+    """Most bytes of a line on stdout."""
+
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None, "start() made pipes"
         assert process.stdout is not None, "start() made pipes"
@@ -192,7 +195,7 @@ class AdapterProcess:
     def _read_stdout(self, pipe: IO[bytes]) -> None:
         """Puts each line into the queue, and `None` at the end. A line over the limit is cut, and becomes rubbish."""
         try:
-            while line := pipe.readline(LINE_LIMIT):
+            while line := pipe.readline(self._line_limit):
                 if not self._ignores_stdout:
                     self._lines.put(line)
         finally:

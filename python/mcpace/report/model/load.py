@@ -107,6 +107,37 @@ class LoadThreshold(Model):
     unit: Literal["s", "share", "count", "rps"]
 
 
+class LoadWorker(Model):
+    """One of several processes or machines that made the load together."""
+
+    place: str
+    """``local 1``, ``ssh user@host`` …"""
+    state: Literal["done", "refused", "lost"]
+    """``refused``: it made no part of the load. ``lost``: it ended or was silent before the end of its part."""
+    reason: str | None = None
+    """Why it is not ``done``."""
+    threads: Whole
+    share: Number
+    """Its share of the load."""
+    missing_share: Number = 0.0
+    """Share of the whole load that this worker did not make, or whose counts did not arrive."""
+    counted_s: Number | None = None
+    """Where it was lost: seconds of the load whose counts arrived. Calls that ended later are in no figure."""
+    time_offset_s: Number | None = None
+    """Its time of day minus that of this machine."""
+    uncertainty_s: Number | None = None
+    """Largest error of ``time_offset_s`` and of ``start_skew_s``."""
+    start_skew_s: Number | None = None
+    """Its start after the agreed instant."""
+    intended: Whole = 0
+    calls: Whole = 0
+    """Requests that ended, counted as the operations of the load are."""
+    errors: Whole = 0
+    busy: Number = 0.0
+    """Busy share of its busiest thread."""
+    saturated: bool = False
+
+
 class LoadFacts(Model):
     """Facts of the load as a whole."""
 
@@ -138,6 +169,8 @@ class LoadFacts(Model):
     connections: LoadConnections = LoadConnections()
     engine: LoadEngine
     thresholds: list[LoadThreshold] = []
+    workers: list[LoadWorker] = []
+    """The workers, where several processes or machines made the load. All figures are those of all workers together."""
 
 
 class LoadCase(Model):

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mcpace.report.model.load import LoadFacts, LoadOperation, LoadSecond, LoadThreshold
+from mcpace.report.model.load import LoadFacts, LoadOperation, LoadSecond, LoadThreshold, LoadWorker
 from mcpace.report.model.run import Case, Run
 from mcpace.report.words.context import number
 from mcpace.report.words.quantities import clean, count, duration, figure, join_words, share, times
@@ -44,6 +44,7 @@ STRETCH = 2
 """Minimum number of seconds before and after a turning point."""
 MOST_STRETCHES = 300
 SHOWN_TARGET = 80
+MOST_NAMES = 3
 
 
 def sentences(run: Run) -> list[str]:
@@ -117,6 +118,46 @@ def limit_words(case: Case) -> str:
     return f"generator-limited{f' ({why})' if why else ''}: these figures are the generator's, not the target's"
 
 
+def missing_words(load: LoadFacts) -> str:
+    """The part of the load that its workers did not make; empty where nothing is missing."""
+    missing = [worker for worker in load.workers if worker.missing_share > 0]
+    if not missing:
+        return ""
+    names = join_words([clean(worker.place, 40) for worker in missing[:MOST_NAMES]])
+    more = f" and {len(missing) - MOST_NAMES} more" if len(missing) > MOST_NAMES else ""
+    part = share(sum(worker.missing_share for worker in missing), 1)
+    return f"{part} of the load is missing, the part of {names}{more}"
+
+
+def worker_remark(worker: LoadWorker) -> str:
+    """The reason why a worker's part is missing or questionable."""
+    reason = clean(worker.reason or "", 200).rstrip(".")
+    if worker.state == "refused":
+        return f"no part: {reason}" if reason else "no part"
+    if worker.state == "lost":
+        since = f"lost, counted up to second {worker.counted_s:.0f}" if worker.counted_s else "lost, nothing counted"
+        return f"{since}: {reason}" if reason else since
+    return "generator-limited" if worker.saturated else ""
+
+
+def worker_notes(load: LoadFacts) -> list[str]:
+    """The meaning of the columns, with the figures of all workers together."""
+    notes = []
+    known = [worker for worker in load.workers if worker.uncertainty_s is not None]
+    if known:
+        largest_s = max(worker.uncertainty_s or 0.0 for worker in known)
+        notes.append(
+            "clock: time of day minus that of this machine; start: after the agreed instant; both within "
+            f"{duration(largest_s)}."
+        )
+    starts = [worker.start_skew_s for worker in known if worker.start_skew_s is not None]
+    if len(starts) > 1:
+        notes.append(f"The workers started within {duration(max(starts) - min(starts))} of each other.")
+    if missing := missing_words(load):
+        notes.append(f"{missing}. Calls of a lost worker after its last report are in no figure.")
+    return notes
+
+
 def due_seconds(case: Case) -> list[LoadSecond]:
     """The seconds in which calls were due, including the warm-up. Replies after the end are only in the totals."""
     if case.load is None:
@@ -164,6 +205,8 @@ def _case_sentences(case: Case) -> Iterator[str]:
         )
     if load.dropped:
         yield f"{load.dropped:,} of {load.intended:,} calls that were due never started."
+    if missing := missing_words(load):
+        yield f"{missing}."
     if load.failure:
         yield f"The load could not be finished: {clean(load.failure).rstrip('.')}."
     if load.acknowledgement_share:

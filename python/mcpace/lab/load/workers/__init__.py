@@ -1,0 +1,1 @@
+"""Load from several processes or machines: one driver, and a worker at each place."""
