@@ -51,8 +51,7 @@ def explain_folder(folder: Path, progress: Progress) -> Run:
             name = str(path.relative_to(folder))
             progress.step(name)
             if "error" in summary:
-                reason = summary["error"].replace(str(path), "").removeprefix("cannot read : ").strip(": ")
-                run.unread.append(UnreadRecording(name=_text(name), reason=reason))
+                run.unread.append(UnreadRecording(name=_text(name), reason=summary["error"]))
                 continue
             found = summary["findings"]
             for code, *figures in found:
