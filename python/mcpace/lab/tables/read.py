@@ -95,7 +95,8 @@ class Tables:
                 ) from error
             except duckdb.OutOfMemoryException as error:
                 raise LabError(
-                    f"{prefix}the question needs more than {MEMORY} of memory: ask about less time"
+                    f"{prefix}the question needs more than {MEMORY} of memory, or more room than the temporary folder "
+                    "(TMPDIR) has: ask about less time"
                 ) from error
             except duckdb.Error as error:
                 raise UsageProblem(f"{prefix}{_reason(error)}") from error
