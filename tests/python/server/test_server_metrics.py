@@ -245,8 +245,8 @@ def test_bad_ports_are_one_sentence(tmp_path: Path) -> None:
         ended = mcpace("serve", "server.py", *words, folder=tmp_path)
         assert ended.code == 2 and sentence in ended.sentence()
     for host, sentence in (("no host", "there is no host 'no host'"), ("192.0.2.1", "or --metrics-host")):
-        words = ("--port", 0, "--metrics-port", closed_port(), "--metrics-host", host)
-        ended = mcpace("serve", "server.py", *words, folder=tmp_path)
+        place = ("--metrics-port", closed_port(), "--metrics-host", host)
+        ended = mcpace("serve", "server.py", "--port", 0, *place, folder=tmp_path)
         assert ended.code == 3 and sentence in ended.sentence()
 
 

@@ -233,8 +233,13 @@ def _check_reads_only(tree: str) -> None:
     """Raises :class:`UsageProblem` for a statement with a part that writes or with a table function that is not in
     :data:`TABLE_FUNCTIONS`. ``tree``: the statement as DuckDB's ``json_serialize_sql`` describes it."""
     nodes: list[dict[str, Any]] = []
+
+    def keep(node: dict[str, Any]) -> dict[str, Any]:
+        nodes.append(node)
+        return node
+
     try:
-        whole = json.loads(tree, object_hook=lambda node: nodes.append(node) or node)
+        whole = json.loads(tree, object_hook=keep)
     except RecursionError as error:
         raise UsageProblem("--sql: the statement is nested too deeply") from error
     kinds = {kind for node in nodes if isinstance(kind := node.get("type"), str) and kind.endswith("_NODE")}
