@@ -155,7 +155,7 @@ def test_a_process_that_dies_takes_one_recording_with_it(
     monkeypatch.setattr(folder_run, "PROGRAM", [folder_run.PROGRAM[0], str(tmp_path / "dying.py")])
     run = explain_folder(folder, Silent())
     assert [(one.name, one.reason) for one in run.unread] == [
-        ("loop.jsonl", "the process that read it ended with exit code -9")
+        ("loop.jsonl", "the process that read it was ended by SIGKILL")
     ]
     assert len(run.answers[0].rows) == 4
 
