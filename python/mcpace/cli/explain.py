@@ -17,8 +17,7 @@ from mcpace.lab.explain import factors as lab
 from mcpace.lab.explain import folder_run, recording_run
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.load.settings import LoadSettings
-
-RECORDINGS = (".jsonl", ".jsonl.zst")
+from mcpace.lab.recording_files import ENDINGS
 
 
 def register(app: typer.Typer) -> None:
@@ -102,7 +101,7 @@ def explain(
             run = folder_run.explain_folder(Path(target), display)
         deliver_run(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
         return
-    if options.is_file(target) or target.endswith(RECORDINGS):
+    if options.is_file(target) or target.endswith(ENDINGS):
         if inside or pid is not None:
             raise UsageProblem("--inside and --pid look into a live server, and TARGET is a recording")
         try:

@@ -15,11 +15,13 @@ from mcpace.cli.notes import note
 from mcpace.cli.output import deliver_run
 from mcpace.cli.times import parse_age, parse_moment
 from mcpace.lab.errors import UnknownName, UsageProblem
+from mcpace.lab.files import is_unicode
 from mcpace.report.words.quantities import clean
 
 QUESTION_NAMES = ("latency", "slower", "findings", "dependencies")
 LIMIT: Any = "5m"
-LONGEST_CELL = 16_384
+FORMULA = ("=", "+", "-", "@")
+"""First characters of a formula in a spreadsheet."""
 
 
 def register(app: typer.Typer) -> None:
@@ -91,6 +93,8 @@ def query(
         raise UsageProblem(f"--before {before} begins before the first year") from error
     except ValueError as error:
         raise UsageProblem(str(error)) from error
+    if source is not None and not is_unicode(source):
+        raise UsageProblem("--source must be UTF-8 text")
     scope = Scope(begin, baseline, source)
     with open_tables(folder, timeout) as tables:
         if as_csv and sql is not None:
@@ -124,11 +128,21 @@ def _chosen(question: str | None, sql: str | None, since: str | None) -> list[st
 
 
 def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Prints rows as CSV. Texts come from peers, so control characters are removed."""
+    """Prints rows as CSV. Texts come from peers, so control characters are removed, and a text that a spreadsheet would
+    take for a formula gets an apostrophe before it."""
     from mcpace.lab.tables.questions import plain_cell
 
+    if sys.stdout is None:  # closed
+        return
     written = csv.writer(sys.stdout, lineterminator="\n")
     written.writerow([clean(name) for name in columns])
     for row in rows:
         cells = map(plain_cell, row)
-        written.writerow([clean(cell, LONGEST_CELL) if isinstance(cell, str) else cell for cell in cells])
+        written.writerow([_csv_text(cell) if isinstance(cell, str) else cell for cell in cells])
+
+
+def _csv_text(text: str) -> str:
+    from mcpace.lab.tables.questions import LONGEST_CELL
+
+    shown = clean(text, LONGEST_CELL)
+    return f"'{shown}" if shown.startswith(FORMULA) else shown

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mcpace.cli.times import parse_seconds
-from mcpace.server.running.settings import GRACE_S, MOST_WORKERS, Settings, log_level, transport
+from mcpace.server.running.settings import GRACE_S, METRICS_HOST, MOST_WORKERS, Settings, log_level, transport
 
 TransportName = StrEnum("TransportName", ["http", "streamable-http", "sse", "stdio"])
 OnStoreDownName = StrEnum("OnStoreDownName", ["refuse", "memory"])
@@ -140,12 +140,16 @@ def serve(
     metrics_port: Annotated[
         int | None,
         typer.Option(
-            help="Serve metrics for Prometheus at http://HOST:PORT/metrics (mcpace[otel]); each further worker has the "
-            "next port.",
+            help="Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics (mcpace[otel]); each further worker "
+            "has the next port.",
             min=1,
             max=65535,
         ),
     ] = None,
+    metrics_host: Annotated[
+        str,
+        typer.Option(help="Address of --metrics-port. The metrics ask for no token and show the names of tools."),
+    ] = METRICS_HOST,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No start message on stderr.")] = False,
 ) -> None:
     """Serve an MCP server from the runtime until Ctrl-C or SIGTERM.
@@ -178,6 +182,7 @@ def serve(
         log_level=log_level(log_level_name.value) if log_level_name is not None else None,
         server_timing=server_timing,
         metrics_port=metrics_port,
+        metrics_host=metrics_host,
         quiet=quiet,
         graceful_timeout_s=graceful_timeout,
         store=store,

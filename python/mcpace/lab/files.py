@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
@@ -34,3 +35,19 @@ def read_text(path: Path, what: str, most: int) -> str:
     if len(read) > most:
         raise UsageProblem(f"cannot read {what} {path}: it has more than {most:,} bytes")
     return text
+
+
+def files_below(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
+    """The files below a folder whose names have one of these endings. Links are not followed.
+
+    Raises :class:`UsageProblem` where a folder can't be read.
+    """
+
+    def fail(error: OSError) -> None:
+        raise UsageProblem(f"cannot read {error.filename}: {error.strerror}") from error
+
+    for place, _, names in os.walk(folder, onerror=fail):
+        for name in names:
+            path = Path(place, name)
+            if name.endswith(endings) and path.is_file() and not path.is_symlink():
+                yield path

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.files import files_below
 
 ENDINGS = (".jsonl", ".jsonl.zst")
 
@@ -21,7 +21,7 @@ def find_recordings(paths: Iterable[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(path)
             continue
-        below = sorted(_recordings_below(path))
+        below = sorted(files_below(path, ENDINGS))
         if not below:
             raise UsageProblem(
                 f"{path} has no recordings ({' or '.join(ENDINGS)}): mcpace record and mcpace wrap make some"
@@ -34,14 +34,3 @@ def name_file(problem: Exception, path: Path) -> str:
     """The sentence of ``problem``, which names the file in any case."""
     sentence = str(problem)
     return sentence if str(path) in sentence else f"{path}: {sentence}"
-
-
-def _recordings_below(folder: Path) -> Iterable[Path]:
-    def fail(error: OSError) -> None:
-        raise UsageProblem(f"cannot read {error.filename}: {error.strerror}") from error
-
-    for place, _, names in os.walk(folder, onerror=fail):
-        for name in names:
-            path = Path(place, name)
-            if name.endswith(ENDINGS) and path.is_file() and not path.is_symlink():
-                yield path

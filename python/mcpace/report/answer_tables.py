@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from mcpace.report.model.answer import Answer, Cell, Question
 from mcpace.report.model.run import Run
 from mcpace.report.table import Table
-from mcpace.report.words.answers import cost_words, ratio_words
+from mcpace.report.words.answers import LONGEST_NAME, NANOS, Row, cost_words, name_of, ratio_words, rows_of
 from mcpace.report.words.quantities import clean, count, duration, ratio_figure, size
 
 MOST_ON_TERMINAL, MOST_ON_PAGE = 20, 200
-LONGEST_NAME = 60
 LONGEST_REASON = 200
 LONGEST_CELL, SHORTEST_CELL = 40, 8
 ROOM = 76
 """Width that the cells of a user's statement share."""
-NANOS = 1e9
 
 COST_HEADINGS = {
     "recordings": "recordings",
@@ -26,8 +24,6 @@ COST_HEADINGS = {
     "per_call_ns": "a call",
     "requests": "requests",
 }
-
-Row = Mapping[str, Cell]
 
 
 @dataclass(frozen=True)
@@ -95,16 +91,6 @@ def answer_tables(run: Run, *, is_page: bool) -> Iterator[Table]:
         yield Table("Recordings that could not be read", ("", ""), unread, notes=notes, has_remarks=True)
 
 
-def rows_of(answer: Answer) -> list[Row]:
-    """The rows of an answer, by column."""
-    return [dict(zip(answer.columns, row, strict=False)) for row in answer.rows]
-
-
-def name_of(row: Row, names: tuple[str, ...]) -> str:
-    """The name of a row: ``github search_issues``."""
-    return clean(" ".join(clean(row[name], LONGEST_NAME) for name in names if row.get(name) is not None), LONGEST_NAME)
-
-
 def since_words(answer: Answer) -> str:
     """``since 2026-11-20``; the time of day where it is not midnight."""
     day, _, time = clean(answer.since, 40).removesuffix("Z").partition("T")
@@ -147,7 +133,7 @@ def _slower_tables(answer: Answer, most: int) -> Iterator[Table]:
         for row in own[:most]:
             figures = [cell(column, row.get(column)) for column in ("since", "before_ns", "since_ns")]
             changes = [ratio_words(row), _interval(row), cell("", row.get("verdict"))]
-            rows.append((name_of(row, ("source", "request")), *figures, *changes))
+            rows.append((name_of(row), *figures, *changes))
         level = f"{100 * (answer.confidence or 0):.0f} % interval"
         columns = ("", "replies", "before", "since", "ratio", level, "")
         notes = _more(answer, most, len(own))

@@ -17,6 +17,7 @@ from mcpace.lab.explain.folder_run import Summarizers, explain_folder
 from mcpace.lab.explain.recording_run import explain_recording
 from mcpace.lab.explain.recording_summary import summarize_recording
 from mcpace.lab.progress import Silent
+from mcpace.report.words.answers import sentences
 from support.commands import end, start_command
 from support.commands import run as mcpace
 
@@ -55,7 +56,7 @@ def test_each_recording_has_a_row_and_all_findings_are_summed(folder: Path, tmp_
         assert row["calls"] == len(trials)
         assert row["p50_ns"] == (round(trials[0] * 1e9) if trials else None)
         codes = {finding.code: finding.total_requests for case in cases for finding in case.findings}
-        assert (row["code"], row["requests"]) == (next(iter(codes)), codes[row["code"]]) if codes else (None, None)
+        assert (row["code"], row["requests"]) == next(iter(codes.items()), (None, None))
     [loop] = found["costs"]
     assert (loop["code"], loop["recordings"]) == ("get-loop", 2)
     assert loop["requests"] == 2 * by_name["loop.jsonl"]["requests"] > 0
@@ -99,6 +100,26 @@ def test_the_tables_fit_on_80_columns_and_a_finding_sets_the_exit_code(folder: P
     assert mcpace("explain", folder, "--fail-on", "client-time-out", folder=tmp_path).code == 0
 
 
+def test_recordings_that_were_cut_off_and_rows_that_were_left_out_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        path = looping(tmp_path / f"{name}.jsonl")
+        if name == "c":
+            path.write_bytes(path.read_bytes()[:-20])
+    run = explain_folder(tmp_path, Silent())
+    assert sentences(run)[0] == "3 recordings with 0 calls explained. 1 recording was cut off."
+    monkeypatch.setattr(folder_run, "MOST_ROWS", 2)
+    assert sentences(explain_folder(tmp_path, Silent()))[0].startswith("More than 2 recordings with ")
+
+
+def test_a_long_path_does_not_displace_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / ("d" * 200) / ("e" * 200) / "none.jsonl"
+    with Summarizers(1) as summarizers:
+        [summary] = summarizers.summarize([path])
+    assert summary["error"].startswith("No such file")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -134,7 +155,7 @@ def test_a_process_that_dies_takes_one_recording_with_it(
     monkeypatch.setattr(folder_run, "PROGRAM", [folder_run.PROGRAM[0], str(tmp_path / "dying.py")])
     run = explain_folder(folder, Silent())
     assert [(one.name, one.reason) for one in run.unread] == [
-        ("loop.jsonl", "the process that read it ended with exit code -9")
+        ("loop.jsonl", "the process that read it was ended by SIGKILL")
     ]
     assert len(run.answers[0].rows) == 4
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
 import random
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from datetime import timedelta
@@ -18,7 +20,8 @@ from typing import Any
 import pytest
 from test_export_tables import written
 
-from support.commands import Ended
+from mcpace.lab.errors import UsageProblem
+from support.commands import COMMAND, LIMIT_S, Ended
 from support.commands import run as mcpace
 from support.exported_tables import FIRST, exchange, write_table
 
@@ -151,6 +154,29 @@ def test_csv_has_the_rows_without_control_characters(folder: Path) -> None:
     assert first == {"day": "2026-11-01", "name": "search", "n": "40"}
 
 
+def test_a_formula_in_csv_is_text(folder: Path) -> None:
+    sql = "SELECT unnest(['=1+1', '+1', '-1', '@SUM(1)', chr(9) || '=1', '1=1']) AS text, -1 AS number"
+    found = list(csv.reader(io.StringIO(ask(folder, "--sql", sql, "--csv").stdout)))[1:]
+    assert found == [[text, "-1"] for text in ("'=1+1", "'+1", "'-1", "'@SUM(1)", "'=1", "1=1")]
+
+
+def test_a_closed_stdout_is_no_failure(folder: Path) -> None:
+    for words in (("latency",), ("latency", "--csv"), ("--sql", "SELECT range FROM range(1000000)", "--csv")):
+        command = [*COMMAND, "query", "tables", *words]
+        closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+        done = subprocess.run(closed, cwd=folder, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stderr is not None and process.stdout.read(5)
+            process.stdout.close()
+            assert (process.stderr.read(), process.wait(LIMIT_S)) == (b"", 0)
+
+
+def test_keys_of_maps_are_text(folder: Path) -> None:
+    sql = "SELECT MAP {'2026-11-01'::DATE: [MAP {1.5: 'x'::BLOB}]} AS m"
+    assert rows(folder, "--sql", sql) == [{"m": '{"2026-11-01": [{"1.5": "b\'x\'"}]}'}]
+
+
 def test_sql_reads_the_tables_with_their_documented_types(folder: Path) -> None:
     [row] = rows(
         folder,
@@ -179,15 +205,16 @@ def test_sql_prints_no_more_rows_than_it_says(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "sentence"),
     [
-        ("SELECT * FROM read_csv('/etc/passwd')", "file system operations are disabled"),
-        ("SELECT * FROM read_text('/etc/passwd')", "file system operations are disabled"),
-        ("SELECT * FROM glob('/etc/*')", "file system operations are disabled"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "cannot use the table function read_csv"),
+        ("SELECT 1 WHERE EXISTS (FROM READ_TEXT('/etc/passwd'))", "cannot use the table function read_text"),
         ("SELECT * FROM '/etc/passwd'", "does not exist"),
-        ("SELECT * FROM read_parquet('https://127.0.0.1:9/x.parquet')", "file system operations are disabled"),
+        ("SELECT * FROM '/etc/passwd.parquet'", "file system operations are disabled"),
         ("SELECT * FROM connection", "does not exist"),
         ("COPY (SELECT 1) TO 'stolen.csv'", "one SELECT"),
         ("EXPLAIN ANALYZE COPY (SELECT 1) TO 'stolen.csv'", "one SELECT"),
-        ("SELECT * FROM query('COPY (SELECT 1) TO ''stolen.csv''')", "Expected a single SELECT"),
+        ("SELECT * FROM query('COPY (SELECT 1) TO ''stolen.csv''')", "cannot use the table function query"),
+        ("WITH x AS (COPY (SELECT 1) TO 'stolen.csv') SELECT 1", "one SELECT"),
+        ("SELECT 1 FROM (WITH x AS (DELETE FROM calls RETURNING *) FROM x)", "one SELECT"),
         ("INSTALL httpfs", "one SELECT"),
         ("LOAD httpfs", "one SELECT"),
         ("ATTACH 'other.db'", "one SELECT"),
@@ -199,6 +226,8 @@ def test_sql_prints_no_more_rows_than_it_says(folder: Path) -> None:
         ("SELEC 1", "syntax error"),
         ("SELECT nothing FROM calls", "not found"),
         ("SELECT * FROM callz", 'Did you mean "calls"'),
+        (f"SELECT {'+'.join('1' * 900)}", "nested too deeply"),
+        ("SELECT '\udcff'", "must be UTF-8 text"),
     ],
 )
 def test_a_statement_reads_the_tables_and_nothing_else(sql: str, sentence: str, folder: Path) -> None:
@@ -206,6 +235,39 @@ def test_a_statement_reads_the_tables_and_nothing_else(sql: str, sentence: str, 
     assert (ended.code, ended.stdout) == (2, "")
     assert ended.sentence().startswith("--sql") and sentence in ended.sentence()
     assert sorted(one.name for one in folder.iterdir()) == ["tables"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH x AS MATERIALIZED ({copy}) SELECT * FROM x",
+        "SELECT * FROM query('WITH x AS ({copy_text}) SELECT * FROM x')",
+        "SELECT * FROM system.main.\"JSON_Execute_Serialized_SQL\"('{tree}')",
+    ],
+)
+def test_a_statement_does_not_write_the_files_of_the_tables(sql: str, folder: Path, tmp_path: Path) -> None:
+    import duckdb
+
+    file = damaged(folder, tmp_path)
+    held = file.read_bytes()
+    copy = f"COPY (SELECT 1) TO '{file}' (FORMAT csv, USE_TMP_FILE false)"
+    with duckdb.connect() as other:
+        [tree] = other.execute("SELECT json_serialize_sql(?)", [f"WITH x AS ({copy}) FROM x"]).fetchone() or [""]
+    text = sql.format(copy=copy, copy_text=copy.replace("'", "''"), tree=tree.replace("'", "''"))
+    ended = mcpace("query", "tables", "--sql", text, folder=tmp_path)
+    assert (ended.code, ended.stdout) == (2, "") and ended.sentence()
+    assert file.read_bytes() == held
+
+
+def test_statements_that_read_are_allowed(folder: Path) -> None:
+    for sql, found in (
+        ("SHOW TABLES", 4),
+        ("SUMMARIZE calls", 18),
+        ("SELECT r.range, u FROM range(3) r, unnest([1, 2]) x(u)", 6),
+        ("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 3) FROM t UNION SELECT 9", 4),
+        ('SELECT key FROM json_each(\'{"a": "COPY_NODE"}\')', 1),
+    ):
+        assert len(rows(folder, "--sql", sql)) == found, sql
 
 
 def test_duckdb_itself_refuses_to_write_and_to_change_its_configuration(folder: Path) -> None:
@@ -219,6 +281,9 @@ def test_duckdb_itself_refuses_to_write_and_to_change_its_configuration(folder: 
         assert tables.rows("SELECT current_setting('python_enable_replacements')") == [(False,)]
         for statement, sentence in (
             (f"COPY (SELECT 1) TO '{folder}/stolen.csv'", "disabled by configuration"),
+            ("SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration"),
+            ("SELECT * FROM glob('/etc/*')", "disabled by configuration"),
+            ("SELECT * FROM read_parquet('https://127.0.0.1:9/x.parquet')", "disabled by configuration"),
             ("INSTALL httpfs", "disabled"),
             ("LOAD httpfs", "disabled"),
             ("SET enable_external_access = true", "locked"),
@@ -267,12 +332,22 @@ def test_ctrl_c_ends_a_statement(folder: Path) -> None:
         (("tables", "--sql", "SELECT 1", "--since", "7d"), "write them into the statement"),
         (("tables", "--csv"), "--csv takes one question"),
         (("tables", "latency", "--csv", "--json"), "leave out --json"),
+        (("tables", "latency", "--source", "\udcff"), "--source must be UTF-8 text"),
+        (("day=2026-11-01",), "has = in its path"),
+        (("linked",), "linked has no tables"),
     ],
 )
 def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "tables").symlink_to(folder / "tables")
+    shutil.copytree(folder / "tables" / "findings", tmp_path / "day=2026-11-01" / "findings")
+    # Links within the folder are not followed.
+    (tmp_path / "linked" / "exchanges").mkdir(parents=True)
+    (tmp_path / "linked" / "exchanges" / "day=2026-11-01").symlink_to(
+        folder / "tables" / "exchanges" / "day=2026-11-01"
+    )
+    (tmp_path / "linked" / "findings").symlink_to(folder / "tables" / "findings")
     ended = mcpace("query", *words, folder=tmp_path)
     assert (ended.code, ended.stdout) == (2, "")
     assert sentence in ended.sentence()
@@ -291,6 +366,26 @@ def test_a_truncated_file_is_named(folder: Path, tmp_path: Path) -> None:
     ended = mcpace("query", "tables", folder=tmp_path)
     assert (ended.code, ended.stdout) == (2, "")
     assert str(file) in ended.sentence() and "is no whole Parquet file: export its recording again" in ended.sentence()
+
+
+def test_places_that_cannot_be_read_are_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcpace.lab.tables.read import open_tables
+
+    file = damaged(folder, tmp_path)
+    file.write_bytes(file.read_bytes()[:-20])
+
+    def refuse(place: object, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(place))
+
+    tables = str(tmp_path / "tables")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refuse)
+        with pytest.raises(UsageProblem, match=f"cannot read {file}: Permission denied"), open_tables(tables, 1.0):
+            pass
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda place: (refuse if "day=" in str(place) else scandir)(place))
+    with pytest.raises(UsageProblem, match=r"cannot read .*day=.*: Permission denied"), open_tables(tables, 1.0):
+        pass
 
 
 def test_damaged_pages_are_one_sentence(folder: Path, tmp_path: Path) -> None:

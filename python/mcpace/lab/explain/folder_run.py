@@ -19,6 +19,7 @@ from typing import Any
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import is_unicode
 from mcpace.lab.machine import new_run
+from mcpace.lab.processes.adapter_process import signal_name
 from mcpace.lab.progress import Progress
 from mcpace.lab.recording_files import find_recordings
 from mcpace.report.model.answer import Answer, Cell, UnreadRecording
@@ -51,8 +52,7 @@ def explain_folder(folder: Path, progress: Progress) -> Run:
             name = str(path.relative_to(folder))
             progress.step(name)
             if "error" in summary:
-                reason = summary["error"].replace(str(path), "").removeprefix("cannot read : ").strip(": ")
-                run.unread.append(UnreadRecording(name=_text(name), reason=reason))
+                run.unread.append(UnreadRecording(name=_text(name), reason=summary["error"]))
                 continue
             found = summary["findings"]
             for code, *figures in found:
@@ -140,7 +140,9 @@ class Summarizers:
             summary: dict[str, Any] = json.loads(line)
             return summary
         self._own.child = None
-        return {"error": f"the process that read it ended with exit code {child.wait()}"}
+        code = child.wait()
+        end = f"ended with exit code {code}" if code >= 0 else f"was ended by {signal_name(-code)}"
+        return {"error": f"the process that read it {end}"}
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._lock:

@@ -61,10 +61,12 @@ def _operations(explained: _core.Explained) -> tuple[int, str | None, int | None
 def main() -> None:
     """Answers each line of stdin."""
     for line in sys.stdin.buffer:
+        path = json.loads(line)
         try:
-            answer = summarize_recording(json.loads(line))
+            answer = summarize_recording(path)
         except (_core.Problem, OSError, UnicodeError) as problem:
-            answer = {"error": str(problem)[:LONGEST_REASON]}
+            reason = str(problem).replace(path, "").removeprefix("cannot read : ").strip(": ")
+            answer = {"error": reason[:LONGEST_REASON]}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

@@ -261,6 +261,17 @@ def plain_cell(value: Any) -> Cell:
         case datetime() if value.tzinfo is not None:
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case dict() | list() | tuple():
-            return json.dumps(value, default=str, ensure_ascii=False)[:LONGEST_CELL]
+            return json.dumps(_with_text_keys(value), default=str, ensure_ascii=False)[:LONGEST_CELL]
         case _:
             return str(value)[:LONGEST_CELL]
+
+
+def _with_text_keys(value: Any) -> Any:
+    """A nested value whose maps have texts as keys, as JSON needs."""
+    match value:
+        case dict():
+            return {str(key): _with_text_keys(held) for key, held in value.items()}
+        case list() | tuple():
+            return [_with_text_keys(one) for one in value]
+        case _:
+            return value

@@ -2,12 +2,14 @@
 
 Design constraint: SQL of a user reads the tables and nothing else. After the views exist, DuckDB opens only the files
 of the tables, loads no extension, and its configuration is locked. Only statements that read are run: DuckDB lets a
-statement such as COPY write the files that it may read.
+statement such as COPY, which may be a part of a SELECT, write the files that it may read. A statement's parts are those
+of DuckDB's own parser.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -19,7 +21,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.files import is_unicode
+from mcpace.lab.files import files_below, is_unicode
 from mcpace.lab.tables.schema import PARTITIONS, SQL_TYPES, TABLES, VERSION, VERSION_KEY
 
 MEMORY = "800MB"
@@ -27,7 +29,12 @@ MEMORY = "800MB"
 ROWS_AT_ONCE = 1_000
 LONGEST_REASON = 300
 INTERRUPT_EVERY_S = 0.05
+READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+"""Queries within a statement that read. Others, such as ``COPY_QUERY_NODE``, write."""
+TABLE_FUNCTIONS = ("generate_series", "json_each", "json_tree", "range", "repeat", "unnest")
+"""Functions that a statement may use as tables. Others read files, or run a statement that is given as text."""
 Result = TypeVar("Result")
+ONE_SELECT = f"--sql takes one SELECT over the tables {', '.join(TABLES)}"
 CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -61,7 +68,11 @@ class Tables:
         Raises :class:`UsageProblem` for anything but one statement that reads the tables, and :class:`LabError` where
         it takes longer than the limit.
         """
-        statement = _reading_statement(sql)
+        statement = _only_statement(sql)
+        [(tree,)] = self._run(
+            lambda: self.connection.execute("SELECT json_serialize_sql(?)", [statement.query]).fetchall(), "--sql: "
+        )
+        _check_reads_only(tree)
         cursor = self._run(lambda: self.connection.execute(statement), "--sql: ")
         return [str(column[0]) for column in cursor.description or ()], self._fetch(cursor, "--sql: ")
 
@@ -84,7 +95,8 @@ class Tables:
                 ) from error
             except duckdb.OutOfMemoryException as error:
                 raise LabError(
-                    f"{prefix}the question needs more than {MEMORY} of memory: ask about less time"
+                    f"{prefix}the question needs more than {MEMORY} of memory, or more room than the temporary folder "
+                    "(TMPDIR) has: ask about less time"
                 ) from error
             except duckdb.Error as error:
                 raise UsageProblem(f"{prefix}{_reason(error)}") from error
@@ -118,7 +130,7 @@ def open_tables(folder: str, timeout_s: float) -> Iterator[Tables]:
 
 
 def _find_files(folder: str) -> dict[str, list[str]]:
-    """The files of each table. Links are not followed."""
+    """The files of each table: ``TABLE/day=…/source=…/NAME.parquet``. Links within the folder are not followed."""
     if "://" in folder:
         raise UsageProblem(
             "mcpace query reads folders of this machine: copy the tables from the store, and name their folder"
@@ -127,20 +139,26 @@ def _find_files(folder: str) -> dict[str, list[str]]:
     if not root.is_dir():
         raise UsageProblem(f"{folder} is {'no folder' if root.exists() else 'not there'}: name a folder of tables")
     root = root.resolve()
-    found = {
-        table: sorted(
-            str(path)
-            for path in (root / table).glob("day=*/source=*/*.parquet")
-            if not path.name.startswith(".") and path.is_file() and not path.is_symlink()
+    if "=" in str(root):
+        raise UsageProblem(
+            f"{root} has = in its path, which DuckDB takes for a column as in day=2026-11-26: move the tables"
         )
-        for table in TABLES
-    }
+    found = {table: sorted(_table_files(root / table)) for table in TABLES}
     if not any(found.values()):
         raise UsageProblem(f"{folder} has no tables: mcpace export RECORDING --parquet {folder} writes them")
     unusable = next((path for paths in found.values() for path in paths if not is_unicode(path)), None)
     if unusable is not None:
         raise UsageProblem(f"cannot read {unusable!r}: the path of a table must be UTF-8 text")
     return found
+
+
+def _table_files(folder: Path) -> Iterator[str]:
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    for path in files_below(folder, (".parquet",)):
+        match path.relative_to(folder).parts:
+            case [day, source, name] if day.startswith("day=") and source.startswith("source=") and name[0] != ".":
+                yield str(path)
 
 
 def _check_files(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> None:
@@ -153,6 +171,7 @@ def _check_files(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> Non
             try:
                 versions |= _versions(connection, [path])
             except duckdb.Error as error:
+                _check_readable(path)
                 raise UsageProblem(
                     f"{path} is no whole Parquet file: export its recording again, or delete the file"
                 ) from error
@@ -164,6 +183,13 @@ def _check_files(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> Non
             raise UsageProblem(
                 f"{path} has version {version[:9]} of the schema, and this mcpace reads up to {VERSION}: update mcpace"
             )
+
+
+def _check_readable(path: str) -> None:
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        raise UsageProblem(f"cannot read {path}: {error.strerror}") from error
 
 
 def _versions(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> dict[str, str]:
@@ -191,14 +217,42 @@ def _view(connection: duckdb.DuckDBPyConnection, table: str, paths: list[str]) -
     return f"SELECT *{missing} FROM {read}"
 
 
-def _reading_statement(sql: str) -> duckdb.Statement:
+def _only_statement(sql: str) -> duckdb.Statement:
+    if not is_unicode(sql):
+        raise UsageProblem("--sql must be UTF-8 text")
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as error:
         raise UsageProblem(f"--sql: {_reason(error)}") from error
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise UsageProblem(f"--sql takes one SELECT over the tables {', '.join(TABLES)}")
+        raise UsageProblem(ONE_SELECT)
     return statements[0]
+
+
+def _check_reads_only(tree: str) -> None:
+    """Raises :class:`UsageProblem` for a statement with a part that writes or with a table function that is not in
+    :data:`TABLE_FUNCTIONS`. ``tree``: the statement as DuckDB's ``json_serialize_sql`` describes it."""
+    nodes: list[dict[str, Any]] = []
+
+    def keep(node: dict[str, Any]) -> dict[str, Any]:
+        nodes.append(node)
+        return node
+
+    try:
+        whole = json.loads(tree, object_hook=keep)
+    except RecursionError as error:
+        raise UsageProblem("--sql: the statement is nested too deeply") from error
+    kinds = {kind for node in nodes if isinstance(kind := node.get("type"), str) and kind.endswith("_NODE")}
+    if whole["error"] or not kinds <= READING_NODES:
+        raise UsageProblem(ONE_SELECT)
+    for node in nodes:
+        if node.get("type") == "TABLE_FUNCTION":
+            name = node["function"]["function_name"]
+            if name not in TABLE_FUNCTIONS:
+                raise UsageProblem(
+                    f"--sql cannot use the table function {name}: a statement reads {', '.join(TABLES)}, and may use "
+                    f"{', '.join(TABLE_FUNCTIONS)}"
+                )
 
 
 def _escaped(paths: list[str]) -> str:

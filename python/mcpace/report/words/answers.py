@@ -27,7 +27,8 @@ def sentences(run: Run) -> list[str]:
 
 
 def _sentence(answer: Answer) -> str:
-    rows = [dict(zip(answer.columns, row, strict=False)) for row in answer.rows]
+    rows = rows_of(answer)
+    more = "More than " if answer.is_cut else ""
     match answer.question:
         case "latency":
             return _latency_sentence(rows)
@@ -39,21 +40,23 @@ def _sentence(answer: Answer) -> str:
             return _dependency_sentence(rows)
         case "recordings":
             calls = sum(value for row in rows if isinstance(value := row.get("calls"), int))
-            return f"{count(len(rows), 'recording')} with {count(calls, 'call')} explained."
+            cut_off = sum(row.get("is_cut_off") is True for row in rows)
+            ends = f" {count(cut_off, 'recording was', 'recordings were')} cut off." if cut_off else ""
+            return f"{more}{count(len(rows), 'recording')} with {count(calls, 'call')} explained.{ends}"
         case "sql":
-            return f"{'More than ' if answer.is_cut else ''}{count(len(rows), 'row')}."
+            return f"{more}{count(len(rows), 'row')}."
 
 
 def _latency_sentence(rows: Sequence[Row]) -> str:
     if not rows:
         return "The tables have no requests in this time."
     row = rows[0]
-    return f"Most time is in {_name(row)}: {_number(row, 'requests', 'request')}, p50 {_time(row, 'p50_ns')}."
+    return f"Most time is in {name_of(row)}: {_number(row, 'requests', 'request')}, p50 {_time(row, 'p50_ns')}."
 
 
 def _slower_sentence(rows: Sequence[Row]) -> str:
-    slower = {_name(row): row for row in reversed(rows) if row.get("verdict") == "slower"}
-    compared = len({_name(row) for row in rows if row.get("low") is not None})
+    slower = {name_of(row): row for row in reversed(rows) if row.get("verdict") == "slower"}
+    compared = len({name_of(row) for row in rows if row.get("low") is not None})
     if not rows:
         return "No request has replies both before and since."
     if not slower:
@@ -75,6 +78,17 @@ def _cost_sentence(rows: Sequence[Row]) -> str:
     return f"The costliest finding is {clean(row.get('code'), LONGEST_NAME)}: {cost_words(row)}{where}."
 
 
+def rows_of(answer: Answer) -> list[Row]:
+    """The rows of an answer, by column."""
+    return [dict(zip(answer.columns, row, strict=False)) for row in answer.rows]
+
+
+def name_of(row: Row, columns: Sequence[str] = ("source", "request")) -> str:
+    """The name of a row: ``github search_issues``."""
+    parts = [clean(row[column], LONGEST_NAME) for column in columns if row.get(column) is not None]
+    return clean(" ".join(parts), LONGEST_NAME)
+
+
 def cost_words(row: Mapping[str, Cell]) -> str:
     """The time that a finding costs; the requests where it costs no time."""
     requests = row.get("requests")
@@ -88,11 +102,6 @@ def _dependency_sentence(rows: Sequence[Row]) -> str:
         return "No dependency was seen."
     name = clean(rows[0].get("name"), LONGEST_NAME)
     return f"Tools wait longest for {name}: {_time(rows[0], 'waiting_ns')}."
-
-
-def _name(row: Row) -> str:
-    parts = [clean(row[column], LONGEST_NAME) for column in ("source", "request") if row.get(column) is not None]
-    return clean(" ".join(parts), LONGEST_NAME)
 
 
 def _number(row: Row, column: str, one: str) -> str:

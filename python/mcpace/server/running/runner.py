@@ -147,7 +147,7 @@ def _with_effective_settings(
     if settings.metrics_port is not None:
         from mcpace.server.telemetry import serve_metrics
 
-        serve_metrics(settings.host, settings.metrics_port + number - 1)
+        serve_metrics(Address.resolved(settings.metrics_host, settings.metrics_port + number - 1))
     try:
         prepared = make()
     except _core.EnvironmentProblem as problem:

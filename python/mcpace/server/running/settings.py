@@ -19,6 +19,7 @@ LogLevel = Literal["critical", "error", "warning", "info", "debug"]
 LOG_LEVELS: tuple[LogLevel, ...] = ("critical", "error", "warning", "info", "debug")
 MOST_WORKERS = 256
 GRACE_S = 10.0
+METRICS_HOST = "127.0.0.1"
 MOST_PREFIX = 64
 _UNNAMED = ("mcp-server", "FastMCP")
 """Names of servers without a given name, in mcpace and in the official SDK."""
@@ -75,7 +76,9 @@ class Settings:
     session_life_s: float | None = None
     """Lifetime of a session, however much it is used."""
     metrics_port: int | None = None
-    """Port of Prometheus' metrics at ``host``; each further worker has the next one."""
+    """Port of Prometheus' metrics; each further worker has the next one."""
+    metrics_host: str = METRICS_HOST
+    """Address of these ports. The metrics need no token, so it is not ``host``."""
     quiet: bool = False
     """No start message. Warnings and errors are still printed."""
     reload: bool = False
@@ -96,10 +99,13 @@ class Settings:
             raise UsageProblem(
                 f"there is no port {self.metrics_port} for the metrics of each worker: choose a lower one"
             )
-        if self.metrics_port is not None and self.metrics_port == self.port and self.is_http:
-            raise UsageProblem(f"port {self.port} is the server's own: give --metrics-port another")
         if not 1 <= self.workers <= MOST_WORKERS:
             raise UsageProblem(f"{self.workers} workers can't be: 1 to {MOST_WORKERS}")
+        if self.metrics_port is not None and self.is_http and 0 <= self.port - self.metrics_port < self.workers:
+            raise UsageProblem(
+                f"port {self.port} is the server's own, and the metrics of each worker take a port: choose another "
+                "--metrics-port"
+            )
         if not self.path.startswith("/"):
             raise UsageProblem(f"the path {self.path!r} doesn't begin with a slash: write /{self.path}")
         if not (_PATH.fullmatch(self.path) and "//" not in self.path):

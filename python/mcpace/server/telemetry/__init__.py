@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 if TYPE_CHECKING:
     from mcpace import _core
     from mcpace.server.core.registry import Registry
+    from mcpace.server.running.addresses import Address
     from mcpace.server.telemetry.prometheus import PrometheusDurations
 
 SpanNames = Literal["conventions", "dotted"]
@@ -54,7 +55,7 @@ def observe(core: _core.Server, registry: Registry | None = None) -> None:
         start_recorder(core, span_names(), registry, next(iter(_durations), None), is_traced=is_traced)
 
 
-def serve_metrics(host: str, port: int) -> None:
+def serve_metrics(address: Address) -> None:
     """Serves the metrics of this process's servers to Prometheus. The servers are made afterwards.
 
     Raises :class:`SetupProblem` where the port is in use, or a package is missing.
@@ -67,14 +68,14 @@ def serve_metrics(host: str, port: int) -> None:
         raise SetupProblem(
             f"--metrics-port needs {error.name}, which is not installed: pip install 'mcpace[otel]'"
         ) from error
-    durations = PrometheusDurations()
+    if not _durations:
+        _durations.append(PrometheusDurations())
     try:
-        durations.listen(host, port)
+        _durations[0].listen(address)
     except OSError as error:
         raise SetupProblem(
-            f"cannot serve metrics at {host}:{port} ({error.strerror}): choose another --metrics-port"
+            f"cannot serve metrics at {address} ({error.strerror}): choose another --metrics-port or --metrics-host"
         ) from error
-    _durations.append(durations)
 
 
 def observe_metrics(core: _core.Server) -> None:
