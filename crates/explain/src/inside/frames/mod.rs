@@ -194,6 +194,14 @@ fn installed_call(stack: &[StackCall<'_>]) -> Option<usize> {
     stack.iter().position(|call| origin_of(call.file) == Origin::Library(package))
 }
 
+/// The innermost library that the server's own code calls, without frameworks and the instrumentation.
+pub(crate) fn called_library<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
+    stack[..own_call(stack)?].iter().find_map(|call| match origin_of(call.file) {
+        Origin::Library(name) if !is_framework(name) && !is_instrumentation(name) => Some(name),
+        _ => None,
+    })
+}
+
 /// The package that the innermost calls work for: code of the language itself works for what called it. A wrapper that reports
 /// a request stands between two others; it counts where it works for itself, as it does while classes are loaded. `None` is
 /// the author.
