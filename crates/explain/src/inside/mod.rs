@@ -382,8 +382,9 @@ fn merge_stretches<'v, 'a>(
             (_, None, Some((kind, name))) => Doing::Outside { kind, name, thread: None },
             (Some(blocking @ Doing::Waiting { blocks_loop: true, .. }), None, None) => blocking,
             (other, None, None) => match timer {
-                Some(timer) => {
-                    Doing::Outside { kind: DependencyKind::Timer, name: TIMER, thread: Some((timer.stack, false)) }
+                Some(ToolTimer { stack, blocks_loop: true, .. }) => Doing::Waiting { stack, blocks_loop: true },
+                Some(ToolTimer { stack, .. }) => {
+                    Doing::Outside { kind: DependencyKind::Timer, name: TIMER, thread: Some((stack, false)) }
                 }
                 None => other.unwrap_or(Doing::Unknown),
             },

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use mcpace_record::Nanos;
 
-use super::frames::own_call;
+use super::frames::{own_call, sleeps_in_event_loop};
 use crate::view::{ProgramTimer, SampledStack, View};
 
 /// Name of all timers, among the dependencies that a tool waits for.
@@ -23,6 +23,8 @@ pub(crate) struct ToolTimer<'a> {
     pub(crate) to: Nanos,
     /// The stack that set it.
     pub(crate) stack: SampledStack<'a>,
+    /// Whether it holds the thread of the event loop.
+    pub(crate) blocks_loop: bool,
 }
 
 /// The timers that the code of a call between `from` and `to` waited for, by their beginning.
@@ -32,10 +34,9 @@ pub(super) fn timers_of_call<'a>(view: &View<'a>, from: Nanos, to: Nanos) -> Vec
     let setter = |timer: &ProgramTimer| (timer.pid, timer.stack);
     let background: HashSet<(u32, u32)> = near().filter(|timer| !is_within(timer)).map(setter).collect();
     let of_call = near().filter(|timer| is_within(timer) && !background.contains(&setter(timer)));
-    let timers = of_call.map(|timer| ToolTimer {
-        from: timer.from,
-        to: timer.to,
-        stack: view.inside.stacks[timer.stack as usize],
+    let timers = of_call.map(|timer| {
+        let stack = view.inside.stacks[timer.stack as usize];
+        ToolTimer { from: timer.from, to: timer.to, stack, blocks_loop: sleeps_in_event_loop(stack) }
     });
     timers.filter(|timer| own_call(timer.stack).is_some()).collect()
 }

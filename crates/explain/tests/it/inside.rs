@@ -51,7 +51,7 @@ const PANDAS: (&str, &str) = ("DataFrame.merge", "/v/site-packages/pandas/core/f
 
 const BUILDS: &[(&str, &str)] = &[CERTIFICATES, CLIENT, OWN, LOOP];
 const COMPUTES: &[(&str, &str)] = &[OWN, LOOP];
-pub(crate) const BLOCKS: &[(&str, &str)] = &[OWN, LOOP];
+const BLOCKS: &[(&str, &str)] = &[OWN, LOOP];
 const IDLE: &[(&str, &str)] = &[SELECT, LOOP];
 const SPANS_STACK: &[(&str, &str)] = &[SPANS_THREAD];
 

@@ -23,8 +23,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let Some((library, time)) = longest.filter(|(_, time)| tool.is_notable(time.sum)) else { continue };
         let Some((line, _)) = time.longest_line() else { continue };
         let timers = tool.calls.iter().map(|call| {
-            let same = call.timers.iter().filter(|timer| called_library(timer.stack) == library);
-            same.count() as u64
+            let waits = call.timers.iter().filter(|timer| !timer.blocks_loop);
+            waits.filter(|timer| called_library(timer.stack) == library).count() as u64
         });
         let context = TimerWait {
             tool: tool.tool.to_owned(),

@@ -137,6 +137,11 @@ pub(crate) fn runs_event_loop(stack: &[StackCall<'_>]) -> bool {
     }
 }
 
+/// Whether a stack that waits for a timer holds the thread of its event loop meanwhile.
+pub(crate) fn sleeps_in_event_loop(stack: &[StackCall<'_>]) -> bool {
+    stack.first().is_some_and(python::sleeps_in_thread) && runs_event_loop(stack)
+}
+
 /// Whether a running thread blocks its event loop: it calls a synchronous function that has an asynchronous counterpart.
 pub(crate) fn calls_synchronously(stack: &[StackCall<'_>]) -> bool {
     stack.iter().any(node::is_synchronous)

@@ -99,37 +99,45 @@ class Timers:
         self.stacks.open_file()
         self.numbers = {}
 
-    def note_wait(self, began: int, frame) -> None:
-        """The code of ``frame`` has waited since ``began`` for a timer that went off."""
+    def note_wait(self, function: str, began: int, frame) -> None:
+        """The code of ``frame`` has waited in ``function`` since ``began``, for a timer that went off."""
         now = time.perf_counter_ns()
         if now - began >= SHORTEST_TIMER_NS:
-            stack = self.stack_number(frame)
+            stack = self.stack_number(function, frame)
             if stack is not None:
                 self.times.add(began, now, stack)
 
-    def stack_number(self, frame):
-        """The number of the stack whose innermost call is ``frame``; ``None`` where there is no room for it."""
+    def stack_number(self, function: str, frame):
+        """The number of the stack in which ``frame`` called ``function``; ``None`` where there is no room for it."""
         calls = []
         while frame is not None and len(calls) < MOST_FRAMES:
             calls.append((frame.f_code, frame.f_lineno))
             frame = frame.f_back
-        key = tuple(calls)
+        key = (function, *calls)
         if key not in self.numbers:
             if len(self.numbers) >= MOST_STACKS:
                 return None
-            self.numbers[key] = self.stacks.add(stack_text(calls))
+            self.numbers[key] = self.stacks.add(stack_text(function, calls))
         return self.numbers[key]
 
 
-def stack_text(calls) -> bytes:
+def stack_text(function: str, calls) -> bytes:
     """Function, file and line of each call in JSON, without the outermost calls where all of them are too long."""
-    frames = [("sleep", __file__, 0)]
+    frames = [(function, __file__, 0)]
     frames += [(getattr(code, "co_qualname", code.co_name), code.co_filename, line) for code, line in calls]
     text = json.dumps(frames).encode()
     while len(text) > STACK.size:
         frames = frames[: len(frames) // 2]
         text = json.dumps(frames).encode()
     return text
+
+
+def sleep(watched, *seconds: float) -> None:
+    """Waits as ``time.sleep``, and notes that it did. Sampled stacks show the name of this function."""
+    began = time.perf_counter_ns()
+    watched.original(*seconds)
+    if seconds[0] > 0:
+        watched.timers.note_wait("sleep", began, sys._getframe(1))
 
 
 class WatchedSleep:
@@ -141,13 +149,6 @@ class WatchedSleep:
         self.original = original
         self.timers = timers
         functools.update_wrapper(self, original)
-
-    def sleep(self, *seconds: float) -> None:
-        """Waits, and notes that it did."""
-        began = time.perf_counter_ns()
-        self.original(*seconds)
-        if seconds[0] > 0:
-            self.timers.note_wait(began, sys._getframe(1))
 
     __call__ = sleep
 
@@ -179,14 +180,14 @@ def watch_timers() -> None:
     original = asyncio.sleep
 
     @functools.wraps(original)
-    async def sleep(delay, *rest, **named):
+    async def asyncio_sleep(delay, *rest, **named):
         began = time.perf_counter_ns()
         result = await original(delay, *rest, **named)
         if delay > 0:
-            timers.note_wait(began, sys._getframe(1))
+            timers.note_wait("asyncio.sleep", began, sys._getframe(1))
         return result
 
-    asyncio.sleep = asyncio.tasks.sleep = sleep
+    asyncio.sleep = asyncio.tasks.sleep = asyncio_sleep
     time.sleep = WatchedSleep(time.sleep, timers)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=timers.reopen_files)
