@@ -3,6 +3,9 @@
 //
 // Only timers that go off are reported. A time-out that is cleared, put off (`refresh`) or that does not keep the program
 // running (`unref`) guards other work, and is no wait.
+//
+// All timers are reported, or none any more. A loop in the background is known by its timer that runs when a call begins.
+// If such timers were missing, others of the loop would look like waits of the call.
 
 const Module = require('node:module');
 const timers = require('node:timers');
@@ -17,8 +20,9 @@ const MOST_FRAMES = 32;
 const MOST_STACKS = 1_000;
 const MOST_TIMERS = 10_000;
 
-/** Stacks are read while that has taken less than this part of the time. */
-const MOST_SHARE = 0.01;
+/** Stacks are read until that has taken more than this part of the time since the start, and some time besides. */
+const MOST_SHARE = 0.03;
+const FREE_US = 50_000;
 
 const nowUs = () => Number(process.hrtime.bigint() / 1000n);
 
@@ -28,6 +32,8 @@ class Timers {
   #fired = [];
   #startedUs = nowUs();
   #spentUs = 0;
+  #endReason = '';
+  isEnded = false;
 
   /** The moment and the stack at which `setter` was called. The stack is read when the timer goes off. */
   begin(setter) {
@@ -42,23 +48,33 @@ class Timers {
   /** Notes that the timer went off. */
   end(began) {
     const endedUs = nowUs();
-    if (this.#fired.length >= MOST_TIMERS || this.#spentUs > (endedUs - this.#startedUs) * MOST_SHARE) return;
+    if (this.isEnded) return;
     try {
-      const number = this.#stackNumber(readFrames(began));
-      if (number !== undefined) this.#fired.push([began.us, endedUs, number]);
+      this.#fired.push([began.us, endedUs, this.#stackNumber(readFrames(began))]);
     } catch {
-      // The program forbids a look at its stacks.
+      this.#stop('the program forbids a look at its stacks');
     }
     this.#spentUs += nowUs() - endedUs;
+    const most = FREE_US + (endedUs - this.#startedUs) * MOST_SHARE;
+    if (this.#spentUs > most || this.#fired.length >= MOST_TIMERS || this.#numbers.size > MOST_STACKS) {
+      this.#stop('the program sets too many');
+    }
+  }
+
+  #stop(why) {
+    this.isEnded = true;
+    this.#endReason = `later timers are left out: ${why}`;
   }
 
   *takeLines() {
+    if (this.#endReason) yield { missing: { source: 'stacks', reason: this.#endReason } };
+    this.#endReason = '';
     if (this.#fired.length > 0) yield { timers: this.#fired.splice(0), timerStacks: this.#stacks.splice(0) };
   }
 
   #stackNumber(frames) {
     const key = JSON.stringify(frames);
-    if (!this.#numbers.has(key) && this.#numbers.size < MOST_STACKS) {
+    if (!this.#numbers.has(key)) {
       this.#stacks.push([this.#numbers.size, frames]);
       this.#numbers.set(key, this.#numbers.size);
     }
@@ -66,7 +82,7 @@ class Timers {
   }
 }
 
-/** Function, file, line and column of each call, the innermost first. */
+/** Function, file, line and column of each call, the innermost first, without those of Node.js that lead there. */
 function readFrames(began) {
   const { prepareStackTrace } = Error;
   Error.prepareStackTrace = (_, sites) => sites;
@@ -76,7 +92,7 @@ function readFrames(began) {
     const isOfPromise = sites[1]?.isConstructor() && sites[1].getFunctionName() === 'Promise' && sites[2];
     return sites.slice(isOfPromise ? 2 : 0).map((site) => [
       site.getFunctionName() ?? '', site.getFileName() ?? '', site.getLineNumber() ?? 0, site.getColumnNumber() ?? 0,
-    ]);
+    ]).filter(([, file]) => !file.startsWith('node:internal/'));
   } finally {
     Error.prepareStackTrace = prepareStackTrace;
   }
@@ -92,7 +108,8 @@ function start(file) {
 
 function watchCallback(original, noted) {
   function setTimeout(callback, delay, ...values) {
-    if (typeof callback !== 'function' || !(delay >= SHORTEST_MS)) return original(callback, delay, ...values);
+    const isWatched = typeof callback === 'function' && delay >= SHORTEST_MS && !noted.isEnded;
+    if (!isWatched) return original(callback, delay, ...values);
     const began = noted.begin(setTimeout);
     const timer = original(function fire(...given) {
       if (timer.hasRef() && timer._idleStart === armed) noted.end(began);
@@ -107,7 +124,7 @@ function watchCallback(original, noted) {
 function watchPromise(original, noted) {
   function setTimeout(delay, value, options) {
     const waits = original(delay, value, options);
-    if (!(delay >= SHORTEST_MS) || options?.ref === false) return waits;
+    if (!(delay >= SHORTEST_MS) || options?.ref === false || noted.isEnded) return waits;
     const began = noted.begin(setTimeout);
     return waits.then((result) => {
       noted.end(began);

@@ -116,6 +116,8 @@ class Timers:
         key = (function, *calls)
         if key not in self.numbers:
             if len(self.numbers) >= MOST_STACKS:
+                # If some timers were missing, others of a loop in the background would look like waits of a call.
+                self.times.memory = None
                 return None
             self.numbers[key] = self.stacks.add(stack_text(function, calls))
         return self.numbers[key]
