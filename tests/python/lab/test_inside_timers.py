@@ -174,6 +174,31 @@ def test_timers_of_node_are_noted_with_the_stack_that_set_them(tmp_path: Path, m
     assert len([event for event in recording.events() if "timer-fired" in event["event"]]) == 6
 
 
+NODE_SETS_MANY = """
+const pause = () => new Promise((resolve) => setTimeout(resolve, 2));
+await Promise.all(Array.from({ length: 20_000 }, pause));
+async function late() { await pause(); }
+await late();
+"""
+
+
+@needs_node
+def test_a_program_of_node_that_sets_too_many_timers_reports_no_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_runtime, "ensure_overlay", lambda *_: "")
+    instrumentation = NodeInstrumentation(tmp_path, print)
+    (tmp_path / "server.mjs").write_text(NODE_SETS_MANY)
+    environment = {**os.environ, **dict(instrumentation.variables([])), "MCPACE_INSIDE_NODE_PACKAGES": ""}
+    subprocess.run(["node", str(tmp_path / "server.mjs")], env=environment, timeout=60, check=True)
+    [file] = (tmp_path / "node").iterdir()
+    program = read_program(file, EvidenceLimits())
+    assert program.missing == [("stacks", "Node.js: later timers are left out: the program sets too many")]
+    functions = {function for stack in program.waits.stacks.values() for function, _, _ in stack}
+    assert "pause" in functions
+    assert "late" not in functions
+
+
 def test_timers_of_node_are_read_as_far_as_they_make_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_evidence, "MOST_TIMERS", 2)
     frames = [["", "file:///srv/my%20server.mjs", 7, 3], ["forecast", "/srv/x.js", 1 << 40, -1]]
