@@ -298,6 +298,11 @@ class Recording:
         """
     def add_pauses(self, pid: int, pauses: list[tuple[int, int]]) -> None:
         """Adds pauses of a process's runtime for garbage collection: beginning and end of each, in nanoseconds."""
+    def add_timers(
+        self, pid: int, stacks: list[list[tuple[str, str, int]]], timers: list[tuple[int, int, int]]
+    ) -> None:
+        """Adds timers that a process's code waited for: when each was set and when it went off, in nanoseconds, and the
+        index of the stack that set it. Each stack is a list of frames (function, file, line), the innermost first."""
     def add_pool_work(self, pid: int, stretches: list[tuple[int, int, str]]) -> None:
         """Adds work that the runtime of a process's language did on threads of its own: beginning and end in
         nanoseconds, and name (``files``) of each stretch of time."""

@@ -379,7 +379,7 @@ export interface RepeatedDependencyCall {
   cause_ns?: number;
   dependency?: string;
   gain_ns?: number;
-  kind?: "http" | "database" | "other" | "connection" | "program" | "pool-work";
+  kind?: "http" | "database" | "other" | "connection" | "program" | "pool-work" | "timer";
   pattern?: string;
   requests?: number;
   server_ns?: number;
@@ -483,7 +483,7 @@ export interface SlowDependency {
   cause_ns?: number;
   dependency?: string;
   gain_ns?: number;
-  kind?: "http" | "database" | "other" | "connection" | "program" | "pool-work";
+  kind?: "http" | "database" | "other" | "connection" | "program" | "pool-work" | "timer";
   pattern?: string;
   requests?: number;
   server_ns?: number;
@@ -543,6 +543,19 @@ export interface ThreadPoolSaturation {
   longest_ns?: number;
 }
 
+/** Facts of ``timer-wait``. A tool waits for a timer that its own code, or a library that it calls, has set. */
+export interface TimerWait {
+  cause_ns?: number;
+  file?: string;
+  function?: string;
+  gain_ns?: number;
+  library?: string;
+  line?: number;
+  server_ns?: number;
+  timers?: number;
+  tool?: string;
+}
+
 /** Facts of ``transport-probing``. The client tries out which transport the server speaks, on every connect. */
 export interface TransportProbing {
   probes?: number;
@@ -596,6 +609,7 @@ export interface Contexts {
   "dependency-connection-per-call": DependencyConnectionPerCall;
   "pool-wait": PoolWait;
   "lock-wait": LockWait;
+  "timer-wait": TimerWait;
   "duplicate-request": DuplicateRequest;
   "retried-execution": RetriedExecution;
   "hidden-listing": HiddenListing;

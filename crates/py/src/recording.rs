@@ -21,6 +21,9 @@ use crate::problem::{EnvironmentProblem, UsageProblem};
 use crate::recording_files::{read_recording, read_together};
 use crate::runtime::run_detached;
 
+/// Function, file and line of a call in a stack.
+type FrameFields = (String, String, u32);
+
 /// Events of one recording, with the client program's own stamps added to them.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Recording {
@@ -35,6 +38,33 @@ impl Recording {
     pub(crate) fn lock_recording(&self) -> MutexGuard<'_, mcpace_record::Recording> {
         // A recording is only ever replaced whole, so a panic elsewhere can't have left it half changed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds events, each with the index of the stack that it names.
+    fn add_with_stacks(
+        &self,
+        py: Python<'_>,
+        stacks: Vec<Vec<FrameFields>>,
+        events: Vec<(u64, Event)>,
+    ) -> PyResult<()> {
+        let count = stacks.len() as u64;
+        if events.iter().any(|(stack, _)| *stack >= count) {
+            return Err(UsageProblem::new_err("an event names a stack that does not exist"));
+        }
+        let first = events.iter().map(|(_, event)| event.at).min().unwrap_or_default();
+        py.detach(|| {
+            let frames = |stack: Vec<FrameFields>| {
+                stack.into_iter().map(|(function, file, line)| StackFrame { function, file, line }).collect()
+            };
+            let seen = stacks.into_iter().enumerate().map(|(number, stack)| Event {
+                at: first,
+                kind: EventKind::StackSeen { stack: StackId(number as u64), frames: frames(stack) },
+            });
+            let events = seen.chain(events.into_iter().map(|(_, event)| event)).collect();
+            let head = RecordingHead::bare(Instrument::Client);
+            self.lock_recording().beside(mcpace_record::Recording::new(head, events));
+        });
+        Ok(())
     }
 }
 
@@ -204,30 +234,14 @@ impl Recording {
         &self,
         py: Python<'_>,
         pid: u32,
-        stacks: Vec<Vec<(String, String, u32)>>,
+        stacks: Vec<Vec<FrameFields>>,
         samples: Vec<(u64, u64, u64, bool)>,
     ) -> PyResult<()> {
-        let count = stacks.len() as u64;
-        if samples.iter().any(|(_, _, stack, _)| *stack >= count) {
-            return Err(UsageProblem::new_err("a sample names a stack that does not exist"));
-        }
-        let first = samples.iter().map(|sample| sample.0).min().unwrap_or(0);
-        py.detach(|| {
-            let frames = |stack: Vec<(String, String, u32)>| {
-                stack.into_iter().map(|(function, file, line)| StackFrame { function, file, line }).collect()
-            };
-            let seen = stacks.into_iter().enumerate().map(|(number, stack)| Event {
-                at: Nanos(first),
-                kind: EventKind::StackSeen { stack: StackId(number as u64), frames: frames(stack) },
-            });
-            let samples = samples.into_iter().map(|(at, thread, stack, running)| Event {
-                at: Nanos(at),
-                kind: EventKind::StackSample { pid, thread, stack: StackId(stack), running, lock: None },
-            });
-            let head = RecordingHead::bare(Instrument::Client);
-            self.lock_recording().beside(mcpace_record::Recording::new(head, seen.chain(samples).collect()));
-        });
-        Ok(())
+        let sampled = |(at, thread, stack, running)| Event {
+            at: Nanos(at),
+            kind: EventKind::StackSample { pid, thread, stack: StackId(stack), running, lock: None },
+        };
+        self.add_with_stacks(py, stacks, samples.into_iter().map(|sample| (sample.2, sampled(sample))).collect())
     }
 
     /// Adds pauses of a process's runtime for the collection of garbage: beginning and end of each, in nanoseconds.
@@ -238,6 +252,22 @@ impl Recording {
             kind: EventKind::RuntimePause { pid, cause, began: Nanos(began) },
         };
         self.lock_recording().add(pauses.into_iter().map(event).collect());
+    }
+
+    /// Adds timers that a process's code waited for: when each was set, when it went off, and the index of the stack that set
+    /// it. Each stack is a list of frames (function, file, line), the innermost first.
+    fn add_timers(
+        &self,
+        py: Python<'_>,
+        pid: u32,
+        stacks: Vec<Vec<FrameFields>>,
+        timers: Vec<(u64, u64, u64)>,
+    ) -> PyResult<()> {
+        let fired = |(began, ended, stack)| Event {
+            at: Nanos(ended),
+            kind: EventKind::TimerFired { pid, stack: StackId(stack), began: Nanos(began) },
+        };
+        self.add_with_stacks(py, stacks, timers.into_iter().map(|timer| (timer.2, fired(timer))).collect())
     }
 
     /// Adds work that the runtime of a process's language did on threads of its own: beginning, end and name of each.

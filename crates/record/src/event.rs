@@ -479,6 +479,15 @@ pub enum EventKind {
         /// When it began.
         began: Nanos,
     },
+    /// A timer that a program's code waited for went off now.
+    TimerFired {
+        /// The process.
+        pid: u32,
+        /// The stack that set it, seen before.
+        stack: StackId,
+        /// When it was set.
+        began: Nanos,
+    },
     /// The runtime of a program's language let the program go on after a pause.
     RuntimePause {
         /// The process.

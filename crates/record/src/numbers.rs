@@ -79,9 +79,9 @@ impl<'e> EventNumbers<'e> {
             | EventKind::ReplyEnd { ex, .. } => named.exchange = Some(&mut ex.0),
             EventKind::ServerTiming { ex, .. } => named.exchange = ex.as_mut().map(|ex| &mut ex.0),
             EventKind::CallStart { call, .. } | EventKind::CallEnd { call, .. } => named.call = Some(&mut call.0),
-            EventKind::StackSeen { stack, .. } | EventKind::StackSample { stack, .. } => {
-                named.stack = Some(&mut stack.0)
-            }
+            EventKind::StackSeen { stack, .. }
+            | EventKind::StackSample { stack, .. }
+            | EventKind::TimerFired { stack, .. } => named.stack = Some(&mut stack.0),
             EventKind::SocketOpened { socket, .. }
             | EventKind::SocketTraffic { socket, .. }
             | EventKind::SocketClosed { socket, .. } => named.socket = Some(&mut socket.0),

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from mcpace import _core
-from mcpace.lab.inside import python_runtime
+from mcpace.lab.inside import python_evidence, python_runtime
 from mcpace.lab.inside.evidence import InsideEvidence
 from mcpace.lab.inside.runtimes import Runtime, command_runtimes
 from mcpace.lab.inside.tool_time import tool_time
@@ -326,7 +326,7 @@ def test_collections_of_garbage_are_noted_by_each_process_that_forks(tmp_path: P
     before = time.monotonic_ns()
     environment = {"PYTHONPATH": str(python_runtime.START), "MCPACE_INSIDE_PAUSES": str(prefix)}
     pids = [int(pid) for pid in started(environment, "-c", COLLECTS).split()]
-    pauses = python_runtime.read_pauses(prefix)
+    pauses = python_evidence.read_pauses(prefix)
     assert sorted(pauses) == sorted(pids)
     for pid, fewest in zip(pids, (2, 1), strict=True):
         assert len(pauses[pid]) >= fewest
@@ -334,7 +334,7 @@ def test_collections_of_garbage_are_noted_by_each_process_that_forks(tmp_path: P
 
 
 def test_files_of_pauses_are_read_as_far_as_they_make_sense(tmp_path: Path) -> None:
-    backwards, forwards = python_runtime.PAUSE.pack(9, 3), python_runtime.PAUSE.pack(3, 9)
+    backwards, forwards = python_evidence.PAUSE.pack(9, 3), python_evidence.PAUSE.pack(3, 9)
     (tmp_path / "pauses-12").write_bytes(backwards + forwards + b"torn")
     (tmp_path / "pauses-none").write_bytes(forwards)
     (tmp_path / "pauses-13").write_bytes(b"")
@@ -344,7 +344,7 @@ def test_files_of_pauses_are_read_as_far_as_they_make_sense(tmp_path: Path) -> N
     (tmp_path / "pauses-15").symlink_to(tmp_path / "pauses-12")
     pipe = os.open(tmp_path / "pauses-14", os.O_RDWR)
     os.write(pipe, forwards)
-    assert python_runtime.read_pauses(tmp_path / "pauses") == {12: [(3, 9)]}
+    assert python_evidence.read_pauses(tmp_path / "pauses") == {12: [(3, 9)]}
     os.close(pipe)
 
 

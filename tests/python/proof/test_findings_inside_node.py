@@ -27,6 +27,7 @@ CASES = [
     ("derives", "blocking-call-in-event-loop", "derivesAsynchronously"),
     ("validates", "validation-cost", "keepsValidated"),
     ("reads", "blocking-call-in-event-loop", "readsAsynchronously"),
+    ("waits", "timer-wait", "listens"),
 ]
 """A way to work, the cause that it shows, and the advised change."""
 TRUE_IN_CHANGE = {"readsAsynchronously": {"gc-pauses"}}
@@ -75,3 +76,13 @@ def test_a_slow_dependency_of_node_is_named(server: NodeWeather) -> None:
     found = inside_codes(server.measured("slow"))
     assert set(found) == {"slow-dependency"}
     assert found["slow-dependency"]["pattern"] == "GET /slow"
+
+
+@pytest.mark.proof
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("way", "codes"), [("limits", {"slow-dependency"}), ("computes", set()), ("background", set())]
+)
+@patient
+def test_timers_that_no_call_of_node_waits_for_are_not_named(way: str, codes: set[str], server: NodeWeather) -> None:
+    assert set(inside_codes(server.measured(way))) == codes

@@ -75,6 +75,12 @@ def test_rows_without_time_are_left_out() -> None:
     assert split_rows(ToolTime(calls=1, server_s=0.0), 5) == []
 
 
+def test_a_wait_for_a_timer_is_one_row() -> None:
+    timer = DependencyWait(kind="timer", name="timer", requests=0, time_s=0.1)
+    rows = split_rows(ToolTime(calls=1, server_s=0.1, dependencies=[timer]), 5)
+    assert [(row.kind, row.words) for row in rows] == [("dependency", "waited for a timer")]
+
+
 def test_lines_name_the_file_below_the_working_directory() -> None:
     line = LineTime(file="tools/weather.py", line=13, function="f", callee="get", running_s=0.05, waiting_s=0.0)
     short = line.model_copy(update={"running_s": 1e-5})

@@ -140,6 +140,19 @@ def test_a_delayed_acknowledgement_of_a_recording_and_of_a_load_are_told_apart()
     assert not re.search(r"\d", findings.explanation_for(finding("delayed-ack", {})))
 
 
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"library": "tenacity", "file": "a.py"}, "tenacity waits before it tries again"),
+        ({"library": "throttler", "file": "a.py"}, "Let throttler wait for less"),
+        ({"file": "a.py"}, "asyncio.Event"),
+        ({"file": "a.mjs"}, "events.once"),
+    ],
+)
+def test_the_advice_about_a_timer_names_what_waits(facts: dict[str, str], said: str) -> None:
+    assert said in findings.advice_for("timer-wait", {**facts, "tool": "search", "gain_ns": 5_000_000})
+
+
 def test_an_unknown_code_is_shown_as_it_is() -> None:
     assert findings.title_for("gremlins") == "gremlins"
     assert findings.explanation_for(finding("gremlins", {}))

@@ -668,6 +668,18 @@ ROWS = (
         "none: the cause is in tools, not in SDKs",
     ),
     Row(
+        "timer-wait",
+        hand(
+            "inside_timers",
+            "a_tool_that_waits_for_a_timer_is_named_with_the_line_that_set_it",
+            "timers_in_the_background_are_no_waits_of_a_call",
+        ),
+        live("inside", "the_cause_inside_a_tool_is_named_and_its_control_is_not"),
+        None,
+        "none: the cause is in tools, not in SDKs",
+        (IN_NODE,),
+    ),
+    Row(
         "packet-loss",
         hand(
             "network",

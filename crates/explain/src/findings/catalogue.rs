@@ -212,6 +212,8 @@ causes! {
         PoolWait = "pool-wait" in Inside by inside::pool_wait::find;
         /// Calls of a tool wait for a lock, or for the interpreter, that other threads hold.
         LockWait = "lock-wait" in Inside by inside::lock_wait::find;
+        /// A tool waits for a timer that its own code, or a library that it calls, has set.
+        TimerWait = "timer-wait" in Inside by inside::timer_wait::find;
         /// A request is sent again though the first sending succeeded; the server executes it twice.
         DuplicateRequest = "duplicate-request" in HiddenWork by hidden_work::duplicate_request::find;
         /// A tool is called again with the same arguments while the first call may be running still.

@@ -153,6 +153,8 @@ closed! {
         RequestsReported,
         /// The runtime of the server's language reported its pauses.
         PausesReported,
+        /// The server's program reported each timer that went off.
+        TimersReported,
         /// Stacks show the library, and the quicker one was measured for one use of it.
         AlternativeMeasured,
         /// The kernel told of the connections of the server's program.
@@ -389,6 +391,8 @@ closed! {
         ImportAtStart,
         /// Turn the collector off for a run: it is wrong if calls take as long.
         CollectLess,
+        /// Let the timer go off sooner: it is wrong if calls take as long.
+        ShortenTimer,
         /// Keep the connection between calls: it is wrong if calls take as long.
         KeepConnection,
         /// Make the calls one at a time, each with one thread: it is wrong if they take as long.

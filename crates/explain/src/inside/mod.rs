@@ -14,6 +14,7 @@ pub(crate) mod frames;
 mod inside_sums;
 pub(crate) mod library_files;
 mod pool_waits;
+mod timer_waits;
 mod tool_time;
 mod warm_calls;
 
@@ -22,6 +23,7 @@ use mcpace_record::Nanos;
 use crate::view::{CLOCK_TOLERANCE, Exchange, HelperTime, ProgramSpan, SampledStack, SampledThread, SocketWait, View};
 use frames::{own_call, runs_event_loop};
 use pool_waits::is_at_work;
+use timer_waits::{TIMER, ToolTimer, timers_of_call};
 
 pub use crate::view::DependencyKind;
 pub(crate) use contention::{Contention, LockKind, ThreadWait, ToolPeriods, lock_wait_of, pool_wait_of};
@@ -53,6 +55,8 @@ pub(crate) struct ToolCall<'v, 'a> {
     pub(crate) stretches: Vec<Stretch<'v, 'a>>,
     /// Spans of dependencies that began within the call, by their beginning.
     pub(crate) spans: Vec<&'v ProgramSpan<'a>>,
+    /// Timers that its code set and that went off within the call, by their beginning.
+    pub(crate) timers: Vec<ToolTimer<'a>>,
     /// How many moments were sampled within the call.
     pub(crate) samples: u64,
     /// Whether it was alone at the server.
@@ -74,9 +78,9 @@ pub(crate) enum Doing<'v, 'a> {
     Running(SampledStack<'a>),
     /// It waited for a dependency. `blocked` is the stack of the event loop's thread where that thread waited as well.
     Dependency { span: &'v ProgramSpan<'a>, blocked: Option<SampledStack<'a>> },
-    /// No span covers the time, and it waited for an answer on a connection, or a helper worked: a program that it started, or
-    /// threads of its runtime. `thread` is the stack of a thread that waited within the tool, and whether that thread runs the
-    /// event loop.
+    /// No span covers the time, and it waited for an answer on a connection, a helper worked (a program that it started, or
+    /// threads of its runtime), or it waited for a timer. `thread` is the stack of a thread that waited within the tool, and
+    /// whether that thread runs the event loop; for a timer, the stack that set it.
     Outside { kind: DependencyKind, name: &'a str, thread: Option<(SampledStack<'a>, bool)> },
     /// A thread waited within the tool, and no span covers that. `blocks_loop` where that thread runs the event loop.
     Waiting { stack: SampledStack<'a>, blocks_loop: bool },
@@ -142,6 +146,7 @@ pub(crate) fn split_tool_calls<'v, 'a>(view: &'v View<'a>) -> ToolCalls<'v, 'a> 
         && evidence.samples.is_empty()
         && evidence.pauses.is_empty()
         && evidence.sockets.is_empty()
+        && evidence.timers.is_empty()
     {
         return split;
     }
@@ -247,8 +252,9 @@ fn split_call<'v, 'a>(
     }
     let (waits, helpers) =
         if is_alone { (socket_waits(view, from, to), helper_times(view, from, to)) } else { Default::default() };
-    let stretches = merge_stretches(from, to, &seen, &spans, [&waits, &helpers]);
-    ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, samples, is_alone }
+    let timers = if is_alone { timers_of_call(view, from, to) } else { Vec::new() };
+    let stretches = merge_stretches(from, to, &seen, &spans, [&waits, &helpers], &timers);
+    ToolCall { exchange: window.exchange, tool, from, to, stretches, spans, timers, samples, is_alone }
 }
 
 /// The requests of a call, by their beginning: those whose trace leads to it, and for a call that was alone those whose trace
@@ -331,24 +337,28 @@ impl<'x, T> Latest<'x, T> {
 }
 
 /// Gives each part of `from` to `to` to what was seen, by precedence: a thread that runs, the dependency whose span began
-/// last, the connection whose wait began last, the helper whose time began last, a thread that waits.
+/// last, the connection whose wait began last, the helper whose time began last, a thread that blocks the event loop, the timer
+/// that was set last, another thread that waits.
 fn merge_stretches<'v, 'a>(
     from: Nanos,
     to: Nanos,
     seen: &[Stretch<'v, 'a>],
     spans: &[&'v ProgramSpan<'a>],
     [waits, helpers]: [&[HelperTime<'a>]; 2],
+    timers: &[ToolTimer<'a>],
 ) -> Vec<Stretch<'v, 'a>> {
     let mut bounds: Vec<Nanos> = vec![from, to];
     bounds.extend(seen.iter().flat_map(|stretch| [stretch.from, stretch.to]));
     bounds.extend(spans.iter().flat_map(|span| [span.began, span.ended.at.min(to)]));
     bounds.extend(waits.iter().chain(helpers).flat_map(|time| [time.from, time.to]));
+    bounds.extend(timers.iter().flat_map(|timer| [timer.from, timer.to]));
     bounds.retain(|bound| (from..=to).contains(bound));
     bounds.sort_unstable();
     bounds.dedup();
     let mut stretches: Vec<Stretch<'v, 'a>> = Vec::new();
     let mut next_seen = 0;
     let (mut spans, mut waits, mut helpers) = (Latest::new(spans), Latest::new(waits), Latest::new(helpers));
+    let mut timers = Latest::new(timers);
     for pair in bounds.windows(2) {
         let (start, end) = (pair[0], pair[1]);
         while seen.get(next_seen).is_some_and(|stretch| stretch.to <= start) {
@@ -358,6 +368,7 @@ fn merge_stretches<'v, 'a>(
         let span = spans.find(start, |span| (span.began, span.ended.at)).copied();
         let wait = waits.find(start, |wait| (wait.from, wait.to));
         let helper = helpers.find(start, |time| (time.from, time.to));
+        let timer = timers.find(start, |timer| (timer.from, timer.to));
         let outside = wait.or(helper).map(|time| (time.kind, time.name));
         let doing = match (sampled, span, outside) {
             (Some(Doing::Running(stack)), _, _) => Doing::Running(stack),
@@ -369,8 +380,14 @@ fn merge_stretches<'v, 'a>(
                 Doing::Outside { kind, name, thread: Some((stack, blocks_loop)) }
             }
             (_, None, Some((kind, name))) => Doing::Outside { kind, name, thread: None },
-            (Some(other), None, None) => other,
-            (None, None, None) => Doing::Unknown,
+            (Some(blocking @ Doing::Waiting { blocks_loop: true, .. }), None, None) => blocking,
+            (other, None, None) => match timer {
+                Some(ToolTimer { stack, blocks_loop: true, .. }) => Doing::Waiting { stack, blocks_loop: true },
+                Some(ToolTimer { stack, .. }) => {
+                    Doing::Outside { kind: DependencyKind::Timer, name: TIMER, thread: Some((stack, false)) }
+                }
+                None => other.unwrap_or(Doing::Unknown),
+            },
         };
         stretches.push(Stretch { from: start, to: end, doing });
     }

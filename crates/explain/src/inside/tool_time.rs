@@ -75,7 +75,7 @@ pub struct DependencyTime {
     pub kind: DependencyKind,
     /// Its name: `api.example.org:8080`, `postgresql shop`.
     pub name: String,
-    /// Requests to it; 0 where only the connection is known, a program and work of the runtime.
+    /// Requests to it; 0 where only the connection is known, a program, work of the runtime and timers.
     pub requests: u64,
     /// Time in which the program waited for it and did nothing else.
     #[serde(rename = "time_ns")]

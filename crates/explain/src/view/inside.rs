@@ -10,10 +10,11 @@ use super::span_join::{JoinedSpans, SpanJoin};
 use super::texts::Keeper;
 use super::{DependencyKind, Stamp};
 
-/// Pauses, samples and times of helpers that are kept at most; later ones are counted as left out.
+/// Pauses, samples, times of helpers and timers that are kept at most; later ones are counted as left out.
 const MOST_PAUSES: usize = 2_000_000;
 const MOST_SAMPLES: usize = 10_000_000;
 const MOST_HELPER_TIMES: usize = 2_000_000;
+const MOST_TIMERS: usize = 2_000_000;
 
 /// Reasons of missing sources that are kept at most.
 const MOST_MISSING: usize = 16;
@@ -71,6 +72,35 @@ pub(crate) struct HelperTime<'a> {
     pub(crate) name: &'a str,
 }
 
+/// A timer that a program's code waited for, from when it was set until it went off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramTimer {
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
+    /// The process.
+    pub(crate) pid: u32,
+    /// Index into [`InsideEvidence::stacks`]: the stack that set it.
+    pub(crate) stack: u32,
+}
+
+/// Something that lasts.
+pub(crate) trait Lasting {
+    /// Its beginning and its end.
+    fn window(&self) -> (Nanos, Nanos);
+}
+
+impl Lasting for HelperTime<'_> {
+    fn window(&self) -> (Nanos, Nanos) {
+        (self.from, self.to)
+    }
+}
+
+impl Lasting for ProgramTimer {
+    fn window(&self) -> (Nanos, Nanos) {
+        (self.from, self.to)
+    }
+}
+
 /// All evidence about the inside of a server's programs.
 #[derive(Debug, Default)]
 pub(crate) struct InsideEvidence<'a> {
@@ -88,36 +118,49 @@ pub(crate) struct InsideEvidence<'a> {
     pub(crate) socket_waits: Vec<SocketWait>,
     /// Times in which programs computed that the sampled processes started, and in which their runtimes worked on threads of
     /// their own.
-    pub(crate) helpers: HelperTimes<'a>,
+    pub(crate) helpers: ByBeginning<HelperTime<'a>>,
+    /// Timers that the programs' code waited for.
+    pub(crate) timers: ByBeginning<ProgramTimer>,
     /// Sources that gave nothing, with the reason.
     pub(crate) missing: Vec<(EvidenceSource, &'a str)>,
     /// Spans and samples for which there was no room.
     pub(crate) left_out: u64,
 }
 
-/// Times of helpers, by their beginning.
-#[derive(Debug, Default)]
-pub(crate) struct HelperTimes<'a> {
-    times: Vec<HelperTime<'a>>,
+/// Times by their beginning.
+#[derive(Debug)]
+pub(crate) struct ByBeginning<T> {
+    times: Vec<T>,
     /// The latest end of a time and of all before it. It never decreases, so the first time that may reach a moment is found
     /// by bisection.
     latest_ends: Vec<Nanos>,
 }
 
-impl<'a> HelperTimes<'a> {
-    fn new(mut times: Vec<HelperTime<'a>>) -> Self {
-        times.sort_by_key(|time| time.from);
+impl<T> Default for ByBeginning<T> {
+    fn default() -> Self {
+        Self { times: Vec::new(), latest_ends: Vec::new() }
+    }
+}
+
+impl<T: Lasting> ByBeginning<T> {
+    fn new(mut times: Vec<T>) -> Self {
+        times.sort_by_key(|time| time.window().0);
         let ends = times.iter().scan(Nanos::ZERO, |latest, time| {
-            *latest = time.to.max(*latest);
+            *latest = time.window().1.max(*latest);
             Some(*latest)
         });
         Self { latest_ends: ends.collect(), times }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
     /// The times that reach between `from` and `to`, by their beginning.
-    pub(crate) fn overlapping(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = &HelperTime<'a>> {
+    pub(crate) fn overlapping(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = &T> {
         let first = self.latest_ends.partition_point(|end| *end <= from);
-        self.times[first..].iter().take_while(move |time| time.from < to).filter(move |time| time.to > from)
+        let within = self.times[first..].iter().take_while(move |time| time.window().0 < to);
+        within.filter(move |time| time.window().1 > from)
     }
 }
 
@@ -126,6 +169,7 @@ pub(super) struct InsideJoin<'a> {
     pub(super) spans: SpanJoin<'a>,
     evidence: InsideEvidence<'a>,
     helpers: Vec<HelperTime<'a>>,
+    timers: Vec<ProgramTimer>,
     numbers: HashMap<StackId, u32>,
     sockets: SocketJoin<'a>,
     descendants: Vec<DescendantRun<'a>>,
@@ -188,6 +232,13 @@ impl<'a> InsideJoin<'a> {
                     evidence.left_out += 1;
                 }
             }
+            EventKind::TimerFired { pid, stack, began } => match self.numbers.get(stack) {
+                Some(stack) if self.timers.len() < MOST_TIMERS => {
+                    let from = (*began).min(at.at);
+                    self.timers.push(ProgramTimer { from, to: at.at, pid: *pid, stack: *stack });
+                }
+                _ => evidence.left_out += 1,
+            },
             EventKind::SourceMissing { source, reason, .. } if evidence.missing.len() < MOST_MISSING => {
                 evidence.missing.push((*source, keeper.keep_text(reason)));
             }
@@ -199,7 +250,8 @@ impl<'a> InsideJoin<'a> {
     pub(super) fn finish_evidence(mut self, join: impl FnOnce(SpanJoin<'a>) -> JoinedSpans<'a>) -> InsideEvidence<'a> {
         let programs = self.program_times();
         self.helpers.extend(programs);
-        self.evidence.helpers = HelperTimes::new(self.helpers);
+        self.evidence.helpers = ByBeginning::new(self.helpers);
+        self.evidence.timers = ByBeginning::new(self.timers);
         self.evidence.spans = join(self.spans);
         self.evidence.left_out += self.evidence.spans.facts.left_out;
         self.evidence.pauses.sort_by_key(|pause| pause.began);
@@ -233,7 +285,7 @@ mod tests {
         };
         // Short times, one that spans many others, and times that end in another order than they begin.
         let spans = [(40, 45), (5, 6), (0, 2), (10, 90), (20, 21), (30, 80), (95, 99), (95, 97)];
-        let helpers = HelperTimes::new(spans.map(time).to_vec());
+        let helpers = ByBeginning::new(spans.map(time).to_vec());
         let mut sorted = spans;
         sorted.sort_by_key(|span| span.0);
         for from in 0..100 {

@@ -61,6 +61,7 @@ impl<'a> Join<'a> {
             | EventKind::RuntimePause { .. }
             | EventKind::ProcessRan { .. }
             | EventKind::PoolWork { .. }
+            | EventKind::TimerFired { .. }
             | EventKind::SocketOpened { .. }
             | EventKind::SocketTraffic { .. }
             | EventKind::SocketClosed { .. }

@@ -40,7 +40,9 @@ pub(crate) use bursts::Burst;
 pub use calls::{Call, PackedOutcome};
 pub use connection::{Connection, Process, TcpSample};
 pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
-pub(crate) use inside::{HelperTime, InsideEvidence, ProgramPause, SampledStack, SampledThread, StackCall};
+pub(crate) use inside::{
+    HelperTime, InsideEvidence, ProgramPause, ProgramTimer, SampledStack, SampledThread, StackCall,
+};
 pub use lateness::Late;
 pub use leg::Leg;
 pub use note::Note;

@@ -23,6 +23,8 @@ pub enum DependencyKind {
     Program,
     /// Work that the runtime of the server's language does on threads of its own.
     PoolWork,
+    /// A timer that the code of the tool set.
+    Timer,
 }
 
 /// The call that a program's request belongs to.

@@ -313,6 +313,7 @@ fn inside_event() -> impl Strategy<Value = EventKind> {
             running,
             lock
         }),
+        (0..4_u64, at()).prop_map(|(stack, began)| EventKind::TimerFired { pid: 1, stack: StackId(stack), began }),
         at().prop_map(|began| EventKind::PoolWork { pid: 1, work: "files".to_owned(), began }),
         (0..4_u32, vec(0..4_u32, 0..4), at()).prop_map(|(pid, ancestors, began)| EventKind::ProcessRan {
             pid,

@@ -53,6 +53,7 @@ const BUILDS: &[(&str, &str)] = &[CERTIFICATES, CLIENT, OWN, LOOP];
 const COMPUTES: &[(&str, &str)] = &[OWN, LOOP];
 const BLOCKS: &[(&str, &str)] = &[OWN, LOOP];
 const IDLE: &[(&str, &str)] = &[SELECT, LOOP];
+const SPANS_STACK: &[(&str, &str)] = &[SPANS_THREAD];
 
 /// Five calls of 100 ms each over stdio, and what the server's program did in each.
 #[derive(Clone, Copy, Default)]
@@ -63,13 +64,15 @@ pub(crate) struct Inside<'i> {
     pub(crate) first_works: &'i [Work],
     /// Pauses of the runtime: beginning and end, in milliseconds from the call's request.
     pub(crate) pauses: &'i [(f64, f64)],
+    /// Timers: when each is set and goes off, in milliseconds from the call's request, and the stack that sets it.
+    pub(crate) timers: &'i [(f64, f64, &'static [(&'static str, &'static str)])],
 }
 
 impl Inside<'_> {
     pub(crate) fn recording(&self) -> Recording {
         let mut script = Script::stdio();
         script.spawn(0.0, 42, "python");
-        let mut known: Vec<&[(&str, &str)]> = Vec::new();
+        let mut known = KnownStacks::default();
         for id in 0..5 {
             let at = 1_000.0 + 200.0 * id as f64;
             script.call("call", at - 1.0, at + 101.0);
@@ -85,24 +88,17 @@ impl Inside<'_> {
                 let (cause, began) = (PauseCause::GarbageCollection, ms(at + began));
                 script.event(at + ended, EventKind::RuntimePause { pid: 42, cause, began });
             }
+            for (began, ended, setter) in self.timers {
+                let (stack, began) = (known.stack_id(&mut script, at, setter), ms(at + began));
+                script.event(at + ended, EventKind::TimerFired { pid: 42, stack, began });
+            }
             let works = if id == 0 && !self.first_works.is_empty() { self.first_works } else { self.works };
             let mut moment = 0.5;
             while moment < 100.0 {
                 let work = works.iter().find(|work| work.from <= moment && moment < work.to);
                 let (stack, running) = work.map_or((IDLE, false), |work| (work.stack, work.running));
-                for (thread, (stack, running)) in [(1, (stack, running)), (2, (&[SPANS_THREAD][..], true))] {
-                    let number = known.iter().position(|known| *known == stack).unwrap_or(known.len());
-                    if number == known.len() {
-                        known.push(stack);
-                        let frame = |(function, file): &(&str, &str)| StackFrame {
-                            function: (*function).to_owned(),
-                            file: (*file).to_owned(),
-                            line: 14,
-                        };
-                        let frames = stack.iter().map(frame).collect();
-                        script.event(at + moment, EventKind::StackSeen { stack: StackId(number as u64), frames });
-                    }
-                    let stack = StackId(number as u64);
+                for (thread, (stack, running)) in [(1, (stack, running)), (2, (SPANS_STACK, true))] {
+                    let stack = known.stack_id(&mut script, at, stack);
                     script.event(at + moment, EventKind::StackSample { pid: 42, thread, stack, running, lock: None });
                 }
                 moment += PERIOD;
@@ -110,6 +106,27 @@ impl Inside<'_> {
             script.line(at + 100.0, LineFrom::Server, Some(call_tool(0.0, id, Reply::Silence)));
         }
         script.recording()
+    }
+}
+
+/// Stacks that are part of a recording.
+#[derive(Default)]
+struct KnownStacks(Vec<&'static [(&'static str, &'static str)]>);
+
+impl KnownStacks {
+    fn stack_id(&mut self, script: &mut Script, at: f64, stack: &'static [(&'static str, &'static str)]) -> StackId {
+        let number = self.0.iter().position(|known| *known == stack).unwrap_or(self.0.len());
+        let id = StackId(number as u64);
+        if number == self.0.len() {
+            self.0.push(stack);
+            let frame = |(function, file): &(&str, &str)| StackFrame {
+                function: (*function).to_owned(),
+                file: (*file).to_owned(),
+                line: 14,
+            };
+            script.event(at, EventKind::StackSeen { stack: id, frames: stack.iter().map(frame).collect() });
+        }
+        id
     }
 }
 
@@ -154,7 +171,7 @@ fn slow() -> Recording {
     looked_into(&[request(5.0, 95.0, HTTP)], &[])
 }
 
-fn only_tool(recording: &Recording) -> ToolTime {
+pub(crate) fn only_tool(recording: &Recording) -> ToolTime {
     explain_recording(recording, None).tool_times.pop().unwrap()
 }
 

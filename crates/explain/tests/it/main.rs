@@ -13,6 +13,7 @@ mod inside;
 mod inside_connections;
 mod inside_contention;
 mod inside_processor;
+mod inside_timers;
 mod late_delivery;
 mod ledger;
 mod loops;
@@ -76,6 +77,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         inside_processor::cases(),
         inside_connections::cases(),
         inside_contention::cases(),
+        inside_timers::cases(),
     ];
     let mut all: Vec<Finding> = cases.iter().flatten().flat_map(found).collect();
     all.extend(gateway::shown());

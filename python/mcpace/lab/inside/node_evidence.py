@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from mcpace import _core
 from mcpace.lab.inside.instrumentation import LONGEST_REASON, missing_on_failure, without_surrogates
 from mcpace.lab.inside.node_stacks import LATEST_US, EvidenceLimits, SampledStacks
+from mcpace.lab.inside.process_timers import ProcessTimers
 from mcpace.lab.inside.regular_files import open_regular
 
 MOST_PROGRAMS = 64
@@ -23,6 +24,7 @@ LONGEST_LINE = 15 << 20
 """Bytes of a line: less than the receiver of spans takes in one request."""
 MOST_PAUSES = 100_000
 MOST_POOL_WORK = 500_000
+MOST_TIMERS = 500_000
 POOL_WORK = ("files", "addresses of hosts")
 """Names of the work of other threads in a program of Node.js: see ``node/pool_work.cjs``."""
 SOURCES = ("spans", "stacks", "pauses")
@@ -40,6 +42,7 @@ class ProgramEvidence:
     span_requests: list[bytes] = field(default_factory=list)
     pauses: list[tuple[int, int]] = field(default_factory=list)
     pool_work: list[tuple[int, int, str]] = field(default_factory=list)
+    waits: ProcessTimers = field(default_factory=ProcessTimers)
     missing: list[tuple[str, str]] = field(default_factory=list)
 
     def add_line(self, line: bytes) -> None:
@@ -58,6 +61,12 @@ class ProgramEvidence:
                 fits = 0 <= began_us <= ended_us < LATEST_US and len(self.pool_work) < MOST_POOL_WORK
                 if fits and work in POOL_WORK:
                     self.pool_work.append((int(began_us * 1000), int(ended_us * 1000), work))
+        elif "timers" in of:
+            for number, calls in of["timerStacks"]:
+                self.waits.stacks[int(number)] = self.stacks.stack_at(calls)
+            for began_us, ended_us, stack in of["timers"]:
+                if 0 <= began_us <= ended_us < LATEST_US and len(self.waits.timers) < MOST_TIMERS:
+                    self.waits.timers.append((int(began_us * 1000), int(ended_us * 1000), int(stack)))
         elif "missing" in of and of["missing"]["source"] in SOURCES:
             reason = without_surrogates(f"Node.js: {of['missing']['reason']}")
             self.missing.append((of["missing"]["source"], reason[:LONGEST_REASON]))
@@ -72,6 +81,8 @@ class ProgramEvidence:
             recording.add_pauses(self.pid, self.pauses)
         with missing_on_failure("stacks", label, add_missing):
             recording.add_pool_work(self.pid, self.pool_work)
+        with missing_on_failure("stacks", label, add_missing):
+            self.waits.add_to(recording, self.pid)
         with missing_on_failure("spans", label, add_missing):
             recording.add_recording(_received_spans(self.span_requests))
         for source, reason in self.missing[:4]:

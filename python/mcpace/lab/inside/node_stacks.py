@@ -116,6 +116,16 @@ class SampledStacks:
         self.limits.samples -= 1
         self.samples.append((at_us * 1000, 0, self.numbers[stack], bool(stack) and not waits))
 
+    def stack_at(self, calls: list[list[Any]]) -> Stack:
+        """The stack of calls, each with its function, file, line and column; raises ValueError or TypeError where they
+        are none. Empty where the limits leave no room.
+        """
+        positions = [_position(*call) for call in calls[:MOST_FRAMES]]
+        if len(positions) > self.limits.stack_frames:
+            return ()
+        self.limits.stack_frames -= len(positions)
+        return tuple(self._frame_at(position) for position in positions)
+
     def _stacks_of_nodes(self, listed: list[dict[str, Any]]) -> _Nodes:
         nodes = {int(node["id"]): node for node in listed}
         parents = {int(child): number for number, node in nodes.items() for child in node.get("children", ())}
@@ -185,10 +195,15 @@ def _at_line(beginning: Position, line: int | None) -> Position:
 
 def _position_of_call(call: dict[str, Any]) -> Position:
     """The beginning of a called function."""
-    function, url = str(call["functionName"]), str(call["url"])
-    file = unquote(urlsplit(url).path) if url.startswith("file://") else url or NATIVE
-    line = max(0, min(int(call["lineNumber"]) + 1, LAST_LINE))
-    return function or "(anonymous)", file, line, max(0, int(call["columnNumber"]))
+    return _position(call["functionName"], call["url"], int(call["lineNumber"]) + 1, call["columnNumber"])
+
+
+def _position(function: object, url: object, line: object, column: object) -> Position:
+    """A position at a line, counted from 1, and a column, from 0."""
+    address = str(url)
+    file = unquote(urlsplit(address).path) if address.startswith("file://") else address or NATIVE
+    line, column = int(str(line)), int(str(column))
+    return str(function) or "(anonymous)", file, max(0, min(line, LAST_LINE)), max(0, column)
 
 
 def _lines_of_node(node: dict[str, Any]) -> Iterator[int]:

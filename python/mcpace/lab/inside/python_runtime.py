@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import struct
 from pathlib import Path
 
 from mcpace import _core
@@ -12,6 +10,8 @@ from mcpace.lab.environments.installers.steps import run_step
 from mcpace.lab.environments.releases import Say
 from mcpace.lab.inside.instrumentation import LONGEST_REASON, Variables, missing_on_failure, user_exporter_settings
 from mcpace.lab.inside.overlay import Overlay, ensure_overlay
+from mcpace.lab.inside.process_timers import ProcessTimers
+from mcpace.lab.inside.python_evidence import read_pauses, read_timers
 from mcpace.lab.inside.regular_files import open_regular
 from mcpace.lab.paths import find_uv
 from mcpace.lab.processes.process_usage import process_tree, program_name
@@ -19,11 +19,7 @@ from mcpace.lab.processes.process_usage import process_tree, program_name
 SAMPLE_PERIOD_S = 0.005
 STARTED = "started"
 """Line that :mod:`mcpace.lab.inside.start.sitecustomize` writes where the instrumentation runs."""
-PAUSE = struct.Struct("<QQ")
-MOST_PAUSES = 65_536
-MOST_PROCESSES = 64
 MOST_REPORT_BYTES = 64 << 10
-PID = re.compile(r"[1-9][0-9]{0,8}")
 START = Path(__file__).parent / "start"
 """Folder of the module that instruments an interpreter as it starts."""
 
@@ -52,6 +48,7 @@ class PythonInstrumentation:
         """Installs the overlay on first use; ``say`` reports that. ``folder`` is for the programs' reports."""
         self._report = folder / "python-report"
         self._pauses = folder / "python-pauses"
+        self._timers = folder / "python-timers"
         self._missing: list[tuple[str, str]] = []
         self._overlay: Path | None = None
         with missing_on_failure("spans", OVERLAY.label, self._miss):
@@ -63,6 +60,7 @@ class PythonInstrumentation:
         self._is_closed = False
         self._uninstrumented = 0
         self._collections: dict[int, list[tuple[int, int]]] = {}
+        self._waits: dict[int, ProcessTimers] = {}
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the variables that :mod:`mcpace.lab.inside.start.sitecustomize` reads."""
@@ -76,6 +74,7 @@ class PythonInstrumentation:
             ("MCPACE_INSIDE_OVERLAY", str(self._overlay)),
             ("MCPACE_INSIDE_REPORT", str(self._report)),
             ("MCPACE_INSIDE_PAUSES", str(self._pauses)),
+            ("MCPACE_INSIDE_TIMERS", str(self._timers)),
         ]
 
     def watch(self, pid: int) -> None:
@@ -112,6 +111,8 @@ class PythonInstrumentation:
                 self._missing += [("spans", reason) for reason in self._failures()]
         with missing_on_failure("pauses", "the pauses of the Python programs", self._miss):
             self._collections = read_pauses(self._pauses)
+        with missing_on_failure("stacks", "the timers of the Python programs", self._miss):
+            self._waits = read_timers(self._timers)
 
     def has_evidence(self) -> bool:
         """Whether a stack was sampled."""
@@ -119,12 +120,15 @@ class PythonInstrumentation:
         return any("source-missing" not in event["event"] for event in samples)
 
     def add_to(self, recording: _core.Recording) -> None:
-        """Adds the samples and the pauses."""
+        """Adds the samples, the pauses and the timers."""
         if self._samples is not None:
             recording.add_recording(self._samples)
         with missing_on_failure("pauses", "the pauses of the Python programs", recording.add_missing_source):
             for pid, pauses in self._collections.items():
                 recording.add_pauses(pid, pauses)
+        with missing_on_failure("stacks", "the timers of the Python programs", recording.add_missing_source):
+            for pid, waits in self._waits.items():
+                waits.add_to(recording, pid)
         for source, reason in self._missing:
             recording.add_missing_source(source, reason)
 
@@ -173,21 +177,3 @@ def _read_report(path: Path) -> list[str]:
             return file.read(MOST_REPORT_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-
-
-def read_pauses(prefix: Path) -> dict[int, list[tuple[int, int]]]:
-    """Pauses of each process, beginning and end, from the files that ``start/sitecustomize.py`` writes."""
-    pauses: dict[int, list[tuple[int, int]]] = {}
-    for path in sorted(prefix.parent.glob(f"{prefix.name}-*"))[:MOST_PROCESSES]:
-        pid = path.name.rpartition("-")[2]
-        try:
-            with open_regular(path) as file:
-                data = file.read(MOST_PAUSES * PAUSE.size)
-        except OSError:
-            continue
-        whole = data[: len(data) - len(data) % PAUSE.size]
-        # The rest of a file is zero.
-        kept = [(began, ended) for began, ended in PAUSE.iter_unpack(whole) if 0 < began <= ended]
-        if PID.fullmatch(pid) and kept:
-            pauses[int(pid)] = kept
-    return pauses

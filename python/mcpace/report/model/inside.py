@@ -10,13 +10,14 @@ from mcpace.report.model.base import Model, Number, Whole
 class DependencyWait(Model):
     """Waits for one dependency: means over the calls, in seconds."""
 
-    kind: Literal["http", "database", "other", "connection", "program", "pool-work"]
+    kind: Literal["http", "database", "other", "connection", "program", "pool-work", "timer"]
     """``connection`` where only the connection to it is known; ``program`` for a program that the server started;
-    ``pool-work`` for work that the runtime of its language does on threads of its own."""
+    ``pool-work`` for work that the runtime of its language does on threads of its own; ``timer`` for all timers that
+    the code of the tool set."""
     name: str
-    """``api.example.org:8080``, ``postgresql shop``, ``10.0.0.5:5432``, ``git``, ``files``."""
+    """``api.example.org:8080``, ``postgresql shop``, ``10.0.0.5:5432``, ``git``, ``files``, ``timer``."""
     requests: Number
-    """Requests in a call; 0 for a connection, a program and work of the runtime."""
+    """Requests in a call; 0 for a connection, a program, work of the runtime and a timer."""
     time_s: Number
     """Time in which the program waited for the dependency and did nothing else."""
 

@@ -80,6 +80,7 @@ DISPROOFS: dict[str, str] = {
     "return-less": "Return a tenth of the data: wrong if calls take as long.",
     "import-at-start": "Load the module when the server starts: wrong if calls take as long.",
     "collect-less": "Turn the collector off for a run: wrong if calls take as long.",
+    "shorten-timer": "Let the timer go off sooner: wrong if calls take as long.",
     "keep-connection": "Keep the connection between calls: wrong if calls take as long.",
     "call-one-at-a-time": "Make the calls one at a time, each with one thread: wrong if they take as long.",
     "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",

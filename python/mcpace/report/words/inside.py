@@ -18,6 +18,7 @@ from mcpace.report.model.contexts import (
     SerialDependencies,
     SerializationCost,
     SlowDependency,
+    TimerWait,
     ValidationCost,
 )
 from mcpace.report.model.run import Finding
@@ -36,6 +37,7 @@ Placed = (
     | DependencyConnectionPerCall
     | PoolWait
     | LockWait
+    | TimerWait
 )
 Timed = Placed | RepeatedDependencyCall | SerialDependencies | SlowDependency
 
@@ -45,6 +47,8 @@ SEND_TOGETHER = {
     "node": "Promise.all",
     "java": "CompletableFuture.allOf, or virtual threads",
 }
+RETRYING = {"async-retry", "backoff", "cockatiel", "p-retry", "retry", "retrying", "stamina", "tenacity", "urllib3"}
+"""Libraries that try something again after a pause."""
 JAVASCRIPT = {".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"}
 
 
@@ -290,6 +294,27 @@ def _lock_advice(context: LockWait) -> str:
     return f"{how}.{_saves(context)}"
 
 
+def _timer(finding: Finding, context: TimerWait) -> str:
+    timers = "a timer" if (context.timers or 1) == 1 else count(context.timers or 1, "timer")
+    library = f" of {clean(context.library, 60)}" if context.library else ""
+    return (
+        f"{clean(context.tool or 'The tool', 60)} waits {_of_call(context)} for {timers}{library}: {_place(context)}. "
+        "Nothing else of the call is under way meanwhile."
+    )
+
+
+def _timer_advice(context: TimerWait) -> str:
+    library = clean(context.library or "", 60)
+    if library in RETRYING:
+        how = f"{library} waits before it tries again: find out why the try before fails, or let it wait for less."
+    elif library:
+        how = f"Let {library} wait for less, or use what it has in place of a fixed time."
+    else:
+        event = "events.once" if PurePath(context.file or "").suffix in JAVASCRIPT else "asyncio.Event"
+        how = f"Wait for the event itself ({event}, a queue, a reply) in place of a fixed time, or look again sooner."
+    return f"{how}{_saves(context, 'up to')}"
+
+
 WORDS: tuple[Words[Any], ...] = (
     Words(
         ClientBuiltPerCall,
@@ -381,5 +406,12 @@ WORDS: tuple[Words[Any], ...] = (
         "calls wait for a lock that other threads hold",
         _lock,
         _lock_advice,
+    ),
+    Words(
+        TimerWait,
+        "The tool waits for a timer",
+        "the tool waits for a timer",
+        _timer,
+        _timer_advice,
     ),
 )

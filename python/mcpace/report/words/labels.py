@@ -134,6 +134,7 @@ REASONS: dict[str, str] = {
     "stacks-sampled": "the stacks of the server's threads were sampled",
     "requests-reported": "the server's program reported each of its requests",
     "pauses-reported": "the runtime of the server's language reported its pauses",
+    "timers-reported": "the server's program reported when it set timers, and when they went off",
     "alternative-measured": "the stacks show the library, and the quicker one was measured for one use of it",
     "connections-seen": "the kernel told of the server's connections",
     "same-without-progress": "requests without progress were given up after the same time",

@@ -114,11 +114,13 @@ def line_words(line: LineTime) -> str:
 def dependency_words(row: DependencyWait) -> str:
     """``waited for 127.0.0.1:8099, 5 requests``; ``waited, connected to 10.0.0.5:5432`` where no span tells more.
     ``waited for the program git, which it started`` while that program computes; ``waited for files, on threads of the
-    runtime``."""
+    runtime``; ``waited for a timer``."""
     if row.kind == "connection":
         return f"waited, connected to {clean(row.name, 60)}"
     if row.kind == "pool-work":
         return f"waited for {clean(row.name, 60)}, on threads of the runtime"
+    if row.kind == "timer":
+        return "waited for a timer"
     if row.kind == "program":
         return f"waited for the program {clean(row.name, 60)}, which it started"
     often = f"{row.requests:.0f}" if abs(row.requests - round(row.requests)) < 0.05 else f"{row.requests:.1f}"

@@ -26,6 +26,11 @@ const ask = (url) =>
     request(url, (reply) => reply.on('end', resolve).resume()).on('error', reject).end();
   });
 
+let ticking;
+async function tick() {
+  for (;;) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
 const WAYS = {
   async serial() {
     for (const kind of KINDS) await get(`${base}/${kind}`);
@@ -77,6 +82,25 @@ const WAYS = {
   },
   async slow() {
     await get(`${base}/slow`);
+  },
+  async waits() {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  },
+  async listens() {
+    await new Promise((resolve) => setImmediate(resolve));
+  },
+  async limits() {
+    const limit = setTimeout(() => process.exit(1), 30_000);
+    await get(`${base}/slow`);
+    clearTimeout(limit);
+  },
+  async computes() {
+    const end = performance.now() + 100;
+    while (performance.now() < end) Math.sqrt(2);
+  },
+  async background() {
+    ticking ||= tick();
+    await new Promise((resolve) => setInterval(function once() { clearInterval(this); resolve(); }, 100));
   },
   async executes() {
     execFileSync('sleep', ['0.1']);

@@ -19,6 +19,7 @@ pub(super) mod repeated_dependency_call;
 pub(super) mod serial_dependencies;
 pub(super) mod slow_dependency;
 mod stack_times;
+pub(super) mod timer_wait;
 mod tool_finding;
 
 use mcpace_record::Nanos;
@@ -302,6 +303,23 @@ pub struct LockWait {
     /// Number of that line.
     pub holder_line: Option<u32>,
     /// Times of one call.
+    #[serde(flatten)]
+    pub times: CallTimes,
+}
+
+/// See [`Cause::TimerWait`](crate::Cause::TimerWait).
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct TimerWait {
+    /// The tool.
+    pub tool: String,
+    /// Timers in one call: the median.
+    pub timers: u64,
+    /// The library that sets the timers; `None` where the server's own code does.
+    pub library: Option<String>,
+    /// The line of the server's own code that waits the longest.
+    #[serde(flatten)]
+    pub line: SourceLine,
+    /// Times of one call. The gain is that of no wait.
     #[serde(flatten)]
     pub times: CallTimes,
 }

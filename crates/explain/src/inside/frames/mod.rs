@@ -147,6 +147,11 @@ pub(crate) fn runs_event_loop(stack: &[StackCall<'_>]) -> bool {
     }
 }
 
+/// Whether a stack that waits for a timer holds the thread of its event loop meanwhile.
+pub(crate) fn sleeps_in_event_loop(stack: &[StackCall<'_>]) -> bool {
+    stack.first().is_some_and(python::sleeps_in_thread) && runs_event_loop(stack)
+}
+
 /// Whether a running thread blocks its event loop: it calls a synchronous function that has an asynchronous counterpart.
 pub(crate) fn calls_synchronously(stack: &[StackCall<'_>]) -> bool {
     stack.iter().any(node::is_synchronous)
@@ -202,6 +207,14 @@ fn installed_call(stack: &[StackCall<'_>]) -> Option<usize> {
     }
     let package = package?;
     stack.iter().position(|call| origin_of(call.file) == Origin::Library(package))
+}
+
+/// The innermost library that the server's own code calls, without frameworks and the instrumentation.
+pub(crate) fn called_library<'a>(stack: &[StackCall<'a>]) -> Option<&'a str> {
+    stack[..own_call(stack)?].iter().find_map(|call| match origin_of(call.file) {
+        Origin::Library(name) if !is_framework(name) && !is_instrumentation(name) => Some(name),
+        _ => None,
+    })
 }
 
 /// The package that the innermost calls work for: code of the language itself works for what called it. A wrapper that reports

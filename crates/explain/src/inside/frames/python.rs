@@ -105,6 +105,11 @@ pub(super) fn path_in_package(file: &str) -> &str {
     standard.and_then(|rest| rest.split_once('/')).map_or(file, |(_, module)| module)
 }
 
+/// Whether the call is the function that stands for `time.sleep`, which holds its thread; that for `asyncio.sleep` does not.
+pub(super) fn sleeps_in_thread(innermost: &StackCall<'_>) -> bool {
+    innermost.file.contains(START) && innermost.function == "sleep"
+}
+
 /// Whether the call is that of an event loop, or of a thread, that calls the code of others.
 pub(super) fn begins_work(call: &StackCall<'_>) -> bool {
     let name = called_name(call);

@@ -4,6 +4,9 @@
 //
 // A timer looks at the requests that are in flight. A request that is seen counts for the time since the last look.
 
+// The watched function of timers.cjs would look at each of these timers.
+const { setTimeout } = require('node:timers');
+
 const LOOK_PERIOD_MS = 4;
 
 /** The period is at least this many times as long as one look takes. */

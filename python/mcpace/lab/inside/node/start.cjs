@@ -43,6 +43,7 @@ function start() {
     stacks: () => {
       require('./samples.cjs').start(file);
       require('./pool_work.cjs').start(file);
+      require('./timers.cjs').start(file);
     },
   };
   for (const [source, begin] of Object.entries(sources)) {
