@@ -94,6 +94,6 @@ fn timers_in_the_background_are_no_waits_of_a_call() {
     // Time between the calls is nobody's.
     let between = waiting(&[(101.0, 150.0, SLEEPS)]);
     assert_eq!(timer_and_rest(&between), (Nanos::ZERO, only_tool(&between).server));
-    // The same code waits in the call and for itself.
+    // A timer of the call counts also while a loop in the background waits.
     assert_eq!(codes(&waiting(&[(10.0, 90.0, SLEEPS), (-20.0, 120.0, TRIES_AGAIN)])), ["timer-wait"]);
 }
