@@ -277,7 +277,7 @@ fn exchange_attributes(exchange: &Exchange<'_>) -> Vec<Value> {
     }
     told.push(number_attribute("http.request.body.size", exchange.request_bytes));
     told.push(number_attribute("http.response.body.size", exchange.reply_bytes));
-    if let Some(timing) = exchange.told() {
+    if let Some(timing) = exchange.server_timing() {
         let layers = [("transport", timing.transport), ("dispatch", timing.dispatch), ("service", timing.service)];
         told.extend(layers.map(|(layer, time)| number_attribute(&format!("mcpace.server.{layer}_ns"), time.0)));
     }
