@@ -15,7 +15,7 @@ Closer = Literal["client", "server", "instrument"]
 CountedFrom = Literal["beginning", "last-event"]
 """The event that a time-out counts from."""
 
-DependencyKind = Literal["http", "database", "other", "connection", "program", "pool-work"]
+DependencyKind = Literal["http", "database", "other", "connection", "program", "pool-work", "timer"]
 """The kind of a dependency that a program waits for."""
 
 Follows = Literal["token", "session", "everything", "processor-time"]
@@ -389,6 +389,30 @@ class LockWait(Context):
     """Time that a call takes at the server."""
     threads: Whole | None = None
     """Threads that take turns at one time, nearly."""
+    tool: str | None = None
+    """The tool."""
+
+
+class TimerWait(Context):
+    """Facts of ``timer-wait``. A tool waits for a timer that its own code, or a library that it calls, has set."""
+
+    code: ClassVar[str] = "timer-wait"
+    cause_ns: Whole | None = None
+    """Time of a call that the cause takes."""
+    file: str | None = None
+    """Path of the file."""
+    function: str | None = None
+    """The function that it belongs to."""
+    gain_ns: Whole | None = None
+    """Time of a call that the advised change would save."""
+    library: str | None = None
+    """The library that sets the timers; ``None`` where the server's own code does."""
+    line: Whole | None = None
+    """Number of the line."""
+    server_ns: Whole | None = None
+    """Time that a call takes at the server."""
+    timers: Whole | None = None
+    """Timers in one call: the median."""
     tool: str | None = None
     """The tool."""
 
@@ -1122,6 +1146,7 @@ CONTEXTS: dict[str, tuple[type[Context], ...]] = {
     "dependency-connection-per-call": (DependencyConnectionPerCall,),
     "pool-wait": (PoolWait,),
     "lock-wait": (LockWait,),
+    "timer-wait": (TimerWait,),
     "duplicate-request": (DuplicateRequest,),
     "retried-execution": (RetriedExecution,),
     "hidden-listing": (HiddenListing,),
