@@ -45,7 +45,7 @@ MOST_STRANGE_LINES = 100
 
 SESSION = ("initialize", "initialized", "delete")
 """Kinds of requests that are no calls."""
-ANSWERS: dict[type[Message], str] = {Hello: "start", ClockReading: "clock", Ready: "prepare"}
+ANSWERS: dict[type[object], str] = {Hello: "start", ClockReading: "clock", Ready: "prepare"}
 """Names of the requests that the messages answer."""
 
 Expected = TypeVar("Expected", bound=Message)
