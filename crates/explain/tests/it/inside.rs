@@ -55,6 +55,9 @@ const BLOCKS: &[(&str, &str)] = &[OWN, LOOP];
 const IDLE: &[(&str, &str)] = &[SELECT, LOOP];
 const SPANS_STACK: &[(&str, &str)] = &[SPANS_THREAD];
 
+/// When a timer is set and goes off, and the stack that sets it.
+type Timer = (f64, f64, &'static [(&'static str, &'static str)]);
+
 /// Five calls of 100 ms each over stdio, and what the server's program did in each.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Inside<'i> {
@@ -64,8 +67,8 @@ pub(crate) struct Inside<'i> {
     pub(crate) first_works: &'i [Work],
     /// Pauses of the runtime: beginning and end, in milliseconds from the call's request.
     pub(crate) pauses: &'i [(f64, f64)],
-    /// Timers: when each is set and goes off, in milliseconds from the call's request, and the stack that sets it.
-    pub(crate) timers: &'i [(f64, f64, &'static [(&'static str, &'static str)])],
+    /// Timers, in milliseconds from the call's request.
+    pub(crate) timers: &'i [Timer],
 }
 
 impl Inside<'_> {
