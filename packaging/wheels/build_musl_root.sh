@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes /root-of-musl: Python, compiled from Debian's sources against musl, and nothing else. It has no ssl module.
+# Makes /root-of-musl: Python, compiled from Debian's sources against musl, and a shell. This Python has no ssl module.
 # try_in_roots.py runs this program in a Debian with the packages of MUSL_PACKAGES.
 set -eu
 
@@ -40,7 +40,8 @@ compile make --jobs="$(nproc)"
 compile make install DESTDIR=/root-of-musl
 
 cd /root-of-musl
-mkdir -p dev etc lib proc
+mkdir -p bin dev etc lib proc
 mkdir -m 1777 tmp
 cp /lib/ld-musl-*.so.1 lib/
+cp /bin/busybox bin/sh
 cp /etc/passwd /etc/group etc/

@@ -31,14 +31,14 @@ impl Plan {
     /// # Errors
     /// [`PlanError::Impossible`].
     pub fn check(&self) -> Result<(), PlanError> {
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return plan_error(format!("threads must be from 1 to {MOST_THREADS}, not {}", self.threads));
+        }
         self.check_times()?;
         self.check_model()?;
         self.check_session()?;
         self.check_target()?;
         self.check_operations()?;
-        if !(1..=MOST_THREADS).contains(&self.threads) {
-            return plan_error(format!("threads must be from 1 to {MOST_THREADS}, not {}", self.threads));
-        }
         let (first, all) = self.thread_range();
         if all > MOST_SHARED_THREADS || first.checked_add(self.threads).is_none_or(|end| end > all) {
             return plan_error(format!(
@@ -100,7 +100,7 @@ impl Plan {
         let tops = self.stages.iter().map(|stage| stage.to);
         let (_, all_threads) = self.thread_range();
         // The limit is of one engine.
-        let most_users = f64::from(MOST_USERS) * all_threads as f64 / self.threads.max(1) as f64;
+        let most_users = f64::from(MOST_USERS) * all_threads as f64 / self.threads as f64;
         match self.model {
             LoadModel::Closed { vus } => {
                 let most = tops.fold(f64::from(vus), f64::max);
