@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ def database() -> Iterator[str]:
 
 @pytest.fixture
 def dependency() -> Iterator[str]:
-    with weather_api() as base:
+    # Building a client takes 3 to 10 ms, which must be a notable part of the call.
+    with weather_api(answer_s=0.01) as base:
         yield base
 
 
@@ -112,6 +114,11 @@ def test_the_advised_change_of_a_java_tool_gains_what_was_estimated(
     before: str, code: str, after: str, class_path: str, dependency: str, database: str, tmp_path: Path
 ) -> None:
     cases = [measured(way, class_path, dependency, database, tmp_path) for way in (before, after)]
-    took = [case["inside"]["server_s"] for case in cases]
-    estimate, gain = inside_codes(cases[0])[code]["gain_ns"] / 1e9, took[0] - took[1]
+    # The first call of each process is no trial.
+    took = [statistics.median(case["trials_s"]) for case in cases]
+    found, gain = inside_codes(cases[0]), took[0] - took[1]
+    # One client for all calls also keeps its connection.
+    changed = {code, "dependency-connection-per-call"} if before == "own-clients" else {code}
+    estimate = sum(context["gain_ns"] for name, context in found.items() if name in changed) / 1e9
+    assert code in found, found
     assert 0.5 * gain <= estimate <= 1.5 * gain, (took, estimate, gain)
