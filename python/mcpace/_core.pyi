@@ -450,7 +450,8 @@ class Explained:
         """The tool of a call."""
     def sum(self, calls: list[int]) -> dict[str, Any]:
         """The ledgers of ``calls``, added up: ``calls``, ``parts`` in nanoseconds, ``layers`` of ``parts.server``, and
-        of how many the server ``told`` them, of how many that is ``doubted`` (``doubted_ns``: what it told there)."""
+        the number of calls whose layers the server ``reported``. ``rejected`` is the number of impossible reports,
+        ``rejected_ns`` the sum of their times."""
     def window(self, call: int) -> tuple[int, int] | None:
         """Its start and return on the recording's clock, in nanoseconds."""
     def payers(self, finding: int, calls: list[int]) -> list[int]:

@@ -194,11 +194,13 @@ def _has_socket_diagnostics() -> bool:
     """Whether a netlink query for listening sockets names one that listens."""
     if sys.platform != "linux":
         return False
+    # A Python that was built for musl may lack the name.
+    netlink_family = getattr(socket, "AF_NETLINK", 16)
     sock_diag, by_family, request_dump, listening = 4, 20, 0x301, 1 << 10
     with (
         contextlib.suppress(OSError),
         socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, sock_diag) as netlink,
+        socket.socket(netlink_family, socket.SOCK_RAW, sock_diag) as netlink,
     ):
         netlink.settimeout(ANSWER_LIMIT_S)
         port = struct.pack("!H", listener.getsockname()[1])

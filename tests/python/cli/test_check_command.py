@@ -380,6 +380,7 @@ def test_a_server_of_npm_shows_the_time_of_its_package_runner(tmp_path: Path) ->
     assert start is not None and (start.runner, start.program) == ("npx", "node")
     parts = {part.code: part.seconds for part in start.starts[-1].parts}
     assert parts["runner"] + parts["resolve"] > 0.05 and parts["set-up"] > 0.02
+    assert len(start.tried) == 1, (start, shown)
     (tried,) = start.tried
     assert "mcp-server-memory" in tried.command and tried.install == f"npm install --global {package}"
     assert len(tried.seconds) == 1 and "Tried: the installed program" in shown

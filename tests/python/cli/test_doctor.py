@@ -87,3 +87,8 @@ def test_kernel_questions_are_answered_by_the_kernel() -> None:
 def test_a_query_that_the_kernel_refuses_is_no_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements.socket, "AF_NETLINK", 255)
     assert requirements._has_socket_diagnostics() is False
+
+
+def test_a_python_without_the_name_of_netlink_finds_the_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(requirements.socket, "AF_NETLINK")
+    assert requirements._has_socket_diagnostics() is True

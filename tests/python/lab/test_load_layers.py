@@ -26,12 +26,12 @@ def loaded(folder: Path, *more: str) -> tuple[Run, str]:
     return Run.load(folder / "run.json"), ended.stdout
 
 
-def test_the_layers_are_told_beside_the_load_and_add_up(tmp_path: Path) -> None:
+def test_the_layers_are_measured_beside_the_load_and_add_up(tmp_path: Path) -> None:
     result, shown = loaded(tmp_path, "--server-timing")
     (case,) = result.cases
     assert case.load is not None and case.ledger_s is not None and case.ledger_s.server_split is not None
     split = case.ledger_s.server_split
-    assert case.load.beside == split.told == split.of_calls and split.told
+    assert case.load.beside == split.reported == split.of_calls and split.reported
     assert split.rest is not None
     assert isclose(split.transport + split.dispatch + split.service + split.rest, case.ledger_s.server)
     # They are in no figure of the load's own.
@@ -93,13 +93,13 @@ def test_a_server_that_does_not_know_the_question_has_a_ledger_and_no_split(tmp_
 
 
 @pytest.mark.network
-def test_servers_tell_their_layers_over_all_rounds(tmp_path: Path) -> None:
+def test_servers_report_their_layers_over_all_rounds(tmp_path: Path) -> None:
     words = ("servers", "mcpace-python:json", "--vus", "2", "--duration", "1s", "--rounds", "2", "--warm-up", "0s")
     ended = run(*words, "--server-timing", "--json", folder=tmp_path)
     assert ended.code == 0, ended.stderr
     (case,) = Run.from_json(ended.stdout).cases
     assert case.load is not None and case.ledger_s is not None and case.ledger_s.server_split is not None
     split = case.ledger_s.server_split
-    assert split.told == split.of_calls == case.load.beside and split.service > 0
+    assert split.reported == split.of_calls == case.load.beside and split.service > 0
     assert split.rest is not None
     assert isclose(split.transport + split.dispatch + split.service + split.rest, case.ledger_s.server)

@@ -73,7 +73,7 @@ def check(split: ServerSplit, call_s: float) -> None:
     assert split.dispatch > 0
     assert split.rest is not None
     assert split.transport + split.dispatch + split.service + split.rest <= call_s
-    assert (split.told, split.of_calls, split.doubted) == (2, 2, 0)
+    assert (split.reported, split.of_calls, split.rejected) == (2, 2, 0)
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
@@ -130,7 +130,7 @@ def test_the_header_splits_the_ledger_of_a_client_that_does_not_ask(everything: 
         client.disconnect()
         ledgers = client.recording().ledgers()
     (call,) = [ledger for ledger in ledgers if ledger["operation"] == "call"]
-    assert call["told"]["service_ns"] >= WORKS_S * 1e9
+    assert call["server_timing"]["service_ns"] >= WORKS_S * 1e9
 
 
 HOSTILE = {
@@ -145,7 +145,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("told, doubt", HOSTILE.values(), ids=HOSTILE)
-def test_an_account_that_cannot_be_true_is_marked_and_splits_nothing(
+def test_an_impossible_report_is_marked_and_splits_nothing(
     told: dict[str, object], doubt: str, tmp_path: Path
 ) -> None:
     def answer(connection: socket.socket) -> None:
@@ -162,7 +162,7 @@ def test_an_account_that_cannot_be_true_is_marked_and_splits_nothing(
     (call,) = [case for case in Run.load(tmp_path / "run.json").cases if case.operation == "call"]
     assert call.ledger_s is not None and call.ledger_s.server_split is not None
     split = call.ledger_s.server_split
-    assert (split.doubt, split.doubted, split.service) == (doubt, 2, 0.0)
+    assert (split.doubt, split.rejected, split.service) == (doubt, 2, 0.0)
     assert split.rest is not None and isclose(split.rest, call.ledger_s.server)
     assert "is not believed" in " ".join(ended.stdout.split())
 

@@ -183,7 +183,7 @@ def split_of(folder: Path, *calls: tuple[float, dict[str, int] | None]) -> Serve
 def test_a_servers_own_timing_becomes_its_split_and_the_rest_is_shown(tmp_path: Path) -> None:
     split = split_of(tmp_path, (1.0, TOLD))
     assert (split.transport, split.dispatch, split.service, split.rest) == (0.1, 0.2, 0.5, 0.2)
-    assert (split.told, split.of_calls, split.doubted) == (1, 1, 0)
+    assert (split.reported, split.of_calls, split.rejected) == (1, 1, 0)
     assert split_words(split).startswith("the server says: transport 100")
 
 
@@ -193,9 +193,9 @@ def test_calls_without_an_account_are_rest(tmp_path: Path) -> None:
     assert "of 1 of 2 calls" in split_words(split)
 
 
-def test_an_account_that_cannot_be_true_splits_nothing_and_is_told(tmp_path: Path) -> None:
+def test_an_impossible_report_splits_nothing_and_is_counted(tmp_path: Path) -> None:
     split = split_of(tmp_path, (0.5, TOLD))
-    assert (split.service, split.rest, split.doubted) == (0.0, 0.5, 1)
+    assert (split.service, split.rest, split.rejected) == (0.0, 0.5, 1)
     words = split_words(split).replace("\N{NO-BREAK SPACE}", " ")
     assert words == "the server's account of 1 of 1 calls (800 ms a call) is not believed: " + (
         "its layers are longer than the whole exchange"

@@ -120,6 +120,9 @@ class StartWatch:
                 seen = self._seen.setdefault(child, {}).setdefault(pid, SeenProcess(parent))
                 if not seen.programs or _is_other_program(seen.programs[-1][1:], (path, words)):
                     seen.programs.append((now, path, words))
+                elif not any(seen.programs[-1][2]):
+                    # A process that is about to run a program has no command for a moment.
+                    seen.programs[-1] = (seen.programs[-1][0], path, words)
                 seen.last_ns = now
             if depth < DEEPEST:
                 waiting += [(number, pid, depth + 1) for task in tasks for number in self._children(place, task)]
