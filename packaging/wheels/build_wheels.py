@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -109,8 +110,13 @@ def unpack(archive: Path) -> None:
     """Unpacks the source distribution to SOURCE."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     with tarfile.open(archive) as packed:
-        packed.extractall(SOURCE.parent, filter="data")
+        packed.extractall(SOURCE.parent, filter=_as_changed)
     (SOURCE.parent / archive.name.removesuffix(".tar.gz")).replace(SOURCE)
+
+
+def _as_changed(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """All files of the archive have one old time, by which cargo would use the crates of an earlier build."""
+    return tarfile.data_filter(member, folder).replace(mtime=time.time(), deep=False)
 
 
 def audited(wheel: Path, tag: str) -> Path:

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,18 @@ def test_a_crate_without_a_text_has_the_apache_license_where_it_permits_that(tmp
     crate = {**WITHOUT_TEXT, "license": "MIT/Apache-2.0", "manifest_path": str(tmp_path / "Cargo.toml")}
     text = third_party_licences.licence_text([crate])
     assert "Apache License" in text and "  lone 1.0.0 (MIT/Apache-2.0)" in text
+
+
+def test_sources_are_newer_than_what_an_earlier_build_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_wheels, "SOURCE", tmp_path / "dist-source")
+    before = time.time()
+    (tmp_path / "lib.rs").write_text("")
+    with tarfile.open(tmp_path / "mcpace-1.tar.gz", "w:gz") as archive:
+        member = archive.gettarinfo(tmp_path / "lib.rs", "mcpace-1/lib.rs")
+        member.mtime = 1_153_704_088  # maturin's time for all files
+        archive.addfile(member)
+    build_wheels.unpack(tmp_path / "mcpace-1.tar.gz")
+    assert (tmp_path / "dist-source" / "lib.rs").stat().st_mtime >= before - 1
 
 
 def audited(tag: str, changes: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -199,13 +199,15 @@ def computing_words(processor_s: float, wall_s: float) -> str:
 
 
 def processor_words(processor: ServerProcessor) -> str:
-    """``the server's process computed for 2.1 ms of 305 ms``, and of how many calls it is known."""
+    """``the server's process used 2.1 ms of processor time in 305 ms``, and of how many calls it is known.
+
+    The processor time is longer than the wall time where several threads compute.
+    """
     seldom = (
         "" if processor.calls == processor.of_calls else f" (known of {processor.calls} of {processor.of_calls} calls)"
     )
-    return (
-        f"the server's process computed for {duration(processor.processor_s)} of {duration(processor.wall_s)}{seldom}"
-    )
+    used, wall = duration(processor.processor_s), duration(processor.wall_s)
+    return f"the server's process used {used} of processor time in {wall}{seldom}"
 
 
 def server_notes(case: Case) -> list[str]:
