@@ -27,7 +27,7 @@ test-rust: $(VENV)/.tools ## Run the Rust tests; some run a redis-server
 
 test-python: build ## Run the Python tests; needs the package index and the same programs
 	@$(PYTHON) scripts/doctor.py --tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 adapters: build ## Hold the older releases' programs to the same answers; builds each, once
 	@$(PYTHON) scripts/doctor.py --tests
