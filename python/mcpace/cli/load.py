@@ -36,7 +36,7 @@ def load(
         typer.Argument(
             metavar="TARGET",
             help="URL, stdio:COMMAND (a process for each user), serve:COMMAND (a program that listens), MODULE:SERVER, "
-            "profile:NAME, or a name from --config or --scenario.",
+            "FILE.py:SERVER, profile:NAME, or a name from --config or --scenario.",
         ),
     ] = None,
     vus: Annotated[int | None, typer.Option(help="Closed load: the number of users. [default: 10]", min=1)] = None,

@@ -35,7 +35,7 @@ from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open, Operation, 
 from mcpace.lab.load.workers import worker_link
 from mcpace.lab.load.workers.clock_offset import RoundTrip, estimate_offset
 from mcpace.lab.load.workers.load_shares import remaining_share
-from mcpace.lab.load.workers.messages import Delta
+from mcpace.lab.load.workers.messages import Delta, DeltaMessage
 from mcpace.lab.load.workers.places import WorkerPlace, parse_workers
 from mcpace.lab.load.workers.protocol import PROTOCOL
 from mcpace.lab.load.workers.run_workers import _SharedLoad, run_workers
@@ -308,6 +308,65 @@ def test_a_worker_that_prints_before_its_first_message_takes_part(url: str) -> N
     assert workers[0].state == "done"
 
 
+SCRIPTED = """
+import json, sys
+hello, answers = sys.argv[1], json.loads(sys.argv[2])
+print(hello, flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    for text in answers.get(asked["kind"], []):
+        print(text.replace("NUMBER", str(asked.get("number"))), flush=True)
+    while asked["kind"] == answers.get("repeats"):
+        print(text)
+"""
+"""A worker that answers each kind of message with fixed texts, and repeats the last one without end."""
+HELLO = json.dumps({"kind": "hello", "protocol": PROTOCOL, "version": __version__})
+CLOCK = '{"kind": "clock", "number": NUMBER, "clock_ns": 1, "time_ns": 1}'
+READY = '{"kind": "ready"}'
+
+
+def scripted(**answers: Any) -> WorkerPlace:
+    whole = {"clock": [CLOCK], "prepare": [READY], **answers}
+    return local("scripted", [sys.executable, "-c", SCRIPTED, HELLO, json.dumps(whole)])
+
+
+def delta_text(at_s: Any) -> str:
+    """The line of a worker's second."""
+    message = DeltaMessage(kind="delta", delta=delta(0, [1])).model_dump(mode="json")
+    message["delta"]["second"]["at_s"] = at_s
+    return json.dumps(message)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"clock": [CLOCK.replace("NUMBER", "7")]}, "it answered another 'clock' than the last"),
+        ({"clock": [CLOCK.replace("1,", f"{10**400},")]}, "clock.clock_ns: Input should be less than"),
+        ({"prepare": ["x" * 3_000]}, "it sent something that is no message (Invalid JSON"),
+        ({"prepare": [CLOCK.replace("NUMBER", "1")], "repeats": "prepare"}, "answered 'prepare' with something else"),
+        ({"prepare": [json.dumps({"kind": "refused", "reason": "\x1b[31mno\n" * 2_000})]}, "scripted: [31mno [31mno"),
+    ],
+)
+def test_strange_answers_of_a_worker_end_it(url: str, answers: dict[str, Any], said: str) -> None:
+    with pytest.raises(Unreachable) as caught:
+        run_workers(plan_for(url), [scripted(**answers)], Watched())
+    assert said in str(caught.value) and len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("at_s", [float("nan"), float("inf"), -1, 1e400, "soon", None])
+def test_a_second_that_is_no_time_ends_its_worker(url: str, at_s: Any) -> None:
+    outcome, [worker] = run_workers(plan_for(url), [scripted(start=[delta_text(at_s)])], Watched())
+    assert (outcome.ended, worker.state, worker.calls) == ("failed", "lost", 0)
+    assert worker.reason is not None and "delta.delta.second.at_s: Input should be" in worker.reason
+
+
+def test_messages_without_end_do_not_hold_up_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpace.lab.load.workers.run_workers.END_LIMIT_S", 0.5)
+    place = scripted(start=[delta_text(0)], repeats="start")
+    _, [worker] = run_workers(plan_for(url, drain_s=0.0), [place], Watched())
+    assert (worker.state, worker.reason) == ("lost", "it did not end in time")
+
+
 def can_unshare() -> bool:
     """Whether this machine lets us make a network namespace."""
     command = shutil.which("unshare")
@@ -559,6 +618,13 @@ def test_percentiles_of_a_second_are_those_of_all_samples() -> None:
     assert merged.latency.p99_s * 1e9 == pytest.approx(ordered[584])
     assert merged.latency.max_s * 1e9 == pytest.approx(ordered[-1])
     assert (merged.users, merged.ok, merged.engine_busy) == (4, 590, 0.5)
+
+
+def test_a_second_of_a_far_time_is_published_alone() -> None:
+    seconds = SharedSeconds()
+    seconds.add("a", delta(0, [1]))
+    seconds.add("a", delta(10**15, [1]))
+    assert [one.at_s for one in seconds.take_new(["a"])] == [0, 1e15]
 
 
 def test_a_second_waits_for_slow_workers_and_is_published_once() -> None:

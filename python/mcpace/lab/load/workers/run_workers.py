@@ -241,7 +241,7 @@ class _SharedLoad:
                 step(link)
             except LabError as problem:
                 link.fail("refused", str(problem))
-                self._note_failure(link.place.name, str(problem))
+                self._note_failure(link.place.name, link.reason or "")
 
     def _note_failure(self, name: str, reason: str) -> None:
         self._watcher.note(f"{name}: {reason.rstrip('.')}. The rest of its part of the load is missing")

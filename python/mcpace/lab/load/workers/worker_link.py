@@ -31,6 +31,7 @@ from mcpace.lab.load.workers.places import WorkerPlace
 from mcpace.lab.load.workers.protocol import PROTOCOL, SILENCE_LIMIT_S, encode_message
 from mcpace.lab.processes.adapter_process import SHOWN, AdapterProcess, signal_name, spawn_group
 from mcpace.lab.processes.child_processes import wait_exit
+from mcpace.report.words.quantities import clean
 from mcpace.system.process_groups import kill_group
 
 HELLO_LIMIT_S = 60.0
@@ -42,6 +43,10 @@ PREPARE_LIMIT_S = 60.0
 CLOSE_LIMIT_S = 2.0
 MOST_STRANGE_LINES = 100
 """Lines of a shell's start-up files before the worker's first message."""
+MOST_WAITING_LINES = 16
+"""Lines that are read ahead. A worker that sends more waits, so that it cannot fill this machine's memory."""
+LONGEST_REASON = 400
+"""Characters of a worker's own words that are shown."""
 
 SESSION = ("initialize", "initialized", "delete")
 """Kinds of requests that are no calls."""
@@ -74,6 +79,7 @@ class WorkerLink(AdapterProcess):
         self._operations: list[OperationOutcome] = []
         self._last: Delta | None = None
         self._heard = time.monotonic()
+        self._lines = queue.Queue(MOST_WAITING_LINES)
         for thread in self._threads:
             thread.start()
 
@@ -100,8 +106,9 @@ class WorkerLink(AdapterProcess):
             self.send("clock", number=len(trips))
             reading = self._await(ClockReading, CLOCK_LIMIT_S)
             received_ns = time.perf_counter_ns()
-            if reading.number == len(trips):
-                trips.append(RoundTrip(sent_ns, received_ns, sent_time_ns, reading.clock_ns, reading.time_ns))
+            if reading.number != len(trips):
+                raise WorkerFailure("it answered another 'clock' than the last")
+            trips.append(RoundTrip(sent_ns, received_ns, sent_time_ns, reading.clock_ns, reading.time_ns))
         self.offset = estimate_offset(trips)
 
     def send_plan(self, plan: dict[str, Any], share: dict[str, int]) -> None:
@@ -131,9 +138,11 @@ class WorkerLink(AdapterProcess):
             self._stdin.flush()
 
     def take_deltas(self) -> list[Delta]:
-        """Reads all messages that have arrived. Sets the state where the worker has ended."""
+        """Reads the messages that have arrived. Sets the state where the worker has ended."""
         found: list[Delta] = []
-        while self.state == "running":
+        for _ in range(MOST_WAITING_LINES):
+            if self.state != "running":
+                break
             try:
                 line = self._lines.get_nowait()
             except queue.Empty:
@@ -158,7 +167,7 @@ class WorkerLink(AdapterProcess):
 
     def fail(self, state: Literal["refused", "lost"], reason: str) -> None:
         """Gives the worker up, and ends its process."""
-        self.state, self.reason = state, reason
+        self.state, self.reason = state, clean(reason, LONGEST_REASON)
         kill_group(self._process)
         self._kill()
 
@@ -197,7 +206,7 @@ class WorkerLink(AdapterProcess):
         self.started_ns = outcome.started_ns
         self.state = "done"
         if outcome.ended == "failed":
-            self.state, self.reason = "lost", outcome.failure or "its engine failed"
+            self.state, self.reason = "lost", clean(outcome.failure or "its engine failed", LONGEST_REASON)
         self._ask_to_end()
 
     def _await(self, expected: type[Expected], limit_s: float, *, is_first: bool = False) -> Expected:
@@ -218,14 +227,26 @@ class WorkerLink(AdapterProcess):
             break
         raise WorkerFailure(f"it answered {waiting_for!r} with something else")
 
+    def _kill(self) -> None:
+        self._ignores_stdout = True
+        # The thread that reads may wait for room.
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._lines.get_nowait()
+        super()._kill()
+
     def _parse(self, line: bytes | None) -> Message:
         if line is None:
             raise WorkerFailure(self._exit_words())
         try:
             return MESSAGE.validate_json(line)
-        except ValidationError:
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in problem["loc"])
             shown = line[:SHOWN].decode("utf-8", "replace").strip()
-            raise WorkerFailure(f"it sent something that is no message: {shown!r}") from None
+            raise WorkerFailure(
+                f"it sent something that is no message ({where + ': ' if where else ''}{problem['msg']}): {shown!r}"
+            ) from None
 
     def _exit_words(self) -> str:
         has_exited = wait_exit(self._process, CLOSE_LIMIT_S)
