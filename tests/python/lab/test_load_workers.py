@@ -5,6 +5,7 @@ Loads are short: tests check counts and states, never speed.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -37,7 +38,7 @@ from mcpace.lab.load.workers.clock_offset import RoundTrip, estimate_offset
 from mcpace.lab.load.workers.load_shares import remaining_share
 from mcpace.lab.load.workers.messages import Delta, DeltaMessage
 from mcpace.lab.load.workers.places import WorkerPlace, parse_workers
-from mcpace.lab.load.workers.protocol import PROTOCOL
+from mcpace.lab.load.workers.protocol import PROTOCOL, encode_message
 from mcpace.lab.load.workers.run_workers import _SharedLoad, run_workers
 from mcpace.lab.load.workers.shared_seconds import SharedSeconds
 from mcpace.lab.load.workers.worker import find_obstacle
@@ -474,6 +475,38 @@ def children(pid: int) -> list[int]:
     """The processes that a process has started."""
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return [int(word) for word in listed.stdout.split()]
+
+
+def test_a_worker_that_cannot_write_ends_without_its_driver(url: str) -> None:
+    """Its output is full, as behind a broken network, and its input stays open."""
+    limits = "worker.SILENCE_LIMIT_S = 2; worker.END_LIMIT_S = 1"
+    command = f"from mcpace.lab.load.workers import worker; {limits}; worker.run_worker()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+            plan = json.loads(plan_for(url, duration_s=60.0).to_json())
+            process.stdin.write(encode_message("prepare", plan=plan, share={"first_thread": 0, "all_threads": 1}))
+            messages = [json.loads(process.stdout.readline())["kind"] for _ in range(2)]
+            assert messages == ["hello", "ready"]
+            process.stdin.write(encode_message("start", at_ns=time.perf_counter_ns()))
+            assert json.loads(process.stdout.readline())["kind"] == "delta"
+            for number in range(200):
+                process.stdin.write(encode_message("clock", number=number))
+            assert process.wait(20) == 1
+        finally:
+            process.kill()
+
+
+def test_the_end_of_a_connection_to_a_host_is_named() -> None:
+    place = WorkerPlace("ssh a", ("sh", "-c", "exit 255"), is_local=False)
+    link = worker_link.WorkerLink(place)
+    with pytest.raises(worker_link.WorkerFailure, match="the worker was killed, or its host is gone"):
+        link.await_hello(time.monotonic() + 20)
+    link.close()
 
 
 def test_a_host_that_does_not_resolve_leaves_its_part_missing(url: str, tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ LOOK_S = 0.05
 """Seconds between two looks at the workers' messages."""
 LEAD_S = 1.0
 """Seconds from the agreement on a start to the start. The engines look up the target and read certificates in it."""
+NEWS_S = 3.0
+"""Seconds of silence that are mentioned. A worker reports each second."""
 STOP_LIMIT_S = 1.0
 """Seconds that calls in flight get after a stop; the engine gives them half a second."""
 
@@ -183,6 +185,8 @@ class _SharedLoad:
         if part is not None:
             facts.intended = part.intended
             facts.calls, facts.errors = call_counts(part)
+            facts.never_started = part.dropped
+            facts.report_late_s = link.report_late_s
             facts.busy, facts.saturated = part.engine.busy, part.engine.saturated
         if link.state == "done":
             facts.state, facts.missing_share = "done", 0.0
@@ -225,7 +229,8 @@ class _SharedLoad:
                     link.send("alive")
             time.sleep(LOOK_S)
         for link in self._with_state("running"):
-            link.fail("lost", "it did not end in time")
+            silent = f", and nothing was heard of it for {link.silent_s:.0f} s" if link.silent_s > NEWS_S else ""
+            link.fail("lost", f"it did not end in time{silent}")
             self._note_failure(link.place.name, link.reason or "")
         self._publish()
 

@@ -47,6 +47,8 @@ MOST_WAITING_LINES = 16
 """Lines that are read ahead. A worker that sends more waits, so that it cannot fill this machine's memory."""
 LONGEST_REASON = 400
 """Characters of a worker's own words that are shown."""
+SSH_FAILED = 255
+"""Exit code of ``ssh`` for a failure of its own, and for a command that a signal ended."""
 
 SESSION = ("initialize", "initialized", "delete")
 """Kinds of requests that are no calls."""
@@ -75,7 +77,10 @@ class WorkerLink(AdapterProcess):
         self.started_ns: int | None = None
         self.seconds = 0
         """Seconds of the load whose counts have arrived."""
+        self.report_late_s = 0.0
+        """Longest time from the end of a second to the arrival of its counts."""
         self.outcome: Outcome | None = None
+        self._agreed_ns = 0
         self._operations: list[OperationOutcome] = []
         self._last: Delta | None = None
         self._heard = time.monotonic()
@@ -128,6 +133,7 @@ class WorkerLink(AdapterProcess):
         """Lets the load begin at an instant of the driver's clock."""
         assert self.offset is not None, "the clock was measured"
         self.send("start", at_ns=driver_ns + self.offset.clock_ns)
+        self._agreed_ns = driver_ns
         self.state = "running"
         self._heard = time.monotonic()
 
@@ -146,7 +152,7 @@ class WorkerLink(AdapterProcess):
             try:
                 line = self._lines.get_nowait()
             except queue.Empty:
-                if time.monotonic() - self._heard > SILENCE_LIMIT_S:
+                if self.silent_s > SILENCE_LIMIT_S:
                     self.fail("lost", f"nothing was heard of it for {SILENCE_LIMIT_S:.0f} s")
                 break
             self._heard = time.monotonic()
@@ -164,6 +170,11 @@ class WorkerLink(AdapterProcess):
             except WorkerFailure as problem:
                 self.fail("lost", str(problem))
         return found
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since its last message."""
+        return time.monotonic() - self._heard
 
     def fail(self, state: Literal["refused", "lost"], reason: str) -> None:
         """Gives the worker up, and ends its process."""
@@ -199,7 +210,9 @@ class WorkerLink(AdapterProcess):
         self._operations = merge_operations([*self._operations, *delta.operations])
         self._last = delta
         self.started_ns = delta.started_ns
-        self.seconds = max(self.seconds, round(delta.second.at_s) + 1)
+        end_s = round(delta.second.at_s) + 1
+        self.seconds = max(self.seconds, end_s)
+        self.report_late_s = max(self.report_late_s, (time.perf_counter_ns() - self._agreed_ns) / 1e9 - end_s)
 
     def _finish(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -254,6 +267,8 @@ class WorkerLink(AdapterProcess):
         code = self._process.returncode
         how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
         lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
+        if code == SSH_FAILED and not self.place.is_local and not lines:
+            return "the connection ended (ssh has exit code 255): the worker was killed, or its host is gone"
         return f"it {how if has_exited else 'closed its output'}" + (f": {lines[-1]}" if lines else "")
 
 
