@@ -44,6 +44,7 @@ EXTRAS = {
         "telemetry of servers; serve --metrics-port; load --prometheus and --otlp",
     ),
     "parquet": (("duckdb", "pyarrow"), "export --parquet; query"),
+    "ray": (("ray",), "load --workers ray:N"),
     "reload": (("watchfiles",), "serve --reload"),
     "routes": (("starlette",), "custom routes and ASGI applications beside a server"),
     "django": (("django", "rest_framework"), "servers in a Django project"),

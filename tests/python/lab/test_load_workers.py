@@ -30,21 +30,22 @@ import pytest
 
 from mcpace import __version__, _core
 from mcpace.lab.errors import Unreachable, UsageProblem
-from mcpace.lab.load.engine_outcome import Connections, Histogram, Outcome, Second
+from mcpace.lab.load.engine_outcome import Connections, Histogram, Second
 from mcpace.lab.load.histogram import quantile_seconds
-from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open, Operation, Stage
+from mcpace.lab.load.plan import Closed, Open, Operation, Stage
 from mcpace.lab.load.workers import worker_link
 from mcpace.lab.load.workers.clock_offset import RoundTrip, estimate_offset
 from mcpace.lab.load.workers.load_shares import remaining_share
 from mcpace.lab.load.workers.messages import Delta, DeltaMessage
-from mcpace.lab.load.workers.places import WorkerPlace, parse_workers
+from mcpace.lab.load.workers.places import ProcessPlace, WorkerPlace, parse_workers
 from mcpace.lab.load.workers.protocol import PROTOCOL, encode_message
 from mcpace.lab.load.workers.run_workers import _SharedLoad, run_workers
 from mcpace.lab.load.workers.shared_seconds import SharedSeconds
 from mcpace.lab.load.workers.worker import find_obstacle
-from mcpace.report.model.load import LoadSecond, LoadWorker
+from mcpace.report.model.load import LoadSecond
 from support.commands import closed_port, end, mcp_answer, read_request, run, start_command, tcp_server
 from support.serve_process import serving
+from support.shared_load import Watched, check_totals, plan_for
 from support.ssh_server import HOST, MISSING, ssh_server
 
 DONE, HIT, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -81,57 +82,13 @@ def url(folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{served.port}/mcp"
 
 
-class Watched:
-    """A watcher that keeps what it is told, and calls ``at_second`` after each second."""
-
-    def __init__(self, at_second: Any = None) -> None:
-        self.seconds: list[LoadSecond] = []
-        self.notes: list[str] = []
-        self._at_second = at_second
-
-    def preparing(self, what: str) -> None: ...
-    def begin(self, planned_s: float) -> None: ...
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def second(self, second: LoadSecond) -> None:
-        self.seconds.append(second)
-        if self._at_second is not None:
-            self._at_second(second)
-
-
-def plan_for(url: str, **changes: Any) -> LoadPlan:
-    plan = LoadPlan(
-        target=HttpTarget(url=url),
-        revision="2025-06-18",
-        model=Closed(vus=4),
-        duration_s=1.0,
-        warm_up_s=0.0,
-        operations=[Operation(name="echo", kind="call", tool="echo", arguments={"text": "hi"})],
-        timeout_s=10.0,
-        think_s=0.005,
-    )
-    return replace(plan, **changes)
-
-
 def local(name: str, command: Sequence[str] = WORKER) -> WorkerPlace:
-    return WorkerPlace(name, tuple(command), is_local=True)
+    return ProcessPlace(name, True, tuple(command))
 
 
 def noted_pid(file: Path) -> list[str]:
     """The command of a worker that writes its process id to a file."""
     return ["sh", "-c", f"echo $$ > {shlex.quote(str(file))}; exec {shlex.join(WORKER)}"]
-
-
-def check_totals(outcome: Outcome, workers: Sequence[LoadWorker]) -> None:
-    """All figures are the sums of the workers' own, and each call is counted once."""
-    calls = [one for one in outcome.operations if one.kind == "call"]
-    assert sum(one.count for one in calls) == sum(worker.calls for worker in workers)
-    assert sum(one.count - one.ok for one in calls) == sum(worker.errors for worker in workers)
-    assert outcome.intended == sum(worker.intended for worker in workers)
-    assert outcome.begun == sum(one.count for one in calls) + outcome.unfinished
-    for one in calls:
-        assert sum(count for _, count in one.latency.buckets) == one.latency.count == one.ok
 
 
 def case_of(*words: object, folder: Path, code: int = DONE, **environment: str) -> tuple[dict[str, Any], str]:
@@ -502,7 +459,7 @@ def test_a_worker_that_cannot_write_ends_without_its_driver(url: str) -> None:
 
 
 def test_the_end_of_a_connection_to_a_host_is_named() -> None:
-    place = WorkerPlace("ssh a", ("sh", "-c", "exit 255"), is_local=False)
+    place = ProcessPlace("ssh a", False, ("sh", "-c", "exit 255"))
     link = worker_link.WorkerLink(place)
     with pytest.raises(worker_link.WorkerFailure, match="the worker was killed, or its host is gone"):
         link.await_hello(time.monotonic() + 20)
@@ -579,13 +536,17 @@ def test_wrong_words_are_refused(words: list[str], said: str, tmp_path: Path) ->
     assert said in ended.sentence()
 
 
+def ssh_places(*words: str, command: str | None = None) -> list[ProcessPlace]:
+    return [place for place in parse_workers(words, command) if isinstance(place, ProcessPlace)]
+
+
 def test_hosts_become_arguments_and_commands_are_quoted() -> None:
-    [plain, full, address, again] = parse_workers(["ssh:host,me@host.example:2222,[::1]:22", "ssh:host"])
+    [plain, full, address, again] = ssh_places("ssh:host,me@host.example:2222,[::1]:22", "ssh:host")
     assert plain.command[-3:] == ("--", "host", "mcpace load-worker")
     assert full.command[-5:] == ("-p", "2222", "--", "me@host.example", "mcpace load-worker")
     assert address.command[-2] == "::1"
     assert [one.name for one in (plain, again)] == ["ssh host", "ssh host 2"]
-    [quoted] = parse_workers(["ssh:host"], "'/my programs/mcpace' '$(id)'")
+    [quoted] = ssh_places("ssh:host", command="'/my programs/mcpace' '$(id)'")
     assert quoted.command[-1] == "'/my programs/mcpace' '$(id)' load-worker"
     assert "BatchMode=yes" in quoted.command
 

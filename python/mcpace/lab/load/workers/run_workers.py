@@ -27,7 +27,7 @@ from mcpace.lab.load.workers.load_shares import planned_seconds, remaining_share
 from mcpace.lab.load.workers.places import WorkerPlace
 from mcpace.lab.load.workers.protocol import ALIVE_EVERY_S
 from mcpace.lab.load.workers.shared_seconds import SharedSeconds
-from mcpace.lab.load.workers.worker_link import HELLO_LIMIT_S, PREPARE_LIMIT_S, WorkerLink, call_counts
+from mcpace.lab.load.workers.worker_link import PREPARE_LIMIT_S, WorkerLink, call_counts
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt, is_hurried
 from mcpace.report.model.load import LoadWorker
 
@@ -87,13 +87,13 @@ class _SharedLoad:
         self._watcher = watcher
         self._count = count
         self._links: dict[int, WorkerLink] = {}
-        """The workers whose process was started, by number."""
+        """The workers whose channel was opened, by number."""
         self._failed: list[LoadWorker] = []
         self._seconds = SharedSeconds()
         self._start_ns = 0
 
     def start_worker(self, place: WorkerPlace) -> None:
-        """Starts the process of a worker."""
+        """Starts a worker, or the connection to it."""
         try:
             self._links[len(self._links) + len(self._failed)] = WorkerLink(place)
         except LabError as problem:
@@ -105,8 +105,8 @@ class _SharedLoad:
 
         Raises :class:`Unreachable` where none gets there.
         """
-        deadline = time.monotonic() + HELLO_LIMIT_S
-        self._for_each(lambda link: link.await_hello(deadline))
+        started = time.monotonic()
+        self._for_each(lambda link: link.await_hello(started))
         self._watcher.preparing("measuring the clocks of the workers")
         self._for_each(lambda link: link.measure_clock())
         plan = json.loads(self._plan.to_json())

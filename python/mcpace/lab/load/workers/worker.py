@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -43,11 +43,14 @@ class DriverGone(Exception):
 def run_worker() -> None:
     """Serves one load over stdin and stdout."""
     with _own_stdout() as out:
-        conversation = _Conversation(sys.stdin.buffer, out)
-        try:
-            _serve_load(conversation)
-        except (DriverGone, BrokenPipeError):
-            return
+        serve_driver(sys.stdin.buffer, out)
+
+
+def serve_driver(source: IO[bytes], out: IO[bytes]) -> None:
+    """Serves one load of a driver, to its end or to the driver's."""
+    conversation = _Conversation(source, out)
+    with suppress(DriverGone, ConnectionError):
+        _serve_load(conversation)
 
 
 class _Conversation:
@@ -101,8 +104,8 @@ class _Conversation:
                     self.send("clock", number=message["number"], **clocks)
                 elif message["kind"] != "alive":
                     self._inbox.put(message)
-        except BrokenPipeError:
-            pass
+        except (OSError, ValueError):
+            pass  # The connection is broken, or a line was cut off.
         finally:
             self._inbox.put(None)
 

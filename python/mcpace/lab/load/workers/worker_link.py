@@ -1,4 +1,4 @@
-"""The driver's side of the connection to one worker: its process, its messages, and what it counted so far."""
+"""The driver's side of the conversation with one worker: its messages, and what it counted so far."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import contextlib
 import queue
 import threading
 import time
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from mcpace import __version__
-from mcpace.lab.errors import LabError, ProgramHung
+from mcpace.lab.errors import LabError
 from mcpace.lab.load.engine_outcome import Engine, OperationOutcome, Outcome
 from mcpace.lab.load.merge import merge_operations
+from mcpace.lab.load.workers.channel import CLOSE_LIMIT_S, MOST_WAITING_LINES
 from mcpace.lab.load.workers.clock_offset import ClockOffset, RoundTrip, estimate_offset
 from mcpace.lab.load.workers.messages import (
     MESSAGE,
@@ -29,26 +29,17 @@ from mcpace.lab.load.workers.messages import (
 )
 from mcpace.lab.load.workers.places import WorkerPlace
 from mcpace.lab.load.workers.protocol import PROTOCOL, SILENCE_LIMIT_S, encode_message
-from mcpace.lab.processes.adapter_process import SHOWN, AdapterProcess, signal_name, spawn_group
-from mcpace.lab.processes.child_processes import wait_exit
+from mcpace.lab.processes.adapter_process import SHOWN
 from mcpace.report.words.quantities import clean
-from mcpace.system.process_groups import kill_group
 
-HELLO_LIMIT_S = 60.0
-"""Seconds from the start to the first message: a connection to the host, and the start of Python."""
 CLOCK_LIMIT_S = 5.0
 MOST_TRIPS, FEWEST_TRIPS, TRIPS_S = 32, 4, 1.0
 """Round trips that measure a clock: as many as fit into a second, between two limits."""
 PREPARE_LIMIT_S = 60.0
-CLOSE_LIMIT_S = 2.0
 MOST_STRANGE_LINES = 100
 """Lines of a shell's start-up files before the worker's first message."""
-MOST_WAITING_LINES = 16
-"""Lines that are read ahead. A worker that sends more waits, so that it cannot fill this machine's memory."""
 LONGEST_REASON = 400
 """Characters of a worker's own words that are shown."""
-SSH_FAILED = 255
-"""Exit code of ``ssh`` for a failure of its own, and for a command that a signal ended."""
 
 SESSION = ("initialize", "initialized", "delete")
 """Kinds of requests that are no calls."""
@@ -62,14 +53,11 @@ class WorkerFailure(LabError):
     """A worker can't take part, or can't go on. The message doesn't name the worker."""
 
 
-class WorkerLink(AdapterProcess):
+class WorkerLink:
     """One worker."""
 
-    _line_limit = 256 * 1024 * 1024
-
     def __init__(self, place: WorkerPlace) -> None:
-        # A local worker starts the programs of a stdio target, so it has the folder of the user.
-        super().__init__(spawn_group(place.command, cwd=Path.cwd()))
+        self._channel = place.open_channel()
         self.place = place
         self.state: Literal["starting", "running", "done", "refused", "lost"] = "starting"
         self.reason: str | None = None
@@ -84,15 +72,13 @@ class WorkerLink(AdapterProcess):
         self._operations: list[OperationOutcome] = []
         self._last: Delta | None = None
         self._heard = time.monotonic()
-        self._lines = queue.Queue(MOST_WAITING_LINES)
-        for thread in self._threads:
-            thread.start()
 
-    def await_hello(self, deadline: float) -> None:
-        """Waits for the first message and compares versions.
+    def await_hello(self, started: float) -> None:
+        """Waits for the first message and compares versions. ``started`` is the time of the workers' start.
 
         Raises :class:`WorkerFailure`.
         """
+        deadline = started + self._channel.start_limit_s
         hello = self._await(Hello, max(deadline - time.monotonic(), 0.0), is_first=True)
         if hello.version != __version__:
             raise WorkerFailure(f"it has mcpace {hello.version}, and this machine {__version__}: install the same")
@@ -140,8 +126,7 @@ class WorkerLink(AdapterProcess):
     def send(self, kind: str, **members: Any) -> None:
         """Sends a message. A worker that is gone is noticed by its silence."""
         with contextlib.suppress(OSError, ValueError):
-            self._stdin.write(encode_message(kind, **members))
-            self._stdin.flush()
+            self._channel.send(encode_message(kind, **members))
 
     def take_deltas(self) -> list[Delta]:
         """Reads the messages that have arrived. Sets the state where the worker has ended."""
@@ -150,7 +135,7 @@ class WorkerLink(AdapterProcess):
             if self.state != "running":
                 break
             try:
-                line = self._lines.get_nowait()
+                line = self._channel.lines.get_nowait()
             except queue.Empty:
                 if self.silent_s > SILENCE_LIMIT_S:
                     self.fail("lost", f"nothing was heard of it for {SILENCE_LIMIT_S:.0f} s")
@@ -177,10 +162,9 @@ class WorkerLink(AdapterProcess):
         return time.monotonic() - self._heard
 
     def fail(self, state: Literal["refused", "lost"], reason: str) -> None:
-        """Gives the worker up, and ends its process."""
+        """Gives the worker up, and ends it."""
         self.state, self.reason = state, clean(reason, LONGEST_REASON)
-        kill_group(self._process)
-        self._kill()
+        self._channel.kill()
 
     def counts(self) -> Outcome | None:
         """The outcome, or, where the worker was lost, the sum of its seconds; ``None`` without any."""
@@ -204,7 +188,8 @@ class WorkerLink(AdapterProcess):
         )
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
-        super().close(limit_s)
+        """Asks the worker to end, and ends it after the limit."""
+        self._channel.close(limit_s)
 
     def _count(self, delta: Delta) -> None:
         self._operations = merge_operations([*self._operations, *delta.operations])
@@ -220,15 +205,15 @@ class WorkerLink(AdapterProcess):
         self.state = "done"
         if outcome.ended == "failed":
             self.state, self.reason = "lost", clean(outcome.failure or "its engine failed", LONGEST_REASON)
-        self._ask_to_end()
+        self._channel.end_input()
 
     def _await(self, expected: type[Expected], limit_s: float, *, is_first: bool = False) -> Expected:
         deadline = time.monotonic() + limit_s
         waiting_for = ANSWERS[expected]
         for _ in range(MOST_STRANGE_LINES):
             try:
-                line = self._next_line(max(deadline - time.monotonic(), 0.001), waiting_for)
-            except ProgramHung:
+                line = self._channel.next_line(max(deadline - time.monotonic(), 0.001))
+            except TimeoutError:
                 raise WorkerFailure(f"it did not answer {waiting_for!r} within {limit_s:.0f} s") from None
             if is_first and line is not None and not line.startswith(b'{"kind"'):
                 continue
@@ -240,17 +225,9 @@ class WorkerLink(AdapterProcess):
             break
         raise WorkerFailure(f"it answered {waiting_for!r} with something else")
 
-    def _kill(self) -> None:
-        self._ignores_stdout = True
-        # The thread that reads may wait for room.
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._lines.get_nowait()
-        super()._kill()
-
     def _parse(self, line: bytes | None) -> Message:
         if line is None:
-            raise WorkerFailure(self._exit_words())
+            raise WorkerFailure(self._channel.end_reason())
         try:
             return MESSAGE.validate_json(line)
         except ValidationError as error:
@@ -260,16 +237,6 @@ class WorkerLink(AdapterProcess):
             raise WorkerFailure(
                 f"it sent something that is no message ({where + ': ' if where else ''}{problem['msg']}): {shown!r}"
             ) from None
-
-    def _exit_words(self) -> str:
-        has_exited = wait_exit(self._process, CLOSE_LIMIT_S)
-        self._kill()
-        code = self._process.returncode
-        how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
-        lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
-        if code == SSH_FAILED and not self.place.is_local and not lines:
-            return "the connection ended (ssh has exit code 255): the worker was killed, or its host is gone"
-        return f"it {how if has_exited else 'closed its output'}" + (f": {lines[-1]}" if lines else "")
 
 
 def call_counts(outcome: Outcome) -> tuple[int, int]:
