@@ -175,6 +175,59 @@ def test_a_program_whose_stderr_is_redirected_is_named_by_itself(tmp_path: Path)
     assert failure == f'the server process "{Path(sys.executable).name}" ended (exit code 3)'
 
 
+@pytest.mark.parametrize("others", [1, 0])
+def test_a_server_that_hangs_is_started_again_only_where_others_may_have_slowed_it(others: int, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = f"open({str(started)!r}, 'a').write('x'); {hanging_program(tmp_path)}"
+    servers = {"hangs": {"command": sys.executable, "args": ["-c", program]}}
+    servers |= {"works": own_server(tmp_path)} if others else {}
+    code, result, _ = checked(tmp_path, servers, "--rounds", "1", "--timeout", "8s")
+    assert (code, len(started.read_text())) == (3, 1 if others else 2)
+    [error] = [case.error for case in result.cases if (case.target, case.operation) == ("hangs", "connect")]
+    assert "connect took longer than its limit of 8" in (error or "")
+
+
+FORKS = """
+import os, subprocess, sys
+print("forking now", file=sys.stderr)
+if os.fork():
+    os._exit(0)
+if "leaves" in sys.argv:
+    os.setsid()
+if "closes" in sys.argv:
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+import time
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes that are left behind in /proc")
+def test_a_server_that_forks_and_exits_is_named_and_leaves_no_process(tmp_path: Path) -> None:
+    program = f"{FORKS}  # {tmp_path}"
+    # Its child has ended before it, and it exits with 0: it forked, and left nothing.
+    ends = f"import os; os.fork() or os._exit(0); os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # {tmp_path}"
+    servers = {
+        "stays in its group": [program],
+        "closes its pipes": [program, "closes"],
+        "leaves its group": [program, "leaves", "closes"],
+        "keeps pipes": [program, "leaves"],
+        "just ends": [ends],
+    }
+    entries = {name: {"command": sys.executable, "args": ["-c", *words]} for name, words in servers.items()}
+    code, result, shown = checked(tmp_path, entries, "--rounds", "1", "--timeout", "4s")
+    assert (code, "None of 5 servers could be started." in shown) == (3, True)
+    errors = {case.target: case.error or "" for case in result.cases if case.operation == "connect"}
+    name = Path(sys.executable).name
+    assert errors.pop("just ends") == f'the server process "{name}" ended (exit code 0)'
+    for target, error in errors.items():
+        assert error.startswith(f'the program "{name}" forked and exited: its process ended (exit code 0)'), target
+        assert "stderr ended with" not in error or error.endswith("; its stderr ended with: forking now")
+    assert "forking now" in errors["closes its pipes"]
+    assert not processes_of(program)
+
+
 def test_an_interrupt_ends_servers_that_still_start(tmp_path: Path) -> None:
     program = hanging_program(tmp_path)
     path = configuration(tmp_path, {"hangs": {"command": sys.executable, "args": ["-c", program]}})

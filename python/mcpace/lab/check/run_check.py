@@ -58,6 +58,8 @@ DEFAULT_CALLS = 3
 DEFAULT_TIME_LIMIT_S = 60.0
 LEAST_RUNNER_S, LEAST_RUNNER_SHARE = 0.1, 0.25
 """A start without the package runner is tried where the runner takes at least this time, and this share."""
+LEAST_IDLE_SHARE = 0.5
+"""A server hangs where it fails after so long that the others were ready for at least this share of the time."""
 LEAST_GAIN = 0.75
 """Fewer servers at the same time are tried where the start could take less than this share of the time."""
 OWN_FINDINGS = frozenset({"slow-start"})
@@ -84,6 +86,8 @@ class _Server:
     is_worth_trying: bool = True
     """Whether a start without the package runner can be advice."""
     rss_bytes: int | None = None
+    hangs: bool = False
+    """Whether the server failed long after the others were ready, so that another start would only wait as long."""
 
 
 @dataclass(frozen=True)
@@ -172,14 +176,17 @@ def _start_together(servers: Sequence[_Server], check: _Check) -> list[float]:
     starts, failures = start_servers(
         [server.target for server in running], len(running), check.time_limit_s, check.watch
     )
+    ready = ready_s(starts)
     for server, failure, start in zip(running, failures, starts, strict=True):
+        if start is not None and ready and ready[-1] <= (1 - LEAST_IDLE_SHARE) * start.failed_s:
+            server.hangs = start.failed_s >= check.time_limit_s
         server.together += [start] if start is not None else []
         if failure:
             printed = "; it printed text on stdout before the protocol" if start is not None and start.noise else ""
             server.failures.append(failure + printed)
         memory = check.watch.rss_bytes(start.pid) or 0 if start is not None and start.pid else 0
         server.rss_bytes = max(server.rss_bytes or 0, memory) or None
-    return ready_s(starts)[-1:]
+    return ready[-1:]
 
 
 def _start_fewer(servers: Sequence[_Server], together_s: Sequence[float], check: _Check) -> LimitedStart | None:
@@ -238,7 +245,7 @@ def _alone(server: _Server, watch: StartWatch) -> list[ObservedStart]:
 def _start_alone(server: _Server, check: _Check, where: str) -> None:
     """Starts the server alone, then without its package runner where that can be advice."""
     check.progress.step(f"{server.checked.label} · {where}")
-    if server.session is not None and not server.session.given_up:
+    if server.session is not None and not server.session.given_up and not server.hangs:
         server.session.run_round(Silent(), server.checked.label)
         _try_installed(server, check)
 
