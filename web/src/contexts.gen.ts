@@ -260,6 +260,7 @@ export interface HiddenListing {
 
 /** Facts of ``huge-result``. A tool's result takes a good part of a model's context. */
 export interface HugeResult {
+  at_least?: boolean;
   tokens?: number;
   tool?: string;
 }

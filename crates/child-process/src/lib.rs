@@ -220,13 +220,21 @@ impl OutputTail {
         self.0.drain(..surplus);
     }
 
-    /// The last lines on one line.
+    /// The last lines on one line, without empty ones. Where an exception ended Node.js, the line is its message.
     #[must_use]
     pub fn last_lines(&self) -> String {
-        let text = String::from_utf8_lossy(&self.0).into_owned();
-        let lines: Vec<&str> = text.trim_end().lines().rev().take(TAIL_LINES).collect();
-        quote_printable(&lines.into_iter().rev().collect::<Vec<_>>().join(" | "))
+        let text = String::from_utf8_lossy(&self.0);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+        quote_printable(&node_exception(&lines).map_or_else(|| last.join(" | "), str::to_owned))
     }
+}
+
+/// The message of an exception that ended Node.js, which prints the stack and its version after it.
+fn node_exception<'l>(lines: &[&'l str]) -> Option<&'l str> {
+    lines.last().filter(|line| line.starts_with("Node.js v"))?;
+    let names_error = |line: &&&str| line.split_once(": ").is_some_and(|(name, _)| name.contains("Error"));
+    lines.iter().filter(|line| !line.starts_with(char::is_whitespace)).rfind(names_error).copied()
 }
 
 #[cfg(test)]
@@ -315,5 +323,24 @@ mod tests {
         }
         assert_eq!(tail.last_lines(), "line 997 | line 998 | line 999");
         assert!(tail.0.len() <= TAIL_BYTES);
+    }
+
+    #[test]
+    fn a_tail_has_the_message_of_an_exception_that_ended_node() {
+        let stack = "node:internal/modules/run_main:123\n    triggerUncaughtException(\n    ^\n\n\
+                     Error [ERR_MODULE_NOT_FOUND]: Cannot find module 'x' imported from y\n\
+                     \x20   at Error: nested (node:internal)\n    at load (z.js:1:1) {\n  code: 'ERR'\n}\n\n";
+        let said = "Error [ERR_MODULE_NOT_FOUND]: Cannot find module 'x' imported from y";
+        for (output, expected) in [
+            (format!("{stack}Node.js v20.20.2\n"), said),
+            (stack.to_owned(), "    at load (z.js:1:1) { |   code: 'ERR' | }"),
+            ("one\n\n\ntwo\n\n".to_owned(), "one | two"),
+            ("no message\nNode.js v22.1.0\n".to_owned(), "no message | Node.js v22.1.0"),
+            (String::new(), ""),
+        ] {
+            let mut tail = OutputTail::default();
+            tail.append(output.as_bytes());
+            assert_eq!(tail.last_lines(), expected);
+        }
     }
 }

@@ -184,6 +184,8 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
         return HIT
     if run.kind == "gate" and any(not limit.is_met for limit in run.limits):
         return HIT
+    if run.kind == "gate" and run.limits and run.comparison is None:
+        return DONE
     if run.comparison is not None:
         return _exit_code_of_comparison(run, run.comparison)
     if run.kind in ("recording", "recordings", "query"):

@@ -14,7 +14,7 @@ from mcpace.lab import tokens
 from mcpace.report.model.context import Context
 from mcpace.report.model.contexts import DuplicateSchema, HugeResult, VerboseTool
 from mcpace.report.model.run import Case, Finding
-from mcpace.report.model.tokens import ToolTokens
+from mcpace.report.model.tokens import ResultTokens, ToolTokens
 from mcpace.report.words import findings
 
 VERBOSE = (1_500, 4_000)
@@ -40,14 +40,14 @@ def add_findings(cases: Sequence[Case], listing: Sequence[Mapping[str, Any]] | N
             case.findings += _huge_result(case.tool, case.result_tokens)
 
 
-def add_result_findings(cases: Sequence[Case], results: Mapping[str, int]) -> None:
+def add_result_findings(cases: Sequence[Case], results: Mapping[str, ResultTokens]) -> None:
     """Adds the findings about results of tools to the case of the tool's calls, if there is one, else to the first case
-    of calls. ``results``: tokens of the largest known result of each tool."""
+    of calls. ``results``: the recorded results of each tool."""
     of_calls = [case for case in cases if case.operation == "call"]
-    for tool, largest in results.items():
+    for tool, found in results.items():
         case = next((one for one in of_calls if one.tool == tool), next(iter(of_calls), None))
-        if case is not None:
-            case.findings += _huge_result(tool, largest)
+        if case is not None and found.largest is not None:
+            case.findings += _huge_result(tool, found.largest, at_least=found.cut > 0)
 
 
 def _verbose_tool(tools: Sequence[ToolTokens]) -> Iterator[Finding]:
@@ -64,9 +64,10 @@ def _verbose_tool(tools: Sequence[ToolTokens]) -> Iterator[Finding]:
         yield _finding(facts, largest.tokens >= VERBOSE[1])
 
 
-def _huge_result(tool: str, count: int) -> Iterator[Finding]:
+def _huge_result(tool: str, count: int, *, at_least: bool = False) -> Iterator[Finding]:
     if count >= HUGE[0]:
-        yield _finding(HugeResult(tool=tool, tokens=count), count >= HUGE[1])
+        facts = HugeResult(tool=tool, tokens=count, at_least=at_least or None)
+        yield _finding(facts, count >= HUGE[1])
 
 
 def _duplicate_schema(tools: Sequence[ToolTokens], listing: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:

@@ -37,12 +37,16 @@ def recorded_result_tables(methods: Sequence[MethodFacts], most: int) -> Iterato
     rows: list[tuple[str, ...]] = []
     for method, found in sized[:most]:
         number = f"{found.results:,}" + (f", {found.cut:,} cut" if found.cut else "")
-        counts = ["–" if value is None else f"{value:,}" for value in (found.median, found.largest)]
+        bound = "≥ " if found.cut else ""
+        counts = ["–" if value is None else f"{bound}{value:,}" for value in (found.median, found.largest)]
         sizes = ["–" if value is None else size(value) for value in (found.median_bytes, found.largest_bytes)]
         rows.append((clean(method.name or "", 40), number, f"{found.counted:,}", *counts, *sizes))
     columns = ("tool", "results", "counted", "tokens: p50", "max", "bytes: p50", "max")
     notes = [f"{len(sized) - most} more tools."] if len(sized) > most else []
     if any(found.cut for _, found in sized):
-        notes.append("Results that --body-limit cut have bytes and no tokens.")
+        notes.append(
+            "Of results that the recorder cut, only the recorded part is counted: these tokens are lower bounds (≥). "
+            "mcpace record --body-limit BYTES records more."
+        )
     notes.append(f"Tokens of {ENCODING}; of each tool a sample of results is counted, the largest among them.")
     yield Table("Results of tools", columns, rows, notes=notes)

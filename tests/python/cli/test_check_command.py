@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from mcpace import _core
 from mcpace.lab.check.closer_look import look_closer
+from mcpace.lab.check.code_caches import NO_BYTECODE, code_cache
 from mcpace.lab.check.import_times import STANDARD_LIBRARY, parse_import_times
 from mcpace.lab.check.install_command import install_command
 from mcpace.lab.check.runner_stages import parse_stages
@@ -173,6 +175,116 @@ def test_a_program_whose_stderr_is_redirected_is_named_by_itself(tmp_path: Path)
         target = Target(name="keyless", command=output.command(words))
         [_], [failure] = start_servers([target], 1, LIMIT_S, watch)
     assert failure == f'the server process "{Path(sys.executable).name}" ended (exit code 3)'
+
+
+@pytest.mark.parametrize("others", [1, 0])
+def test_a_server_that_hangs_is_started_again_only_where_others_may_have_slowed_it(others: int, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = f"open({str(started)!r}, 'a').write('x'); {hanging_program(tmp_path)}"
+    servers = {"hangs": {"command": sys.executable, "args": ["-c", program]}}
+    servers |= {"works": own_server(tmp_path)} if others else {}
+    code, result, _ = checked(tmp_path, servers, "--rounds", "1", "--timeout", "8s")
+    assert (code, len(started.read_text())) == (3, 1 if others else 2)
+    [error] = [case.error for case in result.cases if (case.target, case.operation) == ("hangs", "connect")]
+    assert "connect took longer than its limit of 8" in (error or "")
+
+
+FORKS = """
+import os, subprocess, sys
+print("forking now", file=sys.stderr)
+if os.fork():
+    os._exit(0)
+if "leaves" in sys.argv:
+    os.setsid()
+if "closes" in sys.argv:
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+import time
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes that are left behind in /proc")
+def test_a_server_that_forks_and_exits_is_named_and_leaves_no_process(tmp_path: Path) -> None:
+    program = f"{FORKS}  # {tmp_path}"
+    # Its child has ended before it, and it exits with 0: it forked, and left nothing.
+    ends = f"import os; os.fork() or os._exit(0); os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # {tmp_path}"
+    servers = {
+        "stays in its group": [program],
+        "closes its pipes": [program, "closes"],
+        "leaves its group": [program, "leaves", "closes"],
+        "keeps pipes": [program, "leaves"],
+        "just ends": [ends],
+    }
+    entries = {name: {"command": sys.executable, "args": ["-c", *words]} for name, words in servers.items()}
+    code, result, shown = checked(tmp_path, entries, "--rounds", "1", "--timeout", "4s")
+    assert (code, "None of 5 servers could be started." in shown) == (3, True)
+    errors = {case.target: case.error or "" for case in result.cases if case.operation == "connect"}
+    name = Path(sys.executable).name
+    assert errors.pop("just ends") == f'the server process "{name}" ended (exit code 0)'
+    for target, error in errors.items():
+        assert error.startswith(f'the program "{name}" forked and exited: its process ended (exit code 0)'), target
+        assert "stderr ended with" not in error or error.endswith("; its stderr ended with: forking now")
+    assert "forking now" in errors["closes its pipes"]
+    assert not processes_of(program)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sees programs in /proc")
+def test_a_python_that_keeps_no_bytecode_is_tried_with_it(tmp_path: Path) -> None:
+    """The server imports a module that takes long to compile, and short to run."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", folder], check=True)
+    large = "\n".join(f"def f{number}(a, b):\n    return [a + {number}, b]" for number in range(30_000))
+    servers: dict[str, Any] = {}
+    for name, value in (("keeps none", "1"), ("keeps it", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "large.py").write_text(large)
+        program = f"import sys; sys.path += [{str(tmp_path / name)!r}, *{sys.path!r}]\nimport large\n{SERVER}"
+        words = {"command": str(folder / "bin" / "python"), "args": ["-c", program]}
+        servers[name] = {**words, "env": {NO_BYTECODE: value}}
+    code, result, shown = checked(tmp_path, servers, "--rounds", "1")
+    assert code == 0, shown
+    starts = {case.target: case.start for case in result.cases if case.operation == "connect"}
+    none, own = starts["keeps none"], starts["keeps it"]
+    assert none is not None and own is not None and not own.tried
+    [tried] = none.tried
+    assert (tried.code, tried.environment, len(tried.seconds)) == ("cached-code", {NO_BYTECODE: ""}, 1)
+    alone = statistics.median(none.totals_s(together=False))
+    assert tried.seconds[0] < 0.7 * alone, (tried.seconds, alone)
+    assert "Tried: compiled code that the interpreter keeps" in shown and f'"env": {{"{NO_BYTECODE}": ""}}' in shown
+    assert result.check is not None and result.check.advised is not None
+    assert not (tmp_path / "keeps none" / "__pycache__").exists()
+
+
+def test_a_package_whose_script_fails_has_the_output_of_the_script(tmp_path: Path) -> None:
+    """npm hides the output of scripts, unless it is asked for it."""
+    npx = tmp_path / "npx"
+    npx.write_text('#!/bin/sh\n[ "$npm_config_foreground_scripts" ] && echo "no browser to download" >&2\nexit 1\n')
+    npx.chmod(0o755)
+    code, result, _ = checked(tmp_path, {"silent": {"command": str(npx), "args": ["-y", "x"]}}, "--rounds", "1")
+    assert code == 3
+    error = result.cases[0].error
+    assert error == 'the server process "npx" ended (exit code 1); its stderr ended with: no browser to download'
+
+
+def test_code_caches_are_tried_only_where_the_interpreter_would_keep_no_code(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    python = ProgramStart(None, "/usr/bin/python3.12", (str(tmp_path / "bin" / "python"), "server.py"), "")
+    found = code_cache(python, {NO_BYTECODE: "1"}, tmp_path)
+    assert found is not None and found.advised == {NO_BYTECODE: ""}
+    assert found.tried == {NO_BYTECODE: "", "PYTHONPYCACHEPREFIX": str(tmp_path / "python")}
+    assert code_cache(python, {NO_BYTECODE: ""}, tmp_path) is None
+    absent = ProgramStart(None, python.path, ("/no/such/bin/python",), "")
+    assert code_cache(absent, {NO_BYTECODE: "1"}, tmp_path) is None, "its environment can't be written"
+    for version, keeps in (("v22.1.0", True), ("v24.11.1", True), ("v22.0.9", False), ("v20.20.2", False), ("", False)):
+        node = tmp_path / f"of-{version}" / "node"
+        node.parent.mkdir()
+        node.write_text(f"#!/bin/sh\necho {version}\n")
+        node.chmod(0o755)
+        program = ProgramStart(None, str(node), ("node", "server.js"), "npx")
+        assert (code_cache(program, {}, tmp_path) is not None) is keeps, version
+        assert code_cache(program, {"NODE_COMPILE_CACHE": "/x"}, tmp_path) is None
 
 
 def test_an_interrupt_ends_servers_that_still_start(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from mcpace.report import tables
 from mcpace.report.model.run import Run
 from mcpace.report.model.tokens import ResultTokens
 from mcpace.report.terminal.tables import lines as print_tables
+from mcpace.report.words.findings import explanation_for
 from support.commands import COMMAND
+from support.commands import run as command
 
 SERVER = """
 from mcpace import MCPServer
@@ -79,12 +81,52 @@ def test_a_huge_result_of_a_recording_is_named(tmp_path: Path, server: str) -> N
     assert finding.context["tool"] == "say" and 11_990 <= finding.context["tokens"] <= 12_010
 
 
-def test_results_that_the_recorder_cut_have_bytes_and_no_tokens(tmp_path: Path, server: str) -> None:
-    sizes = sizes_of(explain_recording(record(tmp_path, server, "--body-limit", "2000", counts=(10, 12_000))))
-    say = sizes["say"]
-    assert (say.results, say.cut, say.counted) == (2, 1, 1)
-    assert say.largest is not None and say.largest < 20
-    assert say.largest_bytes is not None and say.largest_bytes > 60_000
+def test_a_result_that_the_recorder_cut_has_the_tokens_of_its_recorded_part_at_least(
+    tmp_path: Path, server: str
+) -> None:
+    run = explain_recording(record(tmp_path, server, counts=(10, 30_000)))
+    say = sizes_of(run)["say"]
+    assert (say.results, say.cut, say.counted) == (2, 1, 2)
+    assert say.largest is not None and 12_000 < say.largest < 13_200
+    assert say.largest_bytes is not None and say.largest_bytes > 150_000
+    [table] = [one for one in tables.tables(run) if one.title == "Results of tools"]
+    [row] = [row for row in table.rows if row[0] == "say"]
+    assert row[1] == "2, 1 cut" and row[4] == f"≥ {say.largest:,}"
+    assert any("lower bounds" in note and "--body-limit" in note for note in table.notes)
+    [finding] = [finding for case in run.cases for finding in case.findings if finding.code == "huge-result"]
+    assert f"at least {say.largest:,} tokens" in explanation_for(finding)
+
+
+def test_a_gate_does_not_pass_a_result_that_the_recorder_cut(tmp_path: Path, server: str) -> None:
+    file = record(tmp_path, server, counts=(30_000,))
+    assert command("explain", file, "--out", "run.json", folder=tmp_path).code == 0
+    for limit, say in ((100, "above the limit"), (20_000, "unknown whether it is within the limit")):
+        gated = command("gate", "run.json", "--max-result-tokens", limit, folder=tmp_path)
+        shown = " ".join(gated.stdout.split())
+        assert gated.code == 1 and "The largest result of greet at" in shown, gated.stderr
+        assert "The largest result of say at recording.jsonl.zst has at least 1" in shown
+        assert say in shown and "--body-limit" in shown
+    whole = record(tmp_path, server, "--body-limit", "1000000", counts=(30_000,))
+    assert command("explain", whole, "--out", "run.json", folder=tmp_path).code == 0
+    passed = command("gate", "run.json", "--max-result-tokens", 31_000, folder=tmp_path)
+    assert passed.code == 0 and "within the limit of 31,000" in " ".join(passed.stdout.split()), passed.stdout
+
+
+def test_a_result_without_any_text_has_bytes_and_no_tokens(tmp_path: Path, server: str) -> None:
+    say = sizes_of(explain_recording(record(tmp_path, server, "--body-limit", "0", counts=(10,))))["say"]
+    assert (say.results, say.cut, say.counted, say.largest) == (1, 1, 0, None)
+    assert say.largest_bytes is not None and say.largest_bytes > 50
+
+
+@pytest.mark.parametrize("is_id_first", [True, False])
+def test_the_id_of_a_cut_answer_may_be_behind_its_result(is_id_first: bool) -> None:
+    text = '{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"one tw'
+    facts = {
+        "messages": [{"kind": "result", "id": "7"}],
+        "body": {"text": text if is_id_first else text.replace('"id":7,', ""), "cut": True},
+    }
+    [(_, result, is_whole)] = result_sizes._answers(facts)
+    assert (result, is_whole) == ({"content": [{"type": "text", "text": "one tw"}]}, False)
 
 
 def test_a_sample_of_many_results_has_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:

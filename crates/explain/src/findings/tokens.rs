@@ -28,6 +28,9 @@ pub struct HugeResult {
     pub tool: String,
     /// Tokens of its largest result.
     pub tokens: u64,
+    /// Whether the recording has only a part of a result, so that the largest result has at least so many tokens.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// Facts of `duplicate-schema`.

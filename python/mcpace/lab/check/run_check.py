@@ -6,6 +6,7 @@ limit, and no process outlives the check.
 
 from __future__ import annotations
 
+import os
 import shlex
 import statistics
 import sys
@@ -20,6 +21,7 @@ from mcpace import _core
 from mcpace.lab import tokens
 from mcpace.lab.check import runner_stages
 from mcpace.lab.check.closer_look import CloserLook, look_closer
+from mcpace.lab.check.code_caches import CodeCache, code_cache
 from mcpace.lab.check.install_command import install_command
 from mcpace.lab.check.recorded_use import recorded_use
 from mcpace.lab.check.server_starts import observe_starts, ready_s, start_servers
@@ -58,6 +60,8 @@ DEFAULT_CALLS = 3
 DEFAULT_TIME_LIMIT_S = 60.0
 LEAST_RUNNER_S, LEAST_RUNNER_SHARE = 0.1, 0.25
 """A start without the package runner is tried where the runner takes at least this time, and this share."""
+LEAST_IDLE_SHARE = 0.5
+"""A server hangs where it fails after so long that the others were ready for at least this share of the time."""
 LEAST_GAIN = 0.75
 """Fewer servers at the same time are tried where the start could take less than this share of the time."""
 OWN_FINDINGS = frozenset({"slow-start"})
@@ -80,10 +84,15 @@ class _Server:
     tried: TriedStart | None = None
     tried_command: tuple[str, ...] = ()
     """The command of ``tried``, with its secrets."""
+    cache: CodeCache | None = None
+    """Variables with which the server's interpreter keeps compiled code, where it would not do so."""
+    cached: TriedStart | None = None
     use: RecordedUse | None = None
     is_worth_trying: bool = True
     """Whether a start without the package runner can be advice."""
     rss_bytes: int | None = None
+    hangs: bool = False
+    """Whether the server failed long after the others were ready, so that another start would only wait as long."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,8 @@ class _Check:
     watch: StartWatch
     time_limit_s: float
     progress: Progress
+    folder: Path
+    """For compiled code."""
 
 
 def run(
@@ -125,14 +136,17 @@ def run(
         with ended_strays(), ExitStack() as stack:
             settings = Settings(trials=most_rounds, time_limit_s=time_limit_s, calls=calls)
             try:
-                with StartWatch() as watch:
-                    check = _Check(watch, time_limit_s, progress)
+                folder = tempfile.TemporaryDirectory(prefix="mcpace-check-", ignore_cleanup_errors=True)
+                with StartWatch() as watch, folder as place:
+                    check = _Check(watch, time_limit_s, progress, Path(place))
                     for server in servers:
                         _open_session(server, stack, settings)
                         server.use = recorded_use(flights_root(), server.checked.configuration, server.checked.name)
                     for number in range(1, most_rounds + 1):
                         began = time.monotonic()
                         result.check.together_s += _start_together(servers, check)
+                        if number == 1:
+                            _fill_caches(servers, check)
                         for server in servers if number % 2 else servers[::-1]:
                             _start_alone(server, check, f"round {number}/{most_rounds}")
                         if rounds is None and time.monotonic() - began > SLOW_ROUND_S:
@@ -172,14 +186,31 @@ def _start_together(servers: Sequence[_Server], check: _Check) -> list[float]:
     starts, failures = start_servers(
         [server.target for server in running], len(running), check.time_limit_s, check.watch
     )
+    ready = ready_s(starts)
     for server, failure, start in zip(running, failures, starts, strict=True):
+        if start is not None and ready and ready[-1] <= (1 - LEAST_IDLE_SHARE) * start.failed_s:
+            server.hangs = start.failed_s >= check.time_limit_s
         server.together += [start] if start is not None else []
         if failure:
+            failure = _failure_with_output(server, failure, check)
             printed = "; it printed text on stdout before the protocol" if start is not None and start.noise else ""
             server.failures.append(failure + printed)
         memory = check.watch.rss_bytes(start.pid) or 0 if start is not None and start.pid else 0
         server.rss_bytes = max(server.rss_bytes or 0, memory) or None
-    return ready_s(starts)[-1:]
+    return ready[-1:]
+
+
+def _failure_with_output(server: _Server, failure: str, check: _Check) -> str:
+    """The failure of a server that npx could not install, with the output of the script that failed, from another
+    start.
+    """
+    is_npm = RUNNERS.get(Path(server.target.command[0]).name) in ("npx", "npm") if server.target.command else False
+    if not is_npm or not failure.endswith(")") or '" ended (exit code ' not in failure:
+        return failure
+    environment = tuple({**dict(server.target.environment), **runner_stages.SCRIPTS_REPORTING}.items())
+    target = replace(server.target, environment=environment)
+    _, (other,) = start_servers([target], 1, check.time_limit_s, check.watch)
+    return other if other.startswith(failure) else failure
 
 
 def _start_fewer(servers: Sequence[_Server], together_s: Sequence[float], check: _Check) -> LimitedStart | None:
@@ -220,13 +251,32 @@ def _is_unused(server: _Server) -> bool:
 
 
 def _advised_target(server: _Server, watch: StartWatch) -> Target:
-    """The server without its package runner where this was tried and is faster; else as it is configured."""
+    """The server without its package runner, and with a cache of compiled code, where these were tried and are faster;
+    else as it is configured.
+    """
     alone_s = [start.total_s for start in _alone(server, watch)]
-    if server.tried is None or not server.tried.seconds or not alone_s:
-        return server.target
-    if statistics.median(server.tried.seconds) >= FASTER * statistics.median(alone_s):
-        return server.target
-    return replace(server.target, command=server.tried_command)
+    target = server.target
+    if server.tried is not None and _is_faster(server.tried.seconds, alone_s):
+        target = _installed_target(server)
+    before_s = server.tried.seconds if server.tried is not None else alone_s
+    if server.cache is not None and server.cached is not None and _is_faster(server.cached.seconds, before_s):
+        target = _with_variables(target, server.cache.tried)
+    return target
+
+
+def _is_faster(seconds: Sequence[float], before_s: Sequence[float]) -> bool:
+    if not seconds or not before_s:
+        return False
+    return statistics.median(seconds) < FASTER * statistics.median(before_s)
+
+
+def _installed_target(server: _Server) -> Target:
+    """The server without its package runner where this was tried; else as it is configured."""
+    return replace(server.target, command=server.tried_command) if server.tried is not None else server.target
+
+
+def _with_variables(target: Target, variables: dict[str, str]) -> Target:
+    return replace(target, environment=tuple({**dict(target.environment), **variables}.items()))
 
 
 def _alone(server: _Server, watch: StartWatch) -> list[ObservedStart]:
@@ -238,9 +288,10 @@ def _alone(server: _Server, watch: StartWatch) -> list[ObservedStart]:
 def _start_alone(server: _Server, check: _Check, where: str) -> None:
     """Starts the server alone, then without its package runner where that can be advice."""
     check.progress.step(f"{server.checked.label} · {where}")
-    if server.session is not None and not server.session.given_up:
+    if server.session is not None and not server.session.given_up and not server.hangs:
         server.session.run_round(Silent(), server.checked.label)
         _try_installed(server, check)
+        _try_cached(server, check)
 
 
 def _try_installed(server: _Server, check: _Check) -> None:
@@ -265,6 +316,44 @@ def _try_installed(server: _Server, check: _Check) -> None:
         server.tried, server.is_worth_trying = None, False
     else:
         server.tried.seconds.append(start.total_s)
+
+
+def _fill_caches(servers: Sequence[_Server], check: _Check) -> None:
+    """Starts the servers whose interpreters would keep no compiled code, so that they keep it. Nothing is timed, so all
+    processors are used.
+    """
+    found: list[tuple[_Server, CodeCache, Target]] = []
+    for server in servers:
+        program = next((one.program for one in server.together if one.is_complete), None)
+        if program is None:
+            continue
+        cache = code_cache(program, {**os.environ, **dict(server.target.environment)}, check.folder)
+        if cache is not None:
+            target = replace(server.target, command=program.words) if program.runner else server.target
+            found.append((server, cache, _with_variables(target, cache.tried)))
+    if found:
+        check.progress.step("a start for the caches of compiled code")
+        targets = [target for _, _, target in found]
+        _, failures = start_servers(targets, len(usable_cores()), check.time_limit_s, check.watch)
+        for (server, cache, _), failure in zip(found, failures, strict=True):
+            server.cache = cache if not failure else None
+
+
+def _try_cached(server: _Server, check: _Check) -> None:
+    """Starts the server with compiled code from an earlier start, without its package runner where that was tried."""
+    if server.cache is None:
+        return
+    target = _with_variables(_installed_target(server), server.cache.tried)
+    (start,), (failure,) = start_servers([target], 1, check.time_limit_s, check.watch)
+    if failure or start is None:
+        server.cache, server.cached = None, None
+        return
+    if server.cached is None:
+        words = redact_command(shlex.join(target.command))
+        server.cached = TriedStart(
+            code="cached-code", command=words, seconds=[], environment=dict(server.cache.advised)
+        )
+    server.cached.seconds.append(start.total_s)
 
 
 def _look_closer(servers: Sequence[_Server], check: _Check) -> None:
@@ -328,7 +417,7 @@ def _cases(server: _Server, watch: StartWatch) -> list[Case]:
         processor_s=statistics.median(used) if used else None,
         rss_bytes=server.rss_bytes,
         imports=imports.packages if imports is not None else [],
-        tried=[server.tried] if server.tried is not None and server.tried.seconds else [],
+        tried=[one for one in (server.tried, server.cached) if one is not None and one.seconds],
         use=server.use,
         cold_failure=server.cold_failure,
     )

@@ -16,6 +16,8 @@ from mcpace.report.model.start import PartCode
 NANOS = 1e9
 REPORTING = {"npm_config_timing": "true", "npm_config_loglevel": "http", "RUST_LOG": "uv=debug"}
 """Environment in which npm and uv report their stages."""
+SCRIPTS_REPORTING = {"npm_config_foreground_scripts": "true"}
+"""Environment in which npm shows the output of a package's scripts, which it hides even where one fails."""
 CACHES = {
     "npx": ("npm_config_cache",),
     "npm": ("npm_config_cache",),

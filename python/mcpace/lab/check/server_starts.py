@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
 from mcpace import _core
+from mcpace.lab.check import daemons
+from mcpace.lab.check.daemons import explain_fork, has_forked_and_exited
 from mcpace.lab.check.start_parts import NANOS, ObservedStart, observed_starts
 from mcpace.lab.check.start_watch import StartWatch
-from mcpace.lab.processes.starters import name_started_program
+from mcpace.lab.processes.starters import name_started_program, started_program
 from mcpace.lab.processes.strays import thread_pool_with_children
 from mcpace.lab.targets import Target
 
@@ -19,11 +22,15 @@ def start_servers(
     """Starts servers, ``at_once`` at the same time, and ends them all. Returns for each its start, ``None`` where
     nothing was seen, and its failure, empty where there was none.
     """
-    clients = [_client(target, limit_s) for target in targets]
+    marks = [secrets.token_hex(8) for _ in targets]
+    clients = [_client(target, limit_s, mark) for target, mark in zip(targets, marks, strict=True)]
     with thread_pool_with_children(at_once) as pool:
         problems = pool.map(_connect_and_list, clients)
         failures = [
-            name_started_program(problem, target.command) for problem, target in zip(problems, targets, strict=True)
+            explain_fork(problem, started_program(target.command))
+            if has_forked_and_exited(client.recording().events(), mark)
+            else name_started_program(problem, target.command)
+            for client, target, mark, problem in zip(clients, targets, marks, list(problems), strict=True)
         ]
         list(pool.map(lambda client: client.disconnect(), clients))
     starts = [observe_starts(client.recording(), watch)[:1] for client in clients]
@@ -37,11 +44,11 @@ def ready_s(starts: Sequence[ObservedStart | None]) -> list[float]:
     return sorted((one.listed_ns - begin_ns) / NANOS for one in complete)
 
 
-def _client(target: Target, limit_s: float) -> _core.Client:
+def _client(target: Target, limit_s: float, mark: str) -> _core.Client:
     endpoint: Any = list(target.command) or target.url
     return _core.Client(
         endpoint,
-        environment=list(target.environment),
+        environment=[*target.environment, (daemons.VARIABLE, mark)],
         auth=target.auth,
         token=target.token,
         limit_s=limit_s,

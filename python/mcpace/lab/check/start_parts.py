@@ -26,6 +26,8 @@ class ObservedStart:
     connected_ns: int = 0
     listed_ns: int = 0
     """End of the first list."""
+    failed_ns: int = 0
+    """End of the operation that failed."""
     processor_s: float | None = None
     """Processor time of the server's processes at the end of the first list."""
     noise: bool = False
@@ -41,6 +43,11 @@ class ObservedStart:
     def total_s(self) -> float:
         """Seconds from the begin to the list of the tools."""
         return (self.listed_ns - self.begin_ns) / NANOS
+
+    @property
+    def failed_s(self) -> float:
+        """Seconds from the begin to the failure; 0 where nothing failed."""
+        return max(self.failed_ns - self.begin_ns, 0) / NANOS
 
     def parts(self, imports: ImportTimes | None, stages: Stages) -> list[StartPart]:
         """The parts, which add up to the total. ``imports`` and ``stages``, of another start of the same server, divide
@@ -104,7 +111,9 @@ def _add_event(start: ObservedStart, at_ns: int, kind: str, event: dict[str, Any
             start.answered_ns = at_ns
     elif kind == "processor-time" and event["pid"] == start.pid:
         start.processor_s = event["cpu"] / NANOS
-    elif kind == "call-end" and event["outcome"] == "ok":
+    elif kind == "call-end" and event["outcome"] != "ok":
+        start.failed_ns = at_ns
+    elif kind == "call-end":
         if operation == "connect":
             start.connected_ns = at_ns
             start.answered_ns = start.answered_ns or at_ns

@@ -27,12 +27,14 @@ class TokenLimits:
     def __bool__(self) -> bool:
         return self.listing is not None or self.result is not None
 
-    def check(self, run: Run) -> None:
-        """Holds the measured tokens of ``run`` against the limits. A limit without a measured value is not met."""
+    def check(self, run: Run, saved: Run | None = None) -> None:
+        """Holds the measured tokens of ``run`` against the limits, and those of results that ``saved`` read from a
+        recording. A limit without a measured value is not met.
+        """
         if self.listing is not None:
             run.limits += list(_listing_limits(run.cases, self.listing))
         if self.result is not None:
-            run.limits += list(_result_limits(run.cases, self.result))
+            run.limits += list(_recorded_limits(saved or run, self.result) or _result_limits(run.cases, self.result))
 
     def run(self, target: Target, settings: Settings, progress: Progress, revision: str | None) -> Run:
         """Measures ``target`` and holds its tokens against the limits; there is no other side.
@@ -50,7 +52,7 @@ class TokenLimits:
         result = new_run("gate", {})
         result.cases, result.machine, result.started = saved.cases, saved.machine, saved.started
         result.partial = saved.partial
-        self.check(result)
+        self.check(result, saved)
         return result
 
 
@@ -77,3 +79,16 @@ def _result_limits(cases: list[Case], limit: int) -> Iterator[TokenLimit]:
         )
     if not calls:
         yield TokenLimit(subject="result", target="", limit=limit)
+
+
+def _recorded_limits(run: Run, limit: int) -> list[TokenLimit]:
+    """The limits of a recording's results, for each tool whose results were counted."""
+    name = str(run.options.get("recording", ""))
+    sized = [(one.name or "", one.result_tokens) for one in run.recording.methods] if run.recording is not None else []
+    return [
+        TokenLimit(
+            subject="result", target=name, limit=limit, value=found.largest, at_least=found.cut > 0, largest=tool
+        )
+        for tool, found in sized
+        if found is not None
+    ]

@@ -99,8 +99,7 @@ def _explained_run(explained: _core.Explained, file: Path, behind: Sequence[Path
     for method in methods:
         if method.method == "tools/call" and method.name is not None:
             method.result_tokens = sizes.get(method.name)
-    largest = {tool: found.largest for tool, found in sizes.items() if found.largest is not None}
-    token_findings.add_result_findings(run.cases, largest)
+    token_findings.add_result_findings(run.cases, sizes)
     run.recording = RecordingFacts(
         events=explained.events,
         lost=explained.lost,

@@ -1,8 +1,9 @@
 """Tokens and bytes of the results of tools in a recording.
 
 Design constraint: the time is bounded. A recording with more than ``MOST_EVENTS`` events is not read for it. A
-sample of the results of each tool is counted: the largest, and others spread evenly over the recording. Results whose
-text the recorder cut, or did not keep, have bytes and no tokens.
+sample of the results of each tool is counted: the largest, and others spread evenly over the recording. A result whose
+text the recorder cut has at least the tokens of its recorded part. One whose text it did not keep has bytes and no
+tokens.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import from_json
 
 from mcpace import _core
 from mcpace.lab import tokens
@@ -30,10 +33,12 @@ MOST_BYTES = 8_000_000
 class ToolResults:
     """The results of one tool, in the order of the recording."""
 
-    whole: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    """Bytes of each reply, and its result."""
-    cut: list[int] = field(default_factory=list)
-    """Bytes of replies without their whole text."""
+    sizes: list[int] = field(default_factory=list)
+    """Bytes of each reply."""
+    kept: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    """Bytes of each reply of which at least a part was recorded, and its result, as far as it was recorded."""
+    cut: int = 0
+    """Number of replies without their whole text."""
 
 
 def result_tokens(file: Path, events: int) -> dict[str, ResultTokens]:
@@ -48,20 +53,19 @@ def result_tokens(file: Path, events: int) -> dict[str, ResultTokens]:
     room = MOST_BYTES
     for tool, found in results.items():
         counts = []
-        for size, result in _sample(found.whole):
+        for size, result in _sample(found.kept):
             if size > room:
                 continue
             room -= size
             counts.append(tokens.result_tokens(result) or 0)
-        sizes = [*found.cut, *(size for size, _ in found.whole)]
         counted[tool] = ResultTokens(
-            results=len(sizes),
-            cut=len(found.cut),
+            results=len(found.sizes),
+            cut=found.cut,
             counted=len(counts),
             median=round(statistics.median(counts)) if counts else None,
             largest=max(counts) if counts else None,
-            median_bytes=round(statistics.median(sizes)) if sizes else None,
-            largest_bytes=max(sizes) if sizes else None,
+            median_bytes=round(statistics.median(found.sizes)),
+            largest_bytes=max(found.sizes),
         )
     return counted
 
@@ -87,32 +91,34 @@ def _results_by_tool(events: Sequence[dict[str, Any]]) -> dict[str, ToolResults]
                     if message.get("method") == "tools/call" and "id" in message and message.get("name"):
                         asked[facts.get("ex"), message["id"]] = message["name"]
             elif kind in ("reply-event", "reply-end") or (kind == "stdio-line" and facts["from"] == "server"):
-                for message, result in _answers(facts):
+                for message, result, is_whole in _answers(facts):
                     tool = asked.pop((facts.get("ex"), message["id"]), None)
                     if tool is None:
                         continue
                     results = found.setdefault(tool, ToolResults())
-                    if result is None:
-                        results.cut.append(facts["bytes"])
-                    else:
-                        results.whole.append((facts["bytes"], result))
+                    results.sizes.append(facts["bytes"])
+                    results.cut += not is_whole
+                    results.kept += [] if result is None else [(facts["bytes"], result)]
     return found
 
 
-def _answers(facts: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """The outline of each result in a reply, with the result; ``None`` where its text is not whole."""
+def _answers(facts: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, bool]]:
+    """The outline of each result in a reply, the result as far as it was recorded (``None`` where nothing was), and
+    whether it is whole.
+    """
     outlines = [one for one in facts.get("messages", ()) if one["kind"] == "result" and "id" in one]
-    if not outlines:
-        return
-    body = facts.get("body")
+    body = facts.get("body") or {}
+    is_cut = bool(body.get("cut"))
     parsed: Any = None
-    if body is not None and not body.get("cut"):
+    if outlines and "text" in body:
         try:
-            parsed = json.loads(body["text"])
-        except (ValueError, RecursionError):
+            parsed = from_json(body["text"], allow_partial="trailing-strings" if is_cut else False)
+        except ValueError:
             parsed = None
     messages = parsed if isinstance(parsed, list) else [parsed]
     by_id = {json.dumps(one.get("id")): one.get("result") for one in messages if isinstance(one, dict)}
     for outline in outlines:
-        result = by_id.get(outline["id"])
-        yield outline, result if isinstance(result, dict) else None
+        # A message that was cut may have its id behind its result.
+        key = "null" if is_cut and len(messages) == 1 and outline["id"] not in by_id else outline["id"]
+        result = by_id.get(key)
+        yield outline, result if isinstance(result, dict) else None, isinstance(result, dict) and not is_cut

@@ -26,12 +26,17 @@ def redirect_stderr(command: Sequence[str], file: Path) -> tuple[str, ...]:
 
 def name_started_program(message: str, command: Sequence[str]) -> str:
     """``message`` about the end of the process of ``command``, with the name of the program that the words started."""
+    if not command:
+        return message
+    return message.replace(
+        f'the server process "{command[0]}" ended', f'the server process "{started_program(command)}" ended'
+    )
+
+
+def started_program(command: Sequence[str]) -> str:
+    """Name of the program that the words in front of it start; the first one where there are no such words."""
     own = tuple(command)
     for words in (REDIRECTION, FOLDER):
         if own[: len(words)] == words:
             own = own[len(words) + 1 :]
-    if not own or len(own) == len(command):
-        return message
-    return message.replace(
-        f'the server process "{command[0]}" ended', f'the server process "{Path(own[0]).name}" ended'
-    )
+    return Path((own or tuple(command))[0]).name

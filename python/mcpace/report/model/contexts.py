@@ -1110,6 +1110,8 @@ class HugeResult(Context):
     """Facts of ``huge-result``. A tool's result takes a good part of a model's context."""
 
     code: ClassVar[str] = "huge-result"
+    at_least: bool | None = None
+    """Whether the recording has only a part of a result, so that the largest result has at least so many tokens."""
     tokens: Whole | None = None
     """Tokens of its largest result."""
     tool: str | None = None

@@ -56,14 +56,17 @@ class ImportTime(Model):
 class TriedStart(Model):
     """Another way of starting a server that was tried."""
 
-    code: Literal["installed"]
-    """``installed``: the program that the package runner starts, without the package runner."""
+    code: Literal["installed", "cached-code"]
+    """``installed``: the program that the package runner starts, without the package runner. ``cached-code``: with
+    ``environment``, so that the interpreter keeps compiled code; without the package runner where that was tried."""
     command: str
     """The command; possible secrets are removed."""
     seconds: list[Number]
     """Times of its starts."""
     install: str = ""
     """The command that installs the program; empty where it is not known."""
+    environment: dict[str, str] = {}
+    """Variables that are added to the server's environment."""
 
 
 class RecordedUse(Model):
@@ -129,8 +132,8 @@ class LimitedStart(Model):
 
 
 class AdvisedStart(Model):
-    """A start of all servers at the same time with all advice: without package runners where this is faster, and
-    without the servers that nobody called."""
+    """A start of all servers at the same time with all advice: without package runners and with caches of compiled code
+    where this is faster, and without the servers that nobody called."""
 
     servers: Whole
     """Number of servers that were started."""

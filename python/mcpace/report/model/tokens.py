@@ -32,13 +32,13 @@ class ResultTokens(Model):
 
     results: Whole
     cut: Whole = 0
-    """Results whose whole text was not recorded. They have bytes and no tokens."""
+    """Results whose whole text was not recorded. Their tokens are those of the recorded part."""
     counted: Whole
     """Results whose tokens were counted, the largest among them."""
     median: Whole | None = None
-    """Tokens of the median result among the counted ones."""
+    """Tokens of the median result among the counted ones; a lower bound where results were cut."""
     largest: Whole | None = None
-    """Tokens of the counted result that has most."""
+    """Tokens of the counted result that has most; a lower bound where results were cut."""
     median_bytes: Whole | None = None
     """Size of the median reply, over all results."""
     largest_bytes: Whole | None = None
@@ -75,10 +75,12 @@ class TokenLimit(Model):
     limit: Whole
     value: Whole | None = None
     """Absent where nothing was measured; the limit is not met then."""
+    at_least: bool = False
+    """Whether the value is a lower bound, since a recording has only a part of the text. The limit is not met then."""
     largest: str = ""
     """The tool that takes most of a listing, or that gave the largest result."""
 
     @property
     def is_met(self) -> bool:
         """Whether a value was measured, and is within the limit."""
-        return self.value is not None and self.value <= self.limit
+        return self.value is not None and self.value <= self.limit and not self.at_least

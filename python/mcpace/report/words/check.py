@@ -334,15 +334,29 @@ class Gain:
     advice: str
 
 
-def gains(run: Run) -> list[Gain]:
-    """Starts that were tried and are faster, the largest gain first."""
+def gains(run: Run, code: str) -> list[Gain]:
+    """Starts of one kind that were tried and are faster, the largest gain first. Those with compiled code are compared
+    with the start without the package runner where that was tried.
+    """
     found = []
     for server in servers(run):
-        for tried in server.start.tried:
-            before_s, after_s = _start_total_s(server), statistics.median(tried.seconds) if tried.seconds else 0.0
-            if 0 < after_s < FASTER * before_s:
-                found.append(Gain(server.name, before_s, after_s, _installed_words(tried)))
+        tried = {one.code: one for one in server.start.tried if one.seconds}
+        own, installed = tried.get(code), tried.get("installed")
+        if own is None:
+            continue
+        has_base = installed is not None and own is not installed
+        before_s = statistics.median(installed.seconds) if installed and has_base else _start_total_s(server)
+        after_s = statistics.median(own.seconds)
+        if 0 < after_s < FASTER * before_s:
+            advice = _installed_words(own) if code == "installed" else _variable_words(own)
+            found.append(Gain(server.name, before_s, after_s, advice))
     return sorted(found, key=lambda gain: gain.after_s - gain.before_s)
+
+
+def _variable_words(tried: TriedStart) -> str:
+    """The variables as a member of a server's entry in a configuration."""
+    variables = ", ".join(f'"{clean(name, 40)}": "{clean(value, 80)}"' for name, value in tried.environment.items())
+    return f'"env": {{{variables}}}'
 
 
 def _installed_words(tried: TriedStart) -> str:

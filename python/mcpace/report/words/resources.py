@@ -118,7 +118,8 @@ def _verbose_tool(finding: Finding, context: VerboseTool) -> str:
 
 def _huge_result(finding: Finding, context: HugeResult) -> str:
     tool = clean(context.tool or "a tool", 60)
-    return f"A result of {tool} has {context.tokens or 0:,} tokens, which stay in the model's context."
+    bound = "at least " if context.at_least else ""
+    return f"A result of {tool} has {bound}{context.tokens or 0:,} tokens, which stay in the model's context."
 
 
 def _duplicate_schema(finding: Finding, context: DuplicateSchema) -> str:

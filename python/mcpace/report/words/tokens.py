@@ -43,4 +43,11 @@ def limit_words(limit: TokenLimit) -> str:
     if limit.subject == "listing":
         most = f"; {largest} takes most" if largest and not limit.is_met else ""
         return f"The tools of {who} take {limit.value:,} tokens, {side} the limit of {limit.limit:,}{most}."
-    return f"The largest result of {largest} at {who} has {limit.value:,} tokens, {side} the limit of {limit.limit:,}."
+    result = f"The largest result of {largest} at {who} has"
+    if limit.at_least:
+        side = "so that it is unknown whether it is within" if limit.value <= limit.limit else "above"
+        return (
+            f"{result} at least {limit.value:,} tokens, {side} the limit of {limit.limit:,}: the recording has only a "
+            "part of it. Record with a larger --body-limit."
+        )
+    return f"{result} {limit.value:,} tokens, {side} the limit of {limit.limit:,}."
