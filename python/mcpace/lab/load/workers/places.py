@@ -31,7 +31,7 @@ SSH_OPTIONS = (
 )
 DESTINATION = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.+-]*)@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%\w+)?\])"
-    r"(?::(?P<port>\d{1,5}))?"
+    r"(?::(?P<port>[0-9]{1,5}))?"
 )
 
 
@@ -53,7 +53,7 @@ def parse_workers(words: Sequence[str], worker_command: str | None = None) -> tu
     has_hosts = False
     for word in words:
         kind, _, value = word.partition(":")
-        if kind == "local" and re.fullmatch(r"\d{1,6}", value):
+        if kind == "local" and re.fullmatch(r"[0-9]{1,6}", value):
             count = int(value)
             if not 1 <= count <= MOST_WORKERS:
                 raise UsageProblem(f"--workers {word!r}: there may be from 1 to {MOST_WORKERS} workers")
