@@ -31,7 +31,6 @@ from mcpace.lab.load.workers.places import WorkerPlace
 from mcpace.lab.load.workers.protocol import PROTOCOL, SILENCE_LIMIT_S, encode_message
 from mcpace.lab.processes.adapter_process import SHOWN, AdapterProcess, signal_name, spawn_group
 from mcpace.lab.processes.child_processes import wait_exit
-from mcpace.report.words.quantities import clean
 from mcpace.system.process_groups import kill_group
 
 HELLO_LIMIT_S = 60.0
@@ -167,7 +166,7 @@ class WorkerLink(AdapterProcess):
 
     def fail(self, state: Literal["refused", "lost"], reason: str) -> None:
         """Gives the worker up, and ends its process."""
-        self.state, self.reason = state, clean(reason, LONGEST_REASON)
+        self.state, self.reason = state, shorten_reason(reason)
         kill_group(self._process)
         self._kill()
 
@@ -206,7 +205,7 @@ class WorkerLink(AdapterProcess):
         self.started_ns = outcome.started_ns
         self.state = "done"
         if outcome.ended == "failed":
-            self.state, self.reason = "lost", clean(outcome.failure or "its engine failed", LONGEST_REASON)
+            self.state, self.reason = "lost", shorten_reason(outcome.failure or "its engine failed")
         self._ask_to_end()
 
     def _await(self, expected: type[Expected], limit_s: float, *, is_first: bool = False) -> Expected:
@@ -255,6 +254,12 @@ class WorkerLink(AdapterProcess):
         how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
         lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
         return f"it {how if has_exited else 'closed its output'}" + (f": {lines[-1]}" if lines else "")
+
+
+def shorten_reason(text: str) -> str:
+    """The first characters of a worker's own words, in one line without control characters."""
+    printable = (character if character.isprintable() else " " for character in text[: 4 * LONGEST_REASON])
+    return " ".join("".join(printable).split())[:LONGEST_REASON]
 
 
 def call_counts(outcome: Outcome) -> tuple[int, int]:
