@@ -37,7 +37,7 @@ SSH_OPTIONS = (
 )
 DESTINATION = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.+-]*)@)?(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%\w+)?\])"
-    r"(?::(?P<port>\d{1,5}))?"
+    r"(?::(?P<port>[0-9]{1,5}))?"
 )
 RAY = re.compile(r"(?P<count>\d{1,6})?(?:@(?P<address>[^\s@]+))?|(?P<alone>[^\s@]+)", re.ASCII)
 """The part after ``ray:``: a number of workers, an address, or both."""
@@ -110,10 +110,10 @@ def parse_workers(words: Sequence[str], worker_command: str | None = None, threa
     has_hosts = False
     for word in words:
         kind, _, value = word.partition(":")
-        if kind == "local" and re.fullmatch(r"\d{1,6}", value):
+        if kind == "local" and re.fullmatch(r"[0-9]{1,6}", value):
             command = (sys.executable, "-m", "mcpace", WORKER_COMMAND)
             found += [ProcessPlace("local", True, command)] * _worker_count(word, value)
-        elif kind == "pods" and re.fullmatch(r"\d{1,6}", value):
+        elif kind == "pods" and re.fullmatch(r"[0-9]{1,6}", value):
             found += [PodPlace("pod", False)] * _worker_count(word, value)
         elif kind == "ray" and (match := RAY.fullmatch(value)):
             place = RayPlace("ray", False, match["address"] or match["alone"] or "auto", threads)

@@ -30,7 +30,6 @@ from mcpace.lab.load.workers.messages import (
 from mcpace.lab.load.workers.places import WorkerPlace
 from mcpace.lab.load.workers.protocol import PROTOCOL, SILENCE_LIMIT_S, encode_message
 from mcpace.lab.processes.adapter_process import SHOWN
-from mcpace.report.words.quantities import clean
 
 CLOCK_LIMIT_S = 5.0
 MOST_TRIPS, FEWEST_TRIPS, TRIPS_S = 32, 4, 1.0
@@ -163,7 +162,7 @@ class WorkerLink:
 
     def fail(self, state: Literal["refused", "lost"], reason: str) -> None:
         """Gives the worker up, and ends it."""
-        self.state, self.reason = state, clean(reason, LONGEST_REASON)
+        self.state, self.reason = state, shorten_reason(reason)
         self._channel.kill()
 
     def counts(self) -> Outcome | None:
@@ -204,7 +203,7 @@ class WorkerLink:
         self.started_ns = outcome.started_ns
         self.state = "done"
         if outcome.ended == "failed":
-            self.state, self.reason = "lost", clean(outcome.failure or "its engine failed", LONGEST_REASON)
+            self.state, self.reason = "lost", shorten_reason(outcome.failure or "its engine failed")
         self._channel.end_input()
 
     def _await(self, expected: type[Expected], limit_s: float, *, is_first: bool = False) -> Expected:
@@ -237,6 +236,12 @@ class WorkerLink:
             raise WorkerFailure(
                 f"it sent something that is no message ({where + ': ' if where else ''}{problem['msg']}): {shown!r}"
             ) from None
+
+
+def shorten_reason(text: str) -> str:
+    """The first characters of a worker's own words, in one line without control characters."""
+    printable = (character if character.isprintable() else " " for character in text[: 4 * LONGEST_REASON])
+    return " ".join("".join(printable).split())[:LONGEST_REASON]
 
 
 def call_counts(outcome: Outcome) -> tuple[int, int]:
