@@ -9,15 +9,19 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
 import threading
 import time
 from typing import IO, Any
 
-import ray
-
 from mcpace.lab.errors import Unreachable
 from mcpace.lab.load.workers.channel import ConnectedChannel
 from mcpace.lab.load.workers.ray_actor import WorkerActor
+
+# The compiled part of Ray writes warnings to stderr. It reads its level when it is imported.
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+
+import ray
 
 PLACEMENT_LIMIT_S = 45.0
 """Seconds until the cluster has placed and started the actor."""
