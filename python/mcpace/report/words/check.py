@@ -340,7 +340,7 @@ def gains(run: Run, code: str) -> list[Gain]:
     """
     found = []
     for server in servers(run):
-        tried = {one.code: one for one in server.start.tried if one.seconds}
+        tried: dict[str, TriedStart] = {one.code: one for one in server.start.tried if one.seconds}
         own, installed = tried.get(code), tried.get("installed")
         if own is None:
             continue
