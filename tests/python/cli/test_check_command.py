@@ -268,6 +268,13 @@ def test_a_package_whose_script_fails_has_the_output_of_the_script(tmp_path: Pat
     assert error == 'the server process "npx" ended (exit code 1); its stderr ended with: no browser to download'
 
 
+def test_a_package_that_npx_has_only_in_part_is_named_with_its_folder(tmp_path: Path) -> None:
+    says = "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/home/u/.npm/_npx/e54cca0e/node_modules/x/index.mjs'"
+    entry = {"command": sys.executable, "args": ["-c", f"import sys; sys.exit({says!r})"]}
+    _, result, _ = checked(tmp_path, {"in part": entry}, "--rounds", "1")
+    assert (result.cases[0].error or "").endswith("remove /home/u/.npm/_npx/e54cca0e: npx installs it anew")
+
+
 def test_code_caches_are_tried_only_where_the_interpreter_would_keep_no_code(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     python = ProgramStart(None, "/usr/bin/python3.12", (str(tmp_path / "bin" / "python"), "server.py"), "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import Any
 
 from mcpace.lab.processes.process_samples import PROC, child_pids
@@ -27,13 +28,15 @@ def has_forked_and_exited(events: list[dict[str, Any]], start: str) -> bool:
 
 
 def _is_left_behind(pid: int, exited: set[int], start: str) -> bool:
+    if sys.platform != "linux":
+        return False
     try:
         # The client kills the group of a process that has exited. A member that ended by itself was not left running.
         if os.getpgid(pid) in exited:
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
             return ended is None or ended.si_status == signal.SIGKILL
         return f"{VARIABLE}={start}".encode() in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except (OSError, AttributeError):  # it has ended, or the system has no waitid
+    except OSError:  # it has ended
         return False
 
 

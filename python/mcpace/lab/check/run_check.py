@@ -7,6 +7,7 @@ limit, and no process outlives the check.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import statistics
 import sys
@@ -64,6 +65,8 @@ LEAST_IDLE_SHARE = 0.5
 """A server hangs where it fails after so long that the others were ready for at least this share of the time."""
 LEAST_GAIN = 0.75
 """Fewer servers at the same time are tried where the start could take less than this share of the time."""
+NPX_PART = re.compile(r"Cannot find (?:module|package) '([^']*/_npx/[0-9a-f]+)/")
+"""A missing file below a folder of npx, which takes a folder for complete whose installation was killed."""
 OWN_FINDINGS = frozenset({"slow-start"})
 """Findings that the table of starts says in more detail."""
 
@@ -201,9 +204,11 @@ def _start_together(servers: Sequence[_Server], check: _Check) -> list[float]:
 
 
 def _failure_with_output(server: _Server, failure: str, check: _Check) -> str:
-    """The failure of a server that npx could not install, with the output of the script that failed, from another
-    start.
+    """The failure of a server, with advice where npx has only a part of its package. Where npx could not install the
+    package, the failure has the output of the script that failed, from another start.
     """
+    if part := NPX_PART.search(failure):
+        return f"{failure}; if npx was ended while it unpacked this package, remove {part[1]}: npx installs it anew"
     is_npm = RUNNERS.get(Path(server.target.command[0]).name) in ("npx", "npm") if server.target.command else False
     if not is_npm or not failure.endswith(")") or '" ended (exit code ' not in failure:
         return failure
