@@ -18,8 +18,14 @@ from typing import Any
 import pytest
 
 from mcpace.lab.errors import Unreachable, UsageProblem
-from mcpace.lab.load.workers import tcp_channel
-from mcpace.lab.load.workers.handshake import TOKEN_VARIABLE, HandshakeFailure, prove_as_driver, prove_as_worker
+from mcpace.lab.load.workers import handshake, tcp_channel
+from mcpace.lab.load.workers.handshake import (
+    HANDSHAKE_LIMIT_S,
+    TOKEN_VARIABLE,
+    HandshakeFailure,
+    prove_as_driver,
+    prove_as_worker,
+)
 from mcpace.lab.load.workers.places import TcpPlace, WorkerPlace, parse_workers
 from mcpace.lab.load.workers.run_workers import run_workers
 from support.commands import closed_port, end, line, mcp_answer, read_request, run, start_command, tcp_server
@@ -106,7 +112,9 @@ def test_each_proof_is_of_one_side_and_of_both_numbers() -> None:
             prove_as_worker(far, TOKEN)
 
 
-@pytest.mark.parametrize("sent", [b"", b"\n", b"[]\n", b'{"proof": 1}\n', b"\xff\n", b"x" * 2000])
+@pytest.mark.parametrize(
+    "sent", [b"", b"\n", b"[]\n", b'{"proof": 1}\n', b'{"proof": "\\ud800"}\n', b"\xff\n", b"x" * 2000]
+)
 def test_rubbish_is_no_proof(sent: bytes) -> None:
     near, far = socket.socketpair()
     with near, far:
@@ -114,6 +122,17 @@ def test_rubbish_is_no_proof(sent: bytes) -> None:
         near.shutdown(socket.SHUT_WR)
         with pytest.raises(HandshakeFailure):
             prove_as_worker(far, TOKEN)
+
+
+def test_a_slow_stranger_has_one_limit_for_the_whole_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(handshake.time, "monotonic", lambda: float(next(seconds)))
+    near, far = socket.socketpair()
+    with near, far:
+        near.sendall(b"x" * 20)
+        with pytest.raises(HandshakeFailure):
+            prove_as_worker(far, TOKEN)
+    assert next(seconds) <= HANDSHAKE_LIMIT_S + 2
 
 
 def test_a_worker_that_does_not_listen_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import socket
+import time
 from collections.abc import Mapping
 
 from mcpace.lab.load.workers.protocol import encode_message
@@ -72,8 +73,13 @@ def _check_proof(message: Mapping[str, str], token: str, side: str, worker: str,
 
 def _receive_message(connection: socket.socket) -> dict[str, str]:
     """One line. It is read byte by byte: the bytes after it belong to the protocol of workers."""
+    deadline = time.monotonic() + HANDSHAKE_LIMIT_S
     line = b""
     while not line.endswith(b"\n"):
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise HandshakeFailure
+        connection.settimeout(left_s)
         part = connection.recv(1)
         if not part or len(line) > LONGEST_LINE:
             raise HandshakeFailure
@@ -82,6 +88,8 @@ def _receive_message(connection: socket.socket) -> dict[str, str]:
         message = json.loads(line)
     except ValueError:
         raise HandshakeFailure from None
-    if not isinstance(message, dict) or not all(isinstance(value, str) for value in message.values()):
+    if not isinstance(message, dict) or not all(
+        isinstance(value, str) and value.isascii() for value in message.values()
+    ):
         raise HandshakeFailure
     return message
