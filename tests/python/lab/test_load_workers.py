@@ -434,6 +434,7 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in listed.stdout.split()]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="pipes of a chosen size are Linux's")
 def test_a_worker_that_cannot_write_ends_without_its_driver(url: str) -> None:
     """Its output is full, as behind a broken network, and its input stays open."""
     limits = "worker.SILENCE_LIMIT_S = 2; worker.END_LIMIT_S = 1"

@@ -339,12 +339,16 @@ def test_no_worker_goes_on_without_the_driver(machines: Machines, tmp_path: Path
 
 def test_a_machine_behind_a_broken_network_is_given_up_and_its_share_is_missing(machines: Machines) -> None:
     with ExitStack() as broken:
-        watched = Watched(lambda at: broken.enter_context(machines.networks["far"].cut_off()) if at == 1 else None)
+
+        def cut_network(at: int) -> None:
+            if at == 1:
+                broken.enter_context(machines.networks["far"].cut_off())
+
         begun = time.monotonic()
-        outcome, workers = run_load(machines, watched)
+        outcome, workers = run_load(machines, Watched(cut_network))
         took_s = time.monotonic() - begun
         # The worker hears nobody, and ends by itself.
-        await_exit(machines.pid("far"), begun + took_s + SILENCE_LIMIT_S)
+        await_exit(machines.pid("far"), begun + SILENCE_LIMIT_S + END_LIMIT_S)
     check_accounts(machines, outcome, workers)
     assert [worker.state for worker in workers.values()] == ["done", "done", "lost"]
     assert workers["far"].counted_s in (2, 3)
