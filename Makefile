@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint lint-workflows check-platforms test-wine format lock docs site man pictures mcpb dist test-dist casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof scale conformance compat soak lint lint-workflows check-platforms test-wine format lock docs site man pictures mcpb dist test-dist casebook bench-ledger bench-explain bench-explain-rates bench-explain-live bench-recorder bench-serve bench-load bench-layers bench-shop bench-alternatives fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -27,7 +27,7 @@ test-rust: $(VENV)/.tools ## Run the Rust tests; some run a redis-server
 
 test-python: build ## Run the Python tests; needs the package index and the same programs
 	@$(PYTHON) scripts/doctor.py --tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 adapters: build ## Hold the older releases' programs to the same answers; builds each, once
 	@$(PYTHON) scripts/doctor.py --tests
@@ -45,6 +45,11 @@ conformance: build ## Run the official conformance suite against our 'everything
 COMPAT ?=
 compat: build ## Run servers of other SDKs as written, migrated and adopted, and compare; needs the package index
 	$(BIN)/python tests/compat/run.py $(COMPAT)
+
+scale: build ## Run the tests of distributed load that need minutes or a cluster of Ray; needs the package index
+	@$(PYTHON) scripts/doctor.py --tests
+	$(BIN)/pytest -m "scale or not scale" tests/python/lab/test_load_workers.py tests/python/lab/test_load_tcp_workers.py \
+		tests/python/lab/test_load_manifest.py tests/python/lab/test_load_ray.py
 
 CASE ?=
 casebook: build ## Reproduce public reports of slow MCP and compare mcpace's answers; needs the package index and Node
@@ -162,9 +167,12 @@ fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: ca
 			-max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
+# All extras but ray, whose package is large: the tests of Ray have an environment of their own.
+EXTRAS := django lab otel parquet reload routes toon
 lock: $(VENV)/.tools ## Resolve the Python dependencies anew
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
+	$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
 	$(BIN)/uv pip compile packaging/wheels/requirements.in --universal --no-emit-index-url --python-version 3.11 -o packaging/wheels/requirements.txt -q
+	$(BIN)/uv pip compile pyproject.toml --extra lab --extra ray --constraint requirements.txt --universal --no-emit-index-url --no-header --no-annotate --python-version 3.11 -o tests/workers/ray.txt -q
 	$(BIN)/uv pip compile site/requirements.in --universal --no-emit-index-url --python-version 3.11 -o site/requirements.txt -q
 
 clean: ## Remove what was built

@@ -32,6 +32,7 @@ from mcpace.report.page import model
 ROOT = Path(__file__).parents[1]
 ALTERNATIVES = ROOT / "crates" / "explain" / "src" / "findings" / "inside" / "alternatives.json"
 TABLE = re.compile(r"(?<=<!-- table -->\n).*(?=<!-- end of table -->)", re.S)
+MEANINGS = re.compile(r"(?<=<!-- meanings -->\n).*(?=<!-- end of meanings -->)", re.S)
 
 VERSIONS = {
     "Cargo.toml": re.compile(r'(^mcpace-[a-z-]+ = .*version = "=)[^"]+', re.M),
@@ -62,6 +63,7 @@ def documents() -> dict[str, str]:
     schema = finding_contexts.into_run_schema(Run.model_json_schema(by_alias=True), catalogue)
     types = interfaces("python/mcpace/report/page/model.py", model.Shell, model.Live, model.Listing)
     findings = TABLE.sub(lambda _: proofs() + "\n", (ROOT / "docs" / "findings.md").read_text())
+    findings = MEANINGS.sub(lambda _: meanings(findings, catalogue) + "\n", findings)
     inside = TABLE.sub(lambda _: alternatives() + "\n", (ROOT / "docs" / "inside.md").read_text())
     settings = TABLE.sub(lambda _: settable_options() + "\n", (ROOT / "docs" / "settings.md").read_text())
     parquet = TABLE.sub(lambda _: tables.document() + "\n", (ROOT / "docs" / "parquet.md").read_text())
@@ -96,6 +98,15 @@ def proofs() -> str:
     from support.proofs import table
 
     return table()
+
+
+def meanings(findings: str, catalogue: dict[str, Any]) -> str:
+    """The table of what each finding means, in the order of the page's headings."""
+    found = {cause["code"]: cause["meaning"] for cause in catalogue["causes"]}
+    codes = [code for code in re.findall(r"^## (\S+)$", findings, re.M) if code in found]
+    return "\n".join(
+        ["| finding | meaning |", "|---|---|", *(f"| [`{code}`](#{code}) | {found[code]} |" for code in codes)]
+    )
 
 
 def alternatives() -> str:

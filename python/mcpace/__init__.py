@@ -1,4 +1,4 @@
-"""mcpace: finds where the time of an MCP call goes, says why, and serves MCP at close to the protocol's floor cost.
+"""mcpace: finds where the time of an MCP call goes and why, and serves MCP at little more than the protocol's own cost.
 
 The names that server authors use; each name is loaded when it is first used, so that the command and a small
 server start quickly.

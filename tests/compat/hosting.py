@@ -117,6 +117,8 @@ class Host:
     def look(self, file: Path, paths: list[str]) -> tuple[list[dict[str, str]] | None, str]:
         """The server objects of a file; for a file that can't be imported none, and its standard error."""
         with self.running({"do": "look", "file": str(file), "paths": paths}) as process:
+            # A file that serves over stdio while it is imported ends with its input.
+            process.stdin.close()
             watchdog = threading.Timer(LOOK_LIMIT_S, process.kill)
             watchdog.start()
             try:

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,23 +78,41 @@ class Outcome:
 
 def measure(host: Host, subject: Subject, way: str, runs: list[tuple[str, str]], steps: dict[str, list[Step]]) -> Runs:
     """Runs an object. `steps` contains the requests of each run; a run of the original fills it."""
-    done = Runs()
-    for revision in (revision for transport, revision in runs if transport == STDIO):
-        with host.running(_task(subject, way, STDIO, 0)) as process:
-            peer = Stdio(revision, process.stdin, process.stdout)
-            _one(done, STDIO, revision, peer, steps, process)
+    over_stdio = [revision for transport, revision in runs if transport == STDIO]
     over_http = [revision for transport, revision in runs if transport == HTTP]
-    if over_http:
-        port = _free_port()
-        with host.running(_task(subject, way, HTTP, port)) as process:
-            listens = _listens(process, port)
-            for revision in over_http:
-                if listens:
-                    _one(done, HTTP, revision, Http(revision, port, subject.path), steps, process)
-                else:
-                    process.ended.wait(0.2)
-                    done.failure, done.status = process.stderr(), process.status
-                    done.transcripts[f"{HTTP} {revision}"] = Transcript(end="the server did not start")
+    done = Runs()
+    # The processes run at once, because servers and clients mostly wait.
+    with ThreadPoolExecutor(len(over_stdio) + 1) as pool:
+        parts = [pool.submit(_over_stdio, host, subject, way, revision, steps) for revision in over_stdio]
+        if over_http:
+            parts.append(pool.submit(_over_http, host, subject, way, over_http, steps))
+    for part in (future.result() for future in parts):
+        done.transcripts |= part.transcripts
+        if part.failure or part.status is not None:
+            done.failure, done.status = part.failure, part.status
+    return done
+
+
+def _over_stdio(host: Host, subject: Subject, way: str, revision: str, steps: dict[str, list[Step]]) -> Runs:
+    done = Runs()
+    with host.running(_task(subject, way, STDIO, 0)) as process:
+        _one(done, STDIO, revision, Stdio(revision, process.stdin, process.stdout), steps, process)
+    return done
+
+
+def _over_http(host: Host, subject: Subject, way: str, revisions: list[str], steps: dict[str, list[Step]]) -> Runs:
+    """One process answers all revisions, one after another."""
+    done = Runs()
+    port = _free_port()
+    with host.running(_task(subject, way, HTTP, port)) as process:
+        listens = _listens(process, port)
+        for revision in revisions:
+            if listens:
+                _one(done, HTTP, revision, Http(revision, port, subject.path), steps, process)
+            else:
+                process.ended.wait(0.2)
+                done.failure, done.status = process.stderr(), process.status
+                done.transcripts[f"{HTTP} {revision}"] = Transcript(end="the server did not start")
     return done
 
 

@@ -83,7 +83,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", action="append", default=[], metavar="LINE=FOLDER")
     parser.add_argument("--saved", type=Path, metavar="FILE", help="judge a saved compat.json by the list of today")
     parser.add_argument("--only", default="", help="objects whose label has this text")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="one object in N, for a quick look")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="one file in N, for a quick look")
     parser.add_argument(
         "--own", action="store_true", help="our own servers (tests/adopt/servers, tests/compat/servers)"
     )
@@ -131,9 +131,8 @@ def measure_corpus(
     host: Host, corpus: Corpus, asked: argparse.Namespace, known: list[Documented], report: dict[str, Any]
 ) -> None:
     """Measures a line's objects, and adds them to the report."""
+    subjects, broken = look(host, corpus, asked)
     began = time.monotonic()
-    subjects, broken = look(host, corpus, asked.only, asked.workers)
-    subjects = subjects[:: asked.every]
     done: list[dict[str, Any]] = []
     guard = threading.Lock()
     ways = asked.way or WAYS
@@ -163,18 +162,18 @@ def measure_corpus(
     save(report, asked.out)
 
 
-def look(host: Host, corpus: Corpus, only: str, workers: int) -> tuple[list[Subject], dict[str, str]]:
+def look(host: Host, corpus: Corpus, asked: argparse.Namespace) -> tuple[list[Subject], dict[str, str]]:
     """The server objects of a corpus, and the files that the original SDK can't import."""
     subjects, broken = [], {}
-    files = [file for file in corpus.files() if only.partition(":")[0] in str(file)]
-    with ThreadPoolExecutor(workers) as pool:
+    files = [file for file in corpus.files() if asked.only.partition(":")[0] in str(file)][:: asked.every]
+    with ThreadPoolExecutor(asked.workers) as pool:
         looks = pool.map(lambda file: host.look(corpus.original / file, import_roots(corpus.original, file)), files)
         for file, (found, problem) in zip(files, looks, strict=True):
             if found is None:
                 broken[str(file)] = (problem.strip().splitlines() or ["no answer"])[-1]
             else:
                 subjects += [Subject(corpus, file, one["name"], one["kind"], one["path"]) for one in found]
-    return [subject for subject in subjects if only in subject.label], broken
+    return [subject for subject in subjects if asked.only in subject.label], broken
 
 
 def compared(
@@ -183,12 +182,13 @@ def compared(
     runs = runs_of(subject, asked.transport or [STDIO, HTTP], asked.revision or [*LEGACY, MODERN])
     steps: dict[str, Any] = {}
     originals = [measure(host, subject, ORIGINAL, runs, steps)]
+    ways = [way for way in ways if way != SWAPPED or subject.kind != "low-level"]
+    with ThreadPoolExecutor(len(WAYS)) as pool:
+        firsts = list(pool.map(lambda way: measure(host, subject, way, runs, steps), ways))
     found: dict[str, Outcome] = {}
     deadline = time.monotonic() + REPEAT_LIMIT_S
-    for way in ways:
-        if way == SWAPPED and subject.kind == "low-level":
-            continue
-        others = [measure(host, subject, way, runs, steps)]
+    for way, first in zip(ways, firsts, strict=True):
+        others = [first]
         outcome = judge(way, subject, originals, others, known)
         while outcome.verdict == DIFFERENT and len(others) <= REPEATED:
             if len(others) > 1 and time.monotonic() > deadline:

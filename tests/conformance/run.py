@@ -21,6 +21,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ REQUIREMENTS = {
 }
 SERVERS = ("rust", "python")
 SUITE_LIMIT_SECONDS = 300
+AT_ONCE = 4
+"""Runs of the suite at the same time."""
 
 
 @dataclass
@@ -62,16 +65,27 @@ def main() -> int:
     install()
     servers = (arguments.server or SERVERS) if arguments.url is None else ["other"]
     commands = {"rust": lambda: [str(build())], "python": lambda: [sys.executable, str(HERE / "everything.py")]}
-    good = True
-    for name in servers:
-        command = commands[name]() if name in commands else []
-        for requirements in arguments.requirements or REQUIREMENTS:
-            for mode in arguments.mode or REQUIREMENTS[requirements]:
-                with running(command, mode, arguments.url) as url:
-                    outcome = run_suite(requirements, mode, url)
-                expected = expected_failures(name, requirements, mode)
-                good &= judge(name, requirements, mode, outcome, expected, arguments.verbose)
-    return 0 if good else 1
+    built = {name: commands[name]() for name in servers if name in commands}
+    runs = [
+        (name, requirements, mode)
+        for name in servers
+        for requirements in arguments.requirements or REQUIREMENTS
+        for mode in arguments.mode or REQUIREMENTS[requirements]
+    ]
+
+    def outcome_of(run: tuple[str, str, str]) -> Outcome:
+        name, requirements, mode = run
+        title = f"{name}-{requirements}-{mode}"
+        with running(built.get(name, []), mode, title, arguments.url) as url:
+            return run_suite(requirements, title, url)
+
+    # The suite waits most of the time. Each run has a server of its own; one that is given serves one run at a time.
+    with ThreadPoolExecutor(max_workers=1 if arguments.url is not None else AT_ONCE) as executor:
+        good = [
+            judge(*run, outcome, expected_failures(*run), arguments.verbose)
+            for run, outcome in zip(runs, executor.map(outcome_of, runs), strict=True)
+        ]
+    return 0 if all(good) else 1
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -109,12 +123,12 @@ def build() -> Path:
 
 
 @contextmanager
-def running(command: list[str], mode: str, url: str | None) -> Iterator[str]:
+def running(command: list[str], mode: str, title: str, url: str | None) -> Iterator[str]:
     """A server for one run; it must still be alive at the end."""
     if url is not None:
         yield url
         return
-    with (OUTPUT / f"server-{mode}.log").open("w") as log:
+    with (OUTPUT / f"server-{title}.log").open("w") as log:
         process = subprocess.Popen([*command, "http", *MODES[mode]], stdout=subprocess.PIPE, stderr=log, text=True)
     try:
         assert process.stdout is not None
@@ -132,11 +146,11 @@ def running(command: list[str], mode: str, url: str | None) -> Iterator[str]:
         process.wait()
 
 
-def run_suite(requirements: str, mode: str, url: str) -> Outcome:
-    results = OUTPUT / f"{requirements}-{mode}"
+def run_suite(requirements: str, title: str, url: str) -> Outcome:
+    results = OUTPUT / title
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    with (OUTPUT / f"{requirements}-{mode}.log").open("w") as log:
+    with (OUTPUT / f"{title}.log").open("w") as log:
         suite("server", "--url", url, "--requirements", requirements, "-o", str(results), stdout=log, check=False)
     outcome = Outcome()
     for scenario in scenarios(requirements):

@@ -19,8 +19,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "target" / "site"
-FIRST_PAGE_BYTES = 150_000
-"""Most bytes of the first page with all that it loads, text compressed as hosts of static sites do."""
+MOST_BYTES = 150_000
+"""Most bytes of a page with all that it loads before it is scrolled, text compressed as hosts of static sites do."""
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
@@ -152,15 +152,16 @@ def test_links_and_pictures_of_the_pages_exist(built: Path) -> None:
 
 
 @pytest.mark.network
-def test_the_first_page_is_small(served: tuple[str, dict[str, int]]) -> None:
+@pytest.mark.parametrize("place", ["", "findings/", "reference/run/"])
+def test_the_first_page_and_the_largest_ones_are_small(place: str, served: tuple[str, dict[str, int]]) -> None:
     from support.browser import Watched, chromium
 
     url, sent = served
     with chromium() as browser, Watched(browser) as watched:
-        watched.page.goto(url)
+        watched.page.goto(url + place)
         watched.page.wait_for_load_state("networkidle")
-    assert any(path.endswith(".webp") for path in sent)
-    assert sum(sent.values()) <= FIRST_PAGE_BYTES, sent
+    assert place or any(path.endswith(".webp") for path in sent)
+    assert sum(sent.values()) <= MOST_BYTES, sent
 
 
 @pytest.mark.network

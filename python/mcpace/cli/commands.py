@@ -67,7 +67,7 @@ SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in
 COMMANDS = tuple(SUMMARIES)
 LAB_PACKAGES = ("numpy", "packaging", "rich", "toktok", "uv")
 """Modules of the extra ``lab``, which most commands need."""
-EXTRA_OF = {**dict.fromkeys(LAB_PACKAGES, "lab"), "pyarrow": "parquet", "duckdb": "parquet"}
+EXTRA_OF = {**dict.fromkeys(LAB_PACKAGES, "lab"), "pyarrow": "parquet", "duckdb": "parquet", "ray": "ray"}
 """Extra that installs each module."""
 COMPLETE_VARIABLE = "_MCPACE_COMPLETE"
 """Environment variable with which a shell's completion script asks for completions."""

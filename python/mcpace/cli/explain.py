@@ -30,8 +30,8 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[TARGET|FILE|FOLDER]",
-            help="URL, stdio:COMMAND, serve:COMMAND (a program that listens), MODULE:SERVER, profile:NAME, or a name "
-            "from --config; a saved recording, or a folder of recordings.",
+            help="URL, stdio:COMMAND, serve:COMMAND (a program that listens), MODULE:SERVER, FILE.py:SERVER, "
+            "profile:NAME, or a name from --config; a saved recording, or a folder of recordings.",
             show_default=False,
         ),
     ] = None,

@@ -31,12 +31,13 @@ def register(app: typer.Typer) -> None:
 
 
 def load(
+    context: typer.Context,
     target: Annotated[
         str | None,
         typer.Argument(
             metavar="TARGET",
             help="URL, stdio:COMMAND (a process for each user), serve:COMMAND (a program that listens), MODULE:SERVER, "
-            "profile:NAME, or a name from --config or --scenario.",
+            "FILE.py:SERVER, profile:NAME, or a name from --config or --scenario.",
         ),
     ] = None,
     vus: Annotated[int | None, typer.Option(help="Closed load: the number of users. [default: 10]", min=1)] = None,
@@ -136,13 +137,25 @@ def load(
         typer.Option(
             "--workers",
             metavar="PLACES",
-            help="Divide the load among workers: local:N, N processes here, or ssh:HOST,USER@HOST:PORT, which need "
-            "the same mcpace. Repeatable.",
+            help="Divide the load among workers: local:N, N processes here; ssh:HOST,USER@HOST:PORT; ray:N@ADDRESS, N "
+            "actors of a Ray cluster (mcpace[ray]); tcp:HOST:PORT, where mcpace load-worker listens; or, with "
+            "--manifest, pods:N. All need the same mcpace. Repeatable.",
         ),
     ] = [],  # noqa: B006
     worker_command: Annotated[
         str | None,
         typer.Option(metavar="COMMAND", help="The command mcpace on the hosts of --workers ssh:. [default: mcpace]"),
+    ] = None,
+    manifest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="kubernetes[:NAME]",
+            help="Print a manifest that makes this load in a cluster, and end: an Indexed Job of workers behind a "
+            "headless service, and a Job of the driver.",
+        ),
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(metavar="IMAGE", help="The image of --manifest. [default: that of this release]")
     ] = None,
     header: options.Header = [],  # noqa: B006 - typer copies it
     bearer: Annotated[
@@ -180,6 +193,13 @@ def load(
     Each reply is parsed and checked. Latency counts from the time at which a call was due. Without --tool and --mix,
     the tool echo is called, or the only tool that needs no arguments.
     """
+    variables: list[str] = []
+    if manifest is not None:
+        from mcpace.cli import load_manifest
+
+        variables = load_manifest.stand_in_variables(header, bearer, scenario)
+    elif image is not None:
+        raise UsageProblem("--image is the image of a manifest: give --manifest, too")
     command_line = LoadArguments(
         target=target,
         vus=vus,
@@ -221,6 +241,10 @@ def load(
     )
     settings = replace(settings, headers=place.headers, server_timing=server_timing, inside=inside, pid=pid)
     _check_workers(settings, place)
+    if manifest is not None:
+        load_manifest.print_manifest(context, place, settings, variables)
+        return
+    _check_pods(settings)
     exporter = run_exporter(prometheus, otlp)
     with defer_interrupt():
         with show_load() as display, journal.record_load(display, out, place.name) as watcher:
@@ -246,6 +270,14 @@ def _check_workers(settings: LoadSettings, place: Target) -> None:
             f"{place.name} is started on this machine's loopback, which {hosts[0]} can't reach: give a URL that all "
             "workers reach, or --workers local:N"
         )
+
+
+def _check_pods(settings: LoadSettings) -> None:
+    """Raises :class:`UsageProblem` where there are pods without a manifest."""
+    from mcpace.lab.load.workers.places import PodPlace
+
+    if any(isinstance(place, PodPlace) for place in settings.workers):
+        raise UsageProblem("--workers pods:N are started by a manifest: give --manifest kubernetes, too")
 
 
 def _read_scenario(path: Path) -> LoadArguments:

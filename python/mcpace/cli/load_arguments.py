@@ -94,6 +94,7 @@ def resolve_arguments(
     Raises :class:`UsageProblem` where arguments contradict each other.
     """
     _check_arguments(arguments)
+    threads = arguments.threads or max(1, len(arguments.cores or ()))
     replay = load_replay.read_replay(arguments.replay) if arguments.replay is not None else None
     if replay and replay.cut:
         notes.append(f"{replay.cut} requests of {arguments.replay} were not kept whole and are left out")
@@ -122,12 +123,12 @@ def resolve_arguments(
         revision=arguments.revision,
         accept=_known_word("--accept", arguments.accept, ("both", "json", "sse")) or "both",
         timeout_s=_or_default(arguments.timeout, DEFAULT_TIMEOUT_S),
-        threads=arguments.threads or max(1, len(arguments.cores or ())),
+        threads=threads,
         cores=arguments.cores or (),
         seed=_or_default(arguments.seed, 1),
         extra_root=arguments.cacert,
         thresholds=tuple(thresholds.parse_threshold(text) for text in arguments.threshold or ()),
-        workers=_worker_places(arguments),
+        workers=_worker_places(arguments, threads),
         hold_s=hold_s,
         faults=faults,
     )
@@ -156,12 +157,12 @@ def _check_arguments(arguments: LoadArguments) -> None:
     options.checked_revision(arguments.revision)
 
 
-def _worker_places(arguments: LoadArguments) -> tuple[WorkerPlace, ...]:
+def _worker_places(arguments: LoadArguments, threads: int) -> tuple[WorkerPlace, ...]:
     if arguments.workers is None and arguments.worker_command is None:
         return ()
     from mcpace.lab.load.workers.places import parse_workers
 
-    return parse_workers(arguments.workers or (), arguments.worker_command)
+    return parse_workers(arguments.workers or (), arguments.worker_command, threads)
 
 
 def _known_word(option: str, word: str | None, known: tuple[str, ...]) -> Any:

@@ -22,12 +22,11 @@ def main() -> None:
         from mcpace.cli import flight_recorder
 
         sys.exit(flight_recorder.run(sys.argv[2:]))
-    if sys.argv[1:] == ["load-worker"]:
+    if sys.argv[1:2] == ["load-worker"]:
         # mcpace load --workers starts this command, also where nothing but the wheel is installed.
-        from mcpace.lab.load.workers.worker import run_worker
+        from mcpace.lab.load.workers.worker_listener import run_worker_command
 
-        run_worker()
-        return
+        sys.exit(run_worker_command(sys.argv[2:]))
     # Importing takes a quarter of a second. During the import, Ctrl-C ends the process without a traceback.
     has_default_handler = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if has_default_handler:

@@ -26,8 +26,8 @@ def measure(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="URL, stdio:COMMAND, serve:COMMAND (a program that listens), MODULE:SERVER, profile:NAME, or a name "
-            "from --config.",
+            help="URL, stdio:COMMAND, serve:COMMAND (a program that listens), MODULE:SERVER, FILE.py:SERVER, "
+            "profile:NAME, or a name from --config.",
         ),
     ],
     tool: options.ToolName = None,

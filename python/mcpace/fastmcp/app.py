@@ -657,7 +657,7 @@ _MIDDLEWARE = {
     "AuthMiddleware": "Give tools, resources and prompts auth= checks instead",
     "RateLimitingMiddleware": "Use rate_limits= of mcpace.MCPServer instead",
     "SlidingWindowRateLimitingMiddleware": "Use rate_limits= of mcpace.MCPServer instead",
-    "TimingMiddleware": "The runtime tells durations by OpenTelemetry (docs/python.md), or derive your own Middleware",
+    "TimingMiddleware": "The runtime reports durations by OpenTelemetry: leave it out, or derive your own Middleware",
     "ToolInjectionMiddleware": "Add the tools with add_tool() instead",
     "PingMiddleware": "The runtime keeps connections alive by itself: leave it out",
 }

@@ -43,7 +43,7 @@ class Client:
         unknown = {name for name, value in options.items() if value is not None} - _CALLBACKS.keys()
         if unknown:
             raise UnsupportedOption(
-                f"Client() has no {', '.join(sorted(unknown))}: use mcpace.Client, whose options are in docs/client.md"
+                f"Client() has no {', '.join(sorted(unknown))}: use mcpace.Client (see help(mcpace.Client))"
             )
         given = {_CALLBACKS[name]: value for name, value in options.items() if value is not None}
         if timeout is not None:

@@ -23,6 +23,7 @@ from mcpace.lab.environments.toolchains import PROGRAMS, find_command
 from mcpace.lab.errors import LabError
 from mcpace.lab.paths import CACHE_VARIABLE, cache_folder, find_uv
 from mcpace.lab.processes.child_processes import run_child
+from mcpace.lab.processes.process_table import open_socket_diagnostics
 
 VERSION_LIMIT_S = 10.0
 ANSWER_LIMIT_S = 2.0
@@ -44,6 +45,7 @@ EXTRAS = {
         "telemetry of servers; serve --metrics-port; load --prometheus and --otlp",
     ),
     "parquet": (("duckdb", "pyarrow"), "export --parquet; query"),
+    "ray": (("ray",), "load --workers ray:N"),
     "reload": (("watchfiles",), "serve --reload"),
     "routes": (("starlette",), "custom routes and ASGI applications beside a server"),
     "django": (("django", "rest_framework"), "servers in a Django project"),
@@ -194,15 +196,12 @@ def _has_socket_diagnostics() -> bool:
     """Whether a netlink query for listening sockets names one that listens."""
     if sys.platform != "linux":
         return False
-    # A Python that was built for musl may lack the name.
-    netlink_family = getattr(socket, "AF_NETLINK", 16)
-    sock_diag, by_family, request_dump, listening = 4, 20, 0x301, 1 << 10
+    by_family, request_dump, listening = 20, 0x301, 1 << 10
     with (
         contextlib.suppress(OSError),
         socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.socket(netlink_family, socket.SOCK_RAW, sock_diag) as netlink,
+        open_socket_diagnostics() as netlink,
     ):
-        netlink.settimeout(ANSWER_LIMIT_S)
         port = struct.pack("!H", listener.getsockname()[1])
         query = struct.pack("=BBxxI48x", socket.AF_INET, socket.IPPROTO_TCP, listening)
         netlink.send(struct.pack("=IHHII", 16 + len(query), by_family, request_dump, 1, 0) + query)

@@ -38,7 +38,7 @@ USER_INFORMATION = re.compile(r"(?<=://)(?:[^/?#]*@|[^/@:]*:(?!\d+[/?#])[^@]*@)"
 """User information of a URL, including a password with characters that should have been escaped."""
 SERVER_OBJECT = re.compile(r"(?!https?:)(?:[^:\0]+\.py|[^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 """``MODULE:SERVER`` or ``FILE.py:SERVER``."""
-KINDS = "a URL, stdio:COMMAND, serve:COMMAND, MODULE:SERVER, profile:NAME"
+KINDS = "a URL, stdio:COMMAND, serve:COMMAND, MODULE:SERVER, FILE.py:SERVER, profile:NAME"
 """The forms of TARGET that need no configuration, for messages."""
 MOST_PEM = 4 * 1024 * 1024
 """Maximum bytes of a certificate file. The bundles of operating systems have a quarter of a megabyte."""
@@ -160,6 +160,8 @@ def _parse_address(text: str, config: Path | None, python: str) -> Target:
         return configured_target(text, read_configuration(config).server(text))
     if SERVER_OBJECT.fullmatch(text):
         return Target(name=text, program=Program(server_object=text, python=python))
+    if text.endswith(".py"):
+        raise UsageProblem(f"{text!r} is a file without its server object: write {text}:SERVER, as in {text}:mcp")
     profiles = [f"profile:{name}" for name in _core.PROFILES]
     near = difflib.get_close_matches(text, profiles + list(_core.PROFILES), n=2, cutoff=0.5)
     meant = dict.fromkeys(name if name.startswith("profile:") else f"profile:{name}" for name in near)

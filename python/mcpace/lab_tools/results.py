@@ -31,7 +31,7 @@ MARKUP = str.maketrans({"<": "‹", ">": "›", "`": "'", "[": "(", "]": ")"})
 class Cause(BaseModel):
     """A named cause of lost time."""
 
-    code: str = Field(description="Code of the cause; docs/findings.md explains each code.")
+    code: str = Field(description="Code of the cause, such as 'delayed-ack'.")
     title: str
     severity: str
     confidence: str

@@ -163,7 +163,7 @@ ENGINES = {
 }
 """Classes that work with the SDK's own types alone: a file that has one of these and none of SERVERS stays as it is."""
 
-ISSUES_NONE = "mcpace issues no tokens: verify those of an authorization server (docs/python.md, Authorization), or "
+ISSUES_NONE = "mcpace issues no tokens: verify those of an authorization server with token_verifier=, or "
 TOKENS = "use token_verifier= with mcpace.JWTVerifier or mcpace.IntrospectionTokenVerifier, or "
 SERVE = "leave the file as it is and run it with `mcpace serve`"
 LOW_LEVEL = "low-level servers are not rewritten: " + SERVE
@@ -173,21 +173,21 @@ ADVICE = {
     "mcp.server:Server": LOW_LEVEL,
     "mcp.server.stdio": "call `run()` of mcpace.MCPServer, or " + SERVE,
     "mcp.server.sse": 'call `run("sse")` of mcpace.MCPServer, or ' + SERVE,
-    "mcp.server.streamable_http": "give `run` or `mcpace serve` a store for sessions and streams (docs/scale.md)",
+    "mcp.server.streamable_http": "give `run` or `mcpace serve` a store for sessions and streams, such as `--store redis://HOST/0`",
     "mcp.server.auth": ISSUES_NONE + SERVE,
     "mcp.server.session": "the session of a call is `ctx.session`",
     "mcp.client": "use mcpace.Client, or keep the SDK's client in a file of its own",
     "mcp:ClientSession": "use mcpace.Client, or keep the SDK's client in a file of its own",
     "mcp:ClientSessionGroup": "use mcpace.Client, or keep the SDK's client in a file of its own",
-    "mcp.shared.memory": "use mcpace.Client, or mcpace.testing (docs/testing.md)",
+    "mcp.shared.memory": "use mcpace.Client, or mcpace.testing",
     "mcp.types": "mcpace.types has no such type; build the answer with those it has, or " + SERVE,
-    "fastmcp.client": "use mcpace.Client, or mcpace.testing (docs/testing.md)",
+    "fastmcp.client": "use mcpace.Client, or mcpace.testing",
     "fastmcp.server.auth": TOKENS + SERVE,
     "fastmcp.server.middleware": "derive from mcpace.fastmcp.Middleware, or " + SERVE,
     "fastmcp.server.providers": "use mount(), or " + SERVE,
     "fastmcp.server.transforms": SERVE,
     "fastmcp.apps": SERVE,
-    "fastmcp.utilities.tests": "use mcpace.testing (docs/testing.md)",
+    "fastmcp.utilities.tests": "use mcpace.testing",
 }
 """Module, or `module:name`, → the advice; the longest that fits is given."""
 

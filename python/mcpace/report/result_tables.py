@@ -41,7 +41,7 @@ def recorded_result_tables(methods: Sequence[MethodFacts], most: int) -> Iterato
         counts = ["–" if value is None else f"{bound}{value:,}" for value in (found.median, found.largest)]
         sizes = ["–" if value is None else size(value) for value in (found.median_bytes, found.largest_bytes)]
         rows.append((clean(method.name or "", 40), number, f"{found.counted:,}", *counts, *sizes))
-    columns = ("tool", "results", "counted", "tokens, median", "largest", "bytes, median", "largest")
+    columns = ("tool", "results", "counted", "tokens: p50", "max", "bytes: p50", "max")
     notes = [f"{len(sized) - most} more tools."] if len(sized) > most else []
     if any(found.cut for _, found in sized):
         notes.append(

@@ -124,7 +124,7 @@ def test_a_long_path_does_not_displace_the_reason(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (("none",), "none has no recordings"),
-        (("bad",), "none of the recordings in bad could be read: not a recording"),
+        (("bad",), "none of the recordings in bad could be read; a.jsonl: not a recording"),
         (("bad", "--beside", "bad/a.jsonl"), "--beside belongs to one recording or a live target; bad is a folder"),
         (("bad", "--inside"), "--inside belongs to one recording or a live target"),
     ],

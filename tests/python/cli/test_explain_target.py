@@ -76,11 +76,15 @@ def test_a_stall_of_acknowledgements_is_named_by_the_experiment_that_ends_it(tmp
 
 
 def test_every_factor_is_tried_on_a_healthy_target_and_no_cause_is_named(tmp_path: Path) -> None:
-    found = explained("profile:simple", "--budget", "6s", folder=tmp_path)
+    # A busy machine needs more time.
+    for budget in ("6s", "12s", "24s"):
+        found = explained("profile:simple", "--budget", budget, folder=tmp_path)
+        if found["connection"]["slices"] >= 4:
+            break
     tried = {"quick-ack", "connection", "json", "sse", "concurrency", "argument", "listing", "revision"}
     assert tried <= set(found)
     assert all(one["cause"] is None for one in found.values())
-    # On a busy machine some may not fit into the time; each says so then.
+    # Some may not fit into the time; each says so then.
     assert all(found[code]["slices"] >= 4 or found[code]["verdict"] == "left-out" for code in tried), found
     assert found["connection"]["slices"] >= 4
     assert found["connection"]["confidence"] == 0.99

@@ -212,6 +212,7 @@ def test_the_gate_measures_a_server_and_refuses_a_breaking_change(tmp_path: Path
     assert commands.run("measure", before, *few, "--out", "before.json", folder=tmp_path).code == 0
     ended = commands.run("gate", after, "--baseline", "before.json", *few, "--out", "gate.json", folder=tmp_path)
     assert ended.code == 1, ended
+    assert "mcpace: --trials 1: too few to compare times. Each side needs 5 or more" in ended.stderr
     told = " ".join(ended.stdout.split())
     assert "search: parameter most is required now" in told
     assert "drift" in Run.load(tmp_path / "gate.json").comparison.reasons  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -213,6 +214,21 @@ def test_a_configured_command_is_found_again(words: list[str], command: list[str
 )
 def test_programs_that_only_mention_mcp_are_no_servers(words: list[str]) -> None:
     assert not host_processes._has_mcp_name(words)
+
+
+@pytest.mark.parametrize("has_name", [True, False])
+def test_a_python_without_the_name_of_netlink_sees_a_closed_socket(
+    has_name: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_name:
+        monkeypatch.delattr(socket, "AF_NETLINK")
+    ours, other = socket.socketpair()
+    (tmp_path / "1" / "fd").mkdir(parents=True)
+    (tmp_path / "1" / "fd" / "0").symlink_to(f"/proc/self/fd/{ours.fileno()}")
+    with ours:
+        with other:
+            assert process_table.input_state(1, tmp_path) == "connected"
+        assert process_table.input_state(1, tmp_path) == "closed"
 
 
 def test_a_system_without_proc_and_a_missing_host_are_named(tmp_path: Path) -> None:

@@ -22,6 +22,25 @@ from mcpace.lab.inside.process_timers import ProcessTimers
 from mcpace.lab.inside.python_evidence import STACK, TIMER, read_timers
 from mcpace.lab.inside.python_runtime import START
 
+ENDS_MEANWHILE = """
+import sitecustomize, sys
+
+class Ended(sitecustomize.RecordFile):
+    "Another thread ends the file after the first look at it."
+
+    @property
+    def memory(self):
+        memory, self.kept = self.kept, None
+        return memory
+
+    @memory.setter
+    def memory(self, value):
+        self.kept = value
+
+file = Ended(sys.argv[1], sitecustomize.TIMER, 4)
+assert [file.add(1, 2, 3), file.add(1, 2, 3)] == [0, None]
+"""
+
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 
 WAITS = """
@@ -69,6 +88,11 @@ def fired(waits: ProcessTimers) -> list[tuple[list[str], float]]:
         for number, stack in waits.stacks.items()
     }
     return [(own[stack], (ended - began) / 1e9) for began, ended, stack in waits.timers]
+
+
+def test_a_file_that_another_thread_ends_raises_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ENDS_MEANWHILE, str(tmp_path / "times")]
+    subprocess.run(command, check=True, timeout=30, env={**os.environ, "PYTHONPATH": str(START)})
 
 
 def test_sleeps_of_python_are_noted_with_the_stack_that_waits(tmp_path: Path) -> None:

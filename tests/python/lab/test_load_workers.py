@@ -5,6 +5,7 @@ Loads are short: tests check counts and states, never speed.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -29,21 +30,22 @@ import pytest
 
 from mcpace import __version__, _core
 from mcpace.lab.errors import Unreachable, UsageProblem
-from mcpace.lab.load.engine_outcome import Connections, Histogram, Outcome, Second
+from mcpace.lab.load.engine_outcome import Connections, Histogram, Second
 from mcpace.lab.load.histogram import quantile_seconds
-from mcpace.lab.load.plan import Closed, HttpTarget, LoadPlan, Open, Operation, Stage
+from mcpace.lab.load.plan import Closed, Open, Operation, Stage
 from mcpace.lab.load.workers import worker_link
 from mcpace.lab.load.workers.clock_offset import RoundTrip, estimate_offset
 from mcpace.lab.load.workers.load_shares import remaining_share
-from mcpace.lab.load.workers.messages import Delta
-from mcpace.lab.load.workers.places import WorkerPlace, parse_workers
-from mcpace.lab.load.workers.protocol import PROTOCOL
+from mcpace.lab.load.workers.messages import Delta, DeltaMessage
+from mcpace.lab.load.workers.places import ProcessPlace, WorkerPlace, parse_workers
+from mcpace.lab.load.workers.protocol import PROTOCOL, encode_message
 from mcpace.lab.load.workers.run_workers import _SharedLoad, run_workers
 from mcpace.lab.load.workers.shared_seconds import SharedSeconds
 from mcpace.lab.load.workers.worker import find_obstacle
-from mcpace.report.model.load import LoadSecond, LoadWorker
+from mcpace.report.model.load import LoadSecond
 from support.commands import closed_port, end, mcp_answer, read_request, run, start_command, tcp_server
 from support.serve_process import serving
+from support.shared_load import Watched, check_totals, plan_for
 from support.ssh_server import HOST, MISSING, ssh_server
 
 DONE, HIT, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -80,57 +82,13 @@ def url(folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{served.port}/mcp"
 
 
-class Watched:
-    """A watcher that keeps what it is told, and calls ``at_second`` after each second."""
-
-    def __init__(self, at_second: Any = None) -> None:
-        self.seconds: list[LoadSecond] = []
-        self.notes: list[str] = []
-        self._at_second = at_second
-
-    def preparing(self, what: str) -> None: ...
-    def begin(self, planned_s: float) -> None: ...
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def second(self, second: LoadSecond) -> None:
-        self.seconds.append(second)
-        if self._at_second is not None:
-            self._at_second(second)
-
-
-def plan_for(url: str, **changes: Any) -> LoadPlan:
-    plan = LoadPlan(
-        target=HttpTarget(url=url),
-        revision="2025-06-18",
-        model=Closed(vus=4),
-        duration_s=1.0,
-        warm_up_s=0.0,
-        operations=[Operation(name="echo", kind="call", tool="echo", arguments={"text": "hi"})],
-        timeout_s=10.0,
-        think_s=0.005,
-    )
-    return replace(plan, **changes)
-
-
 def local(name: str, command: Sequence[str] = WORKER) -> WorkerPlace:
-    return WorkerPlace(name, tuple(command), is_local=True)
+    return ProcessPlace(name, True, tuple(command))
 
 
 def noted_pid(file: Path) -> list[str]:
     """The command of a worker that writes its process id to a file."""
     return ["sh", "-c", f"echo $$ > {shlex.quote(str(file))}; exec {shlex.join(WORKER)}"]
-
-
-def check_totals(outcome: Outcome, workers: Sequence[LoadWorker]) -> None:
-    """All figures are the sums of the workers' own, and each call is counted once."""
-    calls = [one for one in outcome.operations if one.kind == "call"]
-    assert sum(one.count for one in calls) == sum(worker.calls for worker in workers)
-    assert sum(one.count - one.ok for one in calls) == sum(worker.errors for worker in workers)
-    assert outcome.intended == sum(worker.intended for worker in workers)
-    assert outcome.begun == sum(one.count for one in calls) + outcome.unfinished
-    for one in calls:
-        assert sum(count for _, count in one.latency.buckets) == one.latency.count == one.ok
 
 
 def case_of(*words: object, folder: Path, code: int = DONE, **environment: str) -> tuple[dict[str, Any], str]:
@@ -308,6 +266,65 @@ def test_a_worker_that_prints_before_its_first_message_takes_part(url: str) -> N
     assert workers[0].state == "done"
 
 
+SCRIPTED = """
+import json, sys
+hello, answers = sys.argv[1], json.loads(sys.argv[2])
+print(hello, flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    for text in answers.get(asked["kind"], []):
+        print(text.replace("NUMBER", str(asked.get("number"))), flush=True)
+    while asked["kind"] == answers.get("repeats"):
+        print(text)
+"""
+"""A worker that answers each kind of message with fixed texts, and repeats the last one without end."""
+HELLO = json.dumps({"kind": "hello", "protocol": PROTOCOL, "version": __version__})
+CLOCK = '{"kind": "clock", "number": NUMBER, "clock_ns": 1, "time_ns": 1}'
+READY = '{"kind": "ready"}'
+
+
+def scripted(**answers: Any) -> WorkerPlace:
+    whole = {"clock": [CLOCK], "prepare": [READY], **answers}
+    return local("scripted", [sys.executable, "-c", SCRIPTED, HELLO, json.dumps(whole)])
+
+
+def delta_text(at_s: Any) -> str:
+    """The line of a worker's second."""
+    message = DeltaMessage(kind="delta", delta=delta(0, [1])).model_dump(mode="json")
+    message["delta"]["second"]["at_s"] = at_s
+    return json.dumps(message)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"clock": [CLOCK.replace("NUMBER", "7")]}, "it answered another 'clock' than the last"),
+        ({"clock": [CLOCK.replace("1,", f"{10**400},")]}, "clock.clock_ns: Input should be less than"),
+        ({"prepare": ["x" * 3_000]}, "it sent something that is no message (Invalid JSON"),
+        ({"prepare": [CLOCK.replace("NUMBER", "1")], "repeats": "prepare"}, "answered 'prepare' with something else"),
+        ({"prepare": [json.dumps({"kind": "refused", "reason": "\x1b[31mno\n" * 2_000})]}, "scripted: [31mno [31mno"),
+    ],
+)
+def test_strange_answers_of_a_worker_end_it(url: str, answers: dict[str, Any], said: str) -> None:
+    with pytest.raises(Unreachable) as caught:
+        run_workers(plan_for(url), [scripted(**answers)], Watched())
+    assert said in str(caught.value) and len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("at_s", [float("nan"), float("inf"), -1, 1e400, "soon", None])
+def test_a_second_that_is_no_time_ends_its_worker(url: str, at_s: Any) -> None:
+    outcome, [worker] = run_workers(plan_for(url), [scripted(start=[delta_text(at_s)])], Watched())
+    assert (outcome.ended, worker.state, worker.calls) == ("failed", "lost", 0)
+    assert worker.reason is not None and "delta.delta.second.at_s: Input should be" in worker.reason
+
+
+def test_messages_without_end_do_not_hold_up_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpace.lab.load.workers.run_workers.END_LIMIT_S", 0.5)
+    place = scripted(start=[delta_text(0)], repeats="start")
+    _, [worker] = run_workers(plan_for(url, drain_s=0.0), [place], Watched())
+    assert (worker.state, worker.reason) == ("lost", "it did not end in time")
+
+
 def can_unshare() -> bool:
     """Whether this machine lets us make a network namespace."""
     command = shutil.which("unshare")
@@ -417,6 +434,38 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in listed.stdout.split()]
 
 
+def test_a_worker_that_cannot_write_ends_without_its_driver(url: str) -> None:
+    """Its output is full, as behind a broken network, and its input stays open."""
+    limits = "worker.SILENCE_LIMIT_S = 2; worker.END_LIMIT_S = 1"
+    command = f"from mcpace.lab.load.workers import worker; {limits}; worker.run_worker()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+            plan = json.loads(plan_for(url, duration_s=60.0).to_json())
+            process.stdin.write(encode_message("prepare", plan=plan, share={"first_thread": 0, "all_threads": 1}))
+            messages = [json.loads(process.stdout.readline())["kind"] for _ in range(2)]
+            assert messages == ["hello", "ready"]
+            process.stdin.write(encode_message("start", at_ns=time.perf_counter_ns()))
+            assert json.loads(process.stdout.readline())["kind"] == "delta"
+            for number in range(200):
+                process.stdin.write(encode_message("clock", number=number))
+            assert process.wait(20) == 1
+        finally:
+            process.kill()
+
+
+def test_the_end_of_a_connection_to_a_host_is_named() -> None:
+    place = ProcessPlace("ssh a", False, ("sh", "-c", "exit 255"))
+    link = worker_link.WorkerLink(place)
+    with pytest.raises(worker_link.WorkerFailure, match="the worker was killed, or its host is gone"):
+        link.await_hello(time.monotonic() + 20)
+    link.close()
+
+
 def test_a_host_that_does_not_resolve_leaves_its_part_missing(url: str, tmp_path: Path) -> None:
     if "ssh" in MISSING:
         pytest.skip("ssh is not installed")
@@ -469,11 +518,13 @@ def test_workers_over_ssh(url: str, tmp_path: Path) -> None:
         (["--workers", "local:0"], "there may be from 1 to 256 workers"),
         (["--workers", "local:257"], "there may be from 1 to 256 workers"),
         (["--workers", "local:200", "--workers", "local:100"], "at most 256 workers, not 300"),
+        (["--workers", "local:\u0663"], "can't be read"),
         (["--workers", "ssh:"], "can't be read"),
         (["--workers", "ssh:a,"], "'' is no host"),
         (["--workers", "ssh:-oProxyCommand=touch${IFS}x"], "is no host"),
         (["--workers", "ssh:host;id"], "is no host"),
         (["--workers", "ssh:host:99999"], "is no host"),
+        (["--workers", "ssh:host:\u0662"], "is no host"),
         (["--worker-command", "mcpace", "--workers", "local:1"], "--worker-command is the command of hosts"),
         (["--worker-command", "'", "--workers", "ssh:host"], "can't be split into words"),
         (["--workers", "local:1", "--cores", "0"], "leave them out with --workers"),
@@ -487,13 +538,17 @@ def test_wrong_words_are_refused(words: list[str], said: str, tmp_path: Path) ->
     assert said in ended.sentence()
 
 
+def ssh_places(*words: str, command: str | None = None) -> list[ProcessPlace]:
+    return [place for place in parse_workers(words, command) if isinstance(place, ProcessPlace)]
+
+
 def test_hosts_become_arguments_and_commands_are_quoted() -> None:
-    [plain, full, address, again] = parse_workers(["ssh:host,me@host.example:2222,[::1]:22", "ssh:host"])
+    [plain, full, address, again] = ssh_places("ssh:host,me@host.example:2222,[::1]:22", "ssh:host")
     assert plain.command[-3:] == ("--", "host", "mcpace load-worker")
     assert full.command[-5:] == ("-p", "2222", "--", "me@host.example", "mcpace load-worker")
     assert address.command[-2] == "::1"
     assert [one.name for one in (plain, again)] == ["ssh host", "ssh host 2"]
-    [quoted] = parse_workers(["ssh:host"], "'/my programs/mcpace' '$(id)'")
+    [quoted] = ssh_places("ssh:host", command="'/my programs/mcpace' '$(id)'")
     assert quoted.command[-1] == "'/my programs/mcpace' '$(id)' load-worker"
     assert "BatchMode=yes" in quoted.command
 
@@ -559,6 +614,13 @@ def test_percentiles_of_a_second_are_those_of_all_samples() -> None:
     assert merged.latency.p99_s * 1e9 == pytest.approx(ordered[584])
     assert merged.latency.max_s * 1e9 == pytest.approx(ordered[-1])
     assert (merged.users, merged.ok, merged.engine_busy) == (4, 590, 0.5)
+
+
+def test_a_second_of_a_far_time_is_published_alone() -> None:
+    seconds = SharedSeconds()
+    seconds.add("a", delta(0, [1]))
+    seconds.add("a", delta(10**15, [1]))
+    assert [one.at_s for one in seconds.take_new(["a"])] == [0, 1e15]
 
 
 def test_a_second_waits_for_slow_workers_and_is_published_once() -> None:

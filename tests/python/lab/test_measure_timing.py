@@ -145,9 +145,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("told, doubt", HOSTILE.values(), ids=HOSTILE)
-def test_an_impossible_report_is_marked_and_splits_nothing(
-    told: dict[str, object], doubt: str, tmp_path: Path
-) -> None:
+def test_an_impossible_report_is_marked_and_splits_nothing(told: dict[str, object], doubt: str, tmp_path: Path) -> None:
     def answer(connection: socket.socket) -> None:
         sent = mcp_answer(read_request(connection))
         body = json.loads(sent.partition(b"\r\n\r\n")[2] or b"{}")

@@ -15,6 +15,7 @@ from mcpace.lab.explain.recording_run import explain_recording
 from mcpace.report import tables
 from mcpace.report.model.run import Run
 from mcpace.report.model.tokens import ResultTokens
+from mcpace.report.terminal.tables import lines as print_tables
 from mcpace.report.words.findings import explanation_for
 from support.commands import COMMAND
 from support.commands import run as command
@@ -69,6 +70,8 @@ def test_the_results_of_each_tool_have_tokens_and_bytes(tmp_path: Path, server: 
     assert sizes["greet"].largest == 4
     [table] = [one for one in tables.tables(run) if one.title == "Results of tools"]
     assert [row[0] for row in table.rows] == ["say", "greet"]
+    shown = [line.plain for line in print_tables(run, 80)]
+    assert any("counted" in line for line in shown) and max(map(len, shown)) <= 80
     assert not [finding for case in run.cases for finding in case.findings if finding.code == "huge-result"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import shlex
 import shutil
@@ -105,6 +106,11 @@ def test_programs_are_targets(text: str, command: tuple[str, ...], url: str | No
 def test_other_texts_are_no_programs(text: str) -> None:
     with pytest.raises(UsageProblem):
         targets.parse_target(text)
+
+
+def test_a_file_alone_is_asked_for_its_server_object() -> None:
+    with pytest.raises(UsageProblem, match=re.escape("write dir/app.py:SERVER, as in dir/app.py:mcp")):
+        targets.parse_target("dir/app.py")
 
 
 def test_the_secrets_of_a_command_are_not_shown() -> None:

@@ -28,7 +28,7 @@ from mcpace.report.model.run import Case, Run
 from mcpace.report.page import html
 from mcpace.report.terminal.print_run import lines, print_run
 from mcpace.report.verdict import verdict
-from mcpace.report.words.load import model_words, turning_points
+from mcpace.report.words.load import model_words, turning_points, worker_remark
 from support.otlp_collector import LIMIT_S, run_collector, stand_in_collector
 
 RUN = Path(__file__).parents[2] / "fixtures" / "runs" / "load.json"
@@ -325,6 +325,23 @@ def test_the_report_shows_workers_and_the_missing_part() -> None:
     shown = html.render(run)
     assert "<script>alert" not in shown.partition('id="data"')[2]
     assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    ("members", "remark"),
+    [
+        ({}, ""),
+        ({"report_late_s": 0.9}, ""),
+        (
+            {"report_late_s": 3.21, "saturated": True},
+            "generator-limited; its counts arrived up to 3.21 s late: it or its network stood still",
+        ),
+        ({"never_started": 278}, "278 due calls never started"),
+    ],
+)
+def test_a_worker_that_stood_still_is_remarked_on(members: dict[str, Any], remark: str) -> None:
+    worker = LoadWorker.model_validate({"place": "ssh a", "state": "done", "threads": 1, "share": 1.0, **members})
+    assert " ".join(worker_remark(worker).split()) == remark
 
 
 def test_a_load_whose_workers_made_all_of_it_misses_nothing() -> None:

@@ -6,8 +6,10 @@ The protocol is implemented by hand, since a client library would hide differenc
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -184,6 +186,10 @@ class Exchange:
         return self.connection.getresponse()
 
     def __exit__(self, *_: object) -> None:
+        # A close alone waits for a thread that reads the reply; the shutdown ends its read.
+        if self.connection.sock is not None:
+            with contextlib.suppress(OSError):
+                self.connection.sock.shutdown(socket.SHUT_RDWR)
         self.connection.close()
 
 

@@ -37,6 +37,7 @@ LARGEST_PACKET = 65_536
 TOOLS = {
     name: shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for name in ("ip", "nft")
 }
+HOOKS = ("input", "output")
 NEEDS = "network namespaces need root, /dev/net/tun, ip and nft"
 _numbers = itertools.count()
 
@@ -78,21 +79,49 @@ class Network:
             f"add rule inet loss arriving tcp dport {port} tcp flags & psh == psh "
             f"numgen inc mod {one_in} == {one_in - 1} drop"
         )
-        nft = TOOLS["nft"]
-        assert nft is not None
-        self._in_far(lambda: run_tool(nft, rules))
+        self._in_far(lambda: run_tool(find_tool("nft"), rules))
+
+    def lose_packets(self, share: float) -> None:
+        """Loses a share of all packets that arrive at the far namespace and that leave it, by chance."""
+        lost = f"numgen random mod 1000 < {round(share * 1000)} drop"
+        self._add_rules("chance", "".join(f"add rule inet chance {hook} {lost}; " for hook in HOOKS))
+
+    @contextmanager
+    def cut_off(self) -> Iterator[None]:
+        """Drops all packets to and from the far namespace."""
+        self._add_rules("cut", "".join(f"add rule inet cut {hook} drop; " for hook in HOOKS))
+        try:
+            yield
+        finally:
+            self._in_far(lambda: run_tool(find_tool("nft"), "delete table inet cut"))
+
+    def enter_command(self) -> tuple[str, ...]:
+        """The words before a command that is to run in the far namespace."""
+        return (find_tool("ip"), "netns", "exec", self.name)
+
+    def processes(self) -> list[int]:
+        """Processes of the far namespace."""
+        command = [find_tool("ip"), "netns", "pids", self.name]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S)
+        return [int(word) for word in listed.stdout.split()]
+
+    def _add_rules(self, table: str, rules: str) -> None:
+        chains = "".join(f"add chain inet {table} {hook} {{ type filter hook {hook} priority 0; }}; " for hook in HOOKS)
+        self._in_far(lambda: run_tool(find_tool("nft"), f"add table inet {table}; {chains}{rules}"))
 
     def _in_far(self, make: Callable[[], T]) -> T:
         return self.threads.submit(make).result(LIMIT_S)
 
 
 @contextmanager
-def connect_network(road: Road | None = None) -> Iterator[Network]:
-    """Makes a far namespace and the road to it, and removes both."""
-    ip = TOOLS["ip"]
-    assert ip is not None
+def connect_network(road: Road | None = None, host: int = 2) -> Iterator[Network]:
+    """Makes a far namespace and the road to it, and removes both.
+
+    Several networks have one near address, and far addresses by their ``host``.
+    """
+    ip = find_tool("ip")
     name = f"mcp{os.getpid()}n{next(_numbers)}"
-    near, far = (f"198.18.{os.getpid() % 250}.{host}" for host in (1, 2))
+    near, far = (f"198.18.{os.getpid() % 250}.{own}" for own in (1, host))
     with ExitStack() as stack:
         run_tool(ip, "netns", "add", name)
         stack.callback(run_tool, ip, "netns", "del", name)
@@ -171,6 +200,12 @@ def enter_namespace(name: str) -> None:
     with Path("/run/netns", name).open("rb") as namespace:
         if libc.setns(namespace.fileno(), CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), f"no way into the network namespace {name}")
+
+
+def find_tool(name: str) -> str:
+    path = TOOLS[name]
+    assert path is not None, NEEDS
+    return path
 
 
 def run_tool(*words: str) -> None:

@@ -7,8 +7,8 @@ import os
 import shlex
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +21,22 @@ HOST = "worker-host"
 
 
 @dataclass(frozen=True)
-class SshServer:
-    """A running sshd."""
+class SshHost:
+    """A host that an ``ssh`` knows by a name."""
 
-    port: int
+    name: str
+    address: str
+    enter_command: tuple[str, ...] = ()
+    """The words before a command that is to run on this host."""
+
+
+@dataclass(frozen=True)
+class SshServer:
+    """One running sshd for each host."""
+
     folder: Path
-    """The folder of an ``ssh`` that reads the configuration of this server. It belongs at the front of PATH."""
+    """The folder of an ``ssh`` that reads the configuration of these servers. It belongs at the front of PATH."""
+    processes: tuple[int, ...]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -35,8 +45,8 @@ class SshServer:
 
 
 @contextmanager
-def ssh_server(folder: Path) -> Iterator[SshServer]:
-    """Starts an sshd for this user."""
+def ssh_server(folder: Path, hosts: Sequence[SshHost] = (SshHost(HOST, "127.0.0.1"),)) -> Iterator[SshServer]:
+    """Starts an sshd for this user on each host."""
     for name in ("host_key", "user_key"):
         generate = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
         subprocess.run(generate, check=True, timeout=LIMIT_S)
@@ -45,14 +55,11 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    (folder / "sshd_config").write_text(
-        f"ListenAddress 127.0.0.1:{port}\nHostKey {folder / 'host_key'}\nPidFile none\nUsePAM no\nStrictModes no\n"
-        f"AuthorizedKeysFile {folder / 'user_key.pub'}\nPasswordAuthentication no\nPermitRootLogin yes\n"
-    )
     key = (folder / "host_key.pub").read_text()
-    (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {key}")
+    (folder / "known_hosts").write_text("".join(f"[{host.address}]:{port} {key}" for host in hosts))
     (folder / "ssh_config").write_text(
-        f"Host {HOST}\n HostName 127.0.0.1\n Port {port}\n User {getpass.getuser()}\n"
+        "".join(f"Host {host.name}\n HostName {host.address}\n" for host in hosts)
+        + f"Host *\n Port {port}\n User {getpass.getuser()}\n"
         f" IdentityFile {folder / 'user_key'}\n IdentitiesOnly yes\n UserKnownHostsFile {folder / 'known_hosts'}\n"
     )
     shim = folder / "bin" / "ssh"
@@ -60,13 +67,25 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
     real = find_command("ssh")
     shim.write_text(f'#!/bin/sh\nexec {shlex.quote(str(real))} -F {shlex.quote(str(folder / "ssh_config"))} "$@"\n')
     shim.chmod(0o755)
-    command = [str(find_command("sshd")), "-D", "-e", "-f", str(folder / "sshd_config")]
+    with ExitStack() as stack:
+        processes = tuple(stack.enter_context(_start_sshd(folder, host, port)) for host in hosts)
+        yield SshServer(shim.parent, processes)
+
+
+@contextmanager
+def _start_sshd(folder: Path, host: SshHost, port: int) -> Iterator[int]:
+    configuration = folder / f"sshd_config_{host.name}"
+    configuration.write_text(
+        f"ListenAddress {host.address}:{port}\nHostKey {folder / 'host_key'}\nPidFile none\nUsePAM no\nStrictModes no\n"
+        f"AuthorizedKeysFile {folder / 'user_key.pub'}\nPasswordAuthentication no\nPermitRootLogin yes\n"
+    )
+    command = [*host.enter_command, str(find_command("sshd")), "-D", "-e", "-f", str(configuration)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             first = process.stderr.readline()
             assert "listening" in first, first + process.stderr.read()
-            yield SshServer(port, shim.parent)
+            yield process.pid
         finally:
             process.terminate()
             process.communicate(timeout=LIMIT_S)

@@ -319,8 +319,9 @@ fn unmatched_params(
         None => {
             let nearest = nearest.and_then(|group| group.params.as_deref());
             let nearest = nearest.map(|params| format!("; the nearest has {}", quote_printable(&params.to_string())));
+            let sets = if recorded == 1 { "another set".to_owned() } else { format!("{recorded} other sets") };
             format!(
-                "the recording has {what} with {recorded} other sets of parameters, and not with these{}",
+                "the recording has {what} with {sets} of parameters, and not with these{}",
                 nearest.unwrap_or_default()
             )
         }

@@ -121,7 +121,7 @@ async fn what_has_no_match_is_an_error_that_says_what_there_is() {
         (
             search(&json!({"q": "milk"})),
             -32602,
-            r#"with 1 other sets of parameters, and not with these; the nearest has {"arguments":{"q":"tea"},"name":"search"}"#,
+            r#"with another set of parameters, and not with these; the nearest has {"arguments":{"q":"tea"},"name":"search"}"#,
         ),
         (Ask::call("serach", json!({})), -32602, r#"no tools/call of "serach"; did you mean search? (it has search)"#),
         (Ask::request("prompts/list", json!({})), -32601, "the recording has no prompts/list (it has tools/call)"),

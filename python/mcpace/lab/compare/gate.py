@@ -23,6 +23,7 @@ from mcpace.lab.machine import new_run
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.progress import Progress
 from mcpace.lab.servers.started_target import start_target
+from mcpace.lab.statistics.rank_interval import MINIMUM_TRIALS
 from mcpace.lab.targets import Target
 from mcpace.report.model.comparison import Comparison
 from mcpace.report.model.drift import Level
@@ -69,6 +70,7 @@ def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
     """
     if isinstance(gate.base, Run):
         _check_baseline(gate.base, gate.target)
+    _note_few_trials(gate, settings, progress)
     options: dict[str, Any] = {"target": gate.target.name, "tolerance": gate.tolerance, "revision": gate.revision}
     if isinstance(gate.base, Target):
         options["base"] = gate.base.name
@@ -102,6 +104,20 @@ def _check_baseline(base: Run, target: Target) -> None:
     if target.tool is not None and target.profile is None and tools and target.tool.name not in tools:
         called = ", ".join(sorted(filter(None, tools)))
         raise UsageProblem(f"the baseline has called {called}, not {target.tool.name}: name the same tool")
+
+
+def _note_few_trials(gate: Gate, settings: Settings, progress: Progress) -> None:
+    """Says before the measurement that it can't compare times."""
+    fewest = MINIMUM_TRIALS + 1
+    trials, where = settings.trials, f"--trials {settings.trials}"
+    if trials >= fewest and isinstance(gate.base, Run):
+        trials = max((len(case.trials_s) for case in gate.base.cases), default=0)
+        where = f"a baseline of {trials} trials"
+    if trials < fewest:
+        progress.note(
+            f"{where}: too few to compare times. Each side needs {fewest} or more, because the first is cold. "
+            "This gate can fail by what broke or changed, and can't pass"
+        )
 
 
 def _run_attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -> None:

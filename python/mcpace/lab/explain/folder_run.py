@@ -69,7 +69,9 @@ def explain_folder(folder: Path, progress: Progress) -> Run:
             ]
             rows.append((cost is not None, cost or (), [_text(name), *figures, summary["is_cut_off"]]))
     if not rows:
-        raise UsageProblem(f"none of the recordings in {folder} could be read: {run.unread[0].reason}")
+        raise UsageProblem(
+            f"none of the recordings in {folder} could be read; {run.unread[0].name}: {run.unread[0].reason}"
+        )
     rows.sort(key=lambda row: row[:2], reverse=True)
     by_cost = sorted(costs.items(), key=lambda one: (-one[1].time_ns, -one[1].requests))
     run.answers = [

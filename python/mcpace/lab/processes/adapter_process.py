@@ -193,11 +193,16 @@ class AdapterProcess:
                     pipe.close()
 
     def _read_stdout(self, pipe: IO[bytes]) -> None:
-        """Puts each line into the queue, and `None` at the end. A line over the limit is cut, and becomes rubbish."""
+        """Puts each line into the queue, and `None` at the end.
+
+        A line over the limit is cut, and becomes rubbish. All that follows it is dropped.
+        """
         try:
             while line := pipe.readline(self._line_limit):
                 if not self._ignores_stdout:
                     self._lines.put(line)
+                    if len(line) == self._line_limit and not line.endswith(b"\n"):
+                        self._ignores_stdout = True
         finally:
             self._lines.put(None)
 

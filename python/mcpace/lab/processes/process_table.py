@@ -151,11 +151,19 @@ def _unix_socket_state(inode: int) -> InputState:
         return "other"
     body = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, ANY_STATE, inode, UDIAG_SHOW_PEER, ANY_COOKIE, ANY_COOKIE)
     header = struct.pack("=IHHII", 16 + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 1, 0)
-    with contextlib.suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG) as link:
-        link.settimeout(ANSWER_LIMIT_S)
+    with contextlib.suppress(OSError), open_socket_diagnostics() as link:
         link.send(header + body)
         return _parse_answer(link.recv(4096), inode)
     return "other"
+
+
+def open_socket_diagnostics() -> socket.socket:
+    """Opens a socket by which the kernel answers questions about sockets, with a limit of time for each answer."""
+    # A Python that was built for musl may lack the name.
+    family = getattr(socket, "AF_NETLINK", 16)
+    link = socket.socket(family, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
+    link.settimeout(ANSWER_LIMIT_S)
+    return link
 
 
 def _parse_answer(answer: bytes, inode: int) -> InputState:

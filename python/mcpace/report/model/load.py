@@ -133,6 +133,10 @@ class LoadWorker(Model):
     calls: Whole = 0
     """Requests that ended, counted as the operations of the load are."""
     errors: Whole = 0
+    never_started: Whole = 0
+    """Calls that were due and that it did not begin."""
+    report_late_s: Number = 0.0
+    """Longest time from the end of a second to the arrival of its counts."""
     busy: Number = 0.0
     """Busy share of its busiest thread."""
     saturated: bool = False

@@ -45,6 +45,8 @@ STRETCH = 2
 MOST_STRETCHES = 300
 SHOWN_TARGET = 80
 MOST_NAMES = 3
+LATE_REPORT_S = 1.0
+"""A worker's report is late from here on: it has one each second."""
 
 
 def sentences(run: Run) -> list[str]:
@@ -137,7 +139,12 @@ def worker_remark(worker: LoadWorker) -> str:
     if worker.state == "lost":
         since = f"lost, counted up to second {worker.counted_s:.0f}" if worker.counted_s else "lost, nothing counted"
         return f"{since}: {reason}" if reason else since
-    return "generator-limited" if worker.saturated else ""
+    remarks = ["generator-limited"] if worker.saturated else []
+    if worker.report_late_s >= LATE_REPORT_S:
+        remarks.append(f"its counts arrived up to {duration(worker.report_late_s)} late: it or its network stood still")
+    if worker.never_started:
+        remarks.append(f"{count(worker.never_started, 'due call')} never started")
+    return "; ".join(remarks)
 
 
 def worker_notes(load: LoadFacts) -> list[str]:

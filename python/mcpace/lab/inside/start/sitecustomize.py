@@ -63,9 +63,11 @@ class RecordFile:
     def add(self, *fields: object):
         """Adds a record, and returns its number; ``None`` where there is no room. Other threads may do so meanwhile."""
         number = next(self.numbers)
-        if self.memory is None or number >= self.most:
+        # Another thread may end the file between two reads of the attribute.
+        memory = self.memory
+        if memory is None or number >= self.most:
             return None
-        self.record.pack_into(self.memory, number * self.record.size, *fields)
+        self.record.pack_into(memory, number * self.record.size, *fields)
         return number
 
 

@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from mcpace.lab.load.engine_outcome import Connections, Histogram, OperationOutcome, Outcome, Second
+from mcpace.lab.load.engine_outcome import Connections, Count, Histogram, OperationOutcome, Outcome, Second
+
+Clock = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 class Hello(BaseModel):
@@ -26,9 +28,9 @@ class ClockReading(BaseModel):
 
     kind: Literal["clock"]
     number: int
-    clock_ns: int
+    clock_ns: Clock
     """The clock of the engine, which has its own origin on each machine."""
-    time_ns: int
+    time_ns: Clock
     """Time of day."""
 
 
@@ -48,17 +50,17 @@ class Refused(BaseModel):
 class Delta(BaseModel):
     """Counts of one second."""
 
-    started_ns: int
+    started_ns: Count
     second: Second
     latency: Histogram
     """Latency of the good calls that ended in this second, the warm-up's too."""
     operations: list[OperationOutcome]
     """Calls of the measured part that ended in this second."""
-    intended: int
+    intended: Count
     """This and the following counts are totals since the start."""
-    begun: int
-    late: int
-    unfinished: int
+    begun: Count
+    late: Count
+    unfinished: Count
     connections: Connections
 
 

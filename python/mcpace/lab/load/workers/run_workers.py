@@ -27,7 +27,7 @@ from mcpace.lab.load.workers.load_shares import planned_seconds, remaining_share
 from mcpace.lab.load.workers.places import WorkerPlace
 from mcpace.lab.load.workers.protocol import ALIVE_EVERY_S
 from mcpace.lab.load.workers.shared_seconds import SharedSeconds
-from mcpace.lab.load.workers.worker_link import HELLO_LIMIT_S, PREPARE_LIMIT_S, WorkerLink, call_counts
+from mcpace.lab.load.workers.worker_link import PREPARE_LIMIT_S, WorkerLink, call_counts
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt, is_hurried
 from mcpace.report.model.load import LoadWorker
 
@@ -38,6 +38,8 @@ LOOK_S = 0.05
 """Seconds between two looks at the workers' messages."""
 LEAD_S = 1.0
 """Seconds from the agreement on a start to the start. The engines look up the target and read certificates in it."""
+NEWS_S = 3.0
+"""Seconds of silence that are mentioned. A worker reports each second."""
 STOP_LIMIT_S = 1.0
 """Seconds that calls in flight get after a stop; the engine gives them half a second."""
 
@@ -85,13 +87,13 @@ class _SharedLoad:
         self._watcher = watcher
         self._count = count
         self._links: dict[int, WorkerLink] = {}
-        """The workers whose process was started, by number."""
+        """The workers whose channel was opened, by number."""
         self._failed: list[LoadWorker] = []
         self._seconds = SharedSeconds()
         self._start_ns = 0
 
     def start_worker(self, place: WorkerPlace) -> None:
-        """Starts the process of a worker."""
+        """Starts a worker, or the connection to it."""
         try:
             self._links[len(self._links) + len(self._failed)] = WorkerLink(place)
         except LabError as problem:
@@ -103,8 +105,8 @@ class _SharedLoad:
 
         Raises :class:`Unreachable` where none gets there.
         """
-        deadline = time.monotonic() + HELLO_LIMIT_S
-        self._for_each(lambda link: link.await_hello(deadline))
+        started = time.monotonic()
+        self._for_each(lambda link: link.await_hello(started))
         self._watcher.preparing("measuring the clocks of the workers")
         self._for_each(lambda link: link.measure_clock())
         plan = json.loads(self._plan.to_json())
@@ -183,6 +185,8 @@ class _SharedLoad:
         if part is not None:
             facts.intended = part.intended
             facts.calls, facts.errors = call_counts(part)
+            facts.never_started = part.dropped
+            facts.report_late_s = link.report_late_s
             facts.busy, facts.saturated = part.engine.busy, part.engine.saturated
         if link.state == "done":
             facts.state, facts.missing_share = "done", 0.0
@@ -225,7 +229,8 @@ class _SharedLoad:
                     link.send("alive")
             time.sleep(LOOK_S)
         for link in self._with_state("running"):
-            link.fail("lost", "it did not end in time")
+            silent = f", and nothing was heard of it for {link.silent_s:.0f} s" if link.silent_s > NEWS_S else ""
+            link.fail("lost", f"it did not end in time{silent}")
             self._note_failure(link.place.name, link.reason or "")
         self._publish()
 
@@ -241,7 +246,7 @@ class _SharedLoad:
                 step(link)
             except LabError as problem:
                 link.fail("refused", str(problem))
-                self._note_failure(link.place.name, str(problem))
+                self._note_failure(link.place.name, link.reason or "")
 
     def _note_failure(self, name: str, reason: str) -> None:
         self._watcher.note(f"{name}: {reason.rstrip('.')}. The rest of its part of the load is missing")

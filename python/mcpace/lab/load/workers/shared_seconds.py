@@ -59,10 +59,12 @@ class SharedSeconds:
         """The seconds that can be published since the last call. ``running``: workers that report further seconds."""
         farthest = max(self._reported.values(), default=0)
         complete = min((self._reported.get(worker, 0) for worker in running), default=farthest)
-        for at in [at for at in self._open if at < complete]:
+        candidates = sorted(self._open)
+        for at in [at for at in candidates if at < complete]:
             self._closed[at] = self._open.pop(at).merged()
         end = max(complete, farthest - LONGEST_WAIT_S)
-        found = [second for at in range(self._published, end) if (second := self._second(at)) is not None]
+        numbers = [at for at in candidates if self._published <= at < end]
+        found = [second for at in numbers if (second := self._second(at)) is not None]
         self._published = max(self._published, end)
         return found
 

@@ -1,7 +1,8 @@
 """The worker's side of a load: takes a part of the plan from the driver, runs the engine, and reports each second.
 
 Design constraint: standard library and engine only, as :mod:`.protocol` says. A worker without its driver ends: at the
-end of its stdin, and during the load after :data:`SILENCE_LIMIT_S` seconds without a message.
+end of its stdin, and during the load after :data:`SILENCE_LIMIT_S` seconds without a message. A thread ends the process
+where a write to the driver waits for longer than that, as it may behind a broken network.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,8 @@ LOOK_S = 0.05
 END_LIMIT_S = 5.0
 """Seconds that the engine may take to end after a stop, beyond the time for calls in flight."""
 REACH_LIMIT_S = 10.0
+WATCH_S = 1.0
+"""Seconds between two checks of the driver's silence while the engine does not run."""
 WAIT_LIMIT_S = 300.0
 """Seconds without a message before the load, while the driver prepares other workers."""
 
@@ -40,11 +43,14 @@ class DriverGone(Exception):
 def run_worker() -> None:
     """Serves one load over stdin and stdout."""
     with _own_stdout() as out:
-        conversation = _Conversation(sys.stdin.buffer, out)
-        try:
-            _serve_load(conversation)
-        except (DriverGone, BrokenPipeError):
-            return
+        serve_driver(sys.stdin.buffer, out)
+
+
+def serve_driver(source: IO[bytes], out: IO[bytes]) -> None:
+    """Serves one load of a driver, to its end or to the driver's."""
+    conversation = _Conversation(source, out)
+    with suppress(DriverGone, ConnectionError):
+        _serve_load(conversation)
 
 
 class _Conversation:
@@ -58,6 +64,7 @@ class _Conversation:
         self._heard = time.monotonic()
         self.silence_limit_s = WAIT_LIMIT_S
         threading.Thread(target=self._read_messages, name="mcpace-driver", daemon=True).start()
+        threading.Thread(target=self._end_abandoned, name="mcpace-watchdog", daemon=True).start()
 
     def send(self, kind: str, **members: Any) -> None:
         line = encode_message(kind, **members)
@@ -80,6 +87,12 @@ class _Conversation:
             raise DriverGone
         return message
 
+    def _end_abandoned(self) -> None:
+        """Ends the process where the driver is silent and the main thread has not ended it."""
+        while (silent_s := time.monotonic() - self._heard) < self.silence_limit_s + END_LIMIT_S:
+            time.sleep(min(self.silence_limit_s + END_LIMIT_S - silent_s, WATCH_S))
+        os._exit(1)
+
     def _read_messages(self) -> None:
         try:
             for line in self._source:
@@ -91,8 +104,8 @@ class _Conversation:
                     self.send("clock", number=message["number"], **clocks)
                 elif message["kind"] != "alive":
                     self._inbox.put(message)
-        except BrokenPipeError:
-            pass
+        except (OSError, ValueError):
+            pass  # The connection is broken, or a line was cut off.
         finally:
             self._inbox.put(None)
 
@@ -162,7 +175,7 @@ def _run_engine(conversation: _Conversation, plan: Message) -> None:
         conversation.send("outcome", outcome={**outcome, "seconds": []})
         # The driver closes the connection when it has read everything.
         while True:
-            conversation.receive(SILENCE_LIMIT_S)
+            conversation.receive(WATCH_S)
 
 
 def _report_seconds(conversation: _Conversation, engine: _core.Load) -> None:

@@ -1,4 +1,4 @@
-"""The driver's side of the connection to one worker: its process, its messages, and what it counted so far."""
+"""The driver's side of the conversation with one worker: its messages, and what it counted so far."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import contextlib
 import queue
 import threading
 import time
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from mcpace import __version__
-from mcpace.lab.errors import LabError, ProgramHung
+from mcpace.lab.errors import LabError
 from mcpace.lab.load.engine_outcome import Engine, OperationOutcome, Outcome
 from mcpace.lab.load.merge import merge_operations
+from mcpace.lab.load.workers.channel import CLOSE_LIMIT_S, MOST_WAITING_LINES
 from mcpace.lab.load.workers.clock_offset import ClockOffset, RoundTrip, estimate_offset
 from mcpace.lab.load.workers.messages import (
     MESSAGE,
@@ -29,19 +29,16 @@ from mcpace.lab.load.workers.messages import (
 )
 from mcpace.lab.load.workers.places import WorkerPlace
 from mcpace.lab.load.workers.protocol import PROTOCOL, SILENCE_LIMIT_S, encode_message
-from mcpace.lab.processes.adapter_process import SHOWN, AdapterProcess, signal_name, spawn_group
-from mcpace.lab.processes.child_processes import wait_exit
-from mcpace.system.process_groups import kill_group
+from mcpace.lab.processes.adapter_process import SHOWN
 
-HELLO_LIMIT_S = 60.0
-"""Seconds from the start to the first message: a connection to the host, and the start of Python."""
 CLOCK_LIMIT_S = 5.0
 MOST_TRIPS, FEWEST_TRIPS, TRIPS_S = 32, 4, 1.0
 """Round trips that measure a clock: as many as fit into a second, between two limits."""
 PREPARE_LIMIT_S = 60.0
-CLOSE_LIMIT_S = 2.0
 MOST_STRANGE_LINES = 100
 """Lines of a shell's start-up files before the worker's first message."""
+LONGEST_REASON = 400
+"""Characters of a worker's own words that are shown."""
 
 SESSION = ("initialize", "initialized", "delete")
 """Kinds of requests that are no calls."""
@@ -55,14 +52,11 @@ class WorkerFailure(LabError):
     """A worker can't take part, or can't go on. The message doesn't name the worker."""
 
 
-class WorkerLink(AdapterProcess):
+class WorkerLink:
     """One worker."""
 
-    _line_limit = 256 * 1024 * 1024
-
     def __init__(self, place: WorkerPlace) -> None:
-        # A local worker starts the programs of a stdio target, so it has the folder of the user.
-        super().__init__(spawn_group(place.command, cwd=Path.cwd()))
+        self._channel = place.open_channel()
         self.place = place
         self.state: Literal["starting", "running", "done", "refused", "lost"] = "starting"
         self.reason: str | None = None
@@ -70,18 +64,20 @@ class WorkerLink(AdapterProcess):
         self.started_ns: int | None = None
         self.seconds = 0
         """Seconds of the load whose counts have arrived."""
+        self.report_late_s = 0.0
+        """Longest time from the end of a second to the arrival of its counts."""
         self.outcome: Outcome | None = None
+        self._agreed_ns = 0
         self._operations: list[OperationOutcome] = []
         self._last: Delta | None = None
         self._heard = time.monotonic()
-        for thread in self._threads:
-            thread.start()
 
-    def await_hello(self, deadline: float) -> None:
-        """Waits for the first message and compares versions.
+    def await_hello(self, started: float) -> None:
+        """Waits for the first message and compares versions. ``started`` is the time of the workers' start.
 
         Raises :class:`WorkerFailure`.
         """
+        deadline = started + self._channel.start_limit_s
         hello = self._await(Hello, max(deadline - time.monotonic(), 0.0), is_first=True)
         if hello.version != __version__:
             raise WorkerFailure(f"it has mcpace {hello.version}, and this machine {__version__}: install the same")
@@ -100,8 +96,9 @@ class WorkerLink(AdapterProcess):
             self.send("clock", number=len(trips))
             reading = self._await(ClockReading, CLOCK_LIMIT_S)
             received_ns = time.perf_counter_ns()
-            if reading.number == len(trips):
-                trips.append(RoundTrip(sent_ns, received_ns, sent_time_ns, reading.clock_ns, reading.time_ns))
+            if reading.number != len(trips):
+                raise WorkerFailure("it answered another 'clock' than the last")
+            trips.append(RoundTrip(sent_ns, received_ns, sent_time_ns, reading.clock_ns, reading.time_ns))
         self.offset = estimate_offset(trips)
 
     def send_plan(self, plan: dict[str, Any], share: dict[str, int]) -> None:
@@ -121,23 +118,25 @@ class WorkerLink(AdapterProcess):
         """Lets the load begin at an instant of the driver's clock."""
         assert self.offset is not None, "the clock was measured"
         self.send("start", at_ns=driver_ns + self.offset.clock_ns)
+        self._agreed_ns = driver_ns
         self.state = "running"
         self._heard = time.monotonic()
 
     def send(self, kind: str, **members: Any) -> None:
         """Sends a message. A worker that is gone is noticed by its silence."""
         with contextlib.suppress(OSError, ValueError):
-            self._stdin.write(encode_message(kind, **members))
-            self._stdin.flush()
+            self._channel.send(encode_message(kind, **members))
 
     def take_deltas(self) -> list[Delta]:
-        """Reads all messages that have arrived. Sets the state where the worker has ended."""
+        """Reads the messages that have arrived. Sets the state where the worker has ended."""
         found: list[Delta] = []
-        while self.state == "running":
+        for _ in range(MOST_WAITING_LINES):
+            if self.state != "running":
+                break
             try:
-                line = self._lines.get_nowait()
+                line = self._channel.lines.get_nowait()
             except queue.Empty:
-                if time.monotonic() - self._heard > SILENCE_LIMIT_S:
+                if self.silent_s > SILENCE_LIMIT_S:
                     self.fail("lost", f"nothing was heard of it for {SILENCE_LIMIT_S:.0f} s")
                 break
             self._heard = time.monotonic()
@@ -156,11 +155,15 @@ class WorkerLink(AdapterProcess):
                 self.fail("lost", str(problem))
         return found
 
+    @property
+    def silent_s(self) -> float:
+        """Seconds since its last message."""
+        return time.monotonic() - self._heard
+
     def fail(self, state: Literal["refused", "lost"], reason: str) -> None:
-        """Gives the worker up, and ends its process."""
-        self.state, self.reason = state, reason
-        kill_group(self._process)
-        self._kill()
+        """Gives the worker up, and ends it."""
+        self.state, self.reason = state, shorten_reason(reason)
+        self._channel.kill()
 
     def counts(self) -> Outcome | None:
         """The outcome, or, where the worker was lost, the sum of its seconds; ``None`` without any."""
@@ -184,29 +187,32 @@ class WorkerLink(AdapterProcess):
         )
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
-        super().close(limit_s)
+        """Asks the worker to end, and ends it after the limit."""
+        self._channel.close(limit_s)
 
     def _count(self, delta: Delta) -> None:
         self._operations = merge_operations([*self._operations, *delta.operations])
         self._last = delta
         self.started_ns = delta.started_ns
-        self.seconds = max(self.seconds, round(delta.second.at_s) + 1)
+        end_s = round(delta.second.at_s) + 1
+        self.seconds = max(self.seconds, end_s)
+        self.report_late_s = max(self.report_late_s, (time.perf_counter_ns() - self._agreed_ns) / 1e9 - end_s)
 
     def _finish(self, outcome: Outcome) -> None:
         self.outcome = outcome
         self.started_ns = outcome.started_ns
         self.state = "done"
         if outcome.ended == "failed":
-            self.state, self.reason = "lost", outcome.failure or "its engine failed"
-        self._ask_to_end()
+            self.state, self.reason = "lost", shorten_reason(outcome.failure or "its engine failed")
+        self._channel.end_input()
 
     def _await(self, expected: type[Expected], limit_s: float, *, is_first: bool = False) -> Expected:
         deadline = time.monotonic() + limit_s
         waiting_for = ANSWERS[expected]
         for _ in range(MOST_STRANGE_LINES):
             try:
-                line = self._next_line(max(deadline - time.monotonic(), 0.001), waiting_for)
-            except ProgramHung:
+                line = self._channel.next_line(max(deadline - time.monotonic(), 0.001))
+            except TimeoutError:
                 raise WorkerFailure(f"it did not answer {waiting_for!r} within {limit_s:.0f} s") from None
             if is_first and line is not None and not line.startswith(b'{"kind"'):
                 continue
@@ -220,20 +226,22 @@ class WorkerLink(AdapterProcess):
 
     def _parse(self, line: bytes | None) -> Message:
         if line is None:
-            raise WorkerFailure(self._exit_words())
+            raise WorkerFailure(self._channel.end_reason())
         try:
             return MESSAGE.validate_json(line)
-        except ValidationError:
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in problem["loc"])
             shown = line[:SHOWN].decode("utf-8", "replace").strip()
-            raise WorkerFailure(f"it sent something that is no message: {shown!r}") from None
+            raise WorkerFailure(
+                f"it sent something that is no message ({where + ': ' if where else ''}{problem['msg']}): {shown!r}"
+            ) from None
 
-    def _exit_words(self) -> str:
-        has_exited = wait_exit(self._process, CLOSE_LIMIT_S)
-        self._kill()
-        code = self._process.returncode
-        how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
-        lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
-        return f"it {how if has_exited else 'closed its output'}" + (f": {lines[-1]}" if lines else "")
+
+def shorten_reason(text: str) -> str:
+    """The first characters of a worker's own words, in one line without control characters."""
+    printable = (character if character.isprintable() else " " for character in text[: 4 * LONGEST_REASON])
+    return " ".join("".join(printable).split())[:LONGEST_REASON]
 
 
 def call_counts(outcome: Outcome) -> tuple[int, int]:
