@@ -7,14 +7,14 @@ The rules are here and not in ``crates/explain``, because they need the tokenize
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from mcpace.lab import tokens
 from mcpace.report.model.context import Context
 from mcpace.report.model.contexts import DuplicateSchema, HugeResult, VerboseTool
 from mcpace.report.model.run import Case, Finding
-from mcpace.report.model.tokens import ResultTokens, ToolTokens
+from mcpace.report.model.tokens import ToolTokens
 from mcpace.report.words import findings
 
 VERBOSE = (1_500, 4_000)
@@ -40,14 +40,16 @@ def add_findings(cases: Sequence[Case], listing: Sequence[Mapping[str, Any]] | N
             case.findings += _huge_result(case.tool, case.result_tokens)
 
 
-def add_result_findings(cases: Sequence[Case], results: Mapping[str, ResultTokens]) -> None:
+def add_result_findings(cases: Sequence[Case], results: Mapping[str, int], at_least: Collection[str] = ()) -> None:
     """Adds the findings about results of tools to the case of the tool's calls, if there is one, else to the first case
-    of calls. ``results``: the recorded results of each tool."""
+    of calls. ``results``: tokens of the largest known result of each tool. ``at_least``: tools of which this is a lower
+    bound.
+    """
     of_calls = [case for case in cases if case.operation == "call"]
-    for tool, found in results.items():
+    for tool, largest in results.items():
         case = next((one for one in of_calls if one.tool == tool), next(iter(of_calls), None))
-        if case is not None and found.largest is not None:
-            case.findings += _huge_result(tool, found.largest, at_least=found.cut > 0)
+        if case is not None:
+            case.findings += _huge_result(tool, largest, at_least=tool in at_least)
 
 
 def _verbose_tool(tools: Sequence[ToolTokens]) -> Iterator[Finding]:

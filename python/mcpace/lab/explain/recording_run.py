@@ -99,7 +99,8 @@ def _explained_run(explained: _core.Explained, file: Path, behind: Sequence[Path
     for method in methods:
         if method.method == "tools/call" and method.name is not None:
             method.result_tokens = sizes.get(method.name)
-    token_findings.add_result_findings(run.cases, sizes)
+    largest = {tool: found.largest for tool, found in sizes.items() if found.largest is not None}
+    token_findings.add_result_findings(run.cases, largest, [tool for tool, found in sizes.items() if found.cut])
     run.recording = RecordingFacts(
         events=explained.events,
         lost=explained.lost,
