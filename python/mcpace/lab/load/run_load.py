@@ -90,16 +90,12 @@ def _count_results(result: Run, checked: Checked) -> None:
     """Adds the tokens of the checked results. They are counted after the load, because the count takes time."""
     from mcpace.lab.token_findings import add_result_findings
     from mcpace.lab.tokens import result_tokens
-    from mcpace.report.model.tokens import ResultTokens
 
     for case in result.cases:
         for operation in (case.by_tool or {}).values():
             if operation.name in checked.results:
                 operation.result_tokens = result_tokens(checked.results[operation.name])
-        counted = {
-            tool: ResultTokens(results=1, counted=1, largest=count) for tool, count in case.tokens_by_tool.items()
-        }
-        add_result_findings([case], counted)
+        add_result_findings([case], case.tokens_by_tool)
 
 
 def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:
