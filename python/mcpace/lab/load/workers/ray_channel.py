@@ -9,24 +9,23 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import os
+import socket
 import threading
 import time
 from typing import IO, Any
+from urllib.parse import urlsplit
+
+import ray
 
 from mcpace.lab.errors import Unreachable
 from mcpace.lab.load.workers.channel import ConnectedChannel
 from mcpace.lab.load.workers.ray_actor import WorkerActor
 
-# The compiled part of Ray writes warnings to stderr. It reads its level when it is imported.
-os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-
-import ray
-
 PLACEMENT_LIMIT_S = 60.0
 """Seconds until the cluster has placed and started the actor."""
 CONNECT_LIMIT_S = 30.0
 """Seconds for the connection to the cluster."""
+PORT_LIMIT_S = 10.0
 LOOK_S = 0.5
 AUTOMATIC = "auto"
 OUTPUT = "output"
@@ -115,6 +114,7 @@ def connect_cluster(address: str) -> None:
 
         def connect() -> None:
             try:
+                _check_port(address)
                 # Ray prints errors of its nodes to stdout, which belongs to the command. It has no option for this.
                 ray._private.worker.print_to_stdstream = lambda *_, **__: None
                 ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
@@ -134,6 +134,13 @@ def connect_cluster(address: str) -> None:
             return
         _failures[address] = problem
         raise problem
+
+
+def _check_port(address: str) -> None:
+    """Raises :class:`OSError` where nothing listens. Ray itself tries for long, and writes to stderr."""
+    place = urlsplit(address if "://" in address else f"//{address}")
+    if place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), PORT_LIMIT_S).close()
 
 
 def _error_words(error: BaseException) -> str:
