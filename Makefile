@@ -173,6 +173,7 @@ lock: $(VENV)/.tools ## Resolve the Python dependencies anew
 	$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
 	$(BIN)/uv pip compile packaging/wheels/requirements.in --universal --no-emit-index-url --python-version 3.11 -o packaging/wheels/requirements.txt -q
 	$(BIN)/uv pip compile pyproject.toml --extra lab --extra ray --constraint requirements.txt --universal --no-emit-index-url --no-header --no-annotate --python-version 3.11 -o tests/workers/ray.txt -q
+	echo kubernetes-validate | $(BIN)/uv pip compile - --universal --no-emit-index-url --no-header --no-annotate --python-version 3.11 -o tests/workers/kubernetes.txt -q
 	$(BIN)/uv pip compile site/requirements.in --universal --no-emit-index-url --python-version 3.11 -o site/requirements.txt -q
 
 clean: ## Remove what was built

@@ -6,6 +6,7 @@ Loads are short: tests check counts and states, never speed.
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import itertools
 import json
 import os
@@ -37,7 +38,7 @@ from mcpace.lab.load.workers import worker_link
 from mcpace.lab.load.workers.clock_offset import RoundTrip, estimate_offset
 from mcpace.lab.load.workers.load_shares import remaining_share
 from mcpace.lab.load.workers.messages import Delta, DeltaMessage
-from mcpace.lab.load.workers.places import ProcessPlace, WorkerPlace, parse_workers
+from mcpace.lab.load.workers.places import ProcessPlace, RayPlace, WorkerPlace, parse_workers
 from mcpace.lab.load.workers.protocol import PROTOCOL, encode_message
 from mcpace.lab.load.workers.run_workers import _SharedLoad, run_workers
 from mcpace.lab.load.workers.shared_seconds import SharedSeconds
@@ -526,6 +527,10 @@ def test_workers_over_ssh(url: str, tmp_path: Path) -> None:
         (["--workers", "ssh:host;id"], "is no host"),
         (["--workers", "ssh:host:99999"], "is no host"),
         (["--workers", "ssh:host:\u0662"], "is no host"),
+        (["--workers", "ray:0"], "there may be from 1 to 256 workers"),
+        (["--workers", "ray:1@host 2"], "can't be read"),
+        (["--workers", "ray:1@a:1", "--workers", "ray:1@b:1"], "one load uses one Ray cluster"),
+        (["--workers", "ray:2"], "which ray 1 can't reach: give a URL"),
         (["--worker-command", "mcpace", "--workers", "local:1"], "--worker-command is the command of hosts"),
         (["--worker-command", "'", "--workers", "ssh:host"], "can't be split into words"),
         (["--workers", "local:1", "--cores", "0"], "leave them out with --workers"),
@@ -541,6 +546,26 @@ def test_wrong_words_are_refused(words: list[str], said: str, tmp_path: Path) ->
 
 def ssh_places(*words: str, command: str | None = None) -> list[ProcessPlace]:
     return [place for place in parse_workers(words, command) if isinstance(place, ProcessPlace)]
+
+
+def test_addresses_of_ray_clusters() -> None:
+    words = {
+        "ray": [("ray 1", "auto")],
+        "ray:2": [("ray 1", "auto"), ("ray 2", "auto")],
+        "ray:2@head:6379": [("ray 1", "head:6379"), ("ray 2", "head:6379")],
+        "ray:ray://head:10001": [("ray 1", "ray://head:10001")],
+    }
+    for word, expected in words.items():
+        places = [place for place in parse_workers([word], threads=3) if isinstance(place, RayPlace)]
+        assert [(place.name, place.address) for place in places] == expected
+        assert {place.threads for place in places} == {3}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
+def test_the_extra_of_ray_is_named(url: str, tmp_path: Path) -> None:
+    ended = run("load", url, *SHORT, "--workers", "ray:1", folder=tmp_path)
+    assert ended.code == UNREACHABLE
+    assert ended.sentence() == "this command needs ray, which is not installed: pip install 'mcpace[ray]'"
 
 
 def test_hosts_become_arguments_and_commands_are_quoted() -> None:

@@ -127,6 +127,8 @@ def parse_workers(words: Sequence[str], worker_command: str | None = None, threa
             raise UsageProblem(f"--workers {word!r} can't be read: {FORMS}")
     if worker_command is not None and not has_hosts:
         raise UsageProblem("--worker-command is the command of hosts: give --workers ssh:HOST, too")
+    if len({place.address for place in found if isinstance(place, RayPlace)}) > 1:
+        raise UsageProblem("--workers: one load uses one Ray cluster: give the same ADDRESS to all of ray:N@ADDRESS")
     if len(found) > MOST_WORKERS:
         raise UsageProblem(f"--workers: at most {MOST_WORKERS} workers, not {len(found)}")
     return tuple(_with_own_names(found))

@@ -17,12 +17,11 @@ LONGEST_PART = 1 << 20
 
 
 class WorkerActor:
-    """A worker between two pipes. Ray calls ``read`` and ``write`` on threads of their own."""
+    """A worker between two pipes. Ray calls ``read`` on a thread of its own."""
 
     def __init__(self) -> None:
         source, self._input = os.pipe()
         self._output, out = os.pipe()
-        self._sending = threading.Lock()
         threading.Thread(target=self._serve, args=(source, out), name="mcpace-load", daemon=True).start()
 
     def read(self) -> bytes:
@@ -31,13 +30,11 @@ class WorkerActor:
 
     def write(self, part: bytes) -> None:
         """Adds to the worker's input. No bytes end it."""
-        with self._sending:
-            if part:
-                left = memoryview(part)
-                while left:
-                    left = left[os.write(self._input, left) :]
-            else:
-                os.close(self._input)
+        if not part:
+            os.close(self._input)
+        left = memoryview(part)
+        while left:
+            left = left[os.write(self._input, left) :]
 
     def _serve(self, source: int, out: int) -> None:
         with os.fdopen(source, "rb") as lines, os.fdopen(out, "wb") as output:

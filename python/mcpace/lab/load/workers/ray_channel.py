@@ -9,30 +9,31 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import os
+import socket
 import threading
 import time
 from typing import IO, Any
+from urllib.parse import urlsplit
+
+import ray
 
 from mcpace.lab.errors import Unreachable
 from mcpace.lab.load.workers.channel import ConnectedChannel
 from mcpace.lab.load.workers.ray_actor import WorkerActor
 
-# The compiled part of Ray writes warnings to stderr. It reads its level when it is imported.
-os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-
-import ray
-
-PLACEMENT_LIMIT_S = 45.0
+PLACEMENT_LIMIT_S = 60.0
 """Seconds until the cluster has placed and started the actor."""
 CONNECT_LIMIT_S = 30.0
 """Seconds for the connection to the cluster."""
+PORT_LIMIT_S = 10.0
 LOOK_S = 0.5
 AUTOMATIC = "auto"
-CALLS_AT_ONCE = 4
-"""Calls of the actor at once: one waits for output, and some write."""
+OUTPUT = "output"
+"""Group of the calls that wait for output. Each group has one thread, so calls of a group are made in their order."""
 
 _connecting = threading.Lock()
+_failures: dict[str, Unreachable] = {}
+"""Clusters that did not answer: only the first worker waits for its cluster."""
 
 
 class RayChannel(ConnectedChannel):
@@ -42,7 +43,7 @@ class RayChannel(ConnectedChannel):
 
     def __init__(self, address: str, threads: int) -> None:
         connect_cluster(address)
-        remote = ray.remote(num_cpus=threads, max_concurrency=CALLS_AT_ONCE, max_restarts=0)(WorkerActor)
+        remote = ray.remote(num_cpus=threads, concurrency_groups={OUTPUT: 1}, max_restarts=0)(WorkerActor)
         # A worker on each node, as long as there are nodes.
         self._actor = remote.options(scheduling_strategy="SPREAD").remote()
         self._threads = threads
@@ -91,7 +92,7 @@ class _ActorOutput(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         if not self._rest:
             try:
-                self._rest = ray.get(self._actor.read.remote())
+                self._rest = ray.get(self._actor.read.options(concurrency_group=OUTPUT).remote())
             except ray.exceptions.RayError as error:
                 raise OSError(_error_words(error)) from None
         part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
@@ -105,12 +106,17 @@ def connect_cluster(address: str) -> None:
     Raises :class:`Unreachable` where there is none.
     """
     with _connecting:
+        if address in _failures:
+            raise _failures[address]
         if ray.is_initialized():
             return
         failure: list[BaseException] = []
 
         def connect() -> None:
             try:
+                _check_port(address)
+                # Ray prints errors of its nodes to stdout, which belongs to the command. It has no option for this.
+                ray._private.worker.print_to_stdstream = lambda *_, **__: None
                 ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
             except BaseException as error:  # Ray's own errors have no common class.
                 failure.append(error)
@@ -120,10 +126,21 @@ def connect_cluster(address: str) -> None:
         thread.start()
         thread.join(CONNECT_LIMIT_S)
         if thread.is_alive():
-            raise Unreachable(f"the Ray cluster {address} did not answer within {CONNECT_LIMIT_S:.0f} s")
-        if failure:
+            problem = Unreachable(f"the Ray cluster {address} did not answer within {CONNECT_LIMIT_S:.0f} s")
+        elif failure:
             where = "on this machine" if address == AUTOMATIC else f"at {address}"
-            raise Unreachable(f"there is no Ray cluster {where}: {_error_words(failure[0])}")
+            problem = Unreachable(f"there is no Ray cluster {where}: {_error_words(failure[0])}")
+        else:
+            return
+        _failures[address] = problem
+        raise problem
+
+
+def _check_port(address: str) -> None:
+    """Raises :class:`OSError` where nothing listens. Ray itself tries for long, and writes to stderr."""
+    place = urlsplit(address if "://" in address else f"//{address}")
+    if place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), PORT_LIMIT_S).close()
 
 
 def _error_words(error: BaseException) -> str:
