@@ -33,55 +33,46 @@ SERVER = """
 LIMIT_S = 300.0
 
 
+WORDS = ("--vus", "20", "--duration", "3s", "--warm-up", "0s", "--tool", "echo", "--args", '{"text": "hi"}', "--json")
+
+
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    rates: dict[str, list[float]] = {"local": [], "ssh": [], "ray": []}
     with tempfile.TemporaryDirectory() as name, ray_cluster(processors=2) as cluster:
         folder = Path(name)
-        command = shlex.join(["env", f"PYTHONPATH={ROOT / 'python'}", str(cluster.python), "-m", "mcpace"])
+        own = [str(cluster.python), "-m", "mcpace"]
+        remote = shlex.join(["env", f"PYTHONPATH={ROOT / 'python'}", *own])
         places = {
             "local": ["--workers", "local:1"],
-            "ssh": ["--workers", f"ssh:{HOST}", "--worker-command", command],
+            "ssh": ["--workers", f"ssh:{HOST}", "--worker-command", remote],
             "ray": ["--workers", f"ray:1@{cluster.address}"],
         }
+        found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in places}
         with serving(folder, "server.py", "--port", "0", source=SERVER) as served, ssh_server(folder) as sshd:
             served.ready()
             url = f"http://127.0.0.1:{served.port}/mcp"
-            words = [
-                "load",
-                url,
-                "--vus",
-                "20",
-                "--duration",
-                "3s",
-                "--tool",
-                "echo",
-                "--args",
-                '{"text": "hi"}',
-                "--json",
-            ]
             for number in range(rounds):
                 # Forth and back, so that a drift of the machine affects all alike.
                 for kind in list(places)[:: 1 if number % 2 else -1]:
-                    rates[kind].append(
-                        calls_a_second([str(cluster.python), "-m", "mcpace", *words, *places[kind]], sshd.environment)
-                    )
-                print({kind: round(values[-1]) for kind, values in rates.items()}, flush=True)
-    for kind in ("ssh", "ray"):
-        ratios = sorted(one / other for one, other in zip(rates[kind], rates["local"], strict=True))
-        print(f"{kind} / local: median {statistics.median(ratios):.3f}, from {ratios[0]:.3f} to {ratios[-1]:.3f}")
-    ratios = sorted(one / other for one, other in zip(rates["ray"], rates["ssh"], strict=True))
-    print(f"ray / ssh: median {statistics.median(ratios):.3f}, from {ratios[0]:.3f} to {ratios[-1]:.3f}")
+                    found[kind].append(measure_load([*own, "load", url, *WORDS, *places[kind]], sshd.environment))
+                print({kind: [round(one) for one in values[-1]] for kind, values in found.items()}, flush=True)
+    for column, what in enumerate(("calls a second", "calls in a second of the engine's processor time")):
+        for kind, base in (("ssh", "local"), ("ray", "local"), ("ray", "ssh")):
+            pairs = zip(found[kind], found[base], strict=True)
+            ratios = sorted(one[column] / other[column] for one, other in pairs)
+            spread = f"{ratios[0]:.3f} to {ratios[-1]:.3f}"
+            print(f"{what}, {kind} / {base}: median {statistics.median(ratios):.3f}, {spread}")
 
 
-def calls_a_second(command: list[str], environment: dict[str, str]) -> float:
-    """Runs one load. Returns the rate of good calls."""
+def measure_load(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Runs one load. Returns the good calls in a second, and in a second of the engine's processor time."""
     done = subprocess.run(
         command, env={**os.environ, **variables(), **environment}, capture_output=True, timeout=LIMIT_S, check=True
     )
     [case] = json.loads(done.stdout)["cases"]
     assert [one["state"] for one in case["load"]["workers"]] == ["done"]
-    return float(case["by_tool"]["echo"]["ok"] / case["load"]["measured_s"])
+    calls = case["by_tool"]["echo"]["ok"]
+    return calls / case["load"]["measured_s"], calls / case["load"]["engine"]["cpu_s"]
 
 
 if __name__ == "__main__":
