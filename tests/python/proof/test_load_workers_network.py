@@ -49,6 +49,8 @@ SKEW_LIMIT_S = 0.002
 END_LIMIT_S = 10.0
 """Seconds beyond the limit of silence in which the driver ends."""
 CLOCK_SHIFT_S = 3
+STILL_S = 3
+"""A machine stands still for longer: until the second after the pause is published without it."""
 LOADS = itertools.count(1)
 SERVER = """
     import time
@@ -248,6 +250,16 @@ def check_accounts(machines: Machines, outcome: Outcome, workers: dict[str, Load
         assert low <= told_s * 1e9 <= high
 
 
+def check_served(machines: Machines, outcome: Outcome) -> None:
+    """Each call that the server saw during the load is counted.
+
+    A thread that is late sends calls that are due after the end; they are no part of the load.
+    """
+    end_ns = outcome.started_ns + round(outcome.measured_s * 1e9)
+    during = sum(at_ns < end_ns for _, _, at_ns in machines.served())
+    assert during <= outcome.operations[0].count <= len(machines.served())
+
+
 def check_starts(machines: Machines, outcome: Outcome, workers: dict[str, LoadWorker], shift_s: int = 0) -> None:
     """The true start of each worker lies within the reported one and its error."""
     first_ns: dict[int, int] = {}
@@ -295,7 +307,7 @@ def test_the_load_of_three_machines_is_one_load(machines: Machines) -> None:
     assert watched.notes == []
     assert [worker.state for worker in workers.values()] == ["done"] * 3
     assert min(worker.calls for worker in workers.values()) > 50
-    assert len(machines.served()) == outcome.operations[0].count
+    check_served(machines, outcome)
 
 
 @patient
@@ -313,7 +325,7 @@ def test_a_worker_that_is_killed_on_its_machine_is_counted_up_to_its_last_second
     check_accounts(machines, outcome, workers)
     check_no_strays(machines)
     assert [worker.state for worker in workers.values()] == ["done", "done", "lost"]
-    assert workers["far"].counted_s in (2, 3)
+    assert workers["far"].counted_s in (2, 3, 4)
     assert workers["far"].missing_share == pytest.approx((1 - workers["far"].counted_s / 5) / 3)
     assert watched.notes == [
         "ssh far: the connection ended (ssh has exit code 255): the worker was killed, or its host is gone. "
@@ -339,19 +351,20 @@ def test_no_worker_goes_on_without_the_driver(machines: Machines, tmp_path: Path
 
 def test_a_machine_behind_a_broken_network_is_given_up_and_its_share_is_missing(machines: Machines) -> None:
     with ExitStack() as broken:
+        cut: list[float] = []
 
         def cut_network(at: int) -> None:
             if at == 1:
                 broken.enter_context(machines.networks["far"].cut_off())
+                cut.append(time.monotonic())
 
-        begun = time.monotonic()
         outcome, workers = run_load(machines, Watched(cut_network))
-        took_s = time.monotonic() - begun
+        took_s = time.monotonic() - cut[0]
         # The worker hears nobody, and ends by itself.
-        await_exit(machines.pid("far"), begun + SILENCE_LIMIT_S + END_LIMIT_S)
+        await_exit(machines.pid("far"), cut[0] + SILENCE_LIMIT_S + END_LIMIT_S)
     check_accounts(machines, outcome, workers)
     assert [worker.state for worker in workers.values()] == ["done", "done", "lost"]
-    assert workers["far"].counted_s in (2, 3)
+    assert workers["far"].counted_s in (2, 3, 4)
     assert workers["far"].missing_share == pytest.approx((1 - workers["far"].counted_s / 5) / 3)
     assert took_s < SILENCE_LIMIT_S + END_LIMIT_S
     assert workers["far"].reason is not None
@@ -372,10 +385,10 @@ def test_a_network_that_is_broken_for_some_seconds_costs_no_call(machines: Machi
     check_accounts(machines, outcome, workers)
     check_no_strays(machines)
     assert [worker.state for worker in workers.values()] == ["done"] * 3
-    assert len(machines.served()) == outcome.operations[0].count
-    assert 2 < workers["right"].report_late_s < 10
+    check_served(machines, outcome)
+    assert workers["right"].report_late_s > STILL_S
     assert "late: it or its network stood still" in worker_remark(workers["right"])
-    assert max(workers["left"].report_late_s, workers["far"].report_late_s) < 1
+    assert max(workers["left"].report_late_s, workers["far"].report_late_s) < STILL_S
 
 
 def test_a_clock_that_is_three_seconds_ahead_changes_no_start(machines: Machines) -> None:
@@ -397,9 +410,9 @@ def test_a_machine_that_stands_still_for_a_while_is_said_to_be_late(machines: Ma
     check_accounts(machines, outcome, workers)
     check_no_strays(machines)
     right = workers["right"]
-    assert 2 < right.report_late_s < 12
+    assert right.report_late_s > STILL_S
     assert "late: it or its network stood still" in worker_remark(right)
-    assert max(workers["left"].report_late_s, workers["far"].report_late_s) < 1
+    assert max(workers["left"].report_late_s, workers["far"].report_late_s) < STILL_S
     if isinstance(model, Open):
         assert outcome.intended == 150 * 12
         assert outcome.engine.late_p99_s > 2
