@@ -20,7 +20,7 @@ pub struct Explained {
     /// All causes, worst first.
     pub findings: Vec<Finding>,
     /// One waterfall for each operation, of the call that is worth a look, in the order in which operations first
-    /// occur: see [`slowest_calls`].
+    /// occur: see `slowest_calls`.
     pub waterfalls: Vec<Waterfall>,
     /// The client's requests by method, in the order in which methods first occur.
     pub methods: Vec<Method>,

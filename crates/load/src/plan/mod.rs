@@ -213,7 +213,7 @@ pub struct LoadOperation {
     /// The tool of a `call`.
     #[serde(default)]
     pub tool: Option<String>,
-    /// The arguments of a `call`; strings may hold templates (see [`crate::template`]).
+    /// The arguments of a `call`; strings may hold templates (see `crate::template`).
     #[serde(default)]
     pub arguments: Option<Value>,
     /// The method of a `raw` request.
