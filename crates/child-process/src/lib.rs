@@ -333,7 +333,7 @@ mod tests {
         let said = "Error [ERR_MODULE_NOT_FOUND]: Cannot find module 'x' imported from y";
         for (output, expected) in [
             (format!("{stack}Node.js v20.20.2\n"), said),
-            (stack.to_owned(), "    at load (z.js:1:1) { |   code: 'ERR' | }"),
+            (stack.to_owned(), "at load (z.js:1:1) { |   code: 'ERR' | }"),
             ("one\n\n\ntwo\n\n".to_owned(), "one | two"),
             ("no message\nNode.js v22.1.0\n".to_owned(), "no message | Node.js v22.1.0"),
             (String::new(), ""),

@@ -119,9 +119,10 @@ impl LoadWorker {
         }
     }
 
-    /// The closed model's next call.
+    /// The closed model's next call. A call that is due after the end does not begin, where this thread is late.
     pub(super) fn schedule_next(&mut self, index: u32, due: u64, now: u64) {
-        if self.is_ending || self.budget == 0 || self.has_too_many(now) {
+        let is_over = self.is_ending || due >= self.program.end_ns;
+        if is_over || self.budget == 0 || self.has_too_many(now) {
             self.dismiss_user(index, now);
         } else {
             self.begin_call(index, due, now);
