@@ -119,12 +119,12 @@ impl LoadWorker {
         }
     }
 
-    /// The closed model's next call. A call that is due after the end does not begin, where this thread is late.
+    /// The closed model's next call, of a user that is idle.
     pub(super) fn schedule_next(&mut self, index: u32, due: u64, now: u64) {
-        let is_over = self.is_ending || due >= self.program.end_ns;
-        if is_over || self.budget == 0 || self.has_too_many(now) {
+        if self.is_ending || self.budget == 0 || self.has_too_many(now) {
             self.dismiss_user(index, now);
-        } else {
+        } else if due < self.program.end_ns {
+            // Otherwise this thread is late, and the user leaves in `drain_users`.
             self.begin_call(index, due, now);
         }
     }
