@@ -99,7 +99,8 @@ def test_actors_make_the_load_of_one_process(cluster: RayCluster) -> None:
 
 def test_an_actor_that_dies_is_counted_up_to_its_last_report(cluster: RayCluster) -> None:
     words = ["--vus", 2, "--think", "5ms", "--duration", "20s", "--workers", f"ray:2@{cluster.address}", "--json"]
-    with counting_server(200) as (url, has_enough), load(cluster, url, *words) as process:
+    # Two users make at most 400 calls a second, so that the first second was reported.
+    with counting_server(800) as (url, has_enough), load(cluster, url, *words) as process:
         await_requests(process, has_enough)
         os.kill(min(cluster.actors()), signal.SIGKILL)
         ended = end(process)

@@ -20,7 +20,8 @@ class WorkerActor:
     """A worker between two pipes. Ray calls ``read`` on a thread of its own."""
 
     def __init__(self) -> None:
-        source, self._input = os.pipe()
+        source, sink = os.pipe()
+        self._input = os.fdopen(sink, "wb", buffering=0)
         self._output, out = os.pipe()
         threading.Thread(target=self._serve, args=(source, out), name="mcpace-load", daemon=True).start()
 
@@ -29,12 +30,12 @@ class WorkerActor:
         return os.read(self._output, LONGEST_PART)
 
     def write(self, part: bytes) -> None:
-        """Adds to the worker's input. No bytes end it."""
+        """Adds to the worker's input. No bytes end it, and may be given again."""
         if not part:
-            os.close(self._input)
+            self._input.close()
         left = memoryview(part)
         while left:
-            left = left[os.write(self._input, left) :]
+            left = left[self._input.write(left) :]
 
     def _serve(self, source: int, out: int) -> None:
         with os.fdopen(source, "rb") as lines, os.fdopen(out, "wb") as output:
