@@ -16,7 +16,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from support.commands import LIMIT_S, end, start_command
 from support.finding_scenes import patient
 from support.network import NEEDS, Network, Road, connect_network, has_namespaces
 from support.serve_process import serving
+from support.shared_load import Watched
 from support.ssh_server import MISSING, SshHost, ssh_server
 
 pytestmark = [
@@ -180,22 +181,6 @@ def machines(running: Machines, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mac
         os.kill(pid, signal.SIGKILL)
 
 
-class Watched:
-    """A watcher that keeps what it is told, and calls ``at_second`` after each second."""
-
-    def __init__(self, at_second: Callable[[int], None] = lambda at: None) -> None:
-        self.notes: list[str] = []
-        self._at_second = at_second
-
-    def preparing(self, what: str) -> None: ...
-    def begin(self, planned_s: float) -> None: ...
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def second(self, second: LoadSecond) -> None:
-        self._at_second(round(second.at_s))
-
-
 def run_load(machines: Machines, watched: Watched, **changes: Any) -> tuple[Outcome, dict[str, LoadWorker]]:
     """Runs a load on all machines. Returns its outcome, and the workers by their hosts."""
     options: dict[str, Any] = {
@@ -320,7 +305,7 @@ def test_workers_start_within_two_milliseconds(machines: Machines) -> None:
 
 
 def test_a_worker_that_is_killed_on_its_machine_is_counted_up_to_its_last_second(machines: Machines) -> None:
-    watched = Watched(lambda at: os.kill(machines.pid("far"), signal.SIGKILL) if at == 1 else None)
+    watched = Watched(lambda second: os.kill(machines.pid("far"), signal.SIGKILL) if round(second.at_s) == 1 else None)
     outcome, workers = run_load(machines, watched)
     check_accounts(machines, outcome, workers)
     check_no_strays(machines)
@@ -353,8 +338,8 @@ def test_a_machine_behind_a_broken_network_is_given_up_and_its_share_is_missing(
     with ExitStack() as broken:
         cut: list[float] = []
 
-        def cut_network(at: int) -> None:
-            if at == 1:
+        def cut_network(second: LoadSecond) -> None:
+            if round(second.at_s) == 1:
                 broken.enter_context(machines.networks["far"].cut_off())
                 cut.append(time.monotonic())
 
@@ -374,10 +359,10 @@ def test_a_machine_behind_a_broken_network_is_given_up_and_its_share_is_missing(
 def test_a_network_that_is_broken_for_some_seconds_costs_no_call(machines: Machines) -> None:
     with ExitStack() as broken:
 
-        def change_network(at: int) -> None:
-            if at == 1:
+        def change_network(second: LoadSecond) -> None:
+            if round(second.at_s) == 1:
                 broken.enter_context(machines.networks["right"].cut_off())
-            elif at == 4:
+            elif round(second.at_s) == 4:
                 broken.close()
 
         watched = Watched(change_network)
@@ -401,9 +386,9 @@ def test_a_clock_that_is_three_seconds_ahead_changes_no_start(machines: Machines
 
 @pytest.mark.parametrize("model", [Open(rate=150.0, max_in_flight=60), Closed(vus=15)])
 def test_a_machine_that_stands_still_for_a_while_is_said_to_be_late(machines: Machines, model: Open | Closed) -> None:
-    def change_speed(at: int) -> None:
-        if at in (1, 4):
-            os.kill(machines.pid("right"), signal.SIGSTOP if at == 1 else signal.SIGCONT)
+    def change_speed(second: LoadSecond) -> None:
+        if round(second.at_s) in (1, 4):
+            os.kill(machines.pid("right"), signal.SIGSTOP if round(second.at_s) == 1 else signal.SIGCONT)
 
     think_s = 0.0 if isinstance(model, Open) else 0.02
     outcome, workers = run_load(machines, Watched(change_speed), model=model, duration_s=12.0, think_s=think_s)
