@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,11 @@ import pytest
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
+
+# Some images set this variable. Every start of Python then compiles its modules again, which is slow, and which
+# `mcpace check` reports. A test of that report sets the variable itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture
