@@ -97,6 +97,16 @@ def test_a_class_path_that_cannot_be_read_leaves_the_known_libraries(tmp_path: P
     assert packages.library("reactor.core.publisher.Flux") == "reactor"
 
 
+def test_libraries_that_the_agent_brings_are_told_from_those_of_the_server(tmp_path: Path) -> None:
+    path = str(tmp_path / "okhttp-5.1.0.jar")
+    assert JavaPackages(path, "Main").library("okhttp3.OkHttpClient") == "okhttp"
+    assert JavaPackages(path, "Main", has_agent=True).library("okhttp3.OkHttpClient") == "opentelemetry"
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("okhttp3/OkHttpClient.class", "")
+    assert JavaPackages(path, "Main", has_agent=True).library("okhttp3.OkHttpClient") == "okhttp"
+    assert JavaPackages(path, "Main", has_agent=True).library("okio.Buffer") == "opentelemetry"
+
+
 LINES = """process\t4711
 property\tsun.java.command\tcom.acme.Main
 frame\t0\tjava.base\tjava.lang.Thread\tsleep\t0

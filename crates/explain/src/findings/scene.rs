@@ -33,7 +33,8 @@ pub(super) struct Scene<'s, 'a> {
 impl<'s, 'a> Scene<'s, 'a> {
     pub(super) fn new(view: &'s View<'a>, behind: Option<&'s View<'a>>) -> Self {
         let duplicates = find_duplicates(view);
-        let starts = view.processes.iter().map(|process| process.started.at);
+        let mut warm_calls = WarmCalls::of_tools(view, split_tool_calls(view).calls);
+        warm_calls.retain(WarmCalls::are_enough);
         let repeats = duplicates.iter().map(|d| view.exchanges[d.repeat].id);
         Self {
             view,
@@ -44,7 +45,7 @@ impl<'s, 'a> Scene<'s, 'a> {
             claims: HashMap::new(),
             episodes: OnceCell::new(),
             groups: Rc::new(group_exchanges(view)),
-            warm_calls: Rc::new(WarmCalls::of_tools(split_tool_calls(view).calls, starts)),
+            warm_calls: Rc::new(warm_calls),
         }
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::flame_graph::{FlameGraph, FlameTree, ThreadState};
 use super::frames::{Origin, origin_of, own_call, working_package};
-use super::{DependencyKind, Doing, split_tool_calls};
+use super::{DependencyKind, Doing, ToolCall, WarmCalls, split_tool_calls};
 use crate::view::{SampledStack, SpanOwner, StackCall, View};
 
 /// Lines, packages and dependencies of one tool that are told, and tools.
@@ -39,6 +39,8 @@ pub struct ToolTime {
     pub tool: String,
     /// Calls that can be told apart: those that were alone at the server, and those that traces lead to.
     pub calls: u64,
+    /// Calls that were the first of their process and are left out: a program loads and compiles code then.
+    pub first_calls: u64,
     /// Calls that overlapped others and are told apart by their traces.
     pub traced: u64,
     /// Calls that overlapped others and are left out.
@@ -111,6 +113,7 @@ pub struct LineTime {
 #[derive(Default)]
 struct ToolSum<'a> {
     calls: u64,
+    first_calls: u64,
     traced: u64,
     overlapping: u64,
     server: Nanos,
@@ -132,45 +135,40 @@ pub(super) struct TimeTables<'a> {
     lines: HashMap<(StackCall<'a>, Option<&'a str>), (Nanos, Nanos)>,
 }
 
-/// The time of each tool, in the order in which tools first occur.
+/// The time of each tool, in the order in which tools first occur, tools whose calls all overlapped last.
 pub(crate) fn tool_times(view: &View<'_>) -> Vec<ToolTime> {
     let split = split_tool_calls(view);
     let mut tools: Vec<(&str, ToolSum<'_>)> = Vec::new();
-    fn sum_of<'t, 'a>(tools: &'t mut Vec<(&'a str, ToolSum<'a>)>, tool: &'a str) -> Option<&'t mut ToolSum<'a>> {
-        let known = tools.iter().position(|(name, _)| *name == tool);
-        if known.is_none() && tools.len() == MOST_TOOLS {
-            return None;
-        }
-        let at = known.unwrap_or_else(|| {
-            tools.push((tool, ToolSum::default()));
-            tools.len() - 1
-        });
-        Some(&mut tools[at].1)
+    for tool in WarmCalls::of_tools(view, split.calls).into_iter().take(MOST_TOOLS) {
+        let mut sum = ToolSum { calls: tool.calls.len() as u64, server: tool.server_time(), ..ToolSum::default() };
+        sum.first_calls = if tool.has_first_calls { 0 } else { tool.first_calls.len() as u64 };
+        tool.calls.iter().for_each(|call| sum.add_call(call));
+        tools.push((tool.tool, sum));
     }
-    for call in &split.calls {
-        let Some(sum) = sum_of(&mut tools, call.tool) else { continue };
-        sum.calls += 1;
-        sum.traced += u64::from(!call.is_alone);
-        sum.server = sum.server + call.to.since(call.from);
-        sum.samples += call.samples;
-        sum.spans += call.spans.len() as u64;
-        sum.traced_spans += call.spans.iter().filter(|span| span.owner != SpanOwner::Unknown).count() as u64;
-        for span in &call.spans {
-            sum.tables.add_dependency(span.dependency, span.kind, 1, Nanos::ZERO);
-        }
-        for stretch in &call.stretches {
-            sum.add_stretch(stretch.doing, stretch.time());
-        }
-    }
-    for tool in split.overlapping {
-        if let Some(sum) = sum_of(&mut tools, tool) {
+    for name in split.overlapping {
+        if let Some((_, sum)) = tools.iter_mut().find(|(tool, _)| *tool == name) {
             sum.overlapping += 1;
+        } else if tools.len() < MOST_TOOLS {
+            tools.push((name, ToolSum { overlapping: 1, ..ToolSum::default() }));
         }
     }
     tools.into_iter().map(|(tool, sum)| sum.into_tool_time(tool)).collect()
 }
 
 impl<'a> ToolSum<'a> {
+    fn add_call(&mut self, call: &ToolCall<'_, 'a>) {
+        self.traced += u64::from(!call.is_alone);
+        self.samples += call.samples;
+        self.spans += call.spans.len() as u64;
+        self.traced_spans += call.spans.iter().filter(|span| span.owner != SpanOwner::Unknown).count() as u64;
+        for span in &call.spans {
+            self.tables.add_dependency(span.dependency, span.kind, 1, Nanos::ZERO);
+        }
+        for stretch in &call.stretches {
+            self.add_stretch(stretch.doing, stretch.time());
+        }
+    }
+
     fn add_stretch(&mut self, doing: Doing<'_, 'a>, time: Nanos) {
         match doing {
             Doing::Running(stack) => {
@@ -198,6 +196,7 @@ impl<'a> ToolSum<'a> {
         ToolTime {
             tool: tool.to_owned(),
             calls: self.calls,
+            first_calls: self.first_calls,
             traced: self.traced,
             overlapping: self.overlapping,
             server: self.server,

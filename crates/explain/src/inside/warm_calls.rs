@@ -1,8 +1,9 @@
-//! The calls from which causes inside a tool are concluded, by tool.
+//! The calls of each tool, with the first call of each process apart from the others.
 
 use mcpace_record::Nanos;
 
 use super::{Doing, ToolCall};
+use crate::view::View;
 
 /// Calls of a tool, below which nothing is concluded.
 pub(crate) const FEWEST_CALLS: usize = 3;
@@ -14,19 +15,18 @@ const SHORTEST: Nanos = Nanos::from_millis(2);
 /// The calls of one tool.
 pub(crate) struct WarmCalls<'s, 'a> {
     pub(crate) tool: &'a str,
-    /// The calls from which causes are concluded: those that are not the first of their process, where there are enough.
+    /// The calls that stand for the tool: those that are not the first of their process, where there are enough.
     pub(crate) calls: Vec<ToolCall<'s, 'a>>,
-    /// The first call of each process.
+    /// The first call of each process that started within the recording.
     pub(crate) first_calls: Vec<ToolCall<'s, 'a>>,
     /// Whether `calls` has the first calls too, because there are few others.
     pub(crate) has_first_calls: bool,
 }
 
 impl<'s, 'a> WarmCalls<'s, 'a> {
-    /// The calls by tool, for tools with enough of them, in the order of their first calls. `starts` are the times at which
-    /// processes of the server started, in any order.
-    pub(crate) fn of_tools(calls: Vec<ToolCall<'s, 'a>>, starts: impl Iterator<Item = Nanos>) -> Vec<Self> {
-        let mut starts: Vec<Nanos> = starts.collect();
+    /// The calls by tool, in the order of their first calls.
+    pub(crate) fn of_tools(view: &View<'_>, calls: Vec<ToolCall<'s, 'a>>) -> Vec<Self> {
+        let mut starts: Vec<Nanos> = view.processes.iter().map(|process| process.started.at).collect();
         starts.sort_unstable();
         let mut tools: Vec<(&'a str, Vec<ToolCall<'s, 'a>>)> = Vec::new();
         for call in calls {
@@ -35,15 +35,15 @@ impl<'s, 'a> WarmCalls<'s, 'a> {
                 None => tools.push((call.tool, vec![call])),
             }
         }
-        tools.retain(|(_, calls)| calls.len() >= FEWEST_CALLS);
         tools.into_iter().map(|(tool, calls)| Self::of_calls(tool, calls, &starts)).collect()
     }
 
     fn of_calls(tool: &'a str, all: Vec<ToolCall<'s, 'a>>, starts: &[Nanos]) -> Self {
-        let mut of_process = None;
+        // A process that started before the recording had earlier calls.
+        let mut of_process = 0;
         let mut is_first = Vec::with_capacity(all.len());
         for call in &all {
-            let process = Some(starts.partition_point(|start| *start <= call.from));
+            let process = starts.partition_point(|start| *start <= call.from);
             is_first.push(process != of_process);
             of_process = process;
         }
@@ -53,6 +53,11 @@ impl<'s, 'a> WarmCalls<'s, 'a> {
         let (first_calls, later): (Vec<_>, Vec<_>) = (of_kind(true), of_kind(false));
         let has_first_calls = later.len() < FEWEST_CALLS;
         Self { tool, calls: if has_first_calls { all } else { later }, first_calls, has_first_calls }
+    }
+
+    /// Whether causes are concluded from the calls.
+    pub(crate) fn are_enough(&self) -> bool {
+        self.calls.len() >= FEWEST_CALLS
     }
 
     /// Whether a time, summed over all calls, is worth a finding.

@@ -276,12 +276,12 @@ fn the_parts_of_a_tools_time_add_up_and_leave_the_instrumentation_out() {
         let tool = only_tool(&recording);
         let rows = tool.dependencies.iter().map(|row| row.time.0).chain(tool.packages.iter().map(|row| row.time.0));
         assert_eq!(rows.sum::<u64>() + tool.waiting.0 + tool.rest.0, tool.server.0);
-        assert_eq!((tool.calls, tool.overlapping), (5, 0));
+        assert_eq!((tool.calls, tool.first_calls, tool.overlapping), (4, 1, 0));
         assert!(tool.packages.iter().all(|row| row.package.as_deref() != Some("opentelemetry")), "{tool:?}");
     }
     let tool = only_tool(&looked_into(&[request(50.0, 60.0, HTTP)], &[running(0.0, 50.0, COMPUTES)]));
-    assert_eq!(tool.dependencies[0].time, ms(50.0));
-    assert_eq!((tool.dependencies[0].name.as_str(), tool.dependencies[0].requests), ("api:80", 5));
+    assert_eq!(tool.dependencies[0].time, ms(40.0));
+    assert_eq!((tool.dependencies[0].name.as_str(), tool.dependencies[0].requests), ("api:80", 4));
     assert_eq!(tool.packages[0].package, None);
     assert_eq!(tool.lines[0].line.function, "forecast");
 }

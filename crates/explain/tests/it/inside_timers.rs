@@ -37,7 +37,7 @@ fn only_wait(recording: &Recording) -> TimerWait {
     context.clone()
 }
 
-/// Time of all calls in which the tool waited for a timer, and in which no source tells.
+/// Time of the calls in which the tool waited for a timer, and in which no source tells.
 fn timer_and_rest(recording: &Recording) -> (Nanos, Nanos) {
     let tool = only_tool(recording);
     let timer = tool.dependencies.iter().find(|row| row.kind == DependencyKind::Timer);
@@ -52,9 +52,9 @@ fn a_tool_that_waits_for_a_timer_is_named_with_the_line_that_set_it() {
     assert_eq!((context.line.file.as_str(), context.line.line), ("/srv/weather.py", 14));
     assert_eq!((context.times.cause, context.times.gain), (ms(45.0), ms(45.0)));
     let tool = only_tool(&recording);
-    assert_eq!(timer_and_rest(&recording), (ms(225.0), Nanos(tool.server.0 - ms(225.0).0)));
+    assert_eq!(timer_and_rest(&recording), (ms(180.0), Nanos(tool.server.0 - ms(180.0).0)));
     let [line] = tool.lines.as_slice() else { panic!("{tool:?}") };
-    assert_eq!((line.callee.as_deref(), line.waiting), (Some("asyncio.sleep"), ms(225.0)));
+    assert_eq!((line.callee.as_deref(), line.waiting), (Some("asyncio.sleep"), ms(180.0)));
 }
 
 #[test]

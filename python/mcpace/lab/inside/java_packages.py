@@ -59,6 +59,9 @@ KNOWN = {
     "tools.jackson": "jackson",
 }
 """Libraries by the beginning of their packages, for classes of which no file tells."""
+INSTRUMENTATION_LIBRARY = "opentelemetry"
+BROUGHT_BY_AGENT = ("kotlin", "net.bytebuddy", "okhttp3", "okio", "org.objectweb.asm")
+"""Packages of libraries that the agent brings, and that a server may have as well."""
 VERSION = re.compile(r"-\d[\w.+-]*$")
 BOOT_CLASSES, BOOT_LIBRARIES = "BOOT-INF/classes/", "BOOT-INF/lib/"
 POM = re.compile(r"META-INF/maven/([^/]+)/([^/]+)/pom\.properties")
@@ -92,8 +95,12 @@ class ClassFiles:
 class JavaPackages:
     """Tells the author's classes from those of libraries, for one virtual machine."""
 
-    def __init__(self, class_path: str, command: str) -> None:
-        """``class_path`` and ``command`` are the properties ``java.class.path`` and ``sun.java.command``."""
+    def __init__(self, class_path: str, command: str, *, has_agent: bool = False) -> None:
+        """``class_path`` and ``command`` are the properties ``java.class.path`` and ``sun.java.command``.
+
+        ``has_agent``: whether OpenTelemetry's agent was in the virtual machine.
+        """
+        self._has_agent = has_agent
         self._class_path = class_path
         self._started = command.split(" ", 1)[0]
         self._room = MOST_CLASSES
@@ -108,13 +115,15 @@ class JavaPackages:
 
     def _find_library(self, package: str) -> str | None:
         if f"{package}.".startswith(INSTRUMENTATION):
-            return "opentelemetry"
+            return INSTRUMENTATION_LIBRARY
         folder = package.replace(".", "/")
         for files in self._files:
             if folder in files.own_packages:
                 return None
             if files.has(folder):
                 return self._library_in(files, package)
+        if self._has_agent and any(_is_beneath(package, brought) for brought in BROUGHT_BY_AGENT):
+            return INSTRUMENTATION_LIBRARY
         return _known_library(package)
 
     def _library_in(self, files: ClassFiles, package: str) -> str | None:

@@ -106,10 +106,14 @@ def parse_lines(text: str) -> Lines:
     return lines
 
 
-def read_recording(text: str, clock: Clock) -> JavaRecording:
-    """Makes samples of what the reader printed. Raises `ValueError` for other text."""
+def read_recording(text: str, clock: Clock, *, has_agent: bool = False) -> JavaRecording:
+    """Makes samples of what the reader printed. Raises `ValueError` for other text.
+
+    ``has_agent``: whether OpenTelemetry's agent was in the virtual machine.
+    """
     lines = parse_lines(text)
-    packages = JavaPackages(lines.properties.get("java.class.path", ""), lines.properties.get("sun.java.command", ""))
+    class_path, command = (lines.properties.get(name, "") for name in ("java.class.path", "sun.java.command"))
+    packages = JavaPackages(class_path, command, has_agent=has_agent)
     frames = {number: _frame(frame, packages) for number, frame in lines.frames.items()}
     stacks: dict[tuple[int, ...], int] = {NO_THREAD_RAN: 0}
     numbers: dict[int, int] = {}

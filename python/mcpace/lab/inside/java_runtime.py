@@ -160,7 +160,7 @@ class JavaInstrumentation:
         if done.code != 0 and not done.stdout:
             why = f"took longer than {READ_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr, lines=1)
             raise EnvironmentProblem(f"a recording of a Java program can't be read: {why}")
-        one = read_recording(done.stdout, clock)
+        one = read_recording(done.stdout, clock, has_agent=self._agent is not None)
         if one.is_cut:
             self._miss("stacks", f"the recording of process {one.pid} is long: its end was left out")
         return one

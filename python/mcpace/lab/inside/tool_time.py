@@ -9,6 +9,7 @@ from mcpace.lab.inside.source_paths import source_path
 from mcpace.report.model.inside import FlameGraph, ToolTime
 
 NANOS = 1_000_000_000
+COUNTS = ("calls", "first_calls", "traced", "overlapping", "samples", "spans", "traced_spans")
 
 
 def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
@@ -22,7 +23,7 @@ def tool_time(explained: _core.Explained, tool: str | None) -> ToolTime | None:
     return ToolTime.model_validate(
         {
             **mean_row({name: sums[name] for name in ("server_ns", "waiting_ns", "rest_ns")}, calls),
-            **{name: sums[name] for name in ("calls", "traced", "overlapping", "samples", "spans", "traced_spans")},
+            **{name: sums[name] for name in COUNTS},
             **mean_tables(sums, calls),
             "flame": _flame_graph(sums["flame"], calls),
             "missing": missing,

@@ -116,6 +116,9 @@ class ToolTime(Model):
 
     calls: Whole
     """Number of the calls."""
+    first_calls: Whole = 0
+    """Number of the calls that were the first of their process and are left out: a program loads and compiles code
+    then."""
     traced: Whole = 0
     """Number of those calls that overlapped others and are told apart by their traces."""
     overlapping: Whole = 0

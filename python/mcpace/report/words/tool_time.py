@@ -36,8 +36,8 @@ def title(case: Case) -> str:
 
 
 def basis(inside: ToolTime) -> str:
-    """``mean of 10 calls``."""
-    return f"mean of {count(inside.calls, 'call')}"
+    """``mean of 10 calls after the first``."""
+    return f"mean of {count(inside.calls, 'call')}{' after the first' if inside.first_calls else ''}"
 
 
 def notes(inside: ToolTime) -> list[str]:
