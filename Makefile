@@ -103,7 +103,7 @@ site: $(VENV)/.tools ## Build the documentation site into target/site; needs the
 	$(BIN)/uv run --no-project --quiet --with-requirements site/requirements.txt python scripts/build_site.py
 
 pictures: build ## Make the pictures of the documents from runs of the demo, of examples/inside, of a check and of the tests of findings; needs the package index and Chromium
-	$(BIN)/python scripts/pictures.py
+	PATH="$(CURDIR)/$(BIN):$(PATH)" $(BIN)/python scripts/pictures.py
 	$(BIN)/python scripts/finding_pictures.py
 
 # The packer's version is pinned here; `npx` keeps the package in npm's cache.
