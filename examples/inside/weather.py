@@ -1,4 +1,4 @@
-"""A weather server whose tool is slow: mcpace measure --inside tells why. It needs the packages mcp and httpx."""
+"""A weather server whose tool is slow: mcpace measure --inside tells why. It needs the packages "mcp<2" and httpx."""
 
 import httpx
 from mcp.server.fastmcp import FastMCP
