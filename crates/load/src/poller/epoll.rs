@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
+use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use rustix::time::Timespec;
@@ -19,7 +21,11 @@ pub(crate) type Socket = TcpStream;
 pub(crate) const SHORT_READ_EMPTIES: bool = true;
 
 /// Waits for sockets and pipes.
-pub(crate) struct Poller(OwnedFd);
+pub(crate) struct Poller {
+    epoll: Epoll,
+    /// Whether epoll_pwait2(2) is missing: Linux has it since 5.11, and filters of system calls may not know it.
+    is_old: bool,
+}
 
 /// Events of one wait.
 pub(crate) struct Events(Vec<epoll::Event>);
@@ -30,7 +36,7 @@ pub(crate) struct Readiness(EventFlags);
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+        Ok(Self { epoll: Epoll(epoll::create(epoll::CreateFlags::CLOEXEC)?), is_old: false })
     }
 
     /// Begins to connect: events with `number` tell when there is something new.
@@ -58,7 +64,7 @@ impl Poller {
     }
 
     fn add(&self, descriptor: impl AsFd, number: u64, flags: EventFlags) -> io::Result<()> {
-        Ok(epoll::add(&self.0, descriptor, epoll::EventData::new_u64(number), flags | EventFlags::ET)?)
+        Ok(epoll::add(&self.epoll.0, descriptor, epoll::EventData::new_u64(number), flags | EventFlags::ET)?)
     }
 
     /// Waits for events, or so many nanoseconds.
@@ -68,10 +74,30 @@ impl Poller {
             tv_nsec: (longest_ns % SECOND_NS).cast_signed(),
         };
         events.0.clear();
-        match epoll::wait(&self.0, spare_capacity(&mut events.0), Some(&length)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+        if !self.is_old {
+            match epoll::wait(&self.epoll.0, spare_capacity(&mut events.0), Some(&length)) {
+                Ok(_) | Err(Errno::INTR) => return Ok(()),
+                Err(Errno::NOSYS | Errno::PERM) => self.is_old = true,
+                Err(error) => return Err(error.into()),
+            }
         }
+        self.wait_by_poll(events, &length)
+    }
+
+    /// Waits by ppoll(2), which has nanoseconds too, and takes the events by a second system call.
+    fn wait_by_poll(&self, events: &mut Events, length: &Timespec) -> io::Result<()> {
+        match poll(&mut [PollFd::new(&self.epoll.0, PollFlags::IN)], Some(length)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut found = vec![EpollEvent::empty(); events.0.capacity()];
+        let count = self.epoll.wait(&mut found, EpollTimeout::ZERO)?;
+        events.0.extend(found[..count].iter().map(|event| epoll::Event {
+            flags: EventFlags::from_bits_retain(event.events().bits().cast_unsigned()),
+            data: epoll::EventData::new_u64(event.data()),
+        }));
+        Ok(())
     }
 }
 
@@ -116,4 +142,28 @@ pub(crate) fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
 /// Sends the bytes that the socket takes.
 pub(crate) fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_epoll_pwait2_gives_the_same_events() {
+        for is_old in [false, true] {
+            let mut poller = Poller { is_old, ..Poller::new().unwrap() };
+            let mut events = Events::new(8);
+            let (reader, writer) = rustix::pipe::pipe().unwrap();
+            poller.add_reader(&reader, 7).unwrap();
+            poller.wait(&mut events, 1_000).unwrap();
+            assert!(events.is_empty());
+            rustix::io::write(&writer, b"a").unwrap();
+            poller.wait(&mut events, SECOND_NS).unwrap();
+            let found: Vec<_> = events.iter().map(|(number, readiness)| (number, readiness.is_readable())).collect();
+            assert_eq!((found, poller.is_old), (vec![(7, true)], is_old));
+            // An event comes once, until there is more.
+            poller.wait(&mut events, 1_000).unwrap();
+            assert!(events.is_empty());
+        }
+    }
 }
