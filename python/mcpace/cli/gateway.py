@@ -42,7 +42,7 @@ def gateway(
     ] = None,
     duration: Annotated[
         float,
-        typer.Option(parser=parse_seconds, metavar="TIME", help="Load on each path, in turns; 0s for none."),
+        typer.Option(parser=parse_seconds, metavar="TIME", help="Measured time of the load on each path; 0s for none."),
     ] = DURATION,
     trials: options.Trials = DEFAULT_TRIALS,
     calls: options.Calls = options.CALLS,

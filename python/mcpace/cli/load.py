@@ -191,7 +191,7 @@ def load(
     """Put load on a server: users who wait for their replies, or calls at a rate that the server cannot slow down.
 
     Each reply is parsed and checked. Latency counts from the time at which a call was due. Without --tool and --mix,
-    the tool echo is called, or the only tool that needs no arguments.
+    the tool echo is called, or a read-only tool that needs no arguments, or the only tool that needs none.
     """
     variables: list[str] = []
     if manifest is not None:

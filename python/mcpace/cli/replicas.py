@@ -62,7 +62,8 @@ def replicas(
     ] = DEFAULT_VARIABLE,
     vus: Annotated[int, typer.Option(help="Users of the load.", min=1, max=1000)] = DEFAULT_VUS,
     duration: Annotated[
-        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Load under each policy; 0s for none.")
+        float,
+        typer.Option(parser=parse_seconds, metavar="TIME", help="Measured time under each policy; 0s for none."),
     ] = DURATION,
     timeout: options.Timeout = TIMEOUT,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
