@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 HEAD = """# The casebook: public reports of slow MCP, and mcpace's answer
 
 This page shows how often mcpace names the cause of a slow MCP program that somebody reported in public. Each entry
-is one report; small programs reproduce it with the packages that the report names. [findings.md](findings.md)
-explains the findings.
+is one report. Small programs reproduce it with the packages that the report names, or imitate the reported program with
+the MCP SDK. [findings.md](findings.md) explains the findings.
 
 - `make casebook` runs each report twice through `mcpace record`: with the cause, and without it (the control).
 - *named*: mcpace names one of the expected findings with the cause, and none of them in the control. Otherwise the
   report is *missed*.
-- The expected finding was committed before the first run of the case.
 - \\* marks a report for which a rule of mcpace was written. Such a report does not count for recall, which is the share
   of causes that mcpace names.
+- For each other report, the expected finding was committed before the first run of the case.
 
 The programs are in `casebook/NAME/`, and `make casebook CASE=NAME` runs one case.
 [casebook/README.md](../casebook/README.md) describes the format.

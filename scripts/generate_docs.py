@@ -102,7 +102,8 @@ def proofs() -> str:
 
 def meanings(findings: str, catalogue: dict[str, Any]) -> str:
     """The table of what each finding means, in the order of the page's headings."""
-    found = {cause["code"]: cause["meaning"] for cause in catalogue["causes"]}
+    # A code that has a second entry, for loads, keeps the meaning of the first.
+    found = {cause["code"]: cause["meaning"] for cause in reversed(catalogue["causes"])}
     codes = [code for code in re.findall(r"^## (\S+)$", findings, re.M) if code in found]
     return "\n".join(
         ["| finding | meaning |", "|---|---|", *(f"| [`{code}`](#{code}) | {found[code]} |" for code in codes)]
@@ -140,7 +141,8 @@ def command_line() -> str:
         "Made by `make docs` from the commands themselves.",
         "Options that are repeated can stand in [a settings file](settings.md). `make man` writes these pages as "
         "manual pages, and `mcpace completion SHELL` prints a shell's completion script.",
-        "TARGET is a URL, `stdio:COMMAND`, `profile:NAME`, or a name from the `mcp.json` of `--config`.",
+        "TARGET is a URL, `stdio:COMMAND`, `serve:COMMAND` (a program that listens), `MODULE:SERVER`, "
+        "`FILE.py:SERVER`, `profile:NAME`, or a name from the `mcp.json` of `--config`.",
         f"Exit codes: {EXIT_CODES}.",
         block("--help"),
     ]

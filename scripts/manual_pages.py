@@ -19,7 +19,7 @@ from mcpace.cli.commands import COMMANDS, SUMMARIES, app
 
 EXIT_CODES = (
     "0 done; 1 a limit was hit (`--fail-on`, `--threshold`, a red `gate`, `migrate --check`); 2 wrong usage; "
-    "3 the target or a required tool could not be reached or set up; 4 `gate` is inconclusive; 130 interrupted, "
+    "3 the target or a required program could not be reached or set up; 4 `gate` is inconclusive; 130 interrupted, "
     "with the results so far saved and marked partial"
 )
 

@@ -30,7 +30,12 @@ def bisect(
         ),
     ],
     target: Annotated[
-        str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name from --config.")
+        str,
+        typer.Option(
+            metavar="TARGET",
+            help="URL, stdio:COMMAND, serve:COMMAND, MODULE:SERVER, FILE.py:SERVER, profile:NAME, or a name from "
+            "--config.",
+        ),
     ],
     trials: options.Trials = 3,
     calls: options.Calls = options.CALLS,

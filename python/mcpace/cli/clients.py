@@ -30,7 +30,8 @@ def clients(
         typer.Option(
             "--target",
             metavar="TARGET",
-            help="URL, stdio:COMMAND, profile:NAME, or a name from --config. Repeatable.",
+            help="URL, stdio:COMMAND, serve:COMMAND, MODULE:SERVER, FILE.py:SERVER, profile:NAME, or a name from "
+            "--config. Repeatable.",
         ),
     ],
     trials: options.Trials = options.TRIALS,

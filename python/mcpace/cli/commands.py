@@ -1,7 +1,7 @@
 """The command ``mcpace``: its subcommands, and the conversion of their errors to one sentence and an exit code.
 
-Exit codes: 0 done; 1 a gate, threshold or ``--fail-on`` was hit; 2 usage; 3 the target or a needed tool could not be
-reached or set up; 130 interrupted.
+Exit codes: 0 done; 1 a gate, threshold or ``--fail-on`` was hit; 2 usage; 3 the target or a required program could not
+be reached or set up; 130 interrupted.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ Drift = Annotated[
     str,
     typer.Option(
         metavar="breaking|widening|wording|none",
-        help="Fail on changes of the listed tools: those that break callers, all but words, all, or none.",
+        help="Smallest change of the listed tools that fails: one that breaks callers, one that adds something, one of "
+        "words, or none.",
     ),
 ]
 Markdown = Annotated[

@@ -20,8 +20,8 @@ def register(app: typer.Typer) -> None:
 def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]) -> None:
     """Print a script that completes commands and options in a shell.
 
-    bash and zsh: eval "$(mcpace completion bash)" in ~/.bashrc or ~/.zshrc. fish: mcpace completion fish >
-    ~/.config/fish/completions/mcpace.fish.
+    bash: eval "$(mcpace completion bash)" in ~/.bashrc. zsh: eval "$(mcpace completion zsh)" in ~/.zshrc. fish:
+    mcpace completion fish > ~/.config/fish/completions/mcpace.fish.
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 

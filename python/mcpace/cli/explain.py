@@ -80,8 +80,8 @@ def explain(
     session, …
 
     Only a tool that the server marks read-only, or the one named with --tool, is called. For a saved recording,
-    show where the time of its calls went, and the causes that it proves; for a folder, those of all its recordings,
-    with all processors. With --spans, show where the time inside the tools went.
+    show where the time of its calls went, and the causes that it proves. For a folder, explain all its recordings in
+    parallel. With --spans, show where the time inside the tools went.
     """
     check_codes(fail_on)
     if target is None:

@@ -31,9 +31,7 @@ def register(app: typer.Typer) -> None:
 def gate(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET|RUN", help="The judged side: a target as for `measure`, or a saved run (.json)."
-        ),
+        typer.Argument(metavar="TARGET|RUN", help="The target to judge, as for `measure`, or a saved run (.json)."),
     ],
     base: Annotated[
         str | None,
@@ -76,7 +74,7 @@ def gate(
     change of the tools that breaks callers (--drift). Exit code 4 means inconclusive: a figure looks worse than the
     tolerance allows, but its interval is too wide to decide.
 
-    --tokens and --max-result-tokens fail where TARGET takes more of a model's context; they need no base.
+    --tokens and --max-result-tokens fail where TARGET takes more tokens of a model's context; they need no base.
     """
     limits = TokenLimits(tokens, max_result_tokens)
     if limits:

@@ -43,7 +43,8 @@ def layers(
     """Measure the layers of a Python MCP server, of any SDK: the tool's function called directly, its handler, a client
     in the same process, a client over a real socket.
 
-    The tool is called thousands of times, with the arguments given. DJANGO_SETTINGS_MODULE names the Django project.
+    The tool of --tool is called thousands of times, with the arguments of --args. DJANGO_SETTINGS_MODULE names the
+    Django project.
     """
     chosen = options.chosen_tool(tool, args) or Tool("")
     plan = LayersPlan(server, chosen, options.interpreter_path(python), rounds, batch, warm_up)

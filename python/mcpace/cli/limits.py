@@ -27,10 +27,11 @@ def limits(
     out: options.Out = None,
     html: options.Html = None,
 ) -> None:
-    """Find the time after which releases of SDKs give up, for each layer of a call. The time limit is the longest time
-    that is tried.
+    """Find the time after which releases of SDKs give up, for each layer of a call. --timeout is the longest time that
+    is tried.
 
-    All layers wait at the same time, so a client takes two to three times the longest limit.
+    All layers wait at the same time. The search then repeats the wait with other times, so a client takes two to three
+    times the longest limit.
     """
     with show_progress() as display, journal.record_progress(display, out, "limits", ", ".join(subjects)) as progress:
         run = run_limits(LimitsPlan(tuple(subjects), timeout), progress)

@@ -138,8 +138,8 @@ def load(
             "--workers",
             metavar="PLACES",
             help="Divide the load among workers: local:N, N processes here; ssh:HOST,USER@HOST:PORT; ray:N@ADDRESS, N "
-            "actors of a Ray cluster (mcpace[ray]); tcp:HOST:PORT, where mcpace load-worker listens; or, with "
-            "--manifest, pods:N. All need the same mcpace. Repeatable.",
+            "actors of a Ray cluster (mcpace[ray]); tcp:HOST:PORT, where mcpace load-worker --listen runs; or, with "
+            "--manifest, pods:N. All workers need the same version of mcpace. Repeatable.",
         ),
     ] = [],  # noqa: B006
     worker_command: Annotated[

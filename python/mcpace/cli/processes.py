@@ -30,7 +30,8 @@ def processes(
         typer.Argument(metavar="CONFIG", help="Hosts' configurations (mcp.json), which name the servers."),
     ] = None,
     host: Annotated[
-        int | None, typer.Option("--pid", metavar="PID", help="List the servers of this process only.", min=1)
+        int | None,
+        typer.Option("--pid", metavar="PID", help="List only the servers that this host process started.", min=1),
     ] = None,
     end: Annotated[
         bool, typer.Option("--end", help="End the servers without a host. Asks before it ends anything.")

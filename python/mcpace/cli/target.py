@@ -47,8 +47,8 @@ def target(
         str | None,
         typer.Option(
             metavar="strict|lenient",
-            help="Which recorded request answers one of a client: one with equal parameters, or also the nearest of "
-            "the same tool, prompt or resource.  [default: strict]",
+            help="Which recorded request a client's request is matched to: one with equal parameters, or else the "
+            "nearest of the same tool, prompt or resource.  [default: strict]",
         ),
     ] = None,
     time_scale: Annotated[

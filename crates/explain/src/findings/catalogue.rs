@@ -200,7 +200,7 @@ causes! {
         SerializationCost = "serialization-cost" in Inside by inside::data_cost::find_serialization;
         /// A tool asks the same thing again and again within one call.
         RepeatedDependencyCall = "repeated-dependency-call" in Inside by inside::repeated_dependency_call::find;
-        /// A tool sends its requests one after another, though none waits for another's answer as far as can be seen.
+        /// A tool sends its requests one after another. Whether one needs another's answer is not seen.
         SerialDependencies = "serial-dependencies" in Inside by inside::serial_dependencies::find;
         /// A tool blocks the thread that runs the event loop.
         BlockingCallInEventLoop = "blocking-call-in-event-loop" in Inside by inside::blocking_call_in_event_loop::find;
@@ -236,7 +236,7 @@ causes! {
         TransportProbing = "transport-probing" in Transport by transport::transport_probing::find;
         /// The token came, then nothing was sent any more.
         AuthDeadlock = "auth-deadlock" in Waiting by waiting::auth_deadlock::find;
-        /// No request leaves until the server's own stream has its reply head.
+        /// No request leaves the client until the head of the standalone GET's reply has arrived.
         WaitsForGet = "waits-for-get" in Waiting by waiting::waits_for_get::find;
         /// A request waits until one of the client's connections is free.
         ConnectionLimit = "connection-limit" in Transport by transport::connection_limit::find;
@@ -248,19 +248,19 @@ causes! {
         ConnectionPerRequest = "connection-per-request" in Transport by transport::connection_per_request::find;
         /// The standalone GET is opened again and again.
         GetLoop = "get-loop" in Loops by loops::get_loop::find;
-        /// A stream is asked to go on after the same event, and the answer never comes.
+        /// A client resumes a stream after the same event again and again, and the answer never comes.
         ResumeLoop = "resume-loop" in Loops by loops::resume_loop::find;
         /// Refused requests come again at a steady pace, or from many clients in step.
         RetryStorm = "retry-storm" in Loops by loops::retry_storm::find;
-        /// The server's memory rises with the sessions that nobody ended.
+        /// The server's memory grows with the number of sessions: it keeps sessions that were never ended, or that were ended.
         SessionLeak = "session-leak" in Resources by resources::session_leak::find;
-        /// The memory of a server without sessions rises with each request.
+        /// The server's memory grows with the number of requests, not with the number of sessions.
         TaskLeak = "task-leak" in Resources by resources::task_leak::find;
-        /// Processor time a request grows with the number of tools.
+        /// The processor time of each request grows with the number of tools.
         RebuiltPerRequest = "rebuilt-per-request" in Resources by resources::rebuilt_per_request::find;
         /// A listing of tools that takes a good part of a model's context.
         LargeListing = "large-listing" in Resources by resources::large_listing::find;
-        /// A client takes longer for a line the longer it is, and more than in proportion.
+        /// A client's time for a line grows faster than the length of the line.
         SuperlinearLine = "superlinear-line" in Resources by resources::superlinear_line::find;
         /// A server process takes long until it first answers.
         SlowStart = "slow-start" in Resources by resources::slow_start::find;
@@ -272,13 +272,13 @@ causes! {
         SlowReader = "slow-reader" in Transport by transport::slow_reader::find;
         /// Progress comes all at once, with the result.
         BufferedStream = "buffered-stream" in Transport by transport::buffered_stream::find;
-        /// The client gives its requests up after one time, before their answers come.
+        /// The client gives its requests up after the same time, before their answers come.
         ClientTimeOut = "client-time-out" in Waiting by waiting::client_time_out::find;
         /// The client's time-out ends requests for which the server sends progress.
         ProgressIgnored = "progress-ignored" in Waiting by waiting::progress_ignored::find;
         /// Streams end at one fixed age.
         ClusteredStreamLifetime = "clustered-stream-lifetime" in Transport by transport::clustered_stream_lifetime::find;
-        /// Requests wait for a pool of the server's to have room, whatever they ask.
+        /// Requests of every kind wait until a thread or worker of the server is free.
         ThreadPoolSaturation = "thread-pool-saturation" in Concurrency by concurrency::thread_pool_saturation::find;
         /// Calls end in waves: a cap on workers or threads.
         CompletionWaves = "completion-waves" in Concurrency by concurrency::completion_waves::find;
@@ -286,17 +286,17 @@ causes! {
         SerialSession = "serial-session" in Concurrency by concurrency::serial_session::find;
         /// Nothing else is answered while a tool runs.
         BlockedEventLoop = "blocked-event-loop" in Concurrency by concurrency::blocked_event_loop::find;
-        /// Replies that were ready come only with a slower one's.
+        /// Replies that were ready arrive only together with a slower reply.
         HeadOfLine = "head-of-line" in Concurrency by concurrency::head_of_line::find;
         /// Every request takes the same extra time, whatever it asks.
         ConstantCostPerRequest = "constant-cost-per-request" in HiddenWork by hidden_work::constant_cost_per_request::find;
         /// The way to the server and back takes a notable part of each call.
         DistantServer = "distant-server" in Transport by transport::distant_server::find;
-        /// The recorder was too busy to stamp in time.
+        /// The recorder was too busy to take its timestamps in time.
         RecorderLimited = "recorder-limited" in Measurement by measurement::recorder_limited::find;
         /// The instrument was kept from running: the machine had other things to do.
         NoisyRun = "noisy-run" in Measurement by measurement::noisy_run::find;
-        /// The result was complete at the client long before the call returned. Last: it explains by exclusion.
+        /// The result was complete at the client long before the call returned.
         LateDelivery = "late-delivery" in Waiting by waiting::late_delivery::find;
     }
     loads {

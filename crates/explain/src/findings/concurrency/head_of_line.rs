@@ -1,4 +1,4 @@
-//! `head-of-line`: replies that were ready come only with a slower one's (python-sdk #2934), or, over stdio, when a buffer
+//! `head-of-line`: replies that were ready arrive only with a slower reply (python-sdk #2934), or, over stdio, when a buffer
 //! of the server's stdout is full.
 //!
 //! That a reply was ready is known where the same call took a known time elsewhere, or the server told its own time. A reply
