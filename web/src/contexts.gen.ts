@@ -66,7 +66,7 @@ export interface ClientBuiltPerCall {
   tool?: string;
 }
 
-/** Facts of ``client-time-out``. The client gives its requests up after one time, before their answers come. */
+/** Facts of ``client-time-out``. The client gives its requests up after the same time, before their answers come. */
 export interface ClientTimeOut {
   answered_later?: number;
   calls?: number;
@@ -244,7 +244,7 @@ export interface GetLoop {
   streams?: number;
 }
 
-/** Facts of ``head-of-line``. Replies that were ready come only with a slower one's. */
+/** Facts of ``head-of-line``. Replies that were ready arrive only together with a slower reply. */
 export interface HeadOfLine {
   held?: number;
   longest_ns?: number;
@@ -288,7 +288,7 @@ export interface LargeListing {
   tools?: number;
 }
 
-/** Facts of ``late-delivery``. The result was complete at the client long before the call returned. Last: it explains by exclusion. */
+/** Facts of ``late-delivery``. The result was complete at the client long before the call returned. */
 export interface LateDelivery {
   calls?: number;
   longest_ns?: number;
@@ -349,7 +349,7 @@ export interface ProgressIgnored {
   without_progress?: number;
 }
 
-/** Facts of ``rebuilt-per-request``. Processor time a request grows with the number of tools. */
+/** Facts of ``rebuilt-per-request``. The processor time of each request grows with the number of tools. */
 export interface RebuiltPerRequest {
   each_with_few_ns?: number;
   each_with_many_ns?: number;
@@ -359,7 +359,7 @@ export interface RebuiltPerRequest {
   requests?: number;
 }
 
-/** Facts of ``recorder-limited``. The recorder was too busy to stamp in time. */
+/** Facts of ``recorder-limited``. The recorder was too busy to take its timestamps in time. */
 export interface RecorderLimited {
   late_ns?: number;
   of_ns?: number;
@@ -395,7 +395,7 @@ export interface RepeatedListing {
   tool_calls?: number;
 }
 
-/** Facts of ``resume-loop``. A stream is asked to go on after the same event, and the answer never comes. */
+/** Facts of ``resume-loop``. A client resumes a stream after the same event again and again, and the answer never comes. */
 export interface ResumeLoop {
   attempts?: number;
   calls?: number;
@@ -420,7 +420,7 @@ export interface RetryStorm {
   status?: number;
 }
 
-/** Facts of ``serial-dependencies``. A tool sends its requests one after another, though none waits for another's answer as far as can be seen. */
+/** Facts of ``serial-dependencies``. A tool sends its requests one after another. Whether one needs another's answer is not seen. */
 export interface SerialDependencies {
   cause_ns?: number;
   dependencies?: string[];
@@ -461,7 +461,7 @@ export interface SerializationCost {
   tool?: string;
 }
 
-/** Facts of ``session-leak``. The server's memory rises with the sessions that nobody ended. */
+/** Facts of ``session-leak``. The server's memory grows with the number of sessions: it keeps sessions that were never ended, or that were ended. */
 export interface SessionLeak {
   begun?: number;
   bytes_after?: number;
@@ -518,7 +518,7 @@ export interface StreamNotDrained {
   requests?: number;
 }
 
-/** Facts of ``superlinear-line``. A client takes longer for a line the longer it is, and more than in proportion. */
+/** Facts of ``superlinear-line``. A client's time for a line grows faster than the length of the line. */
 export interface SuperlinearLine {
   largest?: number;
   lines?: number;
@@ -526,7 +526,7 @@ export interface SuperlinearLine {
   power?: number;
 }
 
-/** Facts of ``task-leak``. The memory of a server without sessions rises with each request. */
+/** Facts of ``task-leak``. The server's memory grows with the number of requests, not with the number of sessions. */
 export interface TaskLeak {
   bytes_after?: number;
   bytes_before?: number;
@@ -537,7 +537,7 @@ export interface TaskLeak {
   threads?: number;
 }
 
-/** Facts of ``thread-pool-saturation``. Requests wait for a pool of the server's to have room, whatever they ask. */
+/** Facts of ``thread-pool-saturation``. Requests of every kind wait until a thread or worker of the server is free. */
 export interface ThreadPoolSaturation {
   at_a_time?: number;
   held?: number;
@@ -588,7 +588,7 @@ export interface VerboseTool {
   verbose_tools?: number;
 }
 
-/** Facts of ``waits-for-get``. No request leaves until the server's own stream has its reply head. */
+/** Facts of ``waits-for-get``. No request leaves the client until the head of the standalone GET's reply has arrived. */
 export interface WaitsForGet {
   gate?: "authorization-lock" | "stream-first";
   longest_ns?: number;

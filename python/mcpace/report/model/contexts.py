@@ -247,8 +247,8 @@ class RepeatedDependencyCall(Context):
 
 
 class SerialDependencies(Context):
-    """Facts of ``serial-dependencies``. A tool sends its requests one after another, though none waits for another's
-    answer as far as can be seen."""
+    """Facts of ``serial-dependencies``. A tool sends its requests one after another. Whether one needs another's answer
+    is not seen."""
 
     code: ClassVar[str] = "serial-dependencies"
     cause_ns: Whole | None = None
@@ -572,7 +572,8 @@ class AuthDeadlock(Context):
 
 
 class WaitsForGet(Context):
-    """Facts of ``waits-for-get``. No request leaves until the server's own stream has its reply head."""
+    """Facts of ``waits-for-get``. No request leaves the client until the head of the standalone GET's reply has
+    arrived."""
 
     code: ClassVar[str] = "waits-for-get"
     gate: HoldReason | None = None
@@ -661,7 +662,8 @@ class GetLoop(Context):
 
 
 class ResumeLoop(Context):
-    """Facts of ``resume-loop``. A stream is asked to go on after the same event, and the answer never comes."""
+    """Facts of ``resume-loop``. A client resumes a stream after the same event again and again, and the answer never
+    comes."""
 
     code: ClassVar[str] = "resume-loop"
     attempts: Whole | None = None
@@ -689,7 +691,8 @@ class RetryStorm(Context):
 
 
 class SessionLeak(Context):
-    """Facts of ``session-leak``. The server's memory rises with the sessions that nobody ended."""
+    """Facts of ``session-leak``. The server's memory grows with the number of sessions: it keeps sessions that were
+    never ended, or that were ended."""
 
     code: ClassVar[str] = "session-leak"
     begun: Whole | None = None
@@ -709,7 +712,8 @@ class SessionLeak(Context):
 
 
 class TaskLeak(Context):
-    """Facts of ``task-leak``. The memory of a server without sessions rises with each request."""
+    """Facts of ``task-leak``. The server's memory grows with the number of requests, not with the number of
+    sessions."""
 
     code: ClassVar[str] = "task-leak"
     bytes_after: Whole | None = None
@@ -729,7 +733,7 @@ class TaskLeak(Context):
 
 
 class RebuiltPerRequest(Context):
-    """Facts of ``rebuilt-per-request``. Processor time a request grows with the number of tools."""
+    """Facts of ``rebuilt-per-request``. The processor time of each request grows with the number of tools."""
 
     code: ClassVar[str] = "rebuilt-per-request"
     each_with_few_ns: Whole | None = None
@@ -765,7 +769,7 @@ class LargeListing(Context):
 
 
 class SuperlinearLine(Context):
-    """Facts of ``superlinear-line``. A client takes longer for a line the longer it is, and more than in proportion."""
+    """Facts of ``superlinear-line``. A client's time for a line grows faster than the length of the line."""
 
     code: ClassVar[str] = "superlinear-line"
     largest: Whole | None = None
@@ -856,7 +860,7 @@ class BufferedStream(Context):
 
 
 class ClientTimeOut(Context):
-    """Facts of ``client-time-out``. The client gives its requests up after one time, before their answers come."""
+    """Facts of ``client-time-out``. The client gives its requests up after the same time, before their answers come."""
 
     code: ClassVar[str] = "client-time-out"
     answered_later: Whole | None = None
@@ -914,7 +918,8 @@ class ClusteredStreamLifetime(Context):
 
 
 class ThreadPoolSaturation(Context):
-    """Facts of ``thread-pool-saturation``. Requests wait for a pool of the server's to have room, whatever they ask."""
+    """Facts of ``thread-pool-saturation``. Requests of every kind wait until a thread or worker of the server is
+    free."""
 
     code: ClassVar[str] = "thread-pool-saturation"
     at_a_time: Whole | None = None
@@ -962,7 +967,7 @@ class BlockedEventLoop(Context):
 
 
 class HeadOfLine(Context):
-    """Facts of ``head-of-line``. Replies that were ready come only with a slower one's."""
+    """Facts of ``head-of-line``. Replies that were ready arrive only together with a slower reply."""
 
     code: ClassVar[str] = "head-of-line"
     held: Whole | None = None
@@ -1006,7 +1011,7 @@ class DistantServer(Context):
 
 
 class RecorderLimited(Context):
-    """Facts of ``recorder-limited``. The recorder was too busy to stamp in time."""
+    """Facts of ``recorder-limited``. The recorder was too busy to take its timestamps in time."""
 
     code: ClassVar[str] = "recorder-limited"
     late_ns: Whole | None = None
@@ -1030,8 +1035,7 @@ class NoisyRun(Context):
 
 
 class LateDelivery(Context):
-    """Facts of ``late-delivery``. The result was complete at the client long before the call returned. Last: it
-    explains by exclusion."""
+    """Facts of ``late-delivery``. The result was complete at the client long before the call returned."""
 
     code: ClassVar[str] = "late-delivery"
     calls: Whole | None = None
