@@ -269,10 +269,11 @@ def test_a_package_whose_script_fails_has_the_output_of_the_script(tmp_path: Pat
 
 
 def test_a_package_that_npx_has_only_in_part_is_named_with_its_folder(tmp_path: Path) -> None:
-    says = "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/home/u/.npm/_npx/e54cca0e/node_modules/x/index.mjs'"
+    folder = "/home/u/.npm/_npx/e54cca0e"
+    says = f"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '{folder}/node_modules/{'x' * 300}/index.mjs'"
     entry = {"command": sys.executable, "args": ["-c", f"import sys; sys.exit({says!r})"]}
-    _, result, _ = checked(tmp_path, {"in part": entry}, "--rounds", "1")
-    assert (result.cases[0].error or "").endswith("remove /home/u/.npm/_npx/e54cca0e: npx installs it anew")
+    _, _, shown = checked(tmp_path, {"in part": entry}, "--rounds", "1")
+    assert f"remove {folder}, and npx installs it anew" in " ".join(shown.split())
 
 
 def test_code_caches_are_tried_only_where_the_interpreter_would_keep_no_code(tmp_path: Path) -> None:

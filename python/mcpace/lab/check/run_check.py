@@ -204,11 +204,12 @@ def _start_together(servers: Sequence[_Server], check: _Check) -> list[float]:
 
 
 def _failure_with_output(server: _Server, failure: str, check: _Check) -> str:
-    """The failure of a server, with advice where npx has only a part of its package. Where npx could not install the
+    """The failure of a server, after advice where npx has only a part of its package. Where npx could not install the
     package, the failure has the output of the script that failed, from another start.
     """
     if part := NPX_PART.search(failure):
-        return f"{failure}; if npx was ended while it unpacked this package, remove {part[1]}: npx installs it anew"
+        # The advice is first, since tables cut a long failure.
+        return f"if npx was ended while it unpacked this package, remove {part[1]}, and npx installs it anew: {failure}"
     is_npm = RUNNERS.get(Path(server.target.command[0]).name) in ("npx", "npm") if server.target.command else False
     if not is_npm or not failure.endswith(")") or '" ended (exit code ' not in failure:
         return failure
