@@ -157,6 +157,7 @@ def test_the_page_shows_sums_where_calls_overlapped() -> None:
         (1.12, 1.05, 1.2, ", and 12 % more with it: 95 % interval +5 % to +20 %."),
         (0.66, 0.53, 0.84, ", and 34 % less with it: 95 % interval −47 % to −16 %."),
         (1.02, 0.9, 1.1, ", and 2 % more with it. These rounds do not show"),
+        (0.998, 0.9, 1.1, ", and as long with it. These rounds do not show"),
         (0.9, None, None, ", and 10 % less with it, by too few rounds for an interval."),
     ],
 )

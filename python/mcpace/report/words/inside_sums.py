@@ -26,7 +26,8 @@ def added_words(added: AddedTime) -> str:
 
 def _ratio_words(added: AddedTime) -> str:
     plain = f"A call takes {duration(added.plain_s)} without looking inside"
-    change = f"{abs(added.ratio - 1) * 100:.0f} % {'less' if added.ratio < 1 else 'more'} with it"
+    percent = round(abs(added.ratio - 1) * 100)
+    change = f"{percent} % {'less' if added.ratio < 1 else 'more'} with it" if percent else "as long with it"
     if added.low is None or added.high is None or added.rounds < FEWEST_ROUNDS:
         return f"{plain}, and {change}, by too few rounds for an interval."
     interval = f"95 % interval {_signed_percent(added.low)} to {_signed_percent(added.high)}"

@@ -104,8 +104,8 @@ class _Conversation:
                     self.send("clock", number=message["number"], **clocks)
                 elif message["kind"] != "alive":
                     self._inbox.put(message)
-        except (OSError, ValueError):
-            pass  # The connection is broken, or a line was cut off.
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # The connection is broken, a line was cut off, or a line is no message.
         finally:
             self._inbox.put(None)
 
