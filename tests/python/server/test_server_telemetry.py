@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from opentelemetry import baggage, trace
+from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -30,6 +31,17 @@ TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 LAYERS = ["mcpace.transport", "mcpace.dispatch", "mcpace.service"]
 
 
+class StartedSpans(SpanProcessor):
+    """Counts spans at their start."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self.count += 1
+        assert not trace.get_current_span().get_span_context().is_valid, "the span must not be current yet"
+
+
 class Watched:
     """A server's port, and the telemetry of its requests."""
 
@@ -37,6 +49,7 @@ class Watched:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         self.provider = TracerProvider()
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.started = StartedSpans()
         self.teller = RequestRecorder(names, self.provider, MeterProvider([self.reader]), registry=server.registry)
         assert server.__mcpace__().core.observe(self.teller.observations)
         self.server = server
@@ -72,6 +85,17 @@ def shop() -> MCPServer[Any]:
         await asyncio.sleep(0)
         with watched.provider.get_tracer("own").start_as_current_span("own"):
             return str(baggage.get_baggage("user"))
+
+    @server.tool()
+    def marks() -> str:
+        span = trace.get_current_span()
+        assert span.is_recording()
+        span.set_attribute("mark", "set")
+        return f"{span.get_span_context().span_id:016x}"
+
+    @server.tool()
+    def plain() -> int:
+        return watched.started.count
 
     @server.tool()
     def broken() -> str:
@@ -156,6 +180,26 @@ def test_a_call_is_a_span_with_its_layers_and_what_the_tool_does_is_within(clien
         ]
         assert order == sorted(order)
         assert root.end_time == spans["mcpace.dispatch"].end_time
+
+
+def test_the_current_span_of_a_function_is_the_services(client: Client) -> None:
+    span_id = client.call("marks")["structuredContent"]["result"]
+    service = watched.spans()["mcpace.service"]
+    assert service.context
+    assert f"{service.context.span_id:016x}" == span_id
+    assert dict(service.attributes or {}) == {"mark": "set"}
+
+
+def test_a_function_that_uses_no_span_has_none_made_during_its_call(client: Client) -> None:
+    watched.provider.add_span_processor(watched.started)
+    for _ in range(20):
+        assert client.call("plain")["structuredContent"] == {"result": 0}
+        spans = watched.spans()
+        assert watched.started.count == len(spans) == 4
+        dispatch, service = spans["mcpace.dispatch"], spans["mcpace.service"]
+        order = [dispatch.start_time or 0, service.start_time or 0, service.end_time or 0, dispatch.end_time or 0]
+        assert order == sorted(order)
+        watched.started.count = 0
 
 
 def test_the_clients_context_is_the_parent_and_its_baggage_is_the_tools(client: Client) -> None:
@@ -306,7 +350,7 @@ def test_a_provider_that_fails_fails_no_call_and_is_said_once(
         assert client.call("add", a=1, b=2)["structuredContent"] == {"result": 3}
         watched.teller.flush()
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["beginning a span failed", "OpenTelemetry could not be told of a request"]
+    assert said == ["OpenTelemetry could not be told of a request"]
 
 
 SERVER = """

@@ -7,9 +7,9 @@ own spans are its children). The request's duration is also recorded in the hist
 The parent is the client's context in ``_meta``, and a context in the HTTP headers is linked. Without one in ``_meta``,
 the context in the headers is the parent.
 
-Design constraint: uses OpenTelemetry's API, never its SDK. Only the spans around a function start before the call. One
-thread records everything else afterwards, in batches, with the original times. Session ids are never recorded, because
-an id suffices to take a session over.
+Design constraint: uses OpenTelemetry's API, never its SDK. One thread records the requests afterwards, in batches, with
+the original times; only a function that uses the current span has its spans made during the call. Session ids are never
+recorded, because an id suffices to take a session over.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from opentelemetry.trace import Link, Span, SpanKind, StatusCode
 
 from mcpace import __version__, _core
 from mcpace.server.errors import logger
+from mcpace.server.telemetry.deferred_spans import DeferredSpans
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -78,9 +79,7 @@ class Facts(NamedTuple):
 
 
 Failure = tuple[str, int, str]
-Live = tuple[Span, Span, "Context"]
-"""The span of a request, the span of its service, and the context that its functions run in."""
-Ended = tuple[Any, "Live | None", int, "tuple[int, int] | None", int, "Failure | None"]
+Ended = tuple[Any, "DeferredSpans | None", int, "tuple[int, int] | None", int, "Failure | None"]
 
 
 def start_recorder(
@@ -141,14 +140,21 @@ class RequestRecorder:
         """Records all requests that have ended."""
         self._record(*self.observations.take_now())
 
-    def begin(self, facts: tuple[Any, ...], started_ns: int, variables: Variables, live: Live | None) -> Live:
+    def begin(
+        self, given: tuple[Any, ...], started_ns: int, variables: Variables, live: DeferredSpans | None
+    ) -> DeferredSpans:
         """Called before a request's function, in its context variables: spans of the function become children of the
         service's."""
         if live is None:
-            span, within = self._span(Facts(*facts))
-            service = self._tracer.start_span("mcpace.service", within, start_time=started_ns)
-            live = span, service, trace.set_span_in_context(service, within)
-        variables.run(contexts.attach, live[2])
+            facts = Facts(*given)
+            parent, links = _parent_context(facts)
+
+            def make_spans() -> tuple[Span, Span]:
+                span, within = self._span(facts, parent, links)
+                return span, self._tracer.start_span("mcpace.service", within, start_time=started_ns)
+
+            live = DeferredSpans(make_spans, parent, self._log_failure)
+        variables.run(contexts.attach, live.context)
         return live
 
     def _run(self) -> None:
@@ -162,24 +168,30 @@ class RequestRecorder:
             try:
                 self._record_batch(*one)
             except Exception:
-                # A failing provider must end neither the thread nor a call. The failure is logged once.
-                if not self._has_failed:
-                    self._has_failed = True
-                    logger.exception("OpenTelemetry could not be told of a request")
+                self._log_failure()
+
+    def _log_failure(self) -> None:
+        """Logs the current exception, once: a failing provider must end neither the thread nor a call."""
+        if not self._has_failed:
+            self._has_failed = True
+            logger.exception("OpenTelemetry could not be told of a request")
 
     def _record_batch(
         self,
         given: tuple[Any, ...],
-        live: Live | None,
+        live: DeferredSpans | None,
         entered_ns: int,
         service: tuple[int, int] | None,
         ended_ns: int,
         failure: Failure | None,
     ) -> None:
         facts = Facts(*given)
-        span, within = self._span(facts) if live is None else (live[0], trace.set_span_in_context(live[0]))
-        if live is not None:
-            live[1].end(ended_ns if service is None else service[1])
+        if live is None:
+            span, within = self._span(facts, *_parent_context(facts))
+        else:
+            span, service_span = live.get()
+            within = trace.set_span_in_context(span)
+            service_span.end(ended_ns if service is None else service[1])
         if span.is_recording():
             self._layer_span("mcpace.transport", within, facts.received_ns, entered_ns)
             self._layer_span("mcpace.dispatch", within, entered_ns, ended_ns)
@@ -195,9 +207,8 @@ class RequestRecorder:
         if self._prometheus is not None:
             self._prometheus.record(seconds, attributes, within)
 
-    def _span(self, facts: Facts) -> tuple[Span, Context]:
+    def _span(self, facts: Facts, parent: Context, links: list[Link]) -> tuple[Span, Context]:
         """The request's span, and the context that it is current in."""
-        parent, links = _parent_context(facts)
         attributes = facts.attributes() | {"jsonrpc.request.id": facts.id}
         if facts.uri is not None:
             attributes["mcp.resource.uri"] = _without_query(facts.uri)

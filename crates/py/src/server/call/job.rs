@@ -8,10 +8,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
 use crate::server::call::context;
 use crate::server::call::handler::Callable;
+use crate::server::call::result_queue::ResultSender;
 use crate::server::telemetry::{self, Observed};
 use crate::server::threads::context_variables::ContextVariables;
 use crate::server::threads::inline_policy::InlinePolicy;
@@ -40,9 +40,9 @@ pub(crate) struct CallCompletion {
 /// Kinds of recipients, each with its channel.
 enum Recipient {
     /// The reply to a tool call.
-    Tool(RawReply, oneshot::Sender<RawDone>),
+    Tool(RawReply, ResultSender<RawDone>),
     /// The JSON text of another result.
-    Text(oneshot::Sender<Result<String, HandlerError>>),
+    Text(ResultSender<Result<String, HandlerError>>),
     /// A result that stays in this process, such as a guard's answer.
     Internal(Box<dyn InternalRecipient>),
 }
@@ -104,7 +104,7 @@ pub(crate) fn prepare_call<'py>(
 }
 
 impl CallCompletion {
-    pub(crate) fn for_tool(reply: RawReply, sender: oneshot::Sender<RawDone>) -> Self {
+    pub(crate) fn for_tool(reply: RawReply, sender: ResultSender<RawDone>) -> Self {
         Self { recipient: Recipient::Tool(reply, sender), observed: telemetry::current_request() }
     }
 
@@ -113,7 +113,7 @@ impl CallCompletion {
         Self { recipient: Recipient::Internal(Box::new(recipient)), observed: None }
     }
 
-    pub(crate) fn for_text(sender: oneshot::Sender<Result<String, HandlerError>>) -> Self {
+    pub(crate) fn for_text(sender: ResultSender<Result<String, HandlerError>>) -> Self {
         Self { recipient: Recipient::Text(sender), observed: telemetry::current_request() }
     }
 
@@ -142,11 +142,11 @@ impl CallCompletion {
                     Ok(value) => callable.write_result(&value, &mut reply),
                     Err(error) => Err(callable.failure_result(py, error)),
                 };
-                let _ = sender.send(reply.done(outcome));
+                sender.send(reply.done(outcome));
             }
             Recipient::Text(sender) => {
                 let outcome = returned.and_then(|value| callable.result_text(&value));
-                let _ = sender.send(outcome.map_err(|error| callable.failure_result(py, error)));
+                sender.send(outcome.map_err(|error| callable.failure_result(py, error)));
             }
             Recipient::Internal(recipient) => recipient.deliver(py, returned),
         }
@@ -156,10 +156,10 @@ impl CallCompletion {
     pub(crate) fn refuse_call(self, error: HandlerError) {
         match self.recipient {
             Recipient::Tool(reply, sender) => {
-                let _ = sender.send(reply.done(Err(error)));
+                sender.send(reply.done(Err(error)));
             }
             Recipient::Text(sender) => {
-                let _ = sender.send(Err(error));
+                sender.send(Err(error));
             }
             Recipient::Internal(recipient) => recipient.fail_unsent(error),
         }

@@ -9,6 +9,7 @@ pub(crate) mod header_dict;
 pub(crate) mod job;
 pub(crate) mod output;
 pub(crate) mod plain_json;
+pub(crate) mod result_queue;
 pub(crate) mod submission;
 pub(crate) mod tool;
 pub(crate) mod value_handlers;

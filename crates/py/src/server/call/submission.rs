@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::server::call::handler::{Callable, FunctionKind};
 use crate::server::call::job::{CallCompletion, Job};
+use crate::server::call::result_queue::result_channel;
 use crate::server::threads::coroutine_call::{self, CoroutineCall};
 use crate::server::threads::event_loop_thread::EventLoopThread;
 use crate::server::threads::function_host::FunctionHost;
@@ -100,7 +101,7 @@ impl CallTarget {
 
     /// Calls the function for what its `finish` makes of its value.
     pub(crate) async fn ask_text(&self, arguments: Bytes, context: Context) -> Result<String, HandlerError> {
-        let (sender, receiver) = oneshot::channel();
+        let (sender, receiver) = result_channel();
         let client = context.client_key();
         let context = self.callable.wants_context().then_some(context);
         let guard = self.submit_call(arguments, context, CallCompletion::for_text(sender), client);

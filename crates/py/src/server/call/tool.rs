@@ -5,10 +5,10 @@ use std::time::Instant;
 use mcpace_serve::{HandlerError, RawAnswer, RawCall, RawDone, RawHandler};
 use pyo3::prelude::*;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
 use crate::server::call::handler::FunctionKind;
 use crate::server::call::job::{self, CallCompletion};
+use crate::server::call::result_queue::result_channel;
 use crate::server::call::submission::CallTarget;
 use crate::server::telemetry;
 use crate::server::threads::inline_policy::now_ms;
@@ -73,7 +73,7 @@ impl PythonTool {
             false => None,
         };
         let (arguments, client) = (call.keep_arguments(), call.client_key());
-        let (sender, receiver) = oneshot::channel();
+        let (sender, receiver) = result_channel();
         let guard = self.target.submit_call(arguments, context, CallCompletion::for_tool(call.reply(), sender), client);
         let target = self.target.clone();
         Ok(RawAnswer::Later(Box::pin(async move {
