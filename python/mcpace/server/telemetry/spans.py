@@ -250,8 +250,10 @@ def _parent_context(facts: Facts) -> tuple[Context, list[Link]]:
 
 def _extract_context(carrier: Carrier | None) -> Context | None:
     """The context that the configured propagators find; ``None`` if they find none."""
-    told: Mapping[str, str] = {key: value for key, value in zip(KEYS, carrier or (), strict=False) if value}
-    return propagate.extract(told, contexts.Context()) if told else None
+    if carrier is None or not any(carrier):
+        return None
+    told: Mapping[str, str] = {key: value for key, value in zip(KEYS, carrier, strict=True) if value}
+    return propagate.extract(told, contexts.Context())
 
 
 def _set_failure(failure: Failure) -> tuple[dict[str, str], str | None]:
