@@ -16,6 +16,7 @@ from threading import Event, Thread
 
 import pytest
 
+from mcpace.lab.errors import LabError, UsageProblem
 from support import commands
 from support.prometheus_scrapes import NAME, await_metric, check_dashboard, scrape
 
@@ -141,17 +142,20 @@ def test_the_traffic_is_counted_with_exemplars_and_the_dashboard_shows_it(tmp_pa
 
 
 def test_bad_places_are_one_sentence(tmp_path: Path) -> None:
+    from mcpace.cli.record_metrics import RecorderMetrics
+
+    for place, kind, sentence in (
+        ("127.0.0.1", UsageProblem, "--metrics takes HOST:PORT or a port on loopback"),
+        ("99999", UsageProblem, "--metrics takes HOST:PORT or a port on loopback"),
+        ("no host:1", LabError, "--metrics: there is no host 'no host'"),
+    ):
+        with pytest.raises(kind, match=sentence):
+            RecorderMetrics(place)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        cases = [
-            (("--metrics", f"127.0.0.1:{port}"), 3, f"cannot serve metrics at 127.0.0.1:{port}"),
-            (("--metrics", "127.0.0.1"), 2, "--metrics takes HOST:PORT or a port on loopback"),
-            (("--metrics", "99999"), 2, "--metrics takes HOST:PORT or a port on loopback"),
-            (("--metrics", "no host:1"), 3, "--metrics: there is no host 'no host'"),
-        ]
-        for words, code, sentence in cases:
-            ended = commands.run("record", *words, "--upstream", "http://127.0.0.1:1/", "--out", "r", folder=tmp_path)
-            assert ended.code == code and sentence in ended.sentence()
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        words = ("record", "--metrics", place, "--upstream", "http://127.0.0.1:1/", "--out", "r")
+        ended = commands.run(*words, folder=tmp_path)
+    assert ended.code == 3 and f"cannot serve metrics at {place}" in ended.sentence()
     ended = commands.run("record", "--metrics", 0, "--upstream", "stdio:true", "--out", "r", folder=tmp_path)
     assert ended.code == 2 and ended.sentence() == "--metrics needs an upstream with a URL"
     assert not (tmp_path / "r").exists()
