@@ -183,7 +183,7 @@ impl Traffic {
             self.unmeasured_requests += messages.iter().filter(|message| is_request(message)).count() as u64;
             return;
         };
-        self.unmeasured_requests += exchange.add_requests(at, messages, &self.hasher);
+        exchange.add_requests(at, messages, &self.hasher);
         let cancelled: Vec<RequestKey> = exchange.cancelled_requests(messages, &self.hasher).collect();
         cancelled.into_iter().for_each(|key| self.settle_elsewhere(at, key, CANCELLED.to_owned()));
     }

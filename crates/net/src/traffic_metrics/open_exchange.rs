@@ -5,9 +5,6 @@ use std::hash::{BuildHasher, RandomState};
 use mcpace_record::{Header, MessageKind, MessageNote, Nanos, TraceContext};
 use mcpace_wire::http::MediaType;
 
-/// Requests of one exchange that are followed. Batches of the protocol are smaller.
-const MOST_REQUESTS: usize = 256;
-
 /// Characters of a name that are kept.
 pub(super) const LONGEST_NAME: usize = 128;
 
@@ -68,15 +65,10 @@ impl OpenExchange {
         self.trace = self.trace.or_else(|| TraceContext::parse(find_header(headers, "traceparent")?));
     }
 
-    /// Adds the requests among messages that ended at `at`. Returns the number of those for which there was no room.
-    pub(super) fn add_requests(&mut self, at: Nanos, messages: &[MessageNote], hasher: &RandomState) -> u64 {
-        let mut refused = 0;
+    /// Adds the requests among messages that ended at `at`. Their number is that of a batch, which `wire` limits.
+    pub(super) fn add_requests(&mut self, at: Nanos, messages: &[MessageNote], hasher: &RandomState) {
         for message in messages.iter().filter(|message| is_request(message)) {
             let (Some(method), Some(key)) = (&message.method, self.key_of(message, hasher)) else { continue };
-            if self.requests.len() >= MOST_REQUESTS {
-                refused += 1;
-                continue;
-            }
             let name_for = |subject| {
                 let name = message.name.as_deref().filter(|_| method == subject);
                 name.map(cut_name).unwrap_or_default()
@@ -91,7 +83,6 @@ impl OpenExchange {
                 trace: own_trace.or(self.trace),
             });
         }
-        refused
     }
 
     /// The requests that notifications cancel, in a session. Ids without a session may be those of any client.
