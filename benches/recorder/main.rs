@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcpace_net::recorder::{Recorder, RecorderOptions};
-use mcpace_net::{RingOptions, Sink, SinkOptions};
+use mcpace_net::{RingOptions, Sink, SinkOptions, TrafficMetrics};
 use mcpace_record::{Instrument, RecordingHead};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -23,6 +23,7 @@ const WARM_UP: usize = 2_000;
 /// Bytes of the flight recorder's folder, as `mcpace wrap` sets them.
 const FLIGHT_LIMIT: u64 = 200 * 1024 * 1024;
 const THROUGHPUT_TIME: Duration = Duration::from_secs(3);
+const METRICS_ROUNDS: usize = 7;
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -30,14 +31,16 @@ fn main() -> Outcome<()> {
         [] => {
             latency()?;
             throughput()?;
+            metrics()?;
             streams(10_000)
         }
         ["latency"] => latency(),
         ["throughput"] => throughput(),
+        ["metrics"] => metrics(),
         ["streams", count] => streams(count.parse()?),
         // The other side of `streams`, in a separate process so that its memory isn't counted.
         ["peer", count] => peer::hold_streams(count.parse()?),
-        _ => Err("usage: recorder [latency | throughput | streams COUNT]".into()),
+        _ => Err("usage: recorder [latency | throughput | metrics | streams COUNT]".into()),
     }
 }
 
@@ -93,6 +96,53 @@ fn throughput() -> Outcome<()> {
         println!("throughput, {name}: direct {direct:.0}/s, recorded {recorded:.0}/s ({:.2} x)", recorded / direct);
     }
     Ok(())
+}
+
+/// Processor time that the recorder's threads take for an exchange, without and with counts of the traffic, in turns.
+fn metrics() -> Outcome<()> {
+    let upstream = peer::null_server()?;
+    let folder = tempfile::tempdir()?;
+    let mut busy = [Vec::new(), Vec::new()];
+    for _ in 0..METRICS_ROUNDS {
+        for (counted, busy) in busy.iter_mut().enumerate() {
+            let options = written_to(folder.path().join("recording"));
+            let metrics = (counted == 1).then(|| Arc::new(TrafficMetrics::new(&[Duration::from_millis(1)])));
+            let recorder = record(&upstream, SinkOptions { metrics: metrics.clone(), ..options }, None)?;
+            peer::closed_loop(recorder.url(), 32, THROUGHPUT_TIME)?;
+            busy.push(recorder_time()?.div_f64(recorder.sink().exchanges() as f64));
+            recorder.stop()?;
+            recorder.sink().finish()?;
+            if let Some(metrics) = metrics {
+                let counted: u64 = metrics.snapshot().durations.iter().flat_map(|series| &series.buckets).sum();
+                println!("metrics: {counted} requests of {} exchanges", recorder.sink().exchanges());
+            }
+        }
+    }
+    let mut ratios: Vec<f64> =
+        busy[0].iter().zip(&busy[1]).map(|(without, with)| with.div_duration_f64(*without)).collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    let [without, with] = busy.each_mut().map(|times| micros(median(times)));
+    println!(
+        "metrics: busy {without:.2} µs for an exchange without, {with:.2} µs with ({:.3} x, rounds {:.3} to {:.3})",
+        ratios[METRICS_ROUNDS / 2],
+        ratios[0],
+        ratios[METRICS_ROUNDS - 1],
+    );
+    Ok(())
+}
+
+/// Processor time of the threads of recorders that run.
+fn recorder_time() -> Outcome<Duration> {
+    let mut total = Duration::ZERO;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let task = task?.path();
+        if std::fs::read_to_string(task.join("comm"))?.starts_with("mcpace-record") {
+            let times = std::fs::read_to_string(task.join("schedstat"))?;
+            let running = times.split(' ').next().ok_or("no times in schedstat")?;
+            total += Duration::from_nanos(running.parse()?);
+        }
+    }
+    Ok(total)
 }
 
 /// The recorder's resident memory with `count` event streams open through it, each after its first event.

@@ -253,10 +253,16 @@ class Recorder:
         watch: int | None = None,
         traceparent: bool = False,
         ring: tuple[str, int] | None = None,
+        duration_bounds: Sequence[float] | None = None,
     ) -> Recorder:
         """``headers`` are added to each request to ``upstream``; they replace a client's headers of the same names and
         are not recorded. ``watch``: process id of the server, whose processor time is read at each exchange. ``ring``:
-        folder and limit in bytes of a flight recorder, which is used instead of ``file`` and never fails."""
+        folder and limit in bytes of a flight recorder, which is used instead of ``file`` and never fails.
+        ``duration_bounds``: upper bounds in seconds of the histograms of :meth:`metrics`, without the last, which is
+        infinite; the traffic is counted where they are given."""
+    def metrics(self) -> dict[str, Any] | None:
+        """Counts of the traffic up to the events that were written last, if it is counted: a ``TrafficSnapshot`` of
+        crates/net."""
     def recording(self) -> Recording:
         """The recording so far, if it is kept."""
     def wait(self) -> None:
@@ -509,6 +515,9 @@ def record_stdio(
 ) -> int:
     """Runs a server between this process's stdin and stdout, recording to ``file`` or, as a flight recorder, to the
     folder of ``ring`` within its limit in bytes; returns the server's exit code."""
+
+def open_connections() -> int:
+    """Number of open connections of clients to the HTTP servers of this process."""
 
 @final
 class ConfigNode:

@@ -16,7 +16,7 @@ use crate::flight_ring::{FlightRing, RingOptions, count_events};
 use crate::lock::lock_mutex;
 use crate::private::create_private;
 use crate::processor_clock::ProcessorClock;
-use crate::{NetError, monotonic_now};
+use crate::{NetError, TrafficMetrics, monotonic_now};
 
 /// How long events may wait before the writer thread takes them: what a kill can lose.
 const WRITE_PERIOD: Duration = Duration::from_millis(50);
@@ -36,11 +36,13 @@ pub struct SinkOptions {
     pub ring: Option<RingOptions>,
     /// Bytes of each body that are recorded; 0 for none.
     pub body_limit: usize,
+    /// Counts the events that go to `file` or `ring`, on the thread that writes them.
+    pub metrics: Option<Arc<TrafficMetrics>>,
 }
 
 impl Default for SinkOptions {
     fn default() -> Self {
-        Self { keep: true, file: None, ring: None, body_limit: 64 * 1024 }
+        Self { keep: true, file: None, ring: None, body_limit: 64 * 1024, metrics: None }
     }
 }
 
@@ -163,7 +165,8 @@ impl Sink {
         let writer = match destination {
             Some(destination) => {
                 let shared = Arc::clone(&shared);
-                let run = move || write_until_ended(&shared, destination, period);
+                let metrics = options.metrics;
+                let run = move || write_until_ended(&shared, destination, period, metrics.as_deref());
                 let thread = std::thread::Builder::new().name("mcpace-recording".to_owned()).spawn(run);
                 Some(thread.map_err(|reason| NetError::Io { what: "could not start the recording's thread", reason })?)
             }
@@ -368,7 +371,14 @@ impl Destination {
     }
 }
 
-fn write_until_ended(shared: &SinkShared, mut destination: Destination, period: Duration) -> Result<(), RecordError> {
+/// Writes batches until the end, or until writing fails. Where the events are counted, too, counting goes on after that.
+fn write_until_ended(
+    shared: &SinkShared,
+    mut destination: Destination,
+    period: Duration,
+    metrics: Option<&TrafficMetrics>,
+) -> Result<(), RecordError> {
+    let mut failure = None;
     loop {
         let (batch, ended) = {
             let queue = lock_mutex(&shared.queue);
@@ -377,14 +387,22 @@ fn write_until_ended(shared: &SinkShared, mut destination: Destination, period: 
             let mut queue = waited.unwrap_or_else(PoisonError::into_inner).0;
             (queue.take_batch(), queue.ended)
         };
-        if let Err(error) = destination.write_batch(&batch) {
+        if failure.is_none()
+            && let Err(error) = destination.write_batch(&batch)
+        {
             shared.failed.store(true, Ordering::Relaxed);
-            lock_mutex(&shared.queue).writing = false;
-            return Err(error);
+            if metrics.is_none() {
+                lock_mutex(&shared.queue).writing = false;
+                return Err(error);
+            }
+            failure = Some(error);
+        }
+        if let Some(metrics) = metrics {
+            metrics.count_batch(&batch, failure.is_none());
         }
         // Once ended nothing is added, so that was the last batch.
         if ended {
-            return destination.finish();
+            return failure.map_or_else(|| destination.finish(), Err);
         }
     }
 }
@@ -428,6 +446,39 @@ mod tests {
         let written = Reader::read(File::open(&file).unwrap()).unwrap();
         assert_eq!(written, sink.recording());
         assert_eq!(written.events().len(), 3_000);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_traffic_is_counted_after_writing_has_failed() {
+        let metrics = TrafficMetrics::new(&[]);
+        let shared = SinkShared::default();
+        lock_mutex(&shared.queue).writing = true;
+        let (reader, writer) = std::io::pipe().unwrap();
+        let writer = Writer::new(File::from(std::os::fd::OwnedFd::from(writer)), &head()).unwrap();
+        drop(reader);
+        let push = || {
+            let kind = EventKind::ReplyBodyStart { side: Side::Front, ex: ExchangeId(1) };
+            let event = Event { at: monotonic_now(), kind };
+            lock_mutex(&shared.queue).fresh.push_event(event, 1, 1_000);
+        };
+        let began = std::time::Instant::now();
+        let ended = std::thread::scope(|scope| {
+            let (shared, metrics, destination) = (&shared, &metrics, Destination::File(writer));
+            let period = Duration::from_millis(1);
+            let thread = scope.spawn(move || write_until_ended(shared, destination, period, Some(metrics)));
+            push();
+            while !shared.failed.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(20) {
+                std::thread::yield_now();
+            }
+            push();
+            lock_mutex(&shared.queue).ended = true;
+            thread.join().unwrap()
+        });
+        assert!(ended.is_err());
+        let found = metrics.snapshot();
+        assert_eq!((found.events, found.lost_events), (2, 2));
+        assert!(lock_mutex(&shared.queue).writing);
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod stdio_lines;
 pub mod stdio_recorder;
 mod tap;
 mod trace;
+mod traffic_metrics;
 
 pub use clock::monotonic_now;
 pub(crate) use dial::{Dialer, Origin, Stream};
@@ -42,3 +43,4 @@ pub use process_watcher::ProcessWatcher;
 pub use socket_watcher::SocketWatcher;
 pub use span_receiver::SpanReceiver;
 pub use stack_sampler::StackSampler;
+pub use traffic_metrics::{DurationSeries, ExchangeCount, Exemplar, TrafficMetrics, TrafficSnapshot};

@@ -66,7 +66,7 @@ mod _core {
     #[pymodule_export]
     use super::server::{
         AccessRequest, Context, Endpoint, Exchange, Guard, GuardAnswer, Handler, HttpOptions, Limiter, Observations,
-        RateLimit, Reply, Running, Server, redis_limiter, set_process_key, stop_all,
+        RateLimit, Reply, Running, Server, open_connections, redis_limiter, set_process_key, stop_all,
     };
     #[pymodule_export]
     use super::server::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier, set_access_token};

@@ -8,28 +8,31 @@ use std::time::SystemTime;
 
 use mcpace_net::recorder::RecorderOptions;
 use mcpace_net::stdio_recorder::{ProcessEnd, StdioOptions, record_own_stdio};
-use mcpace_net::{NetError, RingOptions, Sink, SinkOptions};
+use mcpace_net::{NetError, RingOptions, Sink, SinkOptions, TrafficMetrics};
 use mcpace_record::{Instrument, RecordingHead, Redactor};
 use pyo3::prelude::*;
 use url::Url;
 
 use crate::client::parse_headers;
+use crate::json::to_python;
 use crate::problem::{OrRaise, UsageProblem};
 use crate::recording::Recording;
 use crate::runtime::wait_detached;
+use crate::seconds::parse_seconds;
 
 /// The proxy between any client and an HTTP server, on threads of its own.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Recorder {
     running: mcpace_net::recorder::Recorder,
     sink: Arc<Sink>,
+    metrics: Option<Arc<TrafficMetrics>>,
 }
 
 #[pymethods]
 impl Recorder {
     #[new]
     #[pyo3(signature = (upstream, *, file=None, keep=true, port=0, body_limit=65536, extra_root=None, quickack=false,
-                        headers=Vec::new(), watch=None, traceparent=false, ring=None))]
+                        headers=Vec::new(), watch=None, traceparent=false, ring=None, duration_bounds=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -44,7 +47,12 @@ impl Recorder {
         watch: Option<u32>,
         traceparent: bool,
         ring: Option<(PathBuf, u64)>,
+        duration_bounds: Option<Vec<f64>>,
     ) -> PyResult<Self> {
+        if duration_bounds.is_some() && file.is_none() && ring.is_none() {
+            return Err(UsageProblem::new_err("only events that are written are counted: there is no file"));
+        }
+        let metrics = duration_bounds.map(|bounds| traffic_metrics(&bounds)).transpose()?;
         let url = parse_url(upstream)?;
         let mut recorder_options = RecorderOptions::new(url);
         recorder_options.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -54,10 +62,11 @@ impl Recorder {
         recorder_options.watch = watch;
         recorder_options.traceparent = traceparent;
         py.detach(|| {
-            let options = SinkOptions { keep, file, ring: ring.map(ring_options), body_limit };
+            let ring = ring.map(ring_options);
+            let options = SinkOptions { keep, file, ring, body_limit, metrics: metrics.clone() };
             let sink = Sink::new(recording_head(Instrument::Recorder, upstream), options)?;
             let running = mcpace_net::recorder::Recorder::start(recorder_options, Arc::clone(&sink))?;
-            Ok::<_, NetError>(Self { running, sink })
+            Ok::<_, NetError>(Self { running, sink, metrics })
         })
         .or_raise()
     }
@@ -84,6 +93,12 @@ impl Recorder {
     #[getter]
     fn exchanges(&self) -> u64 {
         self.sink.exchanges()
+    }
+
+    /// Counts of the traffic so far (`TrafficSnapshot`), where they are made.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let snapshot = py.detach(|| self.metrics.as_ref().map(|metrics| metrics.snapshot()));
+        snapshot.map(|snapshot| to_python(py, &snapshot)).transpose()
     }
 
     /// The recording so far, where one is kept.
@@ -121,13 +136,19 @@ pub(crate) fn record_stdio(
 ) -> PyResult<i32> {
     let program = command.first().cloned().ok_or_else(|| UsageProblem::new_err("there is no command to run"))?;
     py.detach(|| {
-        let options = SinkOptions { keep: false, file, ring: ring.map(ring_options), body_limit };
+        let options = SinkOptions { keep: false, file, ring: ring.map(ring_options), body_limit, metrics: None };
         let sink = Sink::new(recording_head(Instrument::StdioRecorder, &program), options)?;
         let end = record_own_stdio(&StdioOptions::new(command), &sink);
         sink.finish()?;
         end.map(ProcessEnd::exit_code)
     })
     .or_raise()
+}
+
+/// Counts of the traffic, with histograms of these upper bounds in seconds.
+fn traffic_metrics(bounds: &[f64]) -> PyResult<Arc<TrafficMetrics>> {
+    let bounds = bounds.iter().map(|bound| parse_seconds("duration_bounds", *bound)).collect::<PyResult<Vec<_>>>()?;
+    Ok(Arc::new(TrafficMetrics::new(&bounds)))
 }
 
 /// A flight recorder's folder and its limit in bytes. Its failures are reported on stderr.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,9 @@ from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples, read_sample
 from mcpace.report.verdict import sentences
 from mcpace.report.words.quantities import count
+
+if TYPE_CHECKING:
+    from mcpace.cli.record_metrics import RecorderMetrics
 
 
 def register(app: typer.Typer) -> None:
@@ -57,6 +60,15 @@ def record(
             "lead to its calls; HTTP only.",
         ),
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="[HOST:]PORT",
+            help="Serve metrics for Prometheus at http://HOST:PORT/metrics (mcpace[otel]), on loopback unless HOST is "
+            "another address; HTTP only. They ask for no token and show the names of tools.",
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Name causes of lost time on stderr as soon as the recording proves them.")
     ] = False,
@@ -75,6 +87,8 @@ def record(
             raise UsageProblem("--header needs an upstream with a URL: a process gets no HTTP requests")
         if traceparent:
             raise UsageProblem("--traceparent needs an upstream with a URL: the lines of stdio are passed on unchanged")
+        if metrics is not None:
+            raise UsageProblem("--metrics needs an upstream with a URL")
         command = targets.parse_target(upstream).command
         file = _create_file(out)
         # The server is the only child of this process.
@@ -91,6 +105,7 @@ def record(
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
     targets.parse_target(upstream)
     certificate = targets.read_certificate(cacert) if cacert is not None else None
+    served = None if metrics is None else _serve_metrics(metrics)
     file = _create_file(out)
     try:
         recorder = _core.Recorder(
@@ -103,6 +118,7 @@ def record(
             headers=list(added),
             watch=watch,
             traceparent=traceparent,
+            duration_bounds=None if served is None else served.DURATION_BOUNDS,
         )
     except _core.EnvironmentProblem as problem:
         raise LabError(f"cannot record to {file}: {problem}") from problem
@@ -111,8 +127,12 @@ def record(
         with contextlib.suppress(KeyboardInterrupt), samples, _explain_live(file, explain):
             if watch is not None:
                 samples.watch_process("server", watch)
+            told = ""
+            if served is not None:
+                served.add(recorder, file)
+                told = f"metrics at {served.url}; "
             recorded = targets.redact_url(upstream)
-            note(f"point your client at {recorder.url} (records {recorded} to {file}; Ctrl-C ends it)")
+            note(f"point your client at {recorder.url} (records {recorded} to {file}; {told}Ctrl-C ends it)")
             recorder.wait()
     finally:
         recorder.stop()
@@ -123,6 +143,15 @@ def record(
     inform(f"recorded {count(recorder.exchanges, 'exchange')} in {file}")
     if recorder.exchanges:
         _inform_of_causes(file)
+
+
+def _serve_metrics(place: str) -> RecorderMetrics:
+    """Opens the port of the metrics. Raises :class:`LabError` where that can't be done."""
+    try:
+        from mcpace.cli.record_metrics import RecorderMetrics
+    except ModuleNotFoundError as error:
+        raise LabError(f"--metrics needs {error.name}, which is not installed: pip install 'mcpace[otel]'") from error
+    return RecorderMetrics(place)
 
 
 def _explain_live(file: Path, explain: bool) -> contextlib.AbstractContextManager[object]:

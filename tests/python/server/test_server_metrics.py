@@ -18,15 +18,12 @@ from opentelemetry.context import Context
 
 from support.commands import LIMIT_S, closed_port
 from support.commands import run as mcpace
+from support.prometheus_scrapes import NAME, await_metric, check_dashboard, scrape
 from support.serve_process import serving
 
 prometheus = pytest.importorskip("prometheus_client")
 
-ROOT = Path(__file__).parents[3]
-DASHBOARD = ROOT / "packaging" / "grafana" / "mcp-servers.json"
-NAME = "mcp_server_operation_duration_seconds"
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 SERVER = """
     from mcpace import MCPServer
 
@@ -64,13 +61,6 @@ def call(port: int, tool: str) -> dict[str, Any]:
     return answer
 
 
-def scrape(port: int, accept: str = OPEN_METRICS) -> str:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
-    with urllib.request.urlopen(request, timeout=LIMIT_S) as reply:
-        assert reply.headers["Content-Type"].startswith(accept.partition(";")[0])
-        return str(reply.read().decode())
-
-
 def counted(text: str) -> dict[tuple[str, str], float]:
     """Number of requests by tool and error."""
     found = re.findall(rf'^{NAME}_count{{error_type="(.*?)",.*gen_ai_tool_name="(.*?)".*}} (\S+)', text, re.M)
@@ -102,24 +92,20 @@ def test_requests_are_counted_by_tool_and_have_exemplars(tmp_path: Path) -> None
         # The older format has no exemplars.
         plain = scrape(metrics, "text/plain")
         assert counted(plain) == counted(text) and TRACE not in plain
-        # The dashboard asks for metrics and labels that there are.
-        held = set(re.findall(r"^(\w+)(?:{| )", plain, re.M)) | {"process_cpu_seconds_total"}
-        labels = set(re.findall(r'(\w+)="', plain)) | {"job", "instance"}
-        grouped: set[str] = set()
-        for expression in expressions():
-            assert (
-                set(re.findall(r"\b((?:mcp|process)_\w+(?:_count|_bucket|_sum|_total|_bytes))\b", expression)) <= held
-            )
-            grouped |= {name for names in re.findall(r"by \((.*?)\)", expression) for name in names.split(", ")}
-            assert set(re.findall(r"(\w+)(?:=~|!=)", expression)) <= labels
-        assert {"le"} < grouped <= labels | {"le"}
+        assert 'mcpace_open_connections{side="client"} ' in plain
+        check_dashboard(plain, of_recorder=False)
 
 
-def expressions() -> list[str]:
-    dashboard = json.loads(DASHBOARD.read_text())
-    found = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    assert len(found) >= 7
-    return [*found, *(one["definition"] for one in dashboard["templating"]["list"] if "definition" in one)]
+def test_open_connections_are_those_of_clients(tmp_path: Path) -> None:
+    metrics = closed_port()
+    with serving(tmp_path, "server.py", "--port", 0, "--metrics-port", metrics, source=SERVER) as server:
+        server.ready()
+        clients = [socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S) for _ in range(3)]
+        await_metric(metrics, 'mcpace_open_connections{side="client"} 3.0')
+        for client in clients[1:]:
+            client.close()
+        await_metric(metrics, 'mcpace_open_connections{side="client"} 1.0')
+        clients[0].close()
 
 
 def neighbours() -> int:
@@ -178,10 +164,11 @@ def test_clients_that_leave_or_send_nothing_print_nothing(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     from mcpace.server.running.addresses import Address
-    from mcpace.server.telemetry import prometheus as own
+    from mcpace.server.telemetry.metrics_listener import _Handler
+    from mcpace.server.telemetry.prometheus import PrometheusDurations
 
-    monkeypatch.setattr(own._Handler, "timeout", 0.05)
-    durations, port = own.PrometheusDurations(), closed_port()
+    monkeypatch.setattr(_Handler, "timeout", 0.05)
+    durations, port = PrometheusDurations(), closed_port()
     durations.listen(Address("127.0.0.1", port))
     durations.listen(Address("127.0.0.1", port))
     with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as silent:
@@ -191,7 +178,7 @@ def test_clients_that_leave_or_send_nothing_print_nothing(
         leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert status(port)[0] == 200
     with pytest.raises(OSError, match="in use"):
-        own.PrometheusDurations().listen(Address("127.0.0.1", port))
+        PrometheusDurations().listen(Address("127.0.0.1", port))
     assert capfd.readouterr() == ("", "")
 
 

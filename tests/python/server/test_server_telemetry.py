@@ -22,7 +22,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mcpace import MCPError, MCPServer
 from mcpace.server import telemetry
 from mcpace.server.running.errors import UsageProblem
-from mcpace.server.telemetry.spans import DURATION, RequestRecorder
+from mcpace.server.telemetry.conventions import DURATION
+from mcpace.server.telemetry.spans import RequestRecorder
 from support.otlp_collector import run_collector
 from support.python_server import Client, served
 

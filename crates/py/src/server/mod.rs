@@ -35,7 +35,7 @@ pub(crate) use http::endpoint::{Endpoint, Reply};
 pub(crate) use http::options::HttpOptions;
 pub(crate) use process_key::set_process_key;
 pub(crate) use registry::Server;
-pub(crate) use server_handle::Running;
+pub(crate) use server_handle::{Running, open_connections};
 pub(crate) use shutdown::stop_all;
 pub(crate) use store::redis_limiter;
 pub(crate) use telemetry::Observations;

@@ -28,6 +28,17 @@ pub(crate) fn stop_all() {
     }
 }
 
+/// Open connections of clients to the HTTP servers of this process.
+#[pyfunction]
+pub(crate) fn open_connections() -> usize {
+    let running = running_servers();
+    let counts = running.iter().filter_map(Weak::upgrade).map(|serving| {
+        let handle = serving.lock_handle();
+        handle.as_ref().map_or(0, http::ServerHandle::connections)
+    });
+    counts.sum()
+}
+
 /// How long a client on stdio is still served after a signal.
 const INTERRUPTED: Duration = Duration::from_secs(2);
 

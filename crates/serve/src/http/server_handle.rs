@@ -35,6 +35,7 @@ pub fn serve(server: Server, options: Options) -> Result<ServerHandle, ServeErro
         http_server: Arc::clone(&http_server),
         stop: stop.clone(),
         workers: Vec::new(),
+        open: Arc::clone(&open),
         cut: Arc::clone(&cut),
     };
     for (index, listener) in listeners.into_iter().enumerate() {
@@ -56,6 +57,8 @@ pub struct ServerHandle {
     http_server: Arc<HttpServer>,
     stop: CancellationToken,
     workers: Vec<JoinHandle<()>>,
+    /// Open connections of all workers.
+    open: Arc<AtomicUsize>,
     /// Connections that were cut off at the end.
     cut: Arc<AtomicUsize>,
 }
@@ -65,6 +68,12 @@ impl ServerHandle {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How many connections of clients are open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.open.load(Relaxed)
     }
 
     /// How many legacy sessions there are.

@@ -27,6 +27,7 @@ from opentelemetry.trace import Link, Span, SpanKind, StatusCode
 
 from mcpace import __version__, _core
 from mcpace.server.errors import logger
+from mcpace.server.telemetry.conventions import BUCKETS, DURATION
 from mcpace.server.telemetry.deferred_spans import DeferredSpans
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from mcpace.server.telemetry.prometheus import PrometheusDurations
 
 SCOPE = "mcpace"
-DURATION = "mcp.server.operation.duration"
-# Bounds of the conventions (docs/gen-ai/mcp.md), and finer ones below their first, since calls take microseconds.
-BUCKETS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 LONGEST_WORDS = 200
 """Limit of the message of a failed request, which may contain a peer's text."""
 END_S = 2.0
