@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 
 def query(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER|URL", help="The folder or store of `export --parquet`, s3://BUCKET/FOLDER.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER|URL", help="The folder or store of `export --parquet`, s3://BUCKET/FOLDER.")
+    ],
     question: Annotated[
         str | None,
         typer.Argument(

@@ -39,8 +39,9 @@ Result = TypeVar("Result")
 
 
 def open_system(place: str, option: str = "") -> tuple[fs.FileSystem, str]:
-    """The file system of a URL such as ``s3://bucket/folder``, and the path in it. ``option``: the option of the command
-    line that named it, for messages.
+    """The file system of a URL such as ``s3://bucket/folder``, and the path in it.
+
+    ``option``: the option of the command line that has the URL, for messages.
 
     Raises :class:`UsageProblem` where it can't be used.
     """
@@ -114,9 +115,7 @@ def open_datasets(place: str, timeout_s: float, needed: Collection[str], since: 
             raise UsageProblem(f"{shown} has no tables: mcpace export RECORDING --parquet {shown} writes them")
         scheme = urlsplit(place).scheme
         return {
-            table: _dataset(system, scheme, table, found)
-            for table, found in files.items()
-            if found and table in needed
+            table: _dataset(system, scheme, table, found) for table, found in files.items() if found and table in needed
         }
 
     try:

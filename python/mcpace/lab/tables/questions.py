@@ -220,7 +220,12 @@ QUESTIONS: dict[str, Callable[[Tables, Scope], Answer]] = {
     "findings": answer_findings,
     "dependencies": answer_dependencies,
 }
-QUESTION_TABLES = {"latency": "exchanges", "slower": "exchanges", "findings": "findings", "dependencies": "dependencies"}
+QUESTION_TABLES = {
+    "latency": "exchanges",
+    "slower": "exchanges",
+    "findings": "findings",
+    "dependencies": "dependencies",
+}
 
 
 def first_day(questions: Sequence[str], scope: Scope) -> date | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -34,6 +35,8 @@ READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE
 """Queries within a statement that read. Others, such as ``COPY_QUERY_NODE``, write."""
 TABLE_FUNCTIONS = ("generate_series", "json_each", "json_tree", "range", "repeat", "unnest")
 """Functions that a statement may use as tables. Others read files, or run a statement that is given as text."""
+STORE_FAILED = re.compile(r"reading the stream registered as '(\w+)' failed: (.*)")
+"""DuckDB's words for an error of pyarrow."""
 Result = TypeVar("Result")
 ONE_SELECT = f"--sql takes one SELECT over the tables {', '.join(TABLES)}"
 CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -100,6 +103,8 @@ class Tables:
                     "(TMPDIR) has: ask about less time"
                 ) from error
             except duckdb.Error as error:
+                if failed := STORE_FAILED.search(_reason(error)):
+                    raise LabError(f"cannot read the table {failed[1]} of the store: {failed[2]}") from error
                 raise UsageProblem(f"{prefix}{_reason(error)}") from error
             except UnicodeDecodeError as error:
                 raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
@@ -114,14 +119,15 @@ class Tables:
 def open_tables(
     place: str, timeout_s: float, needed: Collection[str] = tuple(TABLES), since: date | None = None
 ) -> Iterator[Tables]:
-    """Opens the tables of a folder or a store that ``mcpace export --parquet`` wrote. Of a store, only the files of the
-    tables ``needed`` are opened, and none of days before ``since``.
+    """Opens the tables of a folder or a store that ``mcpace export --parquet`` wrote.
+
+    ``needed`` and ``since`` matter for a store: files of other tables and of earlier days are not opened.
 
     Raises :class:`UsageProblem` where there are none, a file is damaged, or a file has a schema of the future, and
     :class:`LabError` where a store can't be read.
     """
     datasets: dict[str, Any] = {}
-    files: dict[str, list[str]] = dict.fromkeys(TABLES, [])
+    files: dict[str, list[str]] = {table: [] for table in TABLES}
     if "://" in place:
         # Imported late: folders need no pyarrow.
         from mcpace.lab.tables.object_store import open_datasets
